@@ -1,0 +1,44 @@
+# `make demo` and `make test` need nothing but Python 3.11, git and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS := $(BIN)/python -m pytest
+
+.PHONY: demo test check test-compile test-gpu bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/torchcaps demo --out demo
+
+test: $(VENV)/.dev
+	$(TESTS) -n 2 -m "not gpu and not compile and not slow" --jaxtyping-packages=torchcaps,beartype.beartype
+	$(TESTS) -n 2 -m "compile and not gpu"
+	$(MAKE) check
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(TESTS) tests/test_architecture.py
+
+test-compile: $(VENV)/.dev
+	$(TESTS) -m compile
+
+test-gpu:
+	$(PYTHON) -m pytest -m gpu
+
+bench: $(VENV)/.dev
+	$(BIN)/torchcaps bench routing
+
+# pip takes torch first: the extras of other packages must not choose another build
+$(VENV)/.demo: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[demo]"
+	touch $@
+
+$(VENV)/.dev: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo runs .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,19 @@
+"""What every other package stands on: registry, types, errors, seeding and the squash functions."""
+
+from .errors import MissingDataError, UnknownNameError, UserError
+from .registry import Registry
+from .squash import squash, squash_exponential
+from .types import CapsuleOutput, Capsules, LayerTrace, Routed
+
+__all__ = [
+    "CapsuleOutput",
+    "Capsules",
+    "LayerTrace",
+    "MissingDataError",
+    "Registry",
+    "Routed",
+    "UnknownNameError",
+    "UserError",
+    "squash",
+    "squash_exponential",
+]

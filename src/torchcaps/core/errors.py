@@ -1,0 +1,28 @@
+"""Mistakes a user can mend; the command line prints them as one line, without a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(ValueError):
+    """Something given to the library is wrong; the message says what, and what to do."""
+
+
+class UnknownNameError(UserError, KeyError):
+    """A name that nothing is registered under."""
+
+    __str__ = Exception.__str__  # KeyError would print the message in quotes
+
+
+class MissingDataError(UserError, FileNotFoundError):
+    """A dataset or file that is not where it was looked for."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for a misspelt `name`, which lists the near ones, or all when none is near."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=5)
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+    return UnknownNameError(f"unknown {kind} {name!r}; {hint}")

@@ -1,0 +1,43 @@
+"""One registry type for routings, models, losses and datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatch
+from typing import Generic, TypeVar
+
+from .errors import unknown_name
+
+Entry = TypeVar("Entry")
+Registered = TypeVar("Registered")
+
+
+class Registry(Generic[Entry]):
+    """Maps a public name to the object that builds it."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, Entry] = {}
+
+    def register(self, name: str) -> Callable[[Registered], Registered]:
+        """Decorator that registers what it decorates under `name`; a taken name is an error."""
+        if name in self._entries:
+            raise ValueError(f"{self.kind} {name!r} is already registered")
+
+        def add(entry: Registered) -> Registered:
+            self._entries[name] = entry  # type: ignore[assignment]
+            return entry
+
+        return add
+
+    def __getitem__(self, name: str) -> Entry:
+        if name not in self._entries:
+            raise unknown_name(self.kind, name, self._entries)
+        return self._entries[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def names(self, pattern: str = "*") -> list[str]:
+        """All names that match a shell pattern, in alphabetical order."""
+        return sorted(name for name in self._entries if fnmatch(name, pattern))

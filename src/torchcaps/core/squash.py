@@ -1,0 +1,28 @@
+"""Squash functions: they shorten a pose to a length below one without turning it."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def squash(poses: Float[Tensor, "*where pose"], eps: float = 1e-8) -> Float[Tensor, "*where pose"]:
+    """Poses of length n²/(1+n²) (Sabour 2017, eq. 1).
+
+    `eps` stands inside the root so that a zero pose has a finite gradient.
+    """
+    squared_length = poses.square().sum(-1, keepdim=True)
+    # n²/(1+n²) written as 1 - 1/(1+n²): exact for small n and not inf/inf where n² overflows
+    shrink = torch.where(
+        squared_length < 1, squared_length / (1 + squared_length), 1 - 1 / (1 + squared_length)
+    )
+    return poses * ((squared_length + eps).rsqrt() * shrink)
+
+
+def squash_exponential(
+    poses: Float[Tensor, "*where pose"], eps: float = 1e-8
+) -> Float[Tensor, "*where pose"]:
+    """Poses of length 1 - exp(-n), steeper near zero (Mazzia 2021, eq. 2)."""
+    length = (poses.square().sum(-1, keepdim=True) + eps).sqrt()
+    return poses * (-torch.expm1(-length) / length)

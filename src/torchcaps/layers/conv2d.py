@@ -1,0 +1,78 @@
+"""Convolutional capsules: a parent receives votes from the window below it."""
+
+from __future__ import annotations
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.types import Capsules, Routed
+from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
+
+from .vote import cast_votes
+
+
+class ConvCaps2d(nn.Module):
+    """Parents of `out_types` types at each position, fed by a square window of children.
+
+    The children of one parent are ordered (type, row, column). Children outside the map are zero poses with
+    activation zero.
+
+    Args:
+        in_types: Capsule types of the layer below.
+        out_types: Capsule types of this layer.
+        in_pose: Dimensions of a child's pose.
+        out_pose: Dimensions of a parent's pose.
+        kernel_size: Side of the window.
+        stride: Step of the window.
+        padding: Rows and columns of absent children added on each side.
+        routing: As in `FcCaps`.
+        share_types: All child types use the same matrices.
+        init_std: Standard deviation of the initial matrices.
+    """
+
+    def __init__(  # noqa: PLR0913  a convolution has this many sizes
+        self,
+        in_types: int,
+        out_types: int,
+        in_pose: int,
+        out_pose: int,
+        *,
+        kernel_size: int,
+        stride: int = 1,
+        padding: int = 0,
+        routing: RoutingSpec = "dynamic",
+        share_types: bool = False,
+        init_std: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.in_types, self.in_pose = in_types, in_pose
+        window = kernel_size**2
+        matrices = window if share_types else window * in_types
+        self.weight = nn.Parameter(torch.randn(matrices, in_pose, out_types, out_pose) * init_std)
+        self.routing = build_routing(routing, RoutingShape(window * in_types, out_types, out_pose))
+
+    def forward(self, children: Capsules) -> Routed:
+        """Vote and route at each position of the output map."""
+        if children.poses.shape[-2:] != (self.in_types, self.in_pose):
+            raise UserError(
+                f"ConvCaps2d expects {self.in_types} types of {self.in_pose} dimensions, got "
+                f"{children.poses.shape[-2]} of {children.poses.shape[-1]}"
+            )
+        if min(children.poses.shape[1:3]) + 2 * self.padding < self.kernel_size:
+            raise UserError(
+                f"ConvCaps2d with kernel {self.kernel_size} leaves nothing of a "
+                f"{children.poses.shape[1]}x{children.poses.shape[2]} map"
+            )
+        with torch.autocast(children.poses.device.type, enabled=False):
+            poses = self._windows(children.poses.to(self.weight.dtype))
+            activations = self._windows(children.activations.to(self.weight.dtype).unsqueeze(-1)).squeeze(-1)
+            return self.routing(cast_votes(poses, self.weight), activations)
+
+    def _windows(self, grid: Tensor) -> Tensor:
+        padded = F.pad(grid, (0, 0, 0, 0, *[self.padding] * 4))
+        windows = padded.unfold(1, self.kernel_size, self.stride).unfold(2, self.kernel_size, self.stride)
+        return rearrange(windows, "b h w t d m n -> b h w (t m n) d")

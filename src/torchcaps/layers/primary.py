@@ -1,0 +1,57 @@
+"""Primary capsules: a convolution whose channels are read as poses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from torchcaps.core.squash import squash as squash_by_square
+from torchcaps.core.types import Capsules
+
+from .geometry import Padding, pad_same
+
+
+class PrimaryCaps(nn.Module):
+    """A grid of `types` capsules at each position, their lengths as activations.
+
+    Args:
+        in_channels: Channels of the feature map.
+        types: Capsule types at each position.
+        pose: Dimensions of a pose.
+        kernel_size: Side of the kernel.
+        stride: Step of the kernel.
+        padding: "valid" or "same".
+        groups: 1, or `in_channels` for one kernel per channel (Efficient-CapsNet).
+        squash: What shortens the poses.
+    """
+
+    def __init__(  # noqa: PLR0913  a convolution has this many sizes
+        self,
+        in_channels: int,
+        types: int,
+        pose: int,
+        *,
+        kernel_size: int,
+        stride: int = 1,
+        padding: Padding = "valid",
+        groups: int = 1,
+        squash: Callable[[Tensor], Tensor] = squash_by_square,
+    ) -> None:
+        super().__init__()
+        self.types = types
+        self.padding = padding
+        self.squash = squash
+        self.conv = nn.Conv2d(in_channels, types * pose, kernel_size, stride, groups=groups)
+
+    def forward(self, features: Float[Tensor, "batch channels height width"]) -> Capsules:
+        """Capsules at (batch, rows, columns), `types` of them at each position."""
+        if self.padding == "same":
+            features = pad_same(features, self.conv.kernel_size[0], self.conv.stride[0])
+        grid = rearrange(self.conv(features), "b (t d) h w -> b h w t d", t=self.types)
+        with torch.autocast(grid.device.type, enabled=False):
+            poses = self.squash(grid.float() if grid.dtype != torch.float64 else grid)
+            return Capsules(poses, torch.linalg.vector_norm(poses, dim=-1))

@@ -1,0 +1,25 @@
+"""Margin loss on capsule lengths."""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def margin_loss(
+    activations: Float[Tensor, "batch classes"],
+    labels: Int[Tensor, " batch"],
+    *,
+    present: float = 0.9,
+    absent: float = 0.1,
+    absent_weight: float = 0.5,
+) -> Float[Tensor, ""]:
+    """Squared distance of lengths to their margins, summed over classes (Sabour 2017, eq. 4).
+
+    Expects lengths in [0, 1]; a softmax before it would make the margins meaningless.
+    """
+    target = F.one_hot(labels, activations.shape[1]).to(activations.dtype)
+    too_short = (present - activations).relu().square()
+    too_long = (activations - absent).relu().square()
+    return (target * too_short + absent_weight * (1 - target) * too_long).sum(1).mean()

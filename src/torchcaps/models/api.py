@@ -1,0 +1,81 @@
+"""Models by name: a variant is a name, a class and a frozen config."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from torchcaps.core.errors import UserError, unknown_name
+from torchcaps.core.registry import Registry
+
+
+class ModelConfig(Protocol):
+    """What every model's config has; each family adds its own fields."""
+
+    in_channels: int
+    image_size: int
+    num_classes: int
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A named architecture: the class, its config, and where it comes from."""
+
+    build: type[nn.Module]
+    config: Any
+    family: str
+    paper: str
+
+
+MODELS: Registry[Variant] = Registry("model")
+
+
+def register_variants(build: type[nn.Module], *, family: str, paper: str, variants: dict[str, Any]) -> None:
+    """Register each config in `variants` under its name."""
+    for name, config in variants.items():
+        MODELS.register(name)(Variant(build, config, family, paper))
+
+
+def create_model(name: str, **overrides: Any) -> nn.Module:
+    """Build the model registered as `name`, with single config fields replaced."""
+    variant = MODELS[name]
+    known = [field.name for field in fields(variant.config)]
+    for field in overrides:
+        if field not in known:
+            raise unknown_name(f"field of model {name!r}", field, known)
+    return variant.build(replace(variant.config, **overrides))
+
+
+def list_models(pattern: str = "*") -> list[str]:
+    """Names of the registered models."""
+    return MODELS.names(pattern)
+
+
+def describe_model(name: str) -> dict[str, Any]:
+    """Name, family, parameters, input, classes and paper of a model, without allocating its weights."""
+    variant = MODELS[name]
+    with torch.device("meta"):
+        model = variant.build(variant.config)
+    config = variant.config
+    return {
+        "name": name,
+        "family": variant.family,
+        "params": sum(parameter.numel() for parameter in model.parameters()),
+        "input": [config.in_channels, config.image_size, config.image_size],
+        "classes": config.num_classes,
+        "paper": variant.paper,
+    }
+
+
+def config_as_json(config: Any) -> dict[str, Any]:
+    """The config as plain data; a routing given as a function cannot be written down and is an error."""
+    values = asdict(config)
+    for key, value in values.items():
+        if callable(value):
+            raise UserError(
+                f"{key} of this model is a function and cannot be saved; register it and use its name"
+            )
+    return values

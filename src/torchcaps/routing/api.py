@@ -1,0 +1,97 @@
+"""The contract every routing keeps, and the registry they are found in."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError, unknown_name
+from torchcaps.core.registry import Registry
+from torchcaps.core.types import Routed
+
+
+@runtime_checkable
+class Routing(Protocol):
+    """Decides how much of each input capsule's vote goes to each output capsule."""
+
+    def __call__(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+    ) -> Routed:
+        """Route `votes`, which a layer has cast."""
+        ...
+
+
+class RoutingShape(NamedTuple):
+    """Sizes that a routing with learned parameters needs to know."""
+
+    in_caps: int
+    out_caps: int
+    pose: int
+
+
+RoutingSpec: TypeAlias = str | Mapping[str, Any] | Routing
+
+ROUTINGS: Registry[type[nn.Module]] = Registry("routing")
+
+
+def create_routing(name: str, shape: RoutingShape, **settings: Any) -> Routing:
+    """Build the routing registered as `name` for a layer of the given sizes."""
+    kind = ROUTINGS[name]
+    known = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "shape")]
+    for setting in settings:
+        if setting not in known:
+            raise unknown_name(f"setting of routing {name!r}", setting, known)
+    return kind(shape, **settings)
+
+
+def build_routing(spec: RoutingSpec, shape: RoutingShape) -> Routing:
+    """A routing from its name or `{"name": ..., setting: value}`; a callable is taken as it is."""
+    if isinstance(spec, str):
+        return create_routing(spec, shape)
+    if isinstance(spec, Mapping):
+        settings = dict(spec)
+        if "name" not in settings:
+            raise UserError(f"a routing given as a mapping needs a 'name', got {settings}")
+        return create_routing(settings.pop("name"), shape, **settings)
+    if callable(spec):
+        return spec
+    raise UserError(f"routing must be a name, a mapping or a callable, got {spec!r}")
+
+
+def list_routings(pattern: str = "*") -> list[str]:
+    """Names of the registered routings."""
+    return ROUTINGS.names(pattern)
+
+
+def require_iterations(iterations: int) -> int:
+    """`iterations` itself when it is a possible count, else a clear error."""
+    if iterations < 1:
+        raise UserError(f"iterations must be at least 1, got {iterations}")
+    return iterations
+
+
+def keep_float32(route: Callable[..., Routed]) -> Callable[..., Routed]:
+    """Make a routing compute in at least float32, also under autocast, and answer in the dtype of its votes.
+
+    Sums over a thousand children and the exponentials of a softmax lose too much in half precision.
+    """
+
+    @functools.wraps(route)
+    def wrapper(votes: Tensor, activations: Tensor, **settings: Any) -> Routed:
+        dtype = votes.dtype
+        with torch.autocast(votes.device.type, enabled=False):
+            if dtype in (torch.float16, torch.bfloat16):
+                votes, activations = votes.float(), activations.float()
+            routed = route(votes, activations.to(votes.dtype), **settings)
+        coupling = None if routed.coupling is None else routed.coupling.to(dtype)
+        return Routed(routed.poses.to(dtype), routed.activations.to(dtype), coupling)
+
+    return wrapper

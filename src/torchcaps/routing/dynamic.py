@@ -1,0 +1,101 @@
+"""Routing by agreement (Sabour, Frosst & Hinton 2017, procedure 1)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, einsum, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.squash import squash
+from torchcaps.core.types import Routed
+
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+
+Gradient = Literal["full", "last"]
+
+
+def split_over_parents(
+    logits: Float[Tensor, "*where in_caps out_caps"], leaky: bool
+) -> Float[Tensor, "*where in_caps out_caps"]:
+    """Couplings: a softmax over the parents; `leaky` lets a child choose none of them, at logit zero."""
+    if not leaky:
+        return logits.softmax(dim=-1)
+    none_of_them = logits.new_zeros((*logits.shape[:-1], 1))
+    return torch.cat([logits, none_of_them], dim=-1).softmax(dim=-1)[..., :-1]
+
+
+@keep_float32
+def dynamic_routing(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    iterations: int = 3,
+    gradient: Gradient = "full",
+    leaky: bool = False,
+    bias: Float[Tensor, "out_caps pose"] | None = None,
+) -> Routed:
+    """Route votes to the output capsules they agree with.
+
+    Args:
+        votes: One pose prediction per (input, output) pair.
+        activations: Not read: the length of a vote already carries its child's activation.
+        iterations: Rounds of agreement; 1 means an even split.
+        gradient: "full" differentiates all rounds (Sabour); "last" holds the couplings constant (thesis).
+        leaky: Adds a "none of them" parent, so that couplings sum to less than one (Sabour 2017, section 7).
+        bias: Added to each parent's pooled votes in every round.
+
+    Returns:
+        Output poses, their lengths as activations, and the couplings of the last round.
+    """
+    del activations
+    require_iterations(iterations)
+    offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
+    inner_votes, inner_offset = (votes.detach(), offset.detach()) if gradient == "last" else (votes, offset)
+    logits = votes.new_zeros(votes.shape[:-1])
+    for _ in range(iterations - 1):
+        coupling = split_over_parents(logits, leaky)
+        poses = squash(einsum("...io,...iod->...od", coupling, inner_votes) + inner_offset)
+        logits = logits + einsum("...iod,...od->...io", inner_votes, poses)
+    coupling = split_over_parents(logits, leaky)
+    poses = squash(einsum("...io,...iod->...od", coupling, votes) + offset)
+    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
+
+
+@ROUTINGS.register("dynamic")
+class DynamicRouting(nn.Module):
+    """`dynamic_routing` with its settings and its learned bias (initially 0.1, as in Sabour's code)."""
+
+    def __init__(
+        self,
+        shape: RoutingShape,
+        *,
+        iterations: int = 3,
+        gradient: Gradient = "full",
+        leaky: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if gradient not in ("full", "last"):
+            raise UserError(f"gradient must be 'full' or 'last', got {gradient!r}")
+        self.iterations = require_iterations(iterations)
+        self.gradient: Gradient = gradient
+        self.leaky = leaky
+        self.bias = nn.Parameter(torch.full((shape.out_caps, shape.pose), 0.1)) if bias else None
+
+    def forward(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+    ) -> Routed:
+        """Route `votes`."""
+        return dynamic_routing(
+            votes,
+            activations,
+            iterations=self.iterations,
+            gradient=self.gradient,
+            leaky=self.leaky,
+            bias=self.bias,
+        )

@@ -1,0 +1,96 @@
+"""Scaled-distance agreement (gamma-CapsNet; Peer, Stabinger & Rodriguez-Sanchez 2019)."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, einsum, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.squash import squash
+from torchcaps.core.types import Routed
+
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+
+Scope = Literal["sample", "batch"]
+_CONFIDENCE = 0.9  # coupling of a parent at half the mean distance, all others being at the mean
+
+
+def limit_votes(
+    votes: Float[Tensor, "*where in_caps out_caps pose"], activations: Float[Tensor, "*where in_caps"]
+) -> Float[Tensor, "*where in_caps out_caps pose"]:
+    """Votes no longer than the activation of the child that casts them."""
+    length = (votes.square().sum(-1, keepdim=True) + 1e-12).sqrt()
+    return votes * (activations[..., None, None] / length).clamp(max=1)
+
+
+@keep_float32
+def scaled_distance_routing(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    iterations: int = 3,
+    scope: Scope = "sample",
+    bias: Float[Tensor, "out_caps pose"] | None = None,
+) -> Routed:
+    """Route votes to the output capsules they are close to.
+
+    Logits are assigned in each round, not accumulated. The scale of the distances carries no gradient.
+
+    Args:
+        votes: One pose prediction per (input, output) pair; limited to the length of their child first.
+        activations: Lengths of the children.
+        iterations: Rounds of agreement; 1 means an even split.
+        scope: Where the mean distance is taken: in each sample, or over the whole tensor as in the authors'
+            code, which makes an image's result depend on its neighbours in the batch.
+        bias: Added to each parent's pooled votes in every round.
+
+    Returns:
+        Output poses, their lengths as activations, and the couplings of the last round.
+    """
+    require_iterations(iterations)
+    offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
+    votes = limit_votes(votes, activations)
+    sharpness = math.log(_CONFIDENCE * (votes.shape[-2] - 1)) - math.log(1 - _CONFIDENCE)
+    axes = None if scope == "batch" else (-2, -1)
+    logits = votes.new_zeros(votes.shape[:-1])
+    for step in range(iterations):
+        coupling = logits.softmax(dim=-1)
+        poses = squash(einsum("...io,...iod->...od", coupling, votes) + offset)
+        if step < iterations - 1:
+            distance = torch.linalg.vector_norm(poses.unsqueeze(-3) - votes, dim=-1)
+            mean = distance.detach().mean(axes, keepdim=True)
+            logits = distance * (-sharpness / (0.5 * mean + 1e-12))
+    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
+
+
+@ROUTINGS.register("scaled_distance")
+class ScaledDistanceRouting(nn.Module):
+    """`scaled_distance_routing` with its settings and its learned bias."""
+
+    def __init__(
+        self, shape: RoutingShape, *, iterations: int = 3, scope: Scope = "sample", bias: bool = True
+    ) -> None:
+        super().__init__()
+        if shape.out_caps < 2:
+            raise UserError(
+                "scaled-distance routing needs at least 2 output capsules: they compete by distance"
+            )
+        if scope not in ("sample", "batch"):
+            raise UserError(f"scope must be 'sample' or 'batch', got {scope!r}")
+        self.iterations = require_iterations(iterations)
+        self.scope: Scope = scope
+        self.bias = nn.Parameter(torch.full((shape.out_caps, shape.pose), 0.1)) if bias else None
+
+    def forward(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+    ) -> Routed:
+        """Route `votes`."""
+        return scaled_distance_routing(
+            votes, activations, iterations=self.iterations, scope=self.scope, bias=self.bias
+        )

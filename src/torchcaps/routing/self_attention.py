@@ -1,0 +1,55 @@
+"""Self-attention routing without iterations (Efficient-CapsNet; Mazzia, Salvetti & Chiaberge 2021)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, einsum, nn
+
+from torchcaps.core.squash import squash_exponential
+from torchcaps.core.types import Routed
+
+from .api import ROUTINGS, RoutingShape, keep_float32
+
+
+@keep_float32
+def self_attention_routing(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    prior: Float[Tensor, "in_caps out_caps"] | None = None,
+) -> Routed:
+    """Route each vote by its agreement with the sum of all votes for the same parent.
+
+    Args:
+        votes: One pose prediction per (input, output) pair.
+        activations: Not read.
+        prior: Learned preference, added after the softmax: couplings may then leave [0, 1].
+
+    Returns:
+        Output poses, their lengths as activations, and the couplings.
+    """
+    del activations
+    agreement = einsum("...iod,...od->...io", votes, votes.sum(-3)) * votes.shape[-1] ** -0.5
+    coupling = agreement.softmax(dim=-1)
+    if prior is not None:
+        coupling = coupling + prior.to(votes.dtype)
+    poses = squash_exponential(einsum("...io,...iod->...od", coupling, votes))
+    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
+
+
+@ROUTINGS.register("self_attention")
+class SelfAttentionRouting(nn.Module):
+    """`self_attention_routing` with its learned prior, which makes the order of the children matter."""
+
+    def __init__(self, shape: RoutingShape, *, prior: bool = True) -> None:
+        super().__init__()
+        self.prior = nn.Parameter(torch.zeros(shape.in_caps, shape.out_caps)) if prior else None
+
+    def forward(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+    ) -> Routed:
+        """Route `votes`."""
+        return self_attention_routing(votes, activations, prior=self.prior)

@@ -1,0 +1,35 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from torchcaps.core import squash, squash_exponential
+
+
+def vectors(length):
+    direction = torch.tensor([3.0, 0, -4.0], dtype=torch.float64) / 5
+    return direction * length, direction
+
+
+@pytest.mark.parametrize("length", [1e-2, 0.5, 1.0, 3.0, 1e3])
+def test_lengths_are_those_of_the_papers(length):
+    pose, direction = vectors(length)
+    assert_close(squash(pose), direction * length**2 / (1 + length**2), atol=1e-6, rtol=1e-4)
+    expected = direction * (1 - torch.exp(torch.tensor(-length, dtype=torch.float64)))
+    assert_close(squash_exponential(pose), expected, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("function", [squash, squash_exponential])
+def test_gradients_are_those_of_finite_differences(function):
+    poses = torch.randn(4, 3, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(function, [poses])
+
+
+@pytest.mark.parametrize("function", [squash, squash_exponential])
+@pytest.mark.parametrize("scale", [0.0, 1e-30, 1e15])
+def test_extreme_poses_keep_a_finite_gradient_and_a_length_below_one(function, scale):
+    poses = (torch.randn(4, 3) * scale).requires_grad_()
+    result = function(poses)
+    result.sum().backward()
+    assert result.isfinite().all()
+    assert poses.grad.isfinite().all()
+    assert (result.norm(dim=-1) <= 1 + 1e-6).all()

@@ -1,0 +1,172 @@
+"""What every registered model must do; a new variant is covered the moment it is registered."""
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.testing import assert_close
+
+from torchcaps.core import UserError
+from torchcaps.models import config_as_json, create_model, describe_model, list_models
+
+TINY = list_models("*_tiny_test")
+
+PARAMETERS = {
+    "dr_capsnet_mnist": 6_804_384,
+    "dr_capsnet_40": 11_228_064,
+    "dr_capsnet_smallnorb": 6_661_200,
+    "dr_capsnet_cifar10": 11_990_688,
+    "dr_capsnet_cifar10_original": 22_476_448,
+    "dr_capsnet_minimal": 65_386,
+    "efficient_capsnet_mnist": 161_824,
+    "efficient_capsnet_smallnorb": 151_664,
+    "efficient_capsnet_multimnist": 154_656,
+}
+
+
+@pytest.fixture(params=TINY)
+def model(request):
+    return create_model(request.param)
+
+
+def images(model, batch=2):
+    return torch.rand(batch, *model.image_shape)
+
+
+@pytest.mark.parametrize(("name", "count"), PARAMETERS.items())
+def test_parameters_are_exact(name, count):
+    assert describe_model(name)["params"] == count
+
+
+def test_the_decoder_is_counted():
+    with torch.device("meta"):
+        model = create_model("dr_capsnet_mnist", decoder="fc")
+    assert sum(p.numel() for p in model.parameters()) == 8_215_728
+
+
+def test_one_capsule_per_class(model):
+    output = model(images(model))
+    assert output.activations.shape == (2, model.config.num_classes)
+    assert output.poses.shape[:2] == (2, model.config.num_classes)
+
+
+def test_routing_is_returned_only_when_asked_for(model):
+    batch = images(model.eval())
+    assert model(batch).layers == ()
+    output = model(batch, return_routing=True)
+    for children, routed in output.layers:
+        assert routed.coupling.shape[-2] <= children.activations[0].numel()
+        assert routed.coupling.isfinite().all()
+    assert_close(output.layers[-1].routed.activations, model(batch).activations)
+
+
+def test_nothing_is_left_on_the_model(model):
+    before = set(vars(model))
+    model(images(model), return_routing=True)
+    assert set(vars(model)) == before
+
+
+def test_every_parameter_learns(model):
+    output = model(images(model))
+    total = output.activations.sum() + (
+        output.reconstruction.sum() if output.reconstruction is not None else 0
+    )
+    total.backward()
+    assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+
+
+def test_an_image_does_not_see_its_neighbours(model):
+    batch = images(model.eval(), batch=3)
+    assert_close(model(batch).activations[:1], model(batch[:1]).activations)
+
+
+def test_labels_choose_what_is_decoded(model):
+    if model.decoder is None:
+        pytest.skip("this variant has no decoder")
+    batch, model = images(model), model.eval()
+    winner = model(batch).activations.argmax(1)
+    other = (winner + 1) % model.config.num_classes
+    assert_close(model(batch, winner).reconstruction, model(batch).reconstruction)
+    assert not torch.equal(model(batch, other).reconstruction, model(batch).reconstruction)
+
+
+def test_weights_round_trip(model, tmp_path):
+    save_file(model.state_dict(), tmp_path / "weights.safetensors")
+    twin = type(model)(model.config)
+    twin.load_state_dict(load_file(tmp_path / "weights.safetensors"))
+    batch = images(model.eval())
+    assert torch.equal(twin.eval()(batch).poses, model(batch).poses)
+
+
+def test_bfloat16_autocast_changes_little(model):
+    batch = images(model.eval())
+    plain = model(batch).activations
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(batch).activations
+    assert half.dtype == torch.float32
+    assert_close(half, plain, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.compile
+def test_compiles_without_graph_breaks(model):
+    batch = images(model.eval())
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    assert_close(compiled(batch).activations, model(batch).activations)
+
+
+@pytest.mark.parametrize("change", [{"image_size": 24}, {"in_channels": 3}, {"num_classes": 7}], ids=str)
+def test_any_size_channels_and_classes(model, change):
+    twin = create_model({type(create_model(n)): n for n in TINY}[type(model)], **change)
+    assert twin(images(twin)).activations.shape == (2, twin.config.num_classes)
+
+
+def test_wrong_images_are_explained(model):
+    channels, height, _ = model.image_shape
+    with pytest.raises(UserError, match=f"images of {channels}x{height}x{height}.*got {channels}x9x9"):
+        model(torch.rand(1, channels, 9, 9))
+
+
+def test_too_small_images_name_the_smallest_that_works(model):
+    with pytest.raises(UserError, match=r"the smallest that works is \d+ px"):
+        type(model)(type(model.config)(image_size=3))
+
+
+@pytest.mark.parametrize("routing", ["dynamic", "em", "scaled_distance", "self_attention"])
+def test_any_routing_fits(model, routing):
+    twin = create_model({type(create_model(n)): n for n in TINY}[type(model)], routing=routing)
+    assert twin(images(twin)).activations.isfinite().all()
+
+
+def test_names_and_fields_are_answered_with_near_ones():
+    with pytest.raises(UserError, match="did you mean dr_capsnet_mnist"):
+        create_model("dr_capsnet_mnits")
+    with pytest.raises(UserError, match="did you mean num_classes"):
+        create_model("dr_capsnet_mnist", num_clases=3)
+    with pytest.raises(UserError, match="num_classes must be at least 2"):
+        create_model("dr_capsnet_mnist", num_classes=1)
+    with pytest.raises(UserError, match="decoder must be"):
+        create_model("dr_capsnet_mnist", decoder="big")
+
+
+def test_a_config_with_a_function_cannot_be_saved():
+    model = create_model("dr_capsnet_tiny_test", routing=lambda votes, activations: None)
+    with pytest.raises(UserError, match="routing of this model is a function"):
+        config_as_json(model.config)
+
+
+@pytest.mark.parametrize("types", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize(("primary_pose", "class_pose"), [(2, 4), (4, 8), (8, 16)])
+def test_the_grid_of_routing_annealing_is_built_by_overriding_fields(types, primary_pose, class_pose):
+    with torch.device("meta"):
+        model = create_model(
+            "dr_capsnet_mnist", primary_types=types, primary_pose=primary_pose, class_pose=class_pose
+        )
+    channels = types * primary_pose
+    expected = (
+        256 * 81
+        + 256
+        + 256 * 81 * channels
+        + channels
+        + 36 * types * 10 * primary_pose * class_pose
+        + 10 * class_pose
+    )
+    assert sum(p.numel() for p in model.parameters()) == expected

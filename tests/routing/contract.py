@@ -1,0 +1,122 @@
+"""Checks every routing must pass; subclass, name the routing and give its closed form."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from torchcaps.core import Routed
+from torchcaps.routing import RoutingShape, create_routing
+
+IN_CAPS, OUT_CAPS, POSE = 6, 4, 5
+SHAPE = RoutingShape(IN_CAPS, OUT_CAPS, POSE)
+
+
+def draw(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+class RoutingContract:
+    name: str
+    settings: dict = {}
+    one_round: dict = {"iterations": 1}  # settings that make the routing run a single round
+    learns_priors = False  # True where each child has a learned prior, so that its place matters
+
+    def build(self, **overrides):
+        routing = create_routing(self.name, SHAPE, **{**self.settings, **overrides}).double()
+        for seed, parameter in enumerate(routing.parameters()):
+            parameter.data = 0.1 * draw(*parameter.shape, seed=10 + seed)
+        return routing
+
+    def closed_form(self, routing, votes, activations) -> torch.Tensor:
+        """Poses after one round, written down independently of the library."""
+        raise AssertionError("a subclass gives the closed form")
+
+    @pytest.fixture
+    def routing(self):
+        return self.build()
+
+    @pytest.fixture
+    def votes(self):
+        return draw(3, IN_CAPS, OUT_CAPS, POSE)
+
+    @pytest.fixture
+    def activations(self):
+        return draw(3, IN_CAPS, seed=1).sigmoid()
+
+    def test_shapes(self, routing, votes, activations):
+        routed = routing(votes, activations)
+        assert routed.poses.shape == (3, OUT_CAPS, POSE)
+        assert routed.activations.shape == (3, OUT_CAPS)
+        assert routed.coupling.shape == (3, IN_CAPS, OUT_CAPS)
+
+    def test_any_number_of_positions(self, routing, votes, activations):
+        grid = routing(votes.expand(2, 2, -1, -1, -1, -1), activations.expand(2, 2, -1, -1))
+        assert_close(grid.poses[1, 0], routing(votes, activations).poses)
+
+    def test_each_child_splits_its_vote(self, votes, activations):
+        routing = self.build()
+        if self.learns_priors:
+            torch.nn.init.zeros_(next(routing.parameters()))
+        coupling = routing(votes, activations).coupling
+        assert_close(coupling.sum(-1), torch.ones(3, IN_CAPS, dtype=torch.float64))
+        assert (coupling >= 0).all()
+
+    def test_order_of_children_does_not_matter(self, votes, activations):
+        routing = self.build()
+        if self.learns_priors:
+            torch.nn.init.zeros_(next(routing.parameters()))
+        order = torch.tensor([3, 0, 5, 1, 4, 2])
+        shuffled = routing(votes[:, order], activations[:, order])
+        assert_close(shuffled.poses, routing(votes, activations).poses)
+        assert_close(shuffled.coupling, routing(votes, activations).coupling[:, order])
+
+    def test_samples_do_not_see_each_other(self, routing, votes, activations):
+        together = routing(votes, activations)
+        alone = routing(votes[:1], activations[:1])
+        assert_close(together.poses[:1], alone.poses)
+        assert_close(together.activations[:1], alone.activations)
+
+    def test_gradients_are_those_of_finite_differences(self, routing, votes, activations):
+        def outputs(votes, activations, *parameters):
+            routed = torch.func.functional_call(
+                routing, dict(zip(names, parameters, strict=True)), (votes, activations)
+            )
+            return routed.poses, routed.activations, routed.coupling
+
+        names = [name for name, _ in routing.named_parameters()]
+        inputs = [votes, activations, *(p.detach() for p in routing.parameters())]
+        assert torch.autograd.gradcheck(outputs, [x.clone().requires_grad_() for x in inputs])
+
+    def test_one_round_is_the_closed_form(self, votes, activations):
+        routing = self.build(**self.one_round)
+        assert_close(routing(votes, activations).poses, self.closed_form(routing, votes, activations))
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+    def test_dtype_is_kept_and_the_work_is_done_in_float32(self, dtype, votes, activations):
+        routing = self.build().float()
+        votes, activations = votes.to(dtype), activations.to(dtype)
+        with torch.autocast("cpu", torch.bfloat16):
+            routed = routing(votes, activations)
+        exact = routing(votes.float(), activations.float())
+        assert [x.dtype for x in routed] == [dtype] * 3
+        assert_close(routed.poses, exact.poses.to(dtype))
+
+    @pytest.mark.parametrize("scale", [0.0, 1e-30, 1e8], ids=["zero", "tiny", "huge"])
+    def test_extreme_votes_stay_finite(self, scale, votes, activations):
+        routing = self.build().float()
+        votes = (votes.float() * scale).requires_grad_()
+        routed = routing(votes, activations.float())
+        assert all(x.isfinite().all() for x in routed)
+        (routed.poses.sum() + routed.activations.sum()).backward()
+        assert votes.grad.isfinite().all()
+
+    def test_absent_children_stay_finite(self, routing, votes, activations):
+        assert all(x.isfinite().all() for x in routing(votes, activations * 0))
+
+    @pytest.mark.compile
+    def test_compiles_without_graph_breaks(self, routing, votes, activations):
+        compiled = torch.compile(routing, fullgraph=True, backend="aot_eager")
+        plain = routing(votes, activations)
+        result = compiled(votes, activations)
+        assert isinstance(result, Routed)
+        assert_close(result.poses, plain.poses)

@@ -1,0 +1,77 @@
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from torchcaps.core import UserError
+from torchcaps.routing import RoutingShape, create_routing, scaled_distance_routing
+from torchcaps.routing.scaled_distance import limit_votes
+
+from routing.contract import OUT_CAPS, RoutingContract, draw
+from routing.test_dynamic import squashed
+
+
+class TestScaledDistance(RoutingContract):
+    name = "scaled_distance"
+    # the scale of the distances is a constant to the gradient, which finite differences cannot know
+    settings = {"iterations": 1}
+
+    def closed_form(self, routing, votes, activations):
+        length = votes.norm(dim=-1, keepdim=True)
+        limited = votes / length * torch.minimum(length, activations[..., None, None])
+        return squashed(limited.sum(1) / OUT_CAPS + routing.bias)
+
+
+class TestThreeRounds(TestScaledDistance):
+    settings = {"iterations": 3}
+    test_gradients_are_those_of_finite_differences = None
+
+
+def test_the_gradient_treats_the_scale_as_a_constant():
+    votes, a = draw(2, 6, 4, 5), torch.full((2, 6), 0.7, dtype=torch.float64)
+
+    def poses(votes, scale):
+        limited = limit_votes(votes, a)
+        first = squashed(limited.mean(1) * 6 / 4)
+        distance = (first[:, None] - limited).norm(dim=-1)
+        found = -math.log(9 * 3) / (0.5 * distance.mean((1, 2), keepdim=True) + 1e-12)
+        coupling = (distance * (found if scale is None else scale)).softmax(-1)
+        return squashed(torch.einsum("bio,biod->bod", coupling, limited)), found
+
+    expected, scale = poses(votes, None)
+    votes.requires_grad_()
+    routed = scaled_distance_routing(votes, a, iterations=2)
+    assert_close(routed.poses, expected)
+    mine = torch.autograd.grad(routed.poses.sum(), votes)[0]
+    theirs = torch.autograd.grad(poses(votes, scale)[0].sum(), votes)[0]
+    assert_close(mine, theirs)
+
+
+def test_a_parent_at_half_the_mean_distance_gets_nine_tenths():
+    sharpness = math.log(0.9 * 3) - math.log(0.1)
+    mean = 2.0
+    logits = torch.tensor([1.0, 2.0, 2.0, 2.0]) * (-sharpness / (0.5 * mean))
+    assert_close(logits.softmax(0)[0], torch.tensor(0.9))
+
+
+def test_votes_are_no_longer_than_their_child():
+    votes, a = 10 * draw(2, 6, 4, 5), draw(2, 6, seed=1).sigmoid()
+    limited = limit_votes(votes, a).norm(dim=-1)
+    assert_close(limited, a[..., None].expand_as(limited))
+    short = 1e-3 * votes / votes.norm(dim=-1, keepdim=True)
+    assert_close(limit_votes(short, a), short)
+
+
+def test_batch_scope_takes_one_mean_over_all_samples():
+    votes, a = draw(2, 6, 4, 5), torch.ones(2, 6, dtype=torch.float64)
+    alone = scaled_distance_routing(votes[:1], a[:1], scope="batch").poses
+    assert_close(alone, scaled_distance_routing(votes[:1], a[:1], scope="sample").poses)
+    assert (scaled_distance_routing(votes, a, scope="batch").poses[:1] - alone).abs().max() > 1e-6
+
+
+def test_impossible_settings_are_refused():
+    with pytest.raises(UserError, match="at least 2 output capsules"):
+        create_routing("scaled_distance", RoutingShape(6, 1, 5))
+    with pytest.raises(UserError, match="scope"):
+        create_routing("scaled_distance", RoutingShape(6, 2, 5), scope="all")

@@ -1,0 +1,103 @@
+"""The import rules of the package, checked on its syntax trees."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "torchcaps"
+LEVELS = [  # lowest first; packages of one level do not see each other
+    ["core"],
+    ["kernels"],
+    ["routing"],
+    ["layers"],
+    ["models", "losses", "data"],
+    ["prune"],
+    ["train"],
+    ["parse"],
+    ["viz"],
+    ["apps"],
+    ["experiments"],
+    ["cli"],
+]
+LEVEL = {package: height for height, packages in enumerate(LEVELS) for package in packages}
+ONLY_IN = {"triton": "kernels", "matplotlib": "viz", "yaml": "train/recipe.py", "lightning": "train"}
+SILENT = {"core", "kernels", "routing", "layers", "models", "losses", "prune"}
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def place(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def imported_modules(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module or "")
+            if node.module == "torchcaps":
+                found |= {f"torchcaps.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=place)
+def test_imports_point_downwards(path):
+    own = place(path).partition("/")[0]
+    for module in imported_modules(path):
+        other = (
+            module.removeprefix("torchcaps.").partition(".")[0] if module.startswith("torchcaps.") else None
+        )
+        if other in LEVEL and own in LEVEL and other != own:
+            assert LEVEL[other] < LEVEL[own], f"{own} imports {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=place)
+def test_heavy_libraries_stay_where_they_belong(path):
+    for module in imported_modules(path):
+        home = ONLY_IN.get(module.partition(".")[0])
+        assert home is None or place(path).startswith(home), f"{module} belongs in {home}"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if place(p).startswith("cli/")], ids=place)
+def test_commands_import_torch_only_when_they_run(path):
+    top_level = [
+        node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    names = {alias.name for node in top_level if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in top_level if isinstance(node, ast.ImportFrom) and not node.level}
+    slow = {name for name in names if name.partition(".")[0] in {"torch", "lightning", "numpy"}}
+    slow |= {
+        name
+        for name in names
+        if name.startswith("torchcaps.") and not name.startswith(("torchcaps.cli", "torchcaps.core.errors"))
+    }
+    assert not slow
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if place(p).partition("/")[0] in SILENT], ids=place)
+def test_the_library_neither_prints_nor_reads_the_environment(path):
+    tree = ast.parse(path.read_text())
+    calls = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not calls & {"print", "open"}
+    assert not any(
+        isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"} for node in ast.walk(tree)
+    )
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if p.name == "__init__.py" and p.parent != SOURCE], ids=place
+)
+def test_init_files_only_re_export(path):
+    body = ast.parse(path.read_text()).body
+    assert all(isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assign) for node in body)
+
+
+@pytest.mark.parametrize("path", FILES, ids=place)
+def test_files_stay_small(path):
+    assert len(path.read_text().splitlines()) <= 400
