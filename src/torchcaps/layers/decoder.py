@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 
 class FcDecoder(nn.Module):
-    """Three dense layers on the class capsules, all but the chosen one set to zero (Sabour 2017, figure 2)."""
+    """Three dense layers on the class capsules, all but the chosen one zero (Sabour 2017, figure 2)."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class ConvStage(NamedTuple):
 
 
 def map_sizes(size: int, stages: Sequence[ConvStage]) -> list[int]:
-    """Side of the map after each stage; for an image that is too small, an error names the smallest that fits."""
+    """Side of the map after each stage; too small an image is an error that names the smallest."""
     sizes = []
     current = size
     for stage in stages:
@@ -53,7 +53,7 @@ def smallest_image(stages: Sequence[ConvStage]) -> int:
 
 
 def pad_same(images: Tensor, kernel: int, stride: int) -> Tensor:
-    """Zero-pad so that a convolution gives ceil(size / stride); an odd pixel goes to the end, as in TensorFlow."""
+    """Zero-pad so that a convolution gives ceil(size / stride); the odd pixel goes to the end (TensorFlow)."""
     pads: list[int] = []
     for size in reversed(images.shape[-2:]):
         total = max((-(-size // stride) - 1) * stride + kernel - size, 0)

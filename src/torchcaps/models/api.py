@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import nn
@@ -28,15 +28,23 @@ class Variant:
     config: Any
     family: str
     paper: str
+    task: str
 
 
 MODELS: Registry[Variant] = Registry("model")
 
 
-def register_variants(build: type[nn.Module], *, family: str, paper: str, variants: dict[str, Any]) -> None:
+def register_variants(
+    build: type[nn.Module],
+    *,
+    family: str,
+    paper: str,
+    variants: dict[str, Any],
+    task: Literal["classification", "segmentation"] = "classification",
+) -> None:
     """Register each config in `variants` under its name."""
     for name, config in variants.items():
-        MODELS.register(name)(Variant(build, config, family, paper))
+        MODELS.register(name)(Variant(build, config, family, paper, task))
 
 
 def create_model(name: str, **overrides: Any) -> nn.Module:
@@ -63,6 +71,7 @@ def describe_model(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "family": variant.family,
+        "task": variant.task,
         "params": sum(parameter.numel() for parameter in model.parameters()),
         "input": [config.in_channels, config.image_size, config.image_size],
         "classes": config.num_classes,

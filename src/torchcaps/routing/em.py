@@ -45,7 +45,7 @@ def em_routing(
     """Explain the votes by one Gaussian per output capsule.
 
     A parent's cost is divided by the number of children it would own in an even split, so that one inverse
-    temperature fits layers of any size; the authors' 0.01 belongs to undivided costs of about a hundred children.
+    temperature fits layers of any size; the authors' 0.01 belongs to undivided costs of some hundred children.
     Parents at one position compete; a layer whose positions compete too must fold them into `out_caps`.
 
     Args:
