@@ -11,7 +11,7 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.dev
 	$(TESTS) -n 2 -m "not gpu and not compile and not slow" --jaxtyping-packages=torchcaps,beartype.beartype
-	$(TESTS) -n 2 -m "compile and not gpu"
+	$(TESTS) -n 2 -m "compile and not gpu and not slow"
 	$(MAKE) check
 
 check: $(VENV)/.dev

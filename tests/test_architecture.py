@@ -68,11 +68,7 @@ def test_commands_import_torch_only_when_they_run(path):
     names = {alias.name for node in top_level if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in top_level if isinstance(node, ast.ImportFrom) and not node.level}
     slow = {name for name in names if name.partition(".")[0] in {"torch", "lightning", "numpy"}}
-    slow |= {
-        name
-        for name in names
-        if name.startswith("torchcaps.") and not name.startswith(("torchcaps.cli", "torchcaps.core.errors"))
-    }
+    slow |= {name for name in names if name.startswith("torchcaps.") and not name.startswith("torchcaps.cli")}
     assert not slow
 
 

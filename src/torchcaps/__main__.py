@@ -1,0 +1,5 @@
+"""`python -m torchcaps`, for launchers such as torchrun."""
+
+from torchcaps.cli.main import run
+
+run()

@@ -1,0 +1,42 @@
+"""`torchcaps data`: fetch datasets and check their files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import DataDir, Json
+from .show import print_json, print_table
+
+app = typer.Typer(help="Fetch datasets and check their files.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="A name from `torchcaps list datasets`.")]
+
+
+@app.command("get")
+def get(name: Name, data_dir: DataDir = None) -> None:
+    """Download a dataset, verified by checksum."""
+    from torchcaps.data import get_dataset
+
+    folder = get_dataset(name, data_dir, progress=True)
+    typer.echo(f"{name} is in {folder}")
+
+
+@app.command("check")
+def check(name: Name, data_dir: DataDir = None, json: Json = False) -> None:
+    """Check that the files of a dataset are there and whole; exit code 1 when they are not."""
+    from dataclasses import asdict
+
+    from torchcaps.data import check_dataset
+
+    findings = check_dataset(name, data_dir)
+    rows = [asdict(finding) | {"path": str(finding.path)} for finding in findings]
+    if json:
+        print_json(rows)
+    elif rows:
+        print_table(rows)
+    else:
+        typer.echo(f"{name} needs no files")
+    if not all(finding.is_ok for finding in findings):
+        raise typer.Exit(1)

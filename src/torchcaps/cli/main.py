@@ -1,0 +1,41 @@
+"""The `torchcaps` command."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from . import data, demo, evaluate, listing, predict, train
+
+app = typer.Typer(
+    name="torchcaps",
+    help="Capsule networks: train them, measure them, and see the parse trees inside.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("list")(listing.command)
+app.command("train")(train.command)
+app.command("eval")(evaluate.command)
+app.command("predict")(predict.command)
+app.command("demo")(demo.command)
+app.add_typer(data.app, name="data")
+
+
+def run() -> None:
+    """Run the command line; a user's mistake is one line and exit code 2."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("torchcaps: interrupted; a training run continues with --resume", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        from torchcaps.core.errors import (
+            UserError,
+        )  # its package imports torch: not before --help has answered
+
+        if not isinstance(error, UserError):
+            raise
+        print(f"torchcaps: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,30 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder of the datasets; else TORCHCAPS_DATA is used.")
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that torchcaps train wrote.")]
+
+
+def choose_device(name: str) -> str:
+    """The device to compute on; "auto" prefers a GPU."""
+    import torch
+
+    from torchcaps.core.errors import UserError
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("this machine has no CUDA device that PyTorch can use; leave --device at auto or cpu")
+    if name not in ("cpu", "cuda", "mps"):
+        raise UserError(f"device must be auto, cpu, cuda or mps, got {name!r}")
+    return name

@@ -1,0 +1,55 @@
+"""The progress bar of a training run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class ProgressBar:
+    """Shows images per second, the time left, and one line per epoch."""
+
+    def __init__(self) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            transient=True,
+        )
+        self._task: Any = None
+        self._epochs = 0
+
+    def run_started(self, facts: dict[str, Any]) -> None:
+        """Say what is trained."""
+        self._epochs = facts["epochs"]
+        self._bar.console.print(
+            f"{facts['parameters']:,} parameters, {facts['images']:,} images, {facts['epochs']} epochs",
+            highlight=False,
+        )
+
+    def epoch_started(self, epoch: int, steps: int) -> None:
+        """Start the bar, which runs over all epochs."""
+        if self._task is None:
+            total = steps * self._epochs
+            self._task = self._bar.add_task("", total=total, completed=steps * epoch, speed="")
+            self._bar.start()
+        self._bar.update(self._task, description=f"epoch {epoch + 1}/{self._epochs}")
+
+    def step_done(self, images: int) -> None:
+        """Advance by one step."""
+        speed = self._bar.tasks[0].speed
+        text = f"{speed * images:,.0f} img/s" if speed else ""
+        self._bar.update(self._task, advance=1, speed=text)
+
+    def epoch_done(self, row: dict[str, Any]) -> None:
+        """Print the epoch's numbers above the bar."""
+        self._bar.console.print(
+            f"epoch {row['epoch'] + 1:>3}  loss {row['train_loss']:.4f}  validation loss {row['val_loss']:.4f}  "
+            f"accuracy {row['val_accuracy']:.2%}  {row['images_per_second']:,.0f} img/s",
+            highlight=False,
+        )
+        if row["epoch"] + 1 == self._epochs:
+            self._bar.stop()

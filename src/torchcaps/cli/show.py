@@ -1,0 +1,39 @@
+"""Printing: tables for people, JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+
+def print_json(value: Any) -> None:
+    """Print plain data as JSON."""
+    typer.echo(json.dumps(value, indent=1))
+
+
+def print_table(rows: Sequence[dict[str, Any]]) -> None:
+    """Print rows with the keys of the first as header."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for position, key in enumerate(rows[0] if rows else ()):
+        is_number = isinstance(rows[0][key], int | float)
+        table.add_column(
+            key, justify="right" if is_number else "left", overflow="fold", no_wrap=position == 0
+        )
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    console = Console()
+    Console(width=console.width if console.is_terminal else 200).print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    return "" if value is None else str(value)

@@ -1,0 +1,54 @@
+"""`torchcaps train`: from a recipe to a run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import DataDir, Device, Json
+from .show import print_json
+
+
+def command(
+    recipe: Annotated[
+        str, typer.Argument(help="Path of a YAML file, or a name from `torchcaps list recipes`.")
+    ],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Replace a key: optim.learning_rate=3e-4.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/<recipe>.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    device: Device = "auto",
+    devices: Annotated[int, typer.Option("--devices", min=1, help="Processes that share each batch.")] = 1,
+    precision: Annotated[
+        str, typer.Option("--precision", help="32, or bf16 for everything but routing.")
+    ] = "32",
+    data_dir: DataDir = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Train a model as a recipe says."""
+    from torchcaps.train import Machine, Several, Silent, TensorBoard, load_recipe, train
+
+    from .progress import ProgressBar
+
+    folder = out or Path("runs") / recipe.removesuffix(".yaml").replace("/", "-")
+    settings = load_recipe(recipe, set_ or [])
+    machine = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
+    watchers = [
+        Silent() if json else ProgressBar(),
+        *([TensorBoard(folder / "tensorboard")] if tensorboard else []),
+    ]
+    result = train(settings, folder, machine, resume=resume, watcher=Several(*watchers))
+    if json:
+        print_json(result)
+        return
+    metrics = result["metrics"]
+    typer.echo(
+        f"test accuracy {metrics['test_accuracy']:.2%} with the weights of epoch {metrics['best_epoch']} "
+        f"({result['seconds']:.0f} s); run saved in {folder}"
+    )

@@ -1,0 +1,124 @@
+"""The random changes of a training recipe, as settings and as one function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from torchcaps.core import UserError
+
+from .transforms import erase, horizontal_flip, jitter, random_crop, shift, shift_in_margins, uniform
+from .warp import AffineLimits, affine
+
+# Every change has its own columns of random numbers, so switching one on leaves the others as they were.
+_COLUMNS = {"affine": 8, "crop": 2, "flip": 1, "shift": 2, "margin": 2, "jitter": 3, "erase": 2}
+NUM_DRAWS = sum(_COLUMNS.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augment:
+    """Which random changes training images get; each is off by default."""
+
+    shift: int = 0  # pixels to each side, zeros enter
+    margin_shift: bool = False  # any shift that keeps all pixels other than zero in the frame
+    crop: int = 0  # side of a random square window
+    flip: bool = False  # left to right, every second image
+    rotation: float = 0.0  # degrees to each side
+    rotation_probability: float = 1.0
+    rotation_law: Literal["uniform", "normal"] = "uniform"  # normal: a deviation of rotation / 3, clipped
+    shear: float = 0.0  # pixels of x per pixel of y, to each side
+    scale: float = 0.0  # each axis by 1 ± scale
+    translation: float = 0.0  # share of the width and height, to each side
+    squish: float = 0.0  # width by 1 - squish .. 1
+    brightness: float = 0.0  # added, to each side
+    brightness_gain: float = 0.0  # multiplied, 1 ± gain
+    contrast: tuple[float, float] | None = None  # lowest and highest factor
+    erase: int = 0  # side of a square set to zero
+
+    def __post_init__(self) -> None:
+        for name in ("shift", "crop", "erase", "rotation", "shear", "translation", "brightness"):
+            _require(getattr(self, name) >= 0, name, "must not be negative", getattr(self, name))
+        for name in ("scale", "squish"):
+            _require(0 <= getattr(self, name) < 1, name, "must lie in [0, 1)", getattr(self, name))
+        for name in ("rotation_probability", "brightness_gain"):
+            _require(0 <= getattr(self, name) <= 1, name, "must lie in [0, 1]", getattr(self, name))
+        _require(
+            self.rotation_law in ("uniform", "normal"),
+            "rotation_law",
+            "is uniform or normal",
+            self.rotation_law,
+        )
+        if self.contrast is not None:
+            is_range = len(self.contrast) == 2 and 0 <= self.contrast[0] <= self.contrast[1]
+            _require(is_range, "contrast", "must be a lowest and a highest factor", self.contrast)
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether images are resampled."""
+        return any((self.rotation, self.shear, self.scale, self.translation, self.squish))
+
+    @property
+    def affine_limits(self) -> AffineLimits:
+        """The part of the settings that `affine` reads."""
+        return AffineLimits(
+            rotation=self.rotation,
+            rotation_probability=self.rotation_probability,
+            rotation_law=self.rotation_law,
+            shear=self.shear,
+            scale=self.scale,
+            translation=self.translation,
+            squish=self.squish,
+        )
+
+
+def draw_numbers(count: int, generator: torch.Generator) -> Float[Tensor, "{count} draws"]:
+    """The random numbers that `augment` needs for `count` images, on the generator's device."""
+    return torch.rand(count, NUM_DRAWS, generator=generator, device=generator.device)
+
+
+def augment(
+    images: Float[Tensor, "batch channels height width"],
+    settings: Augment,
+    randomness: torch.Generator | Float[Tensor, "batch draws"],
+) -> Float[Tensor, "batch channels new_height new_width"]:
+    """Images in [0, 1] changed at random, in this order: affine map, crop, flip, shift, jitter, erasing.
+
+    Give the numbers of `draw_numbers` instead of a generator where the call is compiled.
+    """
+    columns = torch.split(uniform(randomness, images, NUM_DRAWS), list(_COLUMNS.values()), dim=1)
+    draws = dict(zip(_COLUMNS, columns, strict=True))
+    if settings.is_affine:
+        images = affine(images, settings.affine_limits, draws["affine"])
+    return _change_pixels(_move(images, settings, draws), settings, draws)
+
+
+def _move(images: Tensor, settings: Augment, draws: dict[str, Tensor]) -> Tensor:
+    if settings.crop:
+        images = random_crop(images, settings.crop, draws["crop"])
+    if settings.flip:
+        images = horizontal_flip(images, draws["flip"])
+    if settings.shift:
+        images = shift(images, settings.shift, draws["shift"])
+    if settings.margin_shift:
+        images = shift_in_margins(images, draws["margin"])
+    return images
+
+
+def _change_pixels(images: Tensor, settings: Augment, draws: dict[str, Tensor]) -> Tensor:
+    images = jitter(
+        images,
+        draws["jitter"],
+        brightness=settings.brightness,
+        gain=settings.brightness_gain,
+        contrast=settings.contrast,
+    )
+    return erase(images, settings.erase, draws["erase"]) if settings.erase else images
+
+
+def _require(is_valid: bool, name: str, rule: str, value: object) -> None:
+    if not is_valid:
+        raise UserError(f"augment.{name} {rule}, got {value!r}")

@@ -1,0 +1,77 @@
+"""Fetching a dataset from its publisher."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from pathlib import Path
+from typing import Any
+
+from torchcaps.core import UserError
+
+from .api import RemoteFile, dataset_info, resolve_data_dir
+from .archive import extract_tar
+from .check import matches_checksum
+
+
+def get_dataset(name: str, data_dir: Path | str | None = None, progress: bool = False) -> list[Path]:
+    """Download what is missing or damaged, verify it, unpack archives, and return the paths of all files.
+
+    A file whose checksum is already right is not fetched again; one whose checksum is wrong is replaced.
+    Files appear under their final names only when they are complete. Archives are removed once unpacked.
+    """
+    info, folder = dataset_info(name, data_dir), resolve_data_dir(data_dir)
+    if not info.files:
+        return []
+    return [path for file in info.files for path in _get_file(file, folder, progress)]
+
+
+def _get_file(file: RemoteFile, data_dir: Path, progress: bool) -> list[Path]:
+    parts = file.contains or (file,)
+    paths = [data_dir / part.path for part in parts]
+    if all(_is_good(path, part) for path, part in zip(paths, parts, strict=True)):
+        return paths
+    fetched = _fetch(file, data_dir, progress)
+    if file.contains:
+        extract_tar(fetched, data_dir)
+        _require_parts(file, data_dir)
+        fetched.unlink()
+    return paths
+
+
+def _is_good(path: Path, file: RemoteFile) -> bool:
+    return path.is_file() and matches_checksum(path, file) is not False
+
+
+def _require_parts(archive: RemoteFile, data_dir: Path) -> None:
+    wrong = [part.path for part in archive.contains if not _is_good(data_dir / part.path, part)]
+    if wrong:
+        raise UserError(
+            f"{archive.path} from {archive.url} did not unpack to the published {', '.join(wrong)}"
+        )
+
+
+def _fetch(file: RemoteFile, data_dir: Path, progress: bool) -> Path:
+    pooch = _import_pooch()
+    target = data_dir / file.path
+    known_hash = f"sha256:{file.sha256}" if file.sha256 else f"md5:{file.md5}" if file.md5 else None
+    try:
+        pooch.retrieve(
+            file.url,
+            known_hash,
+            fname=target.name,
+            path=target.parent,
+            progressbar=progress and importlib.util.find_spec("tqdm") is not None,
+        )
+    except (OSError, ValueError) as error:  # no connection, or a wrong checksum
+        raise UserError(f"{file.url} could not be fetched: {error}") from error
+    return target
+
+
+def _import_pooch() -> Any:
+    try:
+        import pooch
+    except ImportError as error:
+        raise UserError('downloading needs pooch: pip install "torchcaps[download]"') from error
+    pooch.get_logger().setLevel(logging.WARNING)
+    return pooch

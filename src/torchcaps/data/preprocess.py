@@ -1,0 +1,91 @@
+"""What happens to every image before a network sees it, in training and in evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from torchcaps.core import UserError
+
+from .api import DatasetInfo
+from .augment import Augment, augment
+from .transforms import center_crop, standardize
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocess:
+    """How images are brought to the size and range that a network expects; sizes in pixels, 0 is off."""
+
+    resize: int = 0  # both sides, by antialiased bilinear interpolation
+    pad: int = 0  # zeros on each side, after resizing
+    center_crop: int = 0  # side of the middle window, where a random crop has not already made it that small
+    normalize: Literal["dataset", "none", "image"] = "dataset"
+
+    def __post_init__(self) -> None:
+        for name in ("resize", "pad", "center_crop"):
+            if getattr(self, name) < 0:
+                raise UserError(f"preprocess.{name} must not be negative, got {getattr(self, name)}")
+        if self.normalize not in ("dataset", "none", "image"):
+            raise UserError(f"preprocess.normalize is dataset, none or image, got {self.normalize!r}")
+
+
+def preprocess(
+    images: Shaped[Tensor, "batch channels height width"], settings: Preprocess, info: DatasetInfo
+) -> Float[Tensor, "batch channels new_height new_width"]:
+    """Images ready for a network: `resize_and_crop` without random changes, then `normalize`."""
+    return normalize(resize_and_crop(images, settings), settings, info)
+
+
+def resize_and_crop(
+    images: Shaped[Tensor, "batch channels height width"],
+    settings: Preprocess,
+    changes: Augment | None = None,
+    randomness: torch.Generator | Float[Tensor, "batch draws"] | None = None,
+) -> Float[Tensor, "batch channels new_height new_width"]:
+    """Images in [0, 1] at their final size, with random changes where `changes` and `randomness` are given.
+
+    This is what a decoder reconstructs; `normalize` makes of it what the network sees.
+    """
+    images = to_unit(images)
+    if settings.resize and images.shape[2:] != (settings.resize, settings.resize):
+        size = (settings.resize, settings.resize)
+        images = F.interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
+    if settings.pad:
+        images = F.pad(images, (settings.pad, settings.pad, settings.pad, settings.pad))
+    if changes is not None and randomness is not None:
+        images = augment(images, changes, randomness)
+    return center_crop(images, settings.center_crop) if settings.center_crop else images
+
+
+def to_unit(
+    images: Shaped[Tensor, "batch channels height width"],
+) -> Float[Tensor, "batch channels height width"]:
+    """8-bit images as float32 in [0, 1]; floating point images as they are."""
+    if images.is_floating_point():
+        return images
+    if images.dtype != torch.uint8:
+        raise UserError(f"images must be uint8 or floating point, got {images.dtype}")
+    return images.float() / 255
+
+
+def normalize(
+    images: Float[Tensor, "batch channels height width"], settings: Preprocess, info: DatasetInfo
+) -> Float[Tensor, "batch channels height width"]:
+    """Images in [0, 1] scaled by the dataset's mean and deviation, by their own, or not at all."""
+    if settings.normalize == "none":
+        return images
+    if settings.normalize == "image":
+        return standardize(images)
+    if images.shape[1] != len(info.mean):
+        raise UserError(f"{info.name} has {len(info.mean)} channels, the images have {images.shape[1]}")
+    return (images - _per_channel(info.mean, images)) / _per_channel(info.std, images)
+
+
+def _per_channel(values: tuple[float, ...], images: Tensor) -> Float[Tensor, "channels 1 1"]:
+    # filled on the device: a copy from the host would wait, and cannot be captured in a CUDA graph
+    return torch.stack([images.new_full((1, 1), value) for value in values])

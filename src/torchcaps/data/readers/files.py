@@ -1,0 +1,74 @@
+"""Finding and reading the files of a dataset, with errors that name the file and say what to do."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from torchcaps.core import MissingDataError, UserError
+
+from ..api import DatasetInfo
+
+
+class DamagedFileError(UserError):
+    """A file that is there but is not what it should be."""
+
+    def __init__(self, path: Path, problem: str, dataset: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {problem}; {_remedy(dataset)}")
+
+
+def _remedy(dataset: str) -> str:
+    return f"get it with `torchcaps data get {dataset}`, or name its folder with --data-dir or TORCHCAPS_DATA"
+
+
+def search_folders(info: DatasetInfo, data_dir: Path) -> list[Path]:
+    """Where the files of a dataset may lie; `data_dir` may itself be the dataset's folder, or a part of its path."""
+    here = data_dir.absolute().parts
+    places = []
+    for parts in (Path(folder).parts for folder in info.folders):
+        places.append(data_dir.joinpath(*parts))
+        depths = range(1, len(parts) + 1)
+        places += [data_dir.joinpath(*parts[depth:]) for depth in depths if here[-depth:] == parts[:depth]]
+    return list(dict.fromkeys(places))
+
+
+def locate_file(info: DatasetInfo, file_name: str, data_dir: Path) -> Path | None:
+    """The first match for `file_name`, unpacked or as .gz, or None."""
+    plain = file_name.removesuffix(".gz")
+    for folder in search_folders(info, data_dir):
+        for candidate in (folder / plain, folder / f"{plain}.gz"):
+            if candidate.is_file():
+                return candidate
+    return None
+
+
+def find_file(info: DatasetInfo, file_name: str, data_dir: Path) -> Path:
+    """Like `locate_file`, but a file that is not there is an error that lists where it was looked for."""
+    found = locate_file(info, file_name, data_dir)
+    if found is None:
+        looked = ", ".join(str(folder) for folder in search_folders(info, data_dir))
+        size = next((file.size for file in info.files if Path(file.path).name == file_name), None)
+        expected = f" ({size} bytes)" if size else ""
+        raise MissingDataError(f"{file_name}{expected} is in none of {looked}; {_remedy(info.name)}")
+    return found
+
+
+def read_file(path: Path, dataset: str) -> bytes:
+    """The contents of a file, unpacked where its name ends in .gz."""
+    data = path.read_bytes()
+    if path.suffix != ".gz":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error) as error:
+        problem = f"not a complete gzip file ({error}); it has {len(data)} bytes"
+        raise DamagedFileError(path, problem, dataset) from error
+
+
+def check_length(data: bytes, expected: int, path: Path, dataset: str) -> None:
+    """An error unless the contents have the length that their header promises."""
+    if len(data) != expected:
+        problem = f"should hold {expected} bytes by its header, but holds {len(data)}"
+        raise DamagedFileError(path, problem, dataset)

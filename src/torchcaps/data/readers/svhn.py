@@ -1,0 +1,86 @@
+"""SVHN cropped digits in the publisher's MATLAB files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from torchcaps.core import UserError
+
+from ..api import DATASETS, DatasetInfo, LabelledImages, RemoteFile, Split
+from .files import DamagedFileError, find_file
+
+
+def read_svhn(data_dir: Path, split: Split) -> LabelledImages:
+    """One split of SVHN; the files write digit 0 as class 10, which becomes label 0."""
+    path = find_file(SVHN, f"{split}_32x32.mat", data_dir)
+    content = _load_matlab(path)
+    pixels, digits = content.get("X"), content.get("y")
+    if pixels is None or digits is None or pixels.dtype != np.uint8:
+        raise DamagedFileError(path, f"should hold bytes X and labels y, but holds {sorted(content)}", "svhn")
+    digits = digits.reshape(-1).astype(np.int64)
+    if pixels.shape != (32, 32, 3, len(digits)):
+        problem = (
+            f"X should have shape (32, 32, 3, {len(digits)}), an image per label, but has {pixels.shape}"
+        )
+        raise DamagedFileError(path, problem, "svhn")
+    if digits.size and not (digits.min() >= 1 and digits.max() <= 10):
+        problem = f"labels should lie in 1..10, but lie in {digits.min()}..{digits.max()}"
+        raise DamagedFileError(path, problem, "svhn")
+    images = np.ascontiguousarray(pixels.transpose(3, 2, 0, 1))
+    return LabelledImages(torch.from_numpy(images), torch.from_numpy(digits % 10), SVHN.classes)
+
+
+def _load_matlab(path: Path) -> dict[str, Any]:
+    try:
+        from scipy.io import loadmat
+    except ImportError as error:
+        raise UserError('SVHN files need scipy: pip install "torchcaps[mat]"') from error
+    try:
+        content = loadmat(path, variable_names=["X", "y"])
+    except Exception as error:  # scipy raises a dozen kinds for damaged files
+        size = path.stat().st_size
+        expected = next(file.size for file in SVHN.files if file.path.endswith(path.name))
+        problem = f"not a complete MATLAB file ({error}); expected {expected} bytes, found {size}"
+        raise DamagedFileError(path, problem, "svhn") from error
+    return {key: value for key, value in content.items() if not key.startswith("__")}
+
+
+SVHN = DATASETS.register("svhn")(
+    DatasetInfo(
+        name="svhn",
+        title="SVHN house-number digits, cropped",
+        channels=3,
+        height=32,
+        width=32,
+        classes=tuple("0123456789"),
+        mean=(0.4377, 0.4438, 0.4728),
+        std=(0.1980, 0.2010, 0.1970),
+        num_train=73_257,
+        num_test=26_032,
+        licence="non-commercial use only (Netzer et al., 2011)",
+        reader=read_svhn,
+        files=(
+            RemoteFile(
+                "svhn/train_32x32.mat",
+                url="http://ufldl.stanford.edu/housenumbers/train_32x32.mat",
+                size=182_040_794,
+                sha256="435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+                md5="e26dedcc434d2e4c54c9b2d4a06d8373",
+                split="train",
+            ),
+            RemoteFile(
+                "svhn/test_32x32.mat",
+                url="http://ufldl.stanford.edu/housenumbers/test_32x32.mat",
+                size=64_275_384,
+                sha256="cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+                md5="eb5a983be6a315427106f1b164d9cef3",
+                split="test",
+            ),
+        ),
+        folders=("svhn", "SVHN", "."),
+    )
+)

@@ -1,0 +1,36 @@
+"""Setting images aside for validation."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from torchcaps.core import UserError
+from torchcaps.core.seeding import generator
+
+from .api import LabelledImages
+
+
+def split_indices(
+    count: int, fraction: float = 0.05, seed: int = 0
+) -> tuple[Int64[Tensor, " train"], Int64[Tensor, " validation"]]:
+    """Which of `count` images train and which validate, in ascending order, by a random stream of its own."""
+    if not 0 < fraction < 1:
+        raise UserError(f"the validation fraction must lie between 0 and 1, got {fraction}")
+    num_validation = round(count * fraction)
+    if not 0 < num_validation < count:
+        raise UserError(
+            f"a fraction of {fraction} of {count} images leaves {count - num_validation} for training and "
+            f"{num_validation} for validation; each needs at least one"
+        )
+    order = torch.randperm(count, generator=generator(seed, "validation"))
+    return order[num_validation:].sort().values, order[:num_validation].sort().values
+
+
+def split_validation(
+    data: LabelledImages, fraction: float = 0.05, seed: int = 0
+) -> tuple[LabelledImages, LabelledImages]:
+    """The training and the validation part of `data`: disjoint, complete, and the same for the same seed."""
+    train, validation = split_indices(len(data), fraction, seed)
+    return data.subset(train), data.subset(validation)

@@ -1,0 +1,1 @@
+"""Runs that need everything below: the demonstration, and the tables of the thesis."""

@@ -1,0 +1,35 @@
+"""Recipes, the training loop, and what a run leaves behind."""
+
+from .evaluate import Evaluation, evaluate
+from .loop import DivergedError, train
+from .objective import Objective
+from .pipeline import Pipeline, load_splits, load_test
+from .predict import predict, read_image
+from .recipe import Recipe, load_recipe, packaged_recipes
+from .run import Run, evaluate_run, load_run
+from .session import Machine
+from .watch import Several, Silent, TensorBoard, Watcher
+
+__all__ = [
+    "DivergedError",
+    "Evaluation",
+    "Machine",
+    "Objective",
+    "Pipeline",
+    "Recipe",
+    "Run",
+    "Several",
+    "Silent",
+    "TensorBoard",
+    "Watcher",
+    "evaluate",
+    "evaluate_run",
+    "load_recipe",
+    "load_run",
+    "load_splits",
+    "load_test",
+    "packaged_recipes",
+    "predict",
+    "read_image",
+    "train",
+]

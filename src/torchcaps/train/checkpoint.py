@@ -1,0 +1,77 @@
+"""Files of a run, each replaced as a whole: a reader never meets half of one, whenever the writer is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from torchcaps.core.errors import MissingDataError, UserError
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file beside `path`, then put it in its place; what was there stays if that fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(draft)
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}; what was there before is kept"
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write plain data as indented JSON."""
+    text = json.dumps(values, indent=1, allow_nan=False)
+    write_atomically(path, lambda draft: draft.write_text(text + "\n"))
+
+
+def save_weights(path: Path, state: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
+    """Write weights as safetensors, with `info` as JSON in the header."""
+    tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in state.items()}
+    metadata = {key: json.dumps(value) for key, value in info.items()}
+    write_atomically(path, lambda draft: save_file(tensors, draft, metadata=metadata))
+
+
+def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Weights and header of a safetensors file."""
+    if not path.is_file():
+        raise MissingDataError(f"no weights at {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            info = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
+            return {name: file.get_tensor(name) for name in file.keys()}, info  # noqa: SIM118  not a mapping
+    except (SafetensorError, json.JSONDecodeError) as error:
+        raise UserError(f"{path} is damaged ({error}); restore it or train again") from error
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write tensors and plain values, so that they load without unpickling anything else."""
+    write_atomically(path, lambda draft: torch.save(state, draft))
+
+
+def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """What `save_checkpoint` wrote; a damaged file is an error that says how to go on."""
+    try:
+        return torch.load(path, map_location=device, weights_only=True)  # type: ignore[no-any-return]
+    except FileNotFoundError as error:
+        raise MissingDataError(f"no checkpoint at {path}") from error
+    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, OSError) as error:
+        message = str(error).partition("\n")[0]
+        raise UserError(
+            f"checkpoint {path} is damaged ({message}); delete it to start this run anew"
+        ) from error

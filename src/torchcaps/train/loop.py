@@ -1,0 +1,251 @@
+"""The training loop: epochs, validation, early stopping, checkpoints and resumption."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torchcaps.core.errors import UserError
+from torchcaps.models import config_as_json
+
+from .checkpoint import (
+    load_checkpoint,
+    load_weights,
+    save_checkpoint,
+    save_weights,
+    write_atomically,
+    write_json,
+)
+from .diagnose import find_non_finite
+from .evaluate import Evaluation, evaluate
+from .pipeline import load_test
+from .recipe import Recipe, recipe_as_json, recipe_as_yaml
+from .results import provenance
+from .session import Machine, Session, launch
+from .watch import Silent, Watcher
+
+_SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
+_EVALUATION_BATCH = {"cuda": 2048}
+
+
+class DivergedError(UserError):
+    """The loss stopped being a number."""
+
+
+@dataclass
+class Progress:
+    """How far a run has come."""
+
+    next_epoch: int = 0
+    best_loss: float = float("inf")
+    best_epoch: int = -1
+    seconds: float = 0.0
+
+
+def train(
+    recipe: Recipe,
+    out: Path,
+    machine: Machine | None = None,
+    *,
+    resume: bool = False,
+    watcher: Watcher | None = None,
+) -> dict[str, Any]:
+    """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
+
+    The weights kept are those of the epoch with the lowest validation loss. A run that was killed, at any moment,
+    continues with `resume=True` and ends as if it had not been.
+    """
+    machine = machine or Machine()
+    finished = out / "result.json"
+    _check_folder(recipe, out, resume)
+    if finished.is_file():
+        return json.loads(finished.read_text())  # type: ignore[no-any-return]
+    fabric = launch(machine)
+    session = Session(fabric, recipe, machine.data_dir)
+    run = _Run(session, out, watcher if watcher and fabric.is_global_zero else Silent())
+    run.restore()
+    run.loop(machine)
+    result = run.finish(machine)
+    fabric.barrier()
+    return result
+
+
+def _check_folder(recipe: Recipe, out: Path, resume: bool) -> None:
+    saved = out / "recipe.json"
+    if saved.is_file():
+        if not resume:
+            raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
+        before, now = json.loads(saved.read_text()), recipe_as_json(recipe)
+        changed = [key for key in now if now[key] != before.get(key)]
+        if changed:
+            raise UserError(
+                f"{out} was started with another recipe ({', '.join(changed)} differ); choose another --out"
+            )
+
+
+class _Run:
+    """A session together with its folder."""
+
+    def __init__(self, session: Session, out: Path, watcher: Watcher) -> None:
+        self.session, self.out, self.watcher = session, out, watcher
+        self.progress = Progress()
+        self.rows: list[dict[str, Any]] = []
+        self._saved_at = time.monotonic()
+
+    def restore(self) -> None:
+        """Continue from the last checkpoint, or write down what is about to run."""
+        checkpoint = self.out / "last.ckpt"
+        if checkpoint.is_file():
+            state = load_checkpoint(checkpoint, self.session.fabric.device)
+            self.session.network.load_state_dict(state["model"])
+            self.session.optimizer.load_state_dict(state["optimizer"])
+            self.progress = Progress(**state["progress"])
+            self.rows = state["rows"]
+        elif self.session.fabric.is_global_zero:
+            recipe = self.session.recipe
+            write_json(self.out / "recipe.json", recipe_as_json(recipe))
+            write_atomically(self.out / "recipe.yaml", lambda draft: draft.write_text(recipe_as_yaml(recipe)))
+        self._write_rows()
+
+    def loop(self, machine: Machine) -> None:
+        """Train and validate until the epochs are over or patience is lost."""
+        recipe, progress = self.session.recipe, self.progress
+        parameters = sum(parameter.numel() for parameter in self.session.network.parameters())
+        self.watcher.run_started(
+            {"parameters": parameters, "images": len(self.session.splits.train), "epochs": recipe.epochs}
+        )
+        while progress.next_epoch < recipe.epochs and not self._is_out_of_patience():
+            started = time.perf_counter()
+            epoch = progress.next_epoch
+            self._train_epoch(epoch, machine)
+            validation = self._evaluate(self.session.splits.validation)
+            seconds = time.perf_counter() - started
+            self._close_epoch(epoch, validation, seconds)
+
+    def _is_out_of_patience(self) -> bool:
+        patience = self.session.recipe.patience
+        return patience > 0 and self.progress.next_epoch - 1 - self.progress.best_epoch >= patience
+
+    def _train_epoch(self, epoch: int, machine: Machine) -> None:
+        session = self.session
+        self.watcher.epoch_started(epoch, session.steps_per_epoch)
+        checks_each_step = (
+            session.fabric.device.type == "cpu"
+        )  # elsewhere reading the loss would stop the device
+        for indices in session.start_epoch(epoch):
+            session.step(indices)
+            self.watcher.step_done(len(indices))
+            if checks_each_step and session.step.first_bad_step() is not None:
+                break
+        bad = session.step.first_bad_step()
+        if bad is not None:
+            raise DivergedError(self._explain(epoch, bad, machine))
+
+    def _explain(self, epoch: int, step: int, machine: Machine) -> str:
+        """Replay from the last checkpoint, uncaptured, to find where the first broken value came from."""
+        kept = self.out / "last.ckpt"
+        twin = Session(self.session.fabric, self.session.recipe, machine.data_dir, capture=False)
+        replay = _Run(twin, self.out, Silent())
+        if kept.is_file():
+            replay.restore()
+        place = find_non_finite(twin.network, replay.repeat(epoch, step))
+        where = f"first non-finite value: {place}" if place else "replaying the steps did not reproduce it"
+        state = f"last good checkpoint: {kept}" if kept.is_file() else "no checkpoint was written before it"
+        return f"the loss is not finite in step {step} of epoch {epoch}; {where}; {state}"
+
+    def repeat(self, last_epoch: int, last_step: int) -> Iterator[None]:
+        """The steps from here to the given one, yielding between backward and update."""
+        for epoch in range(self.progress.next_epoch, last_epoch + 1):
+            for number, indices in enumerate(self.session.start_epoch(epoch)):
+                self.session.step.backward(indices)
+                yield
+                self.session.step.optimizer.step()
+                if (epoch, number) == (last_epoch, last_step):
+                    return
+
+    def _evaluate(self, data: Any) -> Evaluation:
+        session = self.session
+        batch = _EVALUATION_BATCH.get(session.fabric.device.type, 512)
+        return evaluate(session.model, data, session.pipeline, session.objective, batch)
+
+    def _close_epoch(self, epoch: int, validation: Evaluation, seconds: float) -> None:
+        session, progress = self.session, self.progress
+        row = {
+            "epoch": epoch,
+            "train_loss": session.step.mean_loss(),
+            "val_loss": validation.loss,
+            "val_accuracy": validation.accuracy,
+            "learning_rate": float(session.optimizer.param_groups[0]["lr"]),
+            "seconds": round(seconds, 4),
+            "images_per_second": round(session.steps_per_epoch * session.recipe.batch_size / seconds, 1),
+        }
+        self.rows.append(row)
+        progress.next_epoch = epoch + 1
+        progress.seconds += seconds
+        if validation.loss < progress.best_loss:
+            progress.best_loss, progress.best_epoch = validation.loss, epoch
+            self._save_best(epoch)
+        self._save_checkpoint()
+        self._write_rows()
+        self.watcher.epoch_done(row)
+
+    def _save_best(self, epoch: int) -> None:
+        if self.session.fabric.is_global_zero:
+            info = {
+                "model": self.session.recipe.model,
+                "config": config_as_json(self.session.network.config),
+                "epoch": epoch,
+            }
+            save_weights(self.out / "weights.safetensors", self.session.network.state_dict(), info)
+
+    def _save_checkpoint(self) -> None:
+        is_last = self.progress.next_epoch == self.session.recipe.epochs or self._is_out_of_patience()
+        is_due = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_CHECKPOINTS
+        if not self.session.fabric.is_global_zero or not (is_last or is_due or self.progress.next_epoch == 1):
+            return
+        state = {
+            "model": self.session.network.state_dict(),
+            "optimizer": self.session.optimizer.state_dict(),
+            "progress": asdict(self.progress),
+            "rows": self.rows,
+        }
+        save_checkpoint(self.out / "last.ckpt", state)
+        self._saved_at = time.monotonic()
+
+    def _write_rows(self) -> None:
+        if self.session.fabric.is_global_zero:
+            text = "".join(json.dumps(row) + "\n" for row in self.rows)
+            write_atomically(self.out / "metrics.jsonl", lambda draft: draft.write_text(text))
+
+    def finish(self, machine: Machine) -> dict[str, Any]:
+        """Test the best weights and write result.json."""
+        session, progress = self.session, self.progress
+        session.fabric.barrier()
+        state, _ = load_weights(self.out / "weights.safetensors")
+        session.network.load_state_dict(state)
+        test = self._evaluate(load_test(session.recipe.data, machine.data_dir, session.fabric.device))
+        best = self.rows[progress.best_epoch]
+        result = {
+            "recipe": recipe_as_json(session.recipe),
+            "metrics": {
+                "test_accuracy": test.accuracy,
+                "test_loss": test.loss,
+                "val_accuracy": best["val_accuracy"],
+                "val_loss": best["val_loss"],
+                "best_epoch": progress.best_epoch,
+                "epochs": progress.next_epoch,
+            },
+            "parameters": sum(parameter.numel() for parameter in session.network.parameters()),
+            "seed": session.recipe.seed,
+            "seconds": round(progress.seconds, 3),
+            "precision": machine.precision,
+            "devices": session.fabric.world_size,
+            **provenance(session.fabric.device),
+        }
+        if session.fabric.is_global_zero:
+            write_json(self.out / "result.json", result)
+        return result

@@ -1,0 +1,49 @@
+"""The loss of a recipe, as one object that the training step calls."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.types import CapsuleOutput
+from torchcaps.losses import margin_by_epoch, margin_loss, reconstruction_loss, spread_loss
+
+from .recipe import Loss
+
+
+class Objective:
+    """Class loss plus weighted reconstruction.
+
+    The spread margin grows with the epochs; it is kept in a tensor so that a captured step sees it change.
+    """
+
+    def __init__(self, settings: Loss, *, has_decoder: bool, device: torch.device | str = "cpu") -> None:
+        if has_decoder != (settings.reconstruction > 0):
+            raise UserError(
+                "a decoder and recipe.loss.reconstruction belong together: "
+                f"the model has {'a' if has_decoder else 'no'} decoder, the weight is {settings.reconstruction}"
+            )
+        self.settings = settings
+        self._margin = torch.tensor(margin_by_epoch(0), device=device)
+
+    def start_epoch(self, epoch: int) -> None:
+        """Move to the margin of this epoch."""
+        self._margin.fill_(margin_by_epoch(epoch))
+
+    def __call__(self, output: CapsuleOutput, labels: Tensor, images: Tensor) -> Tensor:
+        """The loss; `images` in [0, 1] are what the decoder should draw."""
+        settings = self.settings
+        if settings.name == "spread":
+            loss = spread_loss(output.activations, labels, margin=self._margin)
+        else:
+            loss = margin_loss(
+                output.activations,
+                labels,
+                present=settings.present,
+                absent=settings.absent,
+                absent_weight=settings.absent_weight,
+            )
+        if output.reconstruction is not None:
+            loss = loss + settings.reconstruction * reconstruction_loss(output.reconstruction.float(), images)
+        return loss

@@ -1,0 +1,62 @@
+"""Classes of images that lie on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.data import dataset_info
+
+from .pipeline import Pipeline
+from .run import Run
+
+_MODES = {1: "L", 3: "RGB"}
+
+
+def read_image(path: Path, channels: int, size: tuple[int, int] | None) -> Tensor:
+    """The image as bytes (1, channels, height, width), in the colours and size the model was trained on."""
+    if channels not in _MODES:
+        raise UserError(f"image files have 1 or 3 channels; this model wants {channels}")
+    try:
+        with Image.open(path) as file:
+            image = file.convert(_MODES[channels])
+    except FileNotFoundError as error:
+        raise MissingDataError(f"no image at {path}") from error
+    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+        raise UserError(f"{path} cannot be read as an image: {error}") from error
+    if size is not None and image.size != size[::-1]:
+        image = image.resize(size[::-1], Image.Resampling.BILINEAR)
+    pixels = np.asarray(image, dtype=np.uint8).copy()
+    return torch.from_numpy(pixels).reshape(*pixels.shape[:2], channels).permute(2, 0, 1).unsqueeze(0)
+
+
+@torch.no_grad()
+def predict(run: Run, paths: Sequence[Path], data_dir: Path | None = None) -> list[dict[str, Any]]:
+    """Class, its capsule's activation, and all activations by class name, for each image file."""
+    info = dataset_info(run.recipe.data.name, data_dir)
+    pipeline = Pipeline(run.recipe.data, info)
+    size = None if info.height is None or info.width is None else (info.height, info.width)
+    rows = []
+    for path in paths:
+        image = read_image(path, info.channels, size)
+        device = next(run.model.parameters()).device
+        _, inputs = pipeline.for_evaluation(image.to(device))
+        activations = run.model(inputs).activations[0].float().cpu()
+        winner = int(activations.argmax())
+        named = {name: round(float(value), 6) for name, value in zip(info.classes, activations, strict=True)}
+        rows.append(
+            {
+                "image": str(path),
+                "class": info.classes[winner],
+                "activation": round(float(activations[winner]), 6),
+                "activations": named,
+            }
+        )
+    return rows

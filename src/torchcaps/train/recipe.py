@@ -1,0 +1,194 @@
+"""A recipe is everything a run needs, as plain typed data."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from torchcaps.core.errors import MissingDataError, UserError, unknown_name
+from torchcaps.data import Augment, Preprocess
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """Which images, and what is done to them."""
+
+    name: str
+    validation: float = 0.05
+    split_seed: int = 0
+    limit: int = 0  # use this many training images, chosen by the split seed; 0 means all
+    preprocess: Preprocess = field(default_factory=Preprocess)
+    augment: Augment = field(default_factory=Augment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """What is minimised; `reconstruction` weighs the sum of squared pixel errors of the decoder."""
+
+    name: Literal["margin", "spread"] = "margin"
+    present: float = 0.9
+    absent: float = 0.1
+    absent_weight: float = 0.5
+    reconstruction: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optim:
+    """Adam, with a learning rate that falls by `decay` each epoch, or smoothly every `decay_steps` steps."""
+
+    learning_rate: float = 1e-3
+    decay: float = 1.0
+    decay_steps: int = 0
+    floor: float = 0.0
+    weight_decay: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """One training run. `batch_size` is that of all devices together; `patience` 0 never stops early."""
+
+    model: dict[str, Any]
+    data: Data
+    epochs: int
+    batch_size: int = 128
+    patience: int = 0
+    seed: int = 42
+    compile: bool = False
+    loss: Loss = field(default_factory=Loss)
+    optim: Optim = field(default_factory=Optim)
+
+    def __post_init__(self) -> None:
+        if "name" not in self.model:
+            raise UserError("recipe.model needs a 'name'; other keys override fields of that model")
+        for key in ("epochs", "batch_size"):
+            if getattr(self, key) < 1:
+                raise UserError(f"recipe.{key} must be at least 1, got {getattr(self, key)}")
+        if not 0 < self.data.validation < 1:
+            raise UserError(f"recipe.data.validation must lie between 0 and 1, got {self.data.validation}")
+        if self.optim.learning_rate <= 0:
+            raise UserError(f"recipe.optim.learning_rate must be positive, got {self.optim.learning_rate}")
+
+
+def build(kind: type[T], values: Any, where: str = "recipe") -> T:
+    """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors that name their place."""
+    if not isinstance(values, Mapping):
+        raise UserError(f"{where}: expected a mapping, got {values!r}")
+    hints = get_type_hints(kind)
+    for key in values:
+        if key not in hints:
+            raise unknown_name(f"key in {where}:", str(key), hints)
+    try:
+        return kind(**{key: _convert(hints[key], value, f"{where}.{key}") for key, value in values.items()})
+    except TypeError as error:  # a required key is missing
+        raise UserError(f"{where}: {str(error).partition('() ')[2]}") from error
+
+
+def _convert(kind: Any, value: Any, where: str) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return build(kind, value, where)  # type: ignore[arg-type]
+    if origin is Literal:
+        if value not in arguments:
+            raise UserError(f"{where}: expected one of {list(arguments)}, got {value!r}")
+        return value
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _convert(next(a for a in arguments if a is not type(None)), value, where)
+    if origin is tuple:
+        return _convert_tuple(arguments, value, where)
+    return _convert_plain(origin or kind, value, where)
+
+
+def _convert_tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise UserError(f"{where}: expected a list, got {value!r}")
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(value)
+    if len(kinds) != len(value):
+        raise UserError(f"{where}: expected {len(kinds)} values, got {len(value)}")
+    return tuple(_convert(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
+
+
+def _convert_plain(kind: type, value: Any, where: str) -> Any:
+    if kind is float and isinstance(value, int | str) and not isinstance(value, bool):
+        try:
+            return float(value)  # PyYAML reads 1e-3 as text
+        except ValueError:
+            pass
+    elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise UserError(f"{where}: expected {kind.__name__}, got {value!r}")
+
+
+def packaged_recipes() -> list[str]:
+    """Names of the recipes shipped with the package, such as `mnist/dr_capsnet`."""
+    root = files("torchcaps") / "recipes"
+    folders = sorted((entry for entry in root.iterdir() if entry.is_dir()), key=lambda entry: entry.name)
+    return [
+        f"{folder.name}/{entry.name.removesuffix('.yaml')}"
+        for folder in folders
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
+        if entry.name.endswith(".yaml")
+    ]
+
+
+def load_recipe(name: str | Path, overrides: Iterable[str] = ()) -> Recipe:
+    """The recipe at a path or of a packaged name, with `key.key=value` replaced."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise MissingDataError(f"no recipe at {path}")
+        text = path.read_text()
+    elif str(name) in packaged_recipes():
+        text = (files("torchcaps") / "recipes" / f"{name}.yaml").read_text()
+    else:
+        raise unknown_name("recipe", str(name), packaged_recipes())
+    return build(Recipe, apply_overrides(_parse(text, str(name)), overrides))
+
+
+def _parse(text: str, name: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"{name} is not valid YAML: {error}") from error
+
+
+def apply_overrides(values: Any, overrides: Iterable[str]) -> Any:
+    """The nested mapping with each `a.b=value` put in its place; values are read as YAML."""
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise UserError(f"--set takes key=value, got {override!r}")
+        *parents, last = key.split(".")
+        place = values
+        for parent in parents:
+            place = place.setdefault(parent, {})
+            if not isinstance(place, dict):
+                raise UserError(f"--set {override}: {parent} is a single value, not a group of keys")
+        place[last] = _parse(text, f"--set {key}")
+    return values
+
+
+def recipe_as_yaml(recipe: Recipe) -> str:
+    """The resolved recipe, every default written out."""
+    return yaml.safe_dump(recipe_as_json(recipe), sort_keys=False)
+
+
+def recipe_as_json(recipe: Recipe) -> dict[str, Any]:
+    """The resolved recipe as plain lists, mappings and numbers."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: plain(item) for key, item in value.items()}
+        return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+    return plain(asdict(recipe))  # type: ignore[no-any-return]

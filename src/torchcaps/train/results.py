@@ -1,0 +1,48 @@
+"""What a finished run leaves behind, and where it was made."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import torchcaps
+
+
+def provenance(device: torch.device) -> dict[str, Any]:
+    """Versions, commit and device of this process, for every result that is written down."""
+    return {
+        "commit": source_commit(),
+        "versions": {
+            "torchcaps": torchcaps.__version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+        "device": device_name(device),
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """The model of a GPU, or the number of CPU threads in use."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type}, {torch.get_num_threads()} threads"
+
+
+def source_commit() -> str | None:
+    """The commit of the source tree this package runs from, `+` appended when it has changes; None without git."""
+    folder = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        if not git("ls-files", Path(__file__).name):
+            return None  # installed inside somebody else's repository
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None

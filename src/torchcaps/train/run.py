@@ -1,0 +1,84 @@
+"""A finished or interrupted run, read back from its folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.data import dataset_info
+from torchcaps.models import create_model
+
+from .checkpoint import load_weights
+from .evaluate import evaluate
+from .objective import Objective
+from .pipeline import Pipeline, load_splits, load_test
+from .recipe import Recipe, build
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model with the recipe that made it."""
+
+    folder: Path
+    recipe: Recipe
+    model: nn.Module
+    epoch: int
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """One row per epoch."""
+        return [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def load_run(folder: Path, device: torch.device | str = "cpu") -> Run:
+    """The best weights of the run in `folder`, ready for inference."""
+    if not (folder / "recipe.json").is_file():
+        raise MissingDataError(f"{folder} holds no run (no recipe.json); make one with torchcaps train")
+    recipe = build(Recipe, json.loads((folder / "recipe.json").read_text()))
+    state, info = load_weights(folder / "weights.safetensors")
+    options = dict(recipe.model)
+    model = create_model(options.pop("name"), **options)
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise UserError(f"the weights in {folder} do not fit its model: {error}") from error
+    return Run(folder, recipe, model.to(device).eval(), int(info.get("epoch", -1)))
+
+
+def evaluate_run(
+    run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
+) -> dict[str, Any]:
+    """Loss, accuracy and accuracy per class of a run on one split, of its own dataset or another."""
+    settings = run.recipe.data if data_name is None else replace(run.recipe.data, name=data_name)
+    device = next(run.model.parameters()).device
+    match split:
+        case "test":
+            data = load_test(settings, data_dir, device)
+        case "train" | "validation":
+            data = getattr(load_splits(settings, data_dir, device), split)
+        case _:
+            raise UserError(f"split must be test, validation or train, got {split!r}")
+    info = dataset_info(settings.name, data_dir)
+    objective = Objective(run.recipe.loss, has_decoder=run.recipe.loss.reconstruction > 0, device=device)
+    loss, accuracy, confusion = evaluate(run.model, data, Pipeline(settings, info), objective)
+    counts = confusion.sum(1).tolist()
+    hits = confusion.diagonal().tolist()
+    return {
+        "run": str(run.folder),
+        "data": settings.name,
+        "split": split,
+        "images": len(data),
+        "loss": loss,
+        "accuracy": accuracy,
+        "class_accuracy": {
+            name: hit / count if count else None
+            for name, hit, count in zip(data.classes, hits, counts, strict=True)
+        },
+        "confusion": confusion.tolist(),
+    }

@@ -1,0 +1,122 @@
+"""Everything a run holds in memory: devices, model, optimizer, data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.seeding import derive_seed, generator
+from torchcaps.models import create_model
+
+from .objective import Objective
+from .pipeline import Pipeline, Splits, load_splits
+from .recipe import Recipe
+from .step import CapturedStep, TrainStep, learning_rate, make_optimizer, set_learning_rate
+
+Precision = Literal["32", "bf16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where a run takes place; none of it changes what is learnt beyond rounding."""
+
+    device: str = "auto"
+    devices: int = 1
+    precision: Precision = "32"
+    data_dir: Path | None = None
+
+
+def launch(machine: Machine) -> Fabric:
+    """Choose devices and start the other processes, if any."""
+    known = ("auto", "cpu", "cuda", "mps")
+    if machine.device not in known:
+        raise UserError(f"device must be one of {', '.join(known)}, got {machine.device!r}")
+    if machine.precision not in ("32", "bf16"):
+        raise UserError(f"precision must be 32 or bf16, got {machine.precision!r}")
+    if machine.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("this machine has no CUDA device that PyTorch can use; leave --device at auto or cpu")
+    fabric = Fabric(
+        accelerator=machine.device,
+        devices=machine.devices,
+        strategy="ddp" if machine.devices > 1 else "auto",
+        precision="bf16-mixed" if machine.precision == "bf16" else "32-true",
+    )
+    fabric.launch()
+    return fabric
+
+
+def model_of(recipe: Recipe, classes: int) -> nn.Module:
+    """The model of a recipe with its initial weights; the number of classes must be that of the data."""
+    options = dict(recipe.model)
+    torch.manual_seed(derive_seed(recipe.seed, "weights"))
+    model = create_model(options.pop("name"), **options)
+    built_for: int = model.config.num_classes  # type: ignore[union-attr, assignment]
+    if built_for != classes:
+        raise UserError(
+            f"model {recipe.model['name']} has {built_for} classes and dataset {recipe.data.name} has {classes}; "
+            f"set model.num_classes={classes}"
+        )
+    return model
+
+
+class Session:
+    """One run in memory. Random numbers depend on seed and epoch alone, so any epoch can be repeated."""
+
+    def __init__(
+        self, fabric: Fabric, recipe: Recipe, data_dir: Path | None, *, capture: bool = True
+    ) -> None:
+        self.fabric, self.recipe = fabric, recipe
+        self.splits: Splits = load_splits(recipe.data, data_dir, fabric.device)
+        self.pipeline = Pipeline(recipe.data, self.splits.info)
+        if recipe.batch_size % fabric.world_size:
+            raise UserError(
+                f"a batch of {recipe.batch_size} cannot be shared by {fabric.world_size} processes"
+            )
+        if recipe.batch_size > len(self.splits.train):
+            raise UserError(
+                f"batch_size {recipe.batch_size} is more than the {len(self.splits.train)} training images"
+            )
+        self.network = model_of(recipe, self.splits.info.num_classes).to(fabric.device)
+        if fabric.device.type == "cuda":
+            self.network = self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        has_decoder = getattr(self.network, "decoder", None) is not None
+        self.objective = Objective(recipe.loss, has_decoder=has_decoder, device=fabric.device)
+        self.optimizer: Optimizer = make_optimizer(self.network, recipe.optim, fabric.device)
+        compiled = torch.compile(self.network) if recipe.compile else self.network
+        self.model: Any
+        self.model, optimizer = fabric.setup(compiled, self.optimizer)
+        is_captured = capture and fabric.device.type == "cuda" and fabric.world_size == 1
+        self.step: TrainStep = (CapturedStep if is_captured else TrainStep)(
+            fabric,
+            self.model,
+            optimizer,
+            objective=self.objective,
+            pipeline=self.pipeline,
+            data=self.splits.train,
+        )
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches in the training split; the rest is left out, another rest each epoch."""
+        return len(self.splits.train) // self.recipe.batch_size
+
+    def start_epoch(self, epoch: int) -> Iterator[Tensor]:
+        """Put every random stream at the start of `epoch`; the batches of indices, with the rate set for each."""
+        recipe = self.recipe
+        torch.manual_seed(derive_seed(recipe.seed, "layers", epoch))
+        self.step.start_epoch(derive_seed(recipe.seed, "augment", epoch))
+        self.objective.start_epoch(epoch)
+        self.model.train()
+        order = torch.randperm(len(self.splits.train), generator=generator(recipe.seed, "order", epoch))
+        batches = order.to(self.fabric.device).split(recipe.batch_size)[: self.steps_per_epoch]
+        for step, indices in enumerate(batches, start=epoch * self.steps_per_epoch):
+            set_learning_rate(self.optimizer, learning_rate(recipe.optim, epoch, step))
+            yield indices

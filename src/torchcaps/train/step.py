@@ -1,0 +1,147 @@
+"""The training step: one update of the weights, with nothing that waits for the device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
+
+from torchcaps.data import LabelledImages
+
+from .objective import Objective
+from .pipeline import Pipeline
+from .recipe import Optim
+
+_WARM_UP = 3  # steps before a CUDA graph is captured: kernels are compiled and buffers allocated by then
+
+
+def make_optimizer(model: nn.Module, settings: Optim, device: torch.device) -> Optimizer:
+    """Adam over the trainable parameters; on a GPU fused, with a rate that a captured step can see change."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if device.type != "cuda":
+        return Adam(parameters, settings.learning_rate, weight_decay=settings.weight_decay)
+    rate = torch.tensor(settings.learning_rate, device=device)
+    return Adam(parameters, rate, weight_decay=settings.weight_decay, fused=True, capturable=True)
+
+
+def learning_rate(settings: Optim, epoch: int, step: int) -> float:
+    """The rate of an epoch, or of a step where the recipe decays by steps."""
+    exponent = step / settings.decay_steps if settings.decay_steps else epoch
+    return max(settings.learning_rate * settings.decay**exponent, settings.floor)
+
+
+def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
+    """Change the rate in place, without waiting for the device."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
+class TrainStep:
+    """Forward, backward and update on the images at given indices.
+
+    Every process draws the same augmentation for the whole batch and then takes its share, so that two processes
+    with half a batch each do exactly what one process does.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        model: Any,
+        optimizer: Any,
+        *,
+        objective: Objective,
+        pipeline: Pipeline,
+        data: LabelledImages,
+    ) -> None:
+        self.fabric, self.model, self.optimizer = fabric, model, optimizer
+        self.objective, self.pipeline, self.data = objective, pipeline, data
+        self.random = torch.Generator(fabric.device)
+        self._loss = torch.zeros((), device=fabric.device)
+        self._steps = torch.zeros((), device=fabric.device)
+        self._first_bad = torch.full((), math.inf, device=fabric.device)
+
+    def start_epoch(self, seed: int) -> None:
+        """Forget the last epoch's sums and restart the random draws."""
+        self.random.manual_seed(seed)
+        for total, value in ((self._loss, 0.0), (self._steps, 0.0), (self._first_bad, math.inf)):
+            total.fill_(value)
+
+    def __call__(self, indices: Tensor) -> None:
+        """Update the weights once."""
+        loss = self.backward(indices)
+        self.optimizer.step()
+        self._record(loss)
+
+    def backward(self, indices: Tensor) -> Tensor:
+        """Fill the gradients; the loss of this process's share of the batch."""
+        batch = self.pipeline.for_training(self.data, indices, self.random)
+        share = slice(self.fabric.global_rank, None, self.fabric.world_size)
+        images, inputs, labels = (tensor[share] for tensor in batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.objective(self.model(inputs, labels), labels, images)
+        self.fabric.backward(loss)
+        return loss.detach()
+
+    def _record(self, loss: Tensor) -> None:
+        bad = torch.where(loss.isfinite(), math.inf, self._steps)
+        torch.minimum(self._first_bad, bad, out=self._first_bad)
+        self._loss += loss
+        self._steps += 1
+
+    def mean_loss(self) -> float:
+        """Mean loss over this epoch's steps and all processes."""
+        mean = self.fabric.all_reduce(self._loss / self._steps.clamp(min=1), reduce_op="mean")
+        return float(mean)  # type: ignore[arg-type]
+
+    def first_bad_step(self) -> int | None:
+        """The first step of this epoch whose loss was not finite."""
+        first = float(self._first_bad)
+        return None if math.isinf(first) else int(first)
+
+
+class CapturedStep(TrainStep):
+    """The same step as a CUDA graph: one launch instead of hundreds. Its first steps run uncaptured."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._indices: Tensor | None = None
+        self._warm = 0
+
+    def __call__(self, indices: Tensor) -> None:
+        """Update the weights once."""
+        if self._indices is None:
+            self._indices = indices.clone()
+        self._indices.copy_(indices)
+        if self._graph is not None:
+            self._graph.replay()
+        elif self._warm < _WARM_UP:
+            self._run_on_side_stream()
+        else:
+            self._capture()
+
+    def _run_on_side_stream(self) -> None:
+        assert self._indices is not None
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            super().__call__(self._indices)
+        torch.cuda.current_stream().wait_stream(side)
+        self._warm += 1
+
+    def _capture(self) -> None:
+        assert self._indices is not None
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.random)
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.cuda.graph(graph):
+            super().__call__(self._indices)
+        self._graph = graph
+        graph.replay()

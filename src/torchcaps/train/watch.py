@@ -1,0 +1,85 @@
+"""What a run tells the one who watches it; the loop itself prints nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Watcher(Protocol):
+    """Told about the progress of a run."""
+
+    def run_started(self, facts: dict[str, Any]) -> None:
+        """The model is built and the data is loaded."""
+        ...
+
+    def epoch_started(self, epoch: int, steps: int) -> None:
+        """An epoch of so many steps begins."""
+        ...
+
+    def step_done(self, images: int) -> None:
+        """One step has been issued, for so many images."""
+        ...
+
+    def epoch_done(self, row: dict[str, Any]) -> None:
+        """An epoch was validated; `row` is its line in metrics.jsonl."""
+        ...
+
+
+class Silent:
+    """A watcher that keeps quiet."""
+
+    def run_started(self, facts: dict[str, Any]) -> None:
+        """Do nothing."""
+
+    def epoch_started(self, epoch: int, steps: int) -> None:
+        """Do nothing."""
+
+    def step_done(self, images: int) -> None:
+        """Do nothing."""
+
+    def epoch_done(self, row: dict[str, Any]) -> None:
+        """Do nothing."""
+
+
+class TensorBoard(Silent):
+    """A watcher that writes each epoch's numbers where TensorBoard finds them."""
+
+    def __init__(self, folder: Path) -> None:
+        from torch.utils.tensorboard import SummaryWriter  # optional, and slow to import
+
+        self._writer = SummaryWriter(str(folder))
+
+    def epoch_done(self, row: dict[str, Any]) -> None:
+        """Write one point per number."""
+        for name, value in row.items():
+            if name != "epoch":
+                self._writer.add_scalar(name, value, row["epoch"])
+        self._writer.flush()
+
+
+class Several(Silent):
+    """Passes everything on to each of several watchers."""
+
+    def __init__(self, *watchers: Watcher) -> None:
+        self._watchers = watchers
+
+    def run_started(self, facts: dict[str, Any]) -> None:
+        """Pass it on."""
+        for watcher in self._watchers:
+            watcher.run_started(facts)
+
+    def epoch_started(self, epoch: int, steps: int) -> None:
+        """Pass it on."""
+        for watcher in self._watchers:
+            watcher.epoch_started(epoch, steps)
+
+    def step_done(self, images: int) -> None:
+        """Pass it on."""
+        for watcher in self._watchers:
+            watcher.step_done(images)
+
+    def epoch_done(self, row: dict[str, Any]) -> None:
+        """Pass it on."""
+        for watcher in self._watchers:
+            watcher.epoch_done(row)

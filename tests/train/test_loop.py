@@ -1,0 +1,242 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from torchcaps.core import Routed, UserError
+from torchcaps.train import DivergedError, Machine, evaluate_run, load_run, train
+from torchcaps.train.recipe import Recipe, build, recipe_as_yaml
+
+CPU = Machine(device="cpu")
+
+
+def recipe(**changes):
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10},
+        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2, "augment": {"shift": 2}},
+        "loss": {"reconstruction": 0.0005},
+        "optim": {"learning_rate": 3e-3, "decay": 0.9},
+        "batch_size": 16,
+        "epochs": 3,
+    }
+    return build(Recipe, {**values, **changes})
+
+
+def weights(folder):
+    return load_file(folder / "weights.safetensors")
+
+
+def assert_equal_weights(first, second):
+    assert all(torch.equal(value, weights(second)[name]) for name, value in weights(first).items())
+
+
+def test_a_run_leaves_its_files(tmp_path):
+    result = train(recipe(), tmp_path, CPU)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "recipe.json",
+        "recipe.yaml",
+        "metrics.jsonl",
+        "weights.safetensors",
+        "last.ckpt",
+        "result.json",
+    }
+    assert json.loads((tmp_path / "result.json").read_text()) == result
+    assert result["seed"] == 42
+    assert result["versions"]["torch"] == torch.__version__
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in rows] == [0, 1, 2]
+    assert rows[1]["learning_rate"] == pytest.approx(3e-3 * 0.9)
+    best = min(rows, key=lambda row: row["val_loss"])
+    assert result["metrics"]["best_epoch"] == best["epoch"]
+
+
+def test_it_learns(tmp_path):
+    settings = recipe(
+        data={"name": "synthetic_mnist", "validation": 0.1},
+        model={"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "stem_channels": 16},
+        epochs=8,
+    )
+    assert train(settings, tmp_path, CPU)["metrics"]["test_accuracy"] > 0.8
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train(recipe(seed=seed, epochs=1), tmp_path / name, CPU)
+    assert_equal_weights(tmp_path / "a", tmp_path / "b")
+    assert not torch.equal(weights(tmp_path / "a")["stem.weight"], weights(tmp_path / "c")["stem.weight"])
+
+
+def test_training_stops_when_patience_is_lost(tmp_path):
+    result = train(recipe(optim={"learning_rate": 1e-30}, patience=2, epochs=50), tmp_path, CPU)
+    assert result["metrics"]["epochs"] < 10
+
+
+def test_an_interrupted_run_is_continued_only_when_asked(tmp_path):
+    settings = recipe(epochs=1)
+    first = train(settings, tmp_path, CPU)
+    with pytest.raises(UserError, match="already holds a run; continue it with --resume"):
+        train(settings, tmp_path, CPU)
+    assert train(settings, tmp_path, CPU, resume=True) == first
+    with pytest.raises(UserError, match="another recipe \\(epochs differ\\)"):
+        train(recipe(epochs=2), tmp_path, CPU, resume=True)
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    """A run of some seconds as a shell command, with its recipe on disk."""
+    path = tmp_path_factory.mktemp("recipe") / "recipe.yaml"
+    path.write_text(recipe_as_yaml(recipe(epochs=12)))
+    return [sys.executable, "-m", "torchcaps", "train", str(path), "--device", "cpu", "--json"]
+
+
+def epochs_done(folder):
+    path = folder / "metrics.jsonl"
+    return len(path.read_text().splitlines()) if path.is_file() else 0
+
+
+def test_a_killed_run_resumes_to_the_same_bits(command, tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    for target in (2, 5):
+        arguments = [*command, "--out", str(killed), *(["--resume"] if target > 2 else [])]
+        process = subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL)
+        while epochs_done(killed) < target and process.poll() is None:
+            time.sleep(0.005)  # waits for another process, not for a duration
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not (killed / "result.json").is_file()
+    for arguments in ([*command, "--out", str(killed), "--resume"], [*command, "--out", str(whole)]):
+        subprocess.run(arguments, env=environment, check=True, stdout=subprocess.DEVNULL)
+    assert_equal_weights(killed, whole)
+    assert torch.load(killed / "last.ckpt", weights_only=True)["progress"]["next_epoch"] == 12
+    timeless = [
+        [{**json.loads(line), "seconds": 0, "images_per_second": 0} for line in path.read_text().splitlines()]
+        for path in (killed / "metrics.jsonl", whole / "metrics.jsonl")
+    ]
+    assert timeless[0] == timeless[1]
+
+
+def test_two_processes_give_the_losses_of_one(tmp_path):
+    path = tmp_path / "recipe.yaml"
+    path.write_text(recipe_as_yaml(recipe(epochs=2)))
+    arguments = ["train", str(path), "--device", "cpu", "--json"]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "torchcaps"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for name, launch, more in (("one", ["-m", "torchcaps"], []), ("two", launcher, ["--devices", "2"])):
+        full = [sys.executable, *launch, *arguments, *more, "--out", str(tmp_path / name)]
+        done = subprocess.run(full, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    one, two = (
+        [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("one", "two")
+    )
+    for first, second in zip(one, two, strict=True):
+        assert second["train_loss"] == pytest.approx(first["train_loss"], abs=1e-5)
+        assert second["val_loss"] == pytest.approx(first["val_loss"], abs=1e-5)
+
+
+def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp_path, monkeypatch):
+    from torchcaps.routing import DynamicRouting
+
+    calls = []
+
+    def broken(self, votes, activations):
+        routed = original(self, votes, activations)
+        calls.append(self.training and len(votes) == 16)
+        if sum(calls) > 7:  # five steps an epoch: step 2 of epoch 1, and every step of the replay
+            return Routed(routed.poses * float("nan"), routed.activations * float("nan"), routed.coupling)
+        return routed
+
+    original = DynamicRouting.forward
+    monkeypatch.setattr(DynamicRouting, "forward", broken)
+    settings = recipe(model={**recipe().model, "routing": {"name": "dynamic"}})
+    with pytest.raises(DivergedError, match=r"step 2 of epoch 1.*output of layer 'classes.routing'") as caught:
+        train(settings, tmp_path, CPU)
+    assert "last.ckpt" in str(caught.value)
+    state = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    assert state["progress"]["next_epoch"] == 1
+    assert all(value.isfinite().all() for value in state["model"].values())
+
+
+def test_a_broken_gradient_is_found():
+    from torchcaps.train.diagnose import find_non_finite
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+
+    def steps():
+        for _ in range(3):
+            model.zero_grad()
+            model(torch.ones(1, 2)).sum().backward()
+            model[2].weight.grad[:] = float("inf")
+            yield
+
+    assert find_non_finite(model, steps()) == "the gradient of '2.weight'"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch_size": 1000}, "batch_size 1000 is more than the 80 training images"),
+        ({"model": {"name": "dr_capsnet_tiny_test", "image_size": 28}}, "set model.num_classes=10"),
+        ({"loss": {"reconstruction": 0.0}}, "belong together"),
+        ({"data": {"name": "mnits"}}, "did you mean mnist"),
+    ],
+)
+def test_recipes_that_cannot_run_are_refused(changes, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        train(recipe(**changes), tmp_path, CPU)
+
+
+@pytest.mark.parametrize("machine", [{"device": "tpu"}, {"device": "cpu", "precision": "8"}])
+def test_machines_that_do_not_exist_are_refused(machine, tmp_path):
+    with pytest.raises(UserError, match="must be"):
+        train(recipe(), tmp_path, Machine(**machine))
+
+
+def test_bfloat16_trains(tmp_path):
+    result = train(recipe(epochs=1), tmp_path, Machine(device="cpu", precision="bf16"))
+    assert result["precision"] == "bf16"
+    assert weights(tmp_path)["stem.weight"].dtype == torch.float32
+
+
+@pytest.mark.compile
+@pytest.mark.slow
+def test_a_compiled_model_trains_to_the_same_losses(tmp_path):
+    plain = train(recipe(epochs=1), tmp_path / "plain", CPU)["metrics"]
+    compiled = train(recipe(epochs=1, compile=True), tmp_path / "compiled", CPU)["metrics"]
+    assert compiled["val_loss"] == pytest.approx(plain["val_loss"], abs=1e-4)
+
+
+def test_a_run_is_read_back(tmp_path):
+    result = train(recipe(), tmp_path, CPU)
+    run = load_run(tmp_path)
+    assert run.epoch == result["metrics"]["best_epoch"]
+    report = evaluate_run(run)
+    assert report["accuracy"] == pytest.approx(result["metrics"]["test_accuracy"])
+    assert report["loss"] == pytest.approx(result["metrics"]["test_loss"], rel=1e-4)
+    assert sum(map(sum, report["confusion"])) == report["images"]
+    assert evaluate_run(run, "validation")["images"] == 20
+    assert evaluate_run(run, data_name="synthetic_fashion_mnist")["data"] == "synthetic_fashion_mnist"
+    with pytest.raises(UserError, match="split must be"):
+        evaluate_run(run, "all")
+
+
+def test_damaged_runs_are_explained(tmp_path):
+    with pytest.raises(UserError, match="holds no run"):
+        load_run(tmp_path)
+    train(recipe(epochs=1), tmp_path, CPU)
+    (tmp_path / "result.json").unlink()
+    checkpoint = tmp_path / "last.ckpt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+    with pytest.raises(UserError, match="last.ckpt is damaged.*delete it to start this run anew"):
+        train(recipe(epochs=1), tmp_path, CPU, resume=True)
+    stored = tmp_path / "weights.safetensors"
+    stored.write_bytes(stored.read_bytes()[:1000])
+    with pytest.raises(UserError, match="weights.safetensors is damaged"):
+        load_run(tmp_path)

@@ -1,0 +1,86 @@
+import pytest
+
+from torchcaps.core import UserError
+from torchcaps.data import DATASETS
+from torchcaps.models import MODELS
+from torchcaps.train import Machine, load_recipe, packaged_recipes, train
+from torchcaps.train.recipe import Recipe, apply_overrides, build, recipe_as_json
+
+SMALL = {"model": {"name": "dr_capsnet_tiny_test"}, "data": {"name": "synthetic_mnist"}, "epochs": 1}
+
+
+@pytest.mark.parametrize("name", packaged_recipes())
+def test_every_shipped_recipe_trains_two_steps(name, tmp_path):
+    recipe = load_recipe(name)
+    variant = MODELS[recipe.model["name"]]
+    config = variant.config
+    assert config.num_classes == DATASETS[recipe.data.name].num_classes
+    changes = [
+        f"model.name={variant.family}_tiny_test",
+        f"model.in_channels={config.in_channels}",
+        f"model.image_size={config.image_size}",
+        f"model.num_classes={config.num_classes}",
+        f"model.decoder={recipe.model.get('decoder', getattr(config, 'decoder', 'none'))}",
+        f"data.name=synthetic_{recipe.data.name}",
+        "data.limit=10",
+        "data.validation=0.2",
+        "batch_size=4",
+        "epochs=1",
+    ]
+    result = train(load_recipe(name, changes), tmp_path, Machine(device="cpu"))
+    assert 0 <= result["metrics"]["test_accuracy"] <= 1
+
+
+def test_a_recipe_round_trips():
+    recipe = build(Recipe, SMALL)
+    assert build(Recipe, recipe_as_json(recipe)) == recipe
+
+
+def test_numbers_are_converted_to_their_type():
+    recipe = build(Recipe, {**SMALL, "optim": {"learning_rate": "1e-3"}})
+    assert recipe.optim.learning_rate == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epochs": "ten"}, "recipe.epochs: expected int, got 'ten'"),
+        ({"epochs": 0}, "recipe.epochs must be at least 1"),
+        ({"epochs": True}, "recipe.epochs: expected int, got True"),
+        ({"optim": {"lr": 1}}, "key in recipe.optim: 'lr'"),
+        ({"epoch": 3}, "did you mean epochs"),
+        ({"optim": {"learning_rate": "fast"}}, "recipe.optim.learning_rate: expected float, got 'fast'"),
+        ({"optim": {"learning_rate": -1}}, "must be positive"),
+        ({"optim": 3}, "recipe.optim: expected a mapping"),
+        ({"loss": {"name": "big"}}, "expected one of"),
+        ({"data": {"name": "mnist", "validation": 1}}, "between 0 and 1"),
+        ({"data": {"name": "mnist", "augment": {"contrast": [1]}}}, "contrast: expected 2 values, got 1"),
+        ({"model": {}}, "needs a 'name'"),
+    ],
+)
+def test_mistakes_name_their_place(change, message):
+    with pytest.raises(UserError, match=message):
+        build(Recipe, {**SMALL, **change})
+
+
+def test_a_missing_key_is_named():
+    with pytest.raises(UserError, match="recipe: missing 1 required keyword-only argument: 'epochs'"):
+        build(Recipe, {key: value for key, value in SMALL.items() if key != "epochs"})
+
+
+def test_overrides_reach_nested_keys():
+    values = apply_overrides({"a": {"b": 1}}, ["a.b=2", "c.d=[1, 2]"])
+    assert values == {"a": {"b": 2}, "c": {"d": [1, 2]}}
+    for wrong in ("novalue", "=3", "a.b.c=1"):
+        with pytest.raises(UserError, match="--set"):
+            apply_overrides({"a": {"b": 1}}, [wrong])
+
+
+def test_unreadable_recipes_are_explained(tmp_path):
+    with pytest.raises(UserError, match="no recipe at"):
+        load_recipe(tmp_path / "none.yaml")
+    (tmp_path / "bad.yaml").write_text("a: [1")
+    with pytest.raises(UserError, match="not valid YAML"):
+        load_recipe(tmp_path / "bad.yaml")
+    with pytest.raises(UserError, match="did you mean mnist/dr_capsnet"):
+        load_recipe("mnist/dr_capsnett")
