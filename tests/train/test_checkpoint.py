@@ -4,7 +4,13 @@ import pytest
 import torch
 
 from torchcaps.core import UserError
-from torchcaps.train.checkpoint import load_checkpoint, load_weights, save_weights, write_atomically, write_json
+from torchcaps.train.checkpoint import (
+    load_checkpoint,
+    load_weights,
+    save_weights,
+    write_atomically,
+    write_json,
+)
 
 
 def test_a_full_disk_loses_nothing(tmp_path):
@@ -16,7 +22,9 @@ def test_a_full_disk_loses_nothing(tmp_path):
         draft.write_text("half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(UserError, match="cannot write .*No space left on device; what was there before is kept"):
+    with pytest.raises(
+        UserError, match="cannot write .*No space left on device; what was there before is kept"
+    ):
         write_atomically(path, fail)
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]

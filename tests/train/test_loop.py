@@ -156,7 +156,9 @@ def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp
     original = DynamicRouting.forward
     monkeypatch.setattr(DynamicRouting, "forward", broken)
     settings = recipe(model={**recipe().model, "routing": {"name": "dynamic"}})
-    with pytest.raises(DivergedError, match=r"step 2 of epoch 1.*output of layer 'classes.routing'") as caught:
+    with pytest.raises(
+        DivergedError, match=r"step 2 of epoch 1.*output of layer 'classes.routing'"
+    ) as caught:
         train(settings, tmp_path, CPU)
     assert "last.ckpt" in str(caught.value)
     state = torch.load(tmp_path / "last.ckpt", weights_only=True)

@@ -9,7 +9,9 @@ from torchcaps.train.step import learning_rate
 
 def test_the_rate_decays_by_epochs_or_by_steps_down_to_its_floor():
     by_epoch = Optim(learning_rate=1e-3, decay=0.5, floor=2e-4)
-    assert [learning_rate(by_epoch, epoch, 0) for epoch in range(4)] == pytest.approx([1e-3, 5e-4, 2.5e-4, 2e-4])
+    assert [learning_rate(by_epoch, epoch, 0) for epoch in range(4)] == pytest.approx(
+        [1e-3, 5e-4, 2.5e-4, 2e-4]
+    )
     by_step = Optim(learning_rate=1e-3, decay=0.96, decay_steps=2000)
     assert learning_rate(by_step, 0, 1000) == pytest.approx(1e-3 * 0.96**0.5)
 

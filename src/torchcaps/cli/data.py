@@ -19,8 +19,8 @@ def get(name: Name, data_dir: DataDir = None) -> None:
     """Download a dataset, verified by checksum."""
     from torchcaps.data import get_dataset
 
-    folder = get_dataset(name, data_dir, progress=True)
-    typer.echo(f"{name} is in {folder}")
+    for path in get_dataset(name, data_dir, progress=True):
+        typer.echo(str(path))
 
 
 @app.command("check")

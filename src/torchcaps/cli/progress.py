@@ -47,7 +47,8 @@ class ProgressBar:
     def epoch_done(self, row: dict[str, Any]) -> None:
         """Print the epoch's numbers above the bar."""
         self._bar.console.print(
-            f"epoch {row['epoch'] + 1:>3}  loss {row['train_loss']:.4f}  validation loss {row['val_loss']:.4f}  "
+            f"epoch {row['epoch'] + 1:>3}  loss {row['train_loss']:.4f}  "
+            f"validation loss {row['val_loss']:.4f}  "
             f"accuracy {row['val_accuracy']:.2%}  {row['images_per_second']:,.0f} img/s",
             highlight=False,
         )

@@ -1,7 +1,7 @@
 """Random changes to a batch of images, each image on its own.
 
 Images are floating point, usually in [0, 1]. Where `randomness` is asked for, give a generator on the images'
-device, or numbers in [0, 1) that were drawn before, one row per image: then the function is pure and compiles.
+device, or numbers in [0, 1) that were drawn before, a row per image: then the function is pure and compiles.
 No function waits for the device or lets pixel values decide which code runs, so CUDA graphs can capture it.
 """
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, Routed
+from torchcaps.kernels import fused_dynamic_coupling, fused_dynamic_routing, unsupported_reason
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
+from torchcaps.routing.dynamic import DynamicRouting
 
-from .vote import cast_votes
+from .vote import cast_votes, matrix_columns
+
+Backend = Literal["auto", "torch", "fused"]
 
 
 def flatten_grid(capsules: Capsules) -> Capsules:
@@ -27,11 +33,16 @@ class FcCaps(nn.Module):
         out_pose: Dimensions of a parent's pose.
         routing: Name, `{"name": ..., setting: value}`, or any callable of votes and activations.
         matrices: How many sets of matrices the children share: `in_caps` (default) gives each its own, the
-            number of types shares them over positions, 1 over all children.
+            number of types shares them over positions, 1 over all children (the default of a routing that
+            shares matrices).
+        pose_rows: Rows of a pose that is a matrix; a vote is then a matrix product, with
+            `in_pose * out_pose / pose_rows**2` weights a pair.
         init_std: Standard deviation of the initial matrices; with 1 instead of 0.1 training does not start.
+        backend: "fused" votes and routes in one kernel that never stores the votes, "torch" is the plain
+            reference, "auto" is the kernel wherever `fallback_reason` finds nothing against it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  it has four sizes and three ways to share and split
         self,
         in_caps: int,
         out_caps: int,
@@ -40,24 +51,72 @@ class FcCaps(nn.Module):
         *,
         routing: RoutingSpec = "dynamic",
         matrices: int | None = None,
+        pose_rows: int = 1,
         init_std: float = 0.1,
+        backend: Backend = "auto",
     ) -> None:
         super().__init__()
-        matrices = in_caps if matrices is None else matrices
+        if backend not in ("auto", "torch", "fused"):
+            raise UserError(f"backend must be 'auto', 'torch' or 'fused', got {backend!r}")
+        self.backend: Backend = backend
+        self.routing = build_routing(routing, RoutingShape(in_caps, out_caps, out_pose))
+        if matrices is None:
+            matrices = 1 if getattr(self.routing, "shares_matrices", False) else in_caps
         if matrices < 1 or in_caps % matrices:
             raise UserError(f"{in_caps} children cannot share {matrices} matrices evenly")
-        self.in_caps, self.in_pose = in_caps, in_pose
-        self.weight = nn.Parameter(torch.randn(matrices, in_pose, out_caps, out_pose) * init_std)
-        self.routing = build_routing(routing, RoutingShape(in_caps, out_caps, out_pose))
+        self.in_caps, self.in_pose, self.pose_rows = in_caps, in_pose, pose_rows
+        columns = matrix_columns(in_pose, out_pose, pose_rows)
+        self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_caps, columns[1]) * init_std)
 
-    def forward(self, children: Capsules) -> Routed:
-        """Vote and route; a grid of children is flattened first."""
-        poses, activations = flatten_grid(children)
+    def forward(self, children: Capsules, *, return_coupling: bool = True) -> Routed:
+        """Vote and route; a grid of children is flattened first.
+
+        Without `return_coupling` the couplings are None where the fused kernel runs.
+        """
+        children = self._checked(flatten_grid(children))
+        with torch.autocast(children.poses.device.type, enabled=False):
+            if self._is_fused(children, return_coupling):
+                return self._route_fused(children.poses, return_coupling)
+            votes = cast_votes(children.poses, self.weight, self.pose_rows)
+            return self.routing(votes, children.activations)
+
+    def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
+        """Why "auto" would take the plain path for these children; None where it does not."""
+        if not isinstance(self.routing, DynamicRouting):
+            return f"there is no fused kernel for {type(self.routing).__name__}"
+        if self.pose_rows != 1:
+            return "there is no fused kernel for poses that are matrices"
+        learns = torch.is_grad_enabled() and (self.weight.requires_grad or children.poses.requires_grad)
+        if return_coupling and learns:
+            return (
+                "the couplings were asked for together with gradients, which only the plain path gives them"
+            )
+        return unsupported_reason(flatten_grid(children).poses, self.weight)
+
+    def _checked(self, children: Capsules) -> Capsules:
+        poses, activations = children
         if poses.shape[1:] != (self.in_caps, self.in_pose):
             raise UserError(
                 f"FcCaps expects {self.in_caps} children of {self.in_pose} dimensions, got "
                 f"{poses.shape[1]} of {poses.shape[2]}: is the image size the one the model was built for?"
             )
-        with torch.autocast(poses.device.type, enabled=False):
-            votes = cast_votes(poses.to(self.weight.dtype), self.weight)
-            return self.routing(votes, activations.to(votes.dtype))
+        return Capsules(poses.to(self.weight.dtype), activations.to(self.weight.dtype))
+
+    def _is_fused(self, children: Capsules, return_coupling: bool) -> bool:
+        if self.backend == "torch":
+            return False
+        reason = self.fallback_reason(children, return_coupling=return_coupling)
+        if reason is not None and self.backend == "fused":
+            raise UserError(f"the fused backend cannot be used here: {reason}")
+        return reason is None
+
+    def _route_fused(self, poses: Tensor, return_coupling: bool) -> Routed:
+        routing = self.routing
+        assert isinstance(routing, DynamicRouting)
+        inputs = (poses, self.weight, routing.bias)
+        iterations, leaky = routing.iterations, routing.leaky
+        routed = fused_dynamic_routing(*inputs, iterations=iterations, gradient=routing.gradient, leaky=leaky)
+        coupling = (
+            fused_dynamic_coupling(*inputs, iterations=iterations, leaky=leaky) if return_coupling else None
+        )
+        return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)

@@ -12,7 +12,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.core.types import CapsuleOutput, LayerTrace
 from torchcaps.layers.decoder import ConvDecoder, FcDecoder
 
-DecoderName = Literal["none", "fc", "conv"]
+DecoderName = Literal["none", "fc", "fc_unmasked", "conv"]
 
 
 def build_decoder(
@@ -24,10 +24,12 @@ def build_decoder(
             return None
         case "fc":
             return FcDecoder(num_classes, pose, image_shape)
+        case "fc_unmasked":
+            return FcDecoder(num_classes, pose, image_shape, masked=False)
         case "conv":
             return ConvDecoder(pose, image_shape)
         case _:
-            raise UserError(f"decoder must be 'none', 'fc' or 'conv', got {name!r}")
+            raise UserError(f"decoder must be 'none', 'fc', 'fc_unmasked' or 'conv', got {name!r}")
 
 
 class CapsuleClassifier(nn.Module, ABC):
@@ -38,13 +40,21 @@ class CapsuleClassifier(nn.Module, ABC):
     def __init__(self, config: Any) -> None:
         super().__init__()
         if config.num_classes < 2:
-            raise UserError(f"num_classes must be at least 2, got {config.num_classes}")
+            raise UserError(
+                f"layer 'classes' needs a choice: num_classes must be at least 2, got {config.num_classes}"
+            )
+        if config.in_channels < 1:
+            raise UserError(
+                f"layer 'stem' sees nothing: in_channels must be at least 1, got {config.in_channels}"
+            )
         self.config = config
         self.image_shape = (config.in_channels, config.image_size, config.image_size)
 
     @abstractmethod
-    def encode(self, images: Float[Tensor, "batch channels height width"]) -> tuple[LayerTrace, ...]:
-        """Every routed layer from the first to the class capsules."""
+    def encode(
+        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
+    ) -> tuple[LayerTrace, ...]:
+        """Every routed layer up to the class capsules; couplings may be left out unless asked for."""
 
     def forward(
         self,
@@ -61,7 +71,7 @@ class CapsuleClassifier(nn.Module, ABC):
             return_routing: Also return the result of every routed layer.
         """
         self._check(images)
-        layers = self.encode(images)
+        layers = self.encode(images, return_coupling=return_routing)
         poses, activations, _ = layers[-1].routed
         reconstruction = None
         if self.decoder is not None:
@@ -73,7 +83,8 @@ class CapsuleClassifier(nn.Module, ABC):
             expected = "x".join(map(str, self.image_shape))
             got = "x".join(map(str, images.shape[1:]))
             raise UserError(
-                f"{type(self).__name__} was built for images of {expected} (channels, height, width), "
+                f"layer 'stem' of this {type(self).__name__} takes images of {expected} "
+                "(channels, height, width), "
                 f"got {got}; "
                 "resize them or build the model with in_channels=... and image_size=..."
             )

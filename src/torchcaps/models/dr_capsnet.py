@@ -67,12 +67,14 @@ class DRCapsNet(CapsuleClassifier):
         )
         self.decoder = build_decoder(config.decoder, config.num_classes, config.class_pose, self.image_shape)
 
-    def encode(self, images: Float[Tensor, "batch channels height width"]) -> tuple[LayerTrace, ...]:
+    def encode(
+        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
+    ) -> tuple[LayerTrace, ...]:
         """The class layer, the only routed one."""
         if self.config.padding == "same":
             images = pad_same(images, self.config.kernel_size, 1)
         children = flatten_grid(self.primary(self.stem(images).relu()))
-        return (LayerTrace(children, self.classes(children)),)
+        return (LayerTrace(children, self.classes(children, return_coupling=return_coupling)),)
 
 
 register_variants(

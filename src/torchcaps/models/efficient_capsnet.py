@@ -43,7 +43,10 @@ class EfficientCapsNetConfig:
         return [*stem, ConvStage("primary", self.primary_kernel, self.primary_stride)]
 
 
-def _stem_block(in_channels: int, out_channels: int, stage: ConvStage, norm: str) -> nn.Sequential:
+def stem_block(
+    in_channels: int, out_channels: int, stage: ConvStage, norm: Literal["batch", "instance"] = "batch"
+) -> nn.Sequential:
+    """A convolution, its rectifier, and then the normalisation."""
     convolution = nn.Conv2d(in_channels, out_channels, stage.kernel, stage.stride)
     nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
     nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
@@ -63,7 +66,7 @@ class EfficientCapsNet(CapsuleClassifier):
         widths = [config.in_channels, *config.channels]
         self.stem = nn.Sequential(
             *(
-                _stem_block(before, after, stage, config.norm)
+                stem_block(before, after, stage, config.norm)
                 for before, after, stage in zip(widths, widths[1:], config.stages, strict=False)
             )
         )
@@ -86,10 +89,12 @@ class EfficientCapsNet(CapsuleClassifier):
         )
         self.decoder = build_decoder(config.decoder, config.num_classes, config.class_pose, self.image_shape)
 
-    def encode(self, images: Float[Tensor, "batch channels height width"]) -> tuple[LayerTrace, ...]:
+    def encode(
+        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
+    ) -> tuple[LayerTrace, ...]:
         """The class layer, the only routed one."""
         children = flatten_grid(self.primary(self.stem(images)))
-        return (LayerTrace(children, self.classes(children)),)
+        return (LayerTrace(children, self.classes(children, return_coupling=return_coupling)),)
 
 
 register_variants(

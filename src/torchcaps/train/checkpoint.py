@@ -1,4 +1,4 @@
-"""Files of a run, each replaced as a whole: a reader never meets half of one, whenever the writer is killed."""
+"""Files of a run, each replaced as a whole: whenever the writer is killed, no reader meets half of one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     """What `save_checkpoint` wrote; a damaged file is an error that says how to go on."""
     try:
-        return torch.load(path, map_location=device, weights_only=True)  # type: ignore[no-any-return]
+        return torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError as error:
         raise MissingDataError(f"no checkpoint at {path}") from error
     except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, OSError) as error:

@@ -34,7 +34,8 @@ def evaluate(
     classes = len(data.classes)
     confusion = torch.zeros(classes * classes, dtype=torch.int64, device=data.labels.device)
     loss = torch.zeros((), device=data.labels.device)
-    for images, labels in zip(data.images.split(batch_size), data.labels.split(batch_size), strict=True):
+    parts = torch.split(data.images, batch_size), torch.split(data.labels, batch_size)
+    for images, labels in zip(*parts, strict=True):
         shown, inputs = pipeline.for_evaluation(images)
         output = model(inputs)
         loss += objective(output, labels, shown) * len(labels)

@@ -56,14 +56,14 @@ def train(
 ) -> dict[str, Any]:
     """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
 
-    The weights kept are those of the epoch with the lowest validation loss. A run that was killed, at any moment,
-    continues with `resume=True` and ends as if it had not been.
+    The weights kept are those of the epoch with the lowest validation loss. A run that was killed, at any
+    moment, continues with `resume=True` and ends as if it had not been.
     """
     machine = machine or Machine()
     finished = out / "result.json"
     _check_folder(recipe, out, resume)
     if finished.is_file():
-        return json.loads(finished.read_text())  # type: ignore[no-any-return]
+        return json.loads(finished.read_text())
     fabric = launch(machine)
     session = Session(fabric, recipe, machine.data_dir)
     run = _Run(session, out, watcher if watcher and fabric.is_global_zero else Silent())

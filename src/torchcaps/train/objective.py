@@ -22,7 +22,8 @@ class Objective:
         if has_decoder != (settings.reconstruction > 0):
             raise UserError(
                 "a decoder and recipe.loss.reconstruction belong together: "
-                f"the model has {'a' if has_decoder else 'no'} decoder, the weight is {settings.reconstruction}"
+                f"the model has {'a' if has_decoder else 'no'} decoder, "
+                f"the weight is {settings.reconstruction}"
             )
         self.settings = settings
         self._margin = torch.tensor(margin_by_epoch(0), device=device)

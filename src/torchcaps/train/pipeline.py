@@ -62,7 +62,7 @@ def _stored(data: LabelledImages, settings: Data, device: torch.device) -> Label
     if not settings.preprocess.resize:
         return data
     resize = Preprocess(resize=settings.preprocess.resize)
-    parts = [resize_and_crop(part, resize).mul(255).round().byte() for part in data.images.split(4096)]
+    parts = [resize_and_crop(part, resize).mul(255).round().byte() for part in torch.split(data.images, 4096)]
     return replace(data, images=torch.cat(parts))
 
 

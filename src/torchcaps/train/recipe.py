@@ -78,7 +78,7 @@ class Recipe:
 
 
 def build(kind: type[T], values: Any, where: str = "recipe") -> T:
-    """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors that name their place."""
+    """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors with a place."""
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: expected a mapping, got {values!r}")
     hints = get_type_hints(kind)
@@ -191,4 +191,4 @@ def recipe_as_json(recipe: Recipe) -> dict[str, Any]:
             return {key: plain(item) for key, item in value.items()}
         return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
-    return plain(asdict(recipe))  # type: ignore[no-any-return]
+    return plain(asdict(recipe))

@@ -33,7 +33,7 @@ def device_name(device: torch.device) -> str:
 
 
 def source_commit() -> str | None:
-    """The commit of the source tree this package runs from, `+` appended when it has changes; None without git."""
+    """The commit of the source tree this package runs from, with `+` if it has changes; None without git."""
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:

@@ -61,7 +61,7 @@ def model_of(recipe: Recipe, classes: int) -> nn.Module:
     built_for: int = model.config.num_classes  # type: ignore[union-attr, assignment]
     if built_for != classes:
         raise UserError(
-            f"model {recipe.model['name']} has {built_for} classes and dataset {recipe.data.name} has {classes}; "
+            f"model {recipe.model['name']} has {built_for} classes, dataset {recipe.data.name} {classes}; "
             f"set model.num_classes={classes}"
         )
     return model
@@ -90,7 +90,7 @@ class Session:
         has_decoder = getattr(self.network, "decoder", None) is not None
         self.objective = Objective(recipe.loss, has_decoder=has_decoder, device=fabric.device)
         self.optimizer: Optimizer = make_optimizer(self.network, recipe.optim, fabric.device)
-        compiled = torch.compile(self.network) if recipe.compile else self.network
+        compiled: Any = torch.compile(self.network) if recipe.compile else self.network
         self.model: Any
         self.model, optimizer = fabric.setup(compiled, self.optimizer)
         is_captured = capture and fabric.device.type == "cuda" and fabric.world_size == 1
@@ -109,14 +109,14 @@ class Session:
         return len(self.splits.train) // self.recipe.batch_size
 
     def start_epoch(self, epoch: int) -> Iterator[Tensor]:
-        """Put every random stream at the start of `epoch`; the batches of indices, with the rate set for each."""
+        """Put every random stream at the start of `epoch`; its batches of indices, the rate set for each."""
         recipe = self.recipe
         torch.manual_seed(derive_seed(recipe.seed, "layers", epoch))
         self.step.start_epoch(derive_seed(recipe.seed, "augment", epoch))
         self.objective.start_epoch(epoch)
         self.model.train()
         order = torch.randperm(len(self.splits.train), generator=generator(recipe.seed, "order", epoch))
-        batches = order.to(self.fabric.device).split(recipe.batch_size)[: self.steps_per_epoch]
+        batches = torch.split(order.to(self.fabric.device), recipe.batch_size)[: self.steps_per_epoch]
         for step, indices in enumerate(batches, start=epoch * self.steps_per_epoch):
             set_learning_rate(self.optimizer, learning_rate(recipe.optim, epoch, step))
             yield indices

@@ -46,8 +46,8 @@ def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
 class TrainStep:
     """Forward, backward and update on the images at given indices.
 
-    Every process draws the same augmentation for the whole batch and then takes its share, so that two processes
-    with half a batch each do exactly what one process does.
+    Every process draws the same augmentation for the whole batch and then takes its share, so that two
+    processes with half a batch each do exactly what one process does.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class CapturedStep(TrainStep):
 
     def _run_on_side_stream(self) -> None:
         assert self._indices is not None
-        side = torch.cuda.Stream()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             super().__call__(self._indices)

@@ -24,7 +24,7 @@ def _remedy(dataset: str) -> str:
 
 
 def search_folders(info: DatasetInfo, data_dir: Path) -> list[Path]:
-    """Where the files of a dataset may lie; `data_dir` may itself be the dataset's folder, or a part of its path."""
+    """Where the files of a dataset may lie; `data_dir` may be, or lie in, the dataset's own folder."""
     here = data_dir.absolute().parts
     places = []
     for parts in (Path(folder).parts for folder in info.folders):

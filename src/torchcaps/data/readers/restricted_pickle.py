@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,25 +51,41 @@ class PickledType:
         """The byte order and the like, which a single byte does not have."""
 
 
+class _Function:
+    """A function that a pickle may call but, unlike a plain one, not change."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.call = call
+
+    def __call__(self, *args: Any) -> Any:
+        return self.call(*args)
+
+    def __setstate__(self, state: Any) -> None:
+        raise RefusedPickleError("it tries to change a function")
+
+
 def _new_array(*_: Any) -> PickledArray:
     return PickledArray()
 
 
-def _encode(text: str, encoding: str = "latin1") -> bytes:
+def _encode(text: str, encoding: str) -> bytes:
     if encoding != "latin1":
-        raise RefusedPickleError(f"text in {encoding!r}")
+        raise RefusedPickleError(f"it has text in {encoding!r}")
     return text.encode("latin1")
+
+
+def _empty_bytes() -> bytes:
+    return b""
 
 
 # Every name a pickled byte array mentions, and the harmless object that is handed out for it.
 _STAND_INS: dict[tuple[str, str], Any] = {
-    ("numpy.core.multiarray", "_reconstruct"): _new_array,
-    ("numpy._core.multiarray", "_reconstruct"): _new_array,
+    ("numpy.core.multiarray", "_reconstruct"): _Function(_new_array),
+    ("numpy._core.multiarray", "_reconstruct"): _Function(_new_array),
     ("numpy", "ndarray"): PickledArray,
     ("numpy", "dtype"): PickledType,
-    ("_codecs", "encode"): _encode,
-    ("__builtin__", "bytes"): bytes,  # Python 2 names; an empty bytes is pickled as a call of its type
-    ("builtins", "bytes"): bytes,
+    ("_codecs", "encode"): _Function(_encode),
+    ("__builtin__", "bytes"): _Function(_empty_bytes),  # how protocol 2 writes b""
 }
 
 

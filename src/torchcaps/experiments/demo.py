@@ -1,0 +1,186 @@
+"""The demonstration: a small capsule network, trained here and now, and a page that shows what it learnt."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torchcaps.core.types import CapsuleOutput
+from torchcaps.data import LabelledImages, dataset_info
+from torchcaps.parse import capsule_grid, parse_tree, place_map, receptive_field, saliency_map
+from torchcaps.train import (
+    Machine,
+    Pipeline,
+    Run,
+    Watcher,
+    evaluate_run,
+    load_recipe,
+    load_run,
+    load_test,
+    train,
+)
+from torchcaps.viz import (
+    Report,
+    draw_confusion,
+    draw_couplings,
+    draw_curves,
+    draw_perturbations,
+    draw_reconstructions,
+    draw_tree,
+    to_png,
+)
+
+RECIPE = "mnist5k/dr_capsnet_small"
+_OFFSETS = [round(-0.25 + 0.05 * step, 2) for step in range(11)]  # as in Sabour 2017, figure 4
+
+
+def run_demo(out: Path, *, recipe: str | Path = RECIPE, watcher: Watcher | None = None) -> dict[str, Any]:
+    """Train `recipe` on the CPU and write `report.html`; accuracy, number of test images and the page."""
+    if out.exists():
+        shutil.rmtree(out / "run", ignore_errors=True)
+    train(load_recipe(recipe), out / "run", Machine(device="cpu"), watcher=watcher)
+    run = load_run(out / "run")
+    scores = evaluate_run(run)
+    page = _Page(run, load_test(run.recipe.data, None, torch.device("cpu")))
+    report = page.build(scores)
+    path = report.save(out / "report.html")
+    (out / "tree.png").write_bytes(to_png(page.tree(page.examples[0])))
+    return {"accuracy": scores["accuracy"], "images": scores["images"], "page": str(path)}
+
+
+class _Page:
+    """Runs the network on the test images and draws from what it said."""
+
+    def __init__(self, run: Run, test: LabelledImages) -> None:
+        self.run, self.test = run, test
+        pipeline = Pipeline(run.recipe.data, dataset_info(run.recipe.data.name))
+        self.config: Any = run.model.config
+        self.shown, self.inputs = pipeline.for_evaluation(test.images)
+        self.predicted = self._predict()
+        self.examples = self._one_of_each_class()
+
+    @torch.no_grad()
+    def _predict(self) -> Tensor:
+        return torch.cat(
+            [self.run.model(part).activations.argmax(1) for part in torch.split(self.inputs, 250)]
+        )
+
+    def _one_of_each_class(self) -> list[int]:
+        """The first correctly read image of each class."""
+        right = self.predicted == self.test.labels
+        firsts = [
+            (right & (self.test.labels == label)).nonzero()[:1, 0] for label in range(len(self.test.classes))
+        ]
+        return [int(index) for index in torch.cat(firsts)]
+
+    @torch.no_grad()
+    def _look(self, indices: list[int]) -> CapsuleOutput:
+        return self.run.model(self.inputs[indices], return_routing=True)
+
+    def build(self, scores: dict[str, Any]) -> Report:
+        """The whole page."""
+        rows = self.run.metrics
+        report = Report("A capsule network, just trained", "What it learnt, and how it decides")
+        report.numbers(
+            {
+                "held-out accuracy": f"{scores['accuracy']:.2%}",
+                "held-out digits": f"{scores['images']:,}",
+                "parameters": f"{sum(p.numel() for p in self.run.model.parameters()):,}",
+                "training": f"{sum(row['seconds'] for row in rows):.0f} s",
+            }
+        )
+        self._explain_decisions(report)
+        self._show_capsules(report)
+        report.section(
+            "How it learnt",
+            "Loss and accuracy after each pass over the training digits. The weights kept are those with the "
+            "lowest loss on validation digits, which are never trained on.",
+            draw_curves(rows),
+        )
+        report.section(
+            "What it confuses",
+            "True class down, predicted class across, for digits held out from training and validation.",
+            draw_confusion(scores["confusion"], self.test.classes),
+        )
+        return report
+
+    def _explain_decisions(self, report: Report) -> None:
+        report.section(
+            "Why this class",
+            "Each small capsule looks at one patch of the image and votes for the pose of every digit. "
+            "Routing gives more of a capsule's vote to the digit that others agree on. Drawn are those "
+            "that gave the most to the winner: this is the parse tree of the image.",
+            self.tree(self.examples[0]),
+        )
+        chosen = self.examples[1:7]
+        output = self._look(chosen)
+        children, routed = output.layers[-1]
+        assert routed.coupling is not None
+        size, stages = self.config.image_size, self.config.stages
+        grid = capsule_grid(children.activations.shape[1], size, stages)
+        maps = saliency_map(children.activations, routed.coupling, output.activations.argmax(1), grid)
+        heat = place_map(maps, (size, size), receptive_field(size, stages))
+        report.section(
+            "Where it looked",
+            "Activation of the capsules times their coupling to the predicted class, over the image. Below, "
+            "the length of each class capsule: how sure the network is that this digit is there.",
+            draw_couplings(
+                self.shown[chosen],
+                heat,
+                output.activations,
+                labels=self.test.labels[chosen],
+                class_names=self.test.classes,
+            ),
+        )
+
+    def _show_capsules(self, report: Report) -> None:
+        wrong = (self.predicted != self.test.labels).nonzero()[:2, 0].tolist()
+        chosen = self.examples[:8] + wrong
+        output = self._look(chosen)
+        report.section(
+            "What a capsule remembers",
+            "The winning capsule alone is decoded back into an image: its sixteen numbers hold how this "
+            "digit was written. Framed ones were read wrongly.",
+            draw_reconstructions(
+                self.shown[chosen],
+                output.reconstruction,  # type: ignore[arg-type]
+                self.test.labels[chosen],
+                self.predicted[chosen],
+                class_names=self.test.classes,
+            ),
+        )
+        report.section(
+            "What its dimensions mean",
+            "One number of the winning capsule is changed at a time, by the amount above the column. Rows "
+            "often come to mean thickness, slant, width or the shape of a stroke, unasked.",
+            draw_perturbations(self._perturb(self.examples[2]), _OFFSETS),
+        )
+
+    def tree(self, index: int) -> Any:
+        """The drawing of one image's parse tree."""
+        output = self._look([index])
+        size, stages = self.config.image_size, self.config.stages
+        grid = capsule_grid(output.layers[0].children.activations.shape[1], size, stages)
+        return draw_tree(
+            self.shown[index],
+            parse_tree(output.layers, grid=grid),
+            field=receptive_field(size, stages),
+            class_names=self.test.classes,
+            label=int(self.test.labels[index]),
+        )
+
+    @torch.no_grad()
+    def _perturb(self, index: int) -> Tensor:
+        """Reconstructions with each dimension of the winning capsule moved by each offset."""
+        poses = self._look([index]).poses
+        winner = poses.norm(dim=-1).argmax(1)
+        dimensions = poses.shape[-1]
+        moved = poses.repeat(dimensions * len(_OFFSETS), 1, 1)
+        steps = torch.eye(dimensions).unsqueeze(1) * torch.tensor(_OFFSETS).view(1, -1, 1)
+        moved[:, winner] += steps.view(-1, 1, dimensions)
+        drawn = self.run.model.decoder(moved, winner.expand(len(moved)))  # type: ignore[operator]
+        return drawn.unflatten(0, (dimensions, len(_OFFSETS)))

@@ -1,0 +1,227 @@
+"""Triton kernels of fused dynamic routing; `dynamic_triton.py` launches them and says what each is for.
+
+`vote . target` is `pose . (matrix @ target)`, so a vote is never formed: for a tile of ROWS samples and KIDS
+children, `spread = target @ matrix^T` is one matrix product for each out capsule, `[ROWS, IN * KIDS]`, numbers
+of the pose outermost so that summing them needs no exchange between threads. Out capsules are looped over, twice
+where a softmax over them is needed, so any number of them fits and none is padded. Sums over children go to one
+slot for each program and are added later in a fixed order: no atomics, so two runs give the same bits.
+"""
+
+# ruff: noqa: ANN001, ANN202, PLR0913  Triton reads these signatures: annotations mean compile-time constants
+from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+@no_type_check
+def _pose_places(pairs, kid, limit, row_mask, D: tl.constexpr, IN: tl.constexpr, KIDS: tl.constexpr):
+    """Places `[ROWS, IN * KIDS]` of the poses of KIDS children from `kid` on, in the rows' `pairs`, and mask."""
+    column = tl.arange(0, IN * KIDS)
+    number, child = column // KIDS, kid + column % KIDS
+    place = (pairs * D)[:, None] + (child * D + number)[None, :]
+    return place, row_mask[:, None] & ((child < limit) & (number < D))[None, :]
+
+
+@triton.jit
+@no_type_check
+def _matrix_places(
+    kid,
+    limit,
+    matrices,
+    D: tl.constexpr,
+    P: tl.constexpr,
+    JP: tl.constexpr,
+    IN: tl.constexpr,
+    KIDS: tl.constexpr,
+    POSE: tl.constexpr,
+):
+    """Places `[IN * KIDS, POSE]` of the matrices of KIDS children for the first out capsule, and their mask."""
+    row, column = tl.arange(0, IN * KIDS), tl.arange(0, POSE)
+    number, child = row // KIDS, kid + row % KIDS
+    start = (child % matrices) * (D * JP) + number * JP
+    return start[:, None] + column[None, :], ((child < limit) & (number < D))[:, None] & (column < P)[None, :]
+
+
+@triton.jit
+@no_type_check
+def _target_places(rows, row_mask, P: tl.constexpr, JP: tl.constexpr, POSE: tl.constexpr):
+    """Places of the first out capsule's poses `[ROWS, POSE]` in a `[batch, J, P]` tensor, and their mask."""
+    column = tl.arange(0, POSE)
+    return (rows * JP)[:, None] + column[None, :], row_mask[:, None] & (column < P)[None, :]
+
+
+@triton.jit
+@no_type_check
+def _spread(target, matrix, PRECISION: tl.constexpr):
+    return tl.dot(target, tl.trans(matrix), input_precision=PRECISION)
+
+
+@triton.jit
+@no_type_check
+def _agreement(spread, pose, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.constexpr):
+    """`vote . target` for every pair, `[ROWS, KIDS]`."""
+    return tl.sum(tl.reshape(spread * pose, (ROWS, IN, KIDS)), 1)
+
+
+@triton.jit
+@no_type_check
+def _weigh(share, vectors, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.constexpr):
+    """Every pair's vector times its share, `[ROWS, IN * KIDS]`."""
+    weighed = tl.reshape(vectors, (ROWS, IN, KIDS)) * share[:, None, :]
+    return tl.reshape(weighed, (ROWS, IN * KIDS))
+
+
+@triton.jit
+@no_type_check
+def _softmax_sums(
+    pose,
+    weight,
+    matrix_place,
+    matrix_mask,
+    direction,
+    target_place,
+    target_mask,
+    J: tl.constexpr,
+    P: tl.constexpr,
+    IN: tl.constexpr,
+    ROWS: tl.constexpr,
+    KIDS: tl.constexpr,
+    LEAKY: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Largest logit of every pair and the sum of `exp(logit - largest)`; LEAKY has one more logit, fixed at 0."""
+    largest = tl.full((ROWS, KIDS), 0.0 if LEAKY else float("-inf"), tl.float32)
+    total = tl.full((ROWS, KIDS), 1.0 if LEAKY else 0.0, tl.float32)
+    for out in range(J):
+        matrix = tl.load(weight + out * P + matrix_place, mask=matrix_mask, other=0.0)
+        target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
+        logits = _agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
+        larger = tl.maximum(largest, logits)
+        total = total * tl.exp(largest - larger) + tl.exp(logits - larger)
+        largest = larger
+    return largest, total
+
+
+@triton.jit
+@no_type_check
+def pool_kernel(
+    poses,
+    weight,
+    direction,
+    partial,
+    batch,
+    in_caps,
+    matrices,
+    blocks,
+    J: tl.constexpr,
+    P: tl.constexpr,
+    D: tl.constexpr,
+    IN: tl.constexpr,
+    ROWS: tl.constexpr,
+    KIDS: tl.constexpr,
+    POSE: tl.constexpr,
+    UNIFORM: tl.constexpr,
+    LEAKY: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Sum over `blocks` of KIDS children of `c_ij vote_ij`, into this program's slot; UNIFORM has `c = 1 / J`."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    row_mask = rows < batch
+    target_place, target_mask = _target_places(rows, row_mask, P, J * P, POSE)
+    slot = partial + tl.program_id(1).to(tl.int64) * batch * (J * P)
+    for block in range(blocks):
+        tl.debug_barrier()  # the slot is read back
+        kid = (tl.program_id(1) * blocks + block) * KIDS
+        pose_place, pose_mask = _pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
+        pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
+        place, mask = _matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
+        if UNIFORM:
+            weighed = pose * (1.0 / (J + LEAKY))
+        else:
+            largest, total = _softmax_sums(
+                pose,
+                weight,
+                place,
+                mask,
+                direction,
+                target_place,
+                target_mask,
+                J,
+                P,
+                IN,
+                ROWS,
+                KIDS,
+                LEAKY,
+                PRECISION,
+            )
+            inverse = 1.0 / total
+        for out in range(J):
+            matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
+            if not UNIFORM:
+                target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
+                logits = _agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
+                weighed = _weigh(tl.exp(logits - largest) * inverse, pose, IN, ROWS, KIDS)
+            pooled = tl.dot(weighed, matrix, input_precision=PRECISION)
+            here = slot + out * P + target_place
+            pooled += tl.load(here, mask=target_mask & (block > 0), other=0.0)
+            tl.store(here, pooled, mask=target_mask)
+
+
+@triton.jit
+@no_type_check
+def coupling_kernel(
+    poses,
+    weight,
+    direction,
+    coupling,
+    batch,
+    in_caps,
+    matrices,
+    blocks,
+    J: tl.constexpr,
+    P: tl.constexpr,
+    D: tl.constexpr,
+    IN: tl.constexpr,
+    ROWS: tl.constexpr,
+    KIDS: tl.constexpr,
+    POSE: tl.constexpr,
+    LEAKY: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """The couplings of `blocks` of KIDS children, `[batch, in_caps, J]`."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    row_mask = rows < batch
+    target_place, target_mask = _target_places(rows, row_mask, P, J * P, POSE)
+    for block in range(blocks):
+        kid = (tl.program_id(1) * blocks + block) * KIDS
+        child = kid + tl.arange(0, KIDS)
+        pair, pair_mask = (
+            (rows * in_caps)[:, None] + child[None, :],
+            row_mask[:, None] & (child < in_caps)[None, :],
+        )
+        pose_place, pose_mask = _pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
+        pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
+        place, mask = _matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
+        largest, total = _softmax_sums(
+            pose,
+            weight,
+            place,
+            mask,
+            direction,
+            target_place,
+            target_mask,
+            J,
+            P,
+            IN,
+            ROWS,
+            KIDS,
+            LEAKY,
+            PRECISION,
+        )
+        for out in range(J):
+            matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
+            target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
+            logits = _agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
+            tl.store(coupling + pair.to(tl.int64) * J + out, tl.exp(logits - largest) / total, mask=pair_mask)

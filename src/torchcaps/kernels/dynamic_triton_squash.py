@@ -1,0 +1,108 @@
+"""Triton kernels between the passes over children: add the partial sums, squash, and its derivative."""
+
+# ruff: noqa: ANN001, ANN202, PLR0913  Triton reads these signatures: annotations mean compile-time constants
+from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+@no_type_check
+def _places(J: tl.constexpr, P: tl.constexpr, OUT: tl.constexpr, POSE: tl.constexpr):
+    """Program (sample, OUT out capsules): places inside `[J, P]`, inside `[batch, J, P]`, and the mask."""
+    out = tl.program_id(1) * OUT + tl.arange(0, OUT)
+    number = tl.arange(0, POSE)
+    inside = out[:, None] * P + number[None, :]
+    place = tl.program_id(0).to(tl.int64) * (J * P) + inside
+    return inside, place, (out < J)[:, None] & (number < P)[None, :]
+
+
+@triton.jit
+@no_type_check
+def _sum_slots(partial, num_slots, slot_size, place, mask):
+    """Sum over the programs' slots, 16 loads in flight at a time."""
+    total = tl.zeros(place.shape, tl.float32)
+    for start in range(0, num_slots, 16):
+        slot = start + tl.arange(0, 16)[:, None, None]
+        values = tl.load(
+            partial + slot.to(tl.int64) * slot_size + place[None, :, :],
+            mask=mask[None, :, :] & (slot < num_slots),
+            other=0.0,
+        )
+        total += tl.sum(values, 0)
+    return total
+
+
+@triton.jit
+@no_type_check
+def _shrink(squared):
+    """`n / (1 + n)` of the squash, exact for small n and not inf / inf for large."""
+    return tl.where(squared < 1.0, squared / (1.0 + squared), 1.0 - 1.0 / (1.0 + squared))
+
+
+@triton.jit
+@no_type_check
+def squash_kernel(
+    partial,
+    bias,
+    pooled,
+    direction,
+    result,
+    num_slots,
+    slot_size,
+    J: tl.constexpr,
+    P: tl.constexpr,
+    OUT: tl.constexpr,
+    POSE: tl.constexpr,
+    BIAS: tl.constexpr,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+):
+    """`s` from its partial sums and `v = squash(s)`; the result is the next `V`, that is `V + v`, or the last `v`."""
+    inside, place, mask = _places(J, P, OUT, POSE)
+    total = _sum_slots(partial, num_slots, slot_size, place, mask)
+    if BIAS:
+        total += tl.load(bias + inside, mask=mask, other=0.0)
+    tl.store(pooled + place, total, mask=mask)
+    squared = tl.sum(total * total, 1)
+    output = total * (tl.rsqrt(squared + 1e-8) * _shrink(squared))[:, None]
+    if FIRST:
+        tl.store(direction + place, tl.zeros((OUT, POSE), tl.float32), mask=mask)
+    elif not LAST:
+        output += tl.load(direction + place, mask=mask, other=0.0)
+    tl.store(result + place, output, mask=mask)
+
+
+@triton.jit
+@no_type_check
+def squash_grad_kernel(
+    grad,
+    partial,
+    pooled,
+    grad_pooled,
+    grad_sum,
+    num_slots,
+    slot_size,
+    J: tl.constexpr,
+    P: tl.constexpr,
+    OUT: tl.constexpr,
+    POSE: tl.constexpr,
+    GRAD: tl.constexpr,
+    PARTIAL: tl.constexpr,
+):
+    """`dL/ds` from `dL/dv = grad + sum of partial`; PARTIAL keeps that sum, since a `v` is in all later `V`."""
+    _, place, mask = _places(J, P, OUT, POSE)
+    incoming = tl.zeros((OUT, POSE), tl.float32)
+    if GRAD:
+        incoming += tl.load(grad + place, mask=mask, other=0.0)
+    if PARTIAL:
+        incoming += _sum_slots(partial, num_slots, slot_size, place, mask)
+        tl.store(grad_sum + place, incoming, mask=mask)
+    total = tl.load(pooled + place, mask=mask, other=0.0)
+    squared = tl.sum(total * total, 1)
+    inverse, shrink = tl.rsqrt(squared + 1e-8), _shrink(squared)
+    twice_slope = inverse * (2.0 / ((1.0 + squared) * (1.0 + squared)) - shrink * inverse * inverse)
+    along = twice_slope * tl.sum(total * incoming, 1)
+    result = incoming * (shrink * inverse)[:, None] + total * along[:, None]
+    tl.store(grad_pooled + place, result, mask=mask)

@@ -1,0 +1,139 @@
+"""The command line end to end, as a person would use it."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+RECIPE = """
+model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10}
+data: {name: synthetic_mnist, limit: 100, validation: 0.2}
+loss: {reconstruction: 0.0005}
+batch_size: 16
+epochs: 2
+"""
+
+
+def torchcaps(*arguments, cwd=None):
+    command = [sys.executable, "-m", "torchcaps", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A trained run, made by the command line itself."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "small.yaml").write_text(RECIPE)
+    done = torchcaps("train", "small.yaml", "--device", "cpu", "--out", "run", "--tensorboard", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "test accuracy" in done.stdout
+    assert "epoch   2" in done.stdout
+    return folder / "run"
+
+
+def test_help_answers_at_once():
+    torchcaps("--help")  # the first start compiles the bytecode
+    started = time.perf_counter()
+    done = torchcaps("--help")
+    assert time.perf_counter() - started < 1.0  # 0.15 s on a quiet machine; torch alone would take longer
+    assert "train" in done.stdout
+    modules = subprocess.run(
+        [sys.executable, "-c", "import torchcaps.cli.main, sys; print('torch' in sys.modules)"],
+        capture_output=True,
+        text=True,
+    )
+    assert modules.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("kind", ["models", "routings", "datasets", "recipes"])
+def test_everything_is_listed(kind):
+    rows = json.loads(torchcaps("list", kind, "--json").stdout)
+    assert len(rows) > 3
+    assert all(row["name"] for row in rows)
+    table = torchcaps("list", kind).stdout
+    assert all(row["name"] in table for row in rows)
+
+
+def test_models_are_listed_with_their_counts():
+    rows = {
+        row["name"]: row for row in json.loads(torchcaps("list", "models", "*capsnet_mnist", "--json").stdout)
+    }
+    assert rows["dr_capsnet_mnist"]["params"] == 6_804_384
+    assert rows["efficient_capsnet_mnist"]["params"] == 161_824
+    assert set(rows["dr_capsnet_mnist"]) >= {"name", "family", "params", "input", "classes", "paper"}
+
+
+def test_training_writes_tensorboard_events(run):
+    assert list((run / "tensorboard").glob("events*"))
+
+
+def test_a_run_is_evaluated(run):
+    done = torchcaps("eval", run, "--json")
+    result = json.loads(done.stdout)
+    assert result["images"] == 128
+    assert 0 <= result["accuracy"] <= 1
+    assert "accuracy" in torchcaps("eval", run, "--split", "validation").stdout
+
+
+def test_images_are_classified(run, tmp_path):
+    for name, mode in (("grey.png", "L"), ("colour.jpg", "RGB"), ("see-through.png", "RGBA")):
+        size = (28, 28) if mode == "L" else (50, 40)
+        pixels = np.random.default_rng(0).integers(0, 255, (*size, len(mode)), dtype=np.uint8)
+        Image.fromarray(pixels.squeeze()).save(tmp_path / name)
+    paths = sorted(tmp_path.iterdir())
+    rows = json.loads(torchcaps("predict", run, *paths, "--json").stdout)
+    assert [row["image"] for row in rows] == [str(path) for path in paths]
+    assert all(len(row["activations"]) == 10 for row in rows)
+    assert torchcaps("predict", run, paths[0]).stdout.startswith(str(paths[0]))
+
+
+def test_a_finished_run_is_not_trained_again(run):
+    done = torchcaps(
+        "train", run.parent / "small.yaml", "--device", "cpu", "--out", run, "--resume", "--json"
+    )
+    assert json.loads(done.stdout) == json.loads((run / "result.json").read_text())
+
+
+def test_datasets_without_files_need_no_check():
+    done = torchcaps("data", "check", "synthetic_mnist")
+    assert done.returncode == 0
+    assert "needs no files" in done.stdout
+
+
+def test_missing_files_are_reported(tmp_path):
+    done = torchcaps("data", "check", "mnist", "--data-dir", tmp_path, "--json")
+    assert done.returncode == 1
+    assert not any(row["is_present"] for row in json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "mnist/dr_capsne"], "did you mean mnist/dr_capsnet"),
+        (["train", "mnist5k/dr_capsnet_small", "--set", "optim.lr=1"], "recipe.optim"),
+        (["train", "mnist/dr_capsnet", "--data-dir", "nowhere", "--out", "run"], "torchcaps data get mnist"),
+        (["eval", "nowhere"], "holds no run"),
+        (["data", "check", "mnits"], "did you mean mnist"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(arguments, message, tmp_path):
+    done = torchcaps(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip().count("\n") == 0
+
+
+def test_a_text_file_is_not_an_image(run, tmp_path):
+    (tmp_path / "notes.png").write_text("hello")
+    done = torchcaps("predict", run, tmp_path / "notes.png")
+    assert done.returncode == 2
+    assert "notes.png cannot be read as an image" in done.stderr
+
+
+def test_an_unknown_option_is_exit_code_2():
+    assert torchcaps("train", "--unknown").returncode == 2

@@ -1,0 +1,173 @@
+"""Checking and fetching files, with a folder in place of the network."""
+
+import builtins
+import hashlib
+import shutil
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from torchcaps.core import UserError
+from torchcaps.data import DATASETS, check_dataset, get_dataset, load_dataset, write_twin
+from torchcaps.data.check import unpacked_files
+
+pooch = pytest.importorskip("pooch", reason="downloads need pooch")
+
+
+def with_checksum(file, source):
+    content = (source / file.path).read_bytes()
+    return replace(file, size=len(content), sha256=hashlib.sha256(content).hexdigest(), md5=None)
+
+
+@pytest.fixture
+def publisher(tmp_path, monkeypatch):
+    """A folder that plays the publishers of MNIST and CIFAR-10; requests land in `requests`."""
+    source = tmp_path / "publisher"
+    write_twin("mnist", source, 10)
+    write_twin("cifar10", source, 10)
+    with tarfile.open(source / "cifar-10-python.tar.gz", "w:gz") as tar:
+        tar.add(source / "cifar-10-batches-py", "cifar-10-batches-py")
+    for name in ("mnist", "cifar10"):
+        files = tuple(
+            replace(
+                with_checksum(file, source),
+                contains=tuple(with_checksum(part, source) for part in file.contains),
+            )
+            for file in DATASETS[name].files
+        )
+        monkeypatch.setitem(DATASETS._entries, name, replace(DATASETS[name], files=files))
+    requests = []
+
+    def choose_downloader(url, *_, **__):
+        def copy(url, target, _pooch):
+            requests.append(Path(url).name)
+            found = next(source.rglob(Path(url).name), None)
+            if found is None:
+                raise OSError("no connection")
+            shutil.copy(found, target)
+
+        return copy
+
+    monkeypatch.setattr("pooch.core.choose_downloader", choose_downloader)
+    source_and_requests = (source, requests)
+    return source_and_requests
+
+
+def test_a_dataset_is_fetched_once_and_can_be_read(publisher, tmp_path):
+    _, requests = publisher
+    paths = get_dataset("mnist", tmp_path / "data")
+    assert len(paths) == len(requests) == 4
+    assert all(path.is_file() for path in paths)
+    assert len(load_dataset("mnist", "train", tmp_path / "data")) == 10
+    get_dataset("mnist", tmp_path / "data")
+    assert len(requests) == 4
+
+
+def test_an_archive_is_unpacked_and_removed(publisher, tmp_path):
+    _, requests = publisher
+    paths = get_dataset("cifar10", tmp_path / "data")
+    assert requests == ["cifar-10-python.tar.gz"]
+    assert [path.name for path in paths][-1] == "test_batch"
+    assert len(load_dataset("cifar10", "train", tmp_path / "data")) == 10
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["cifar-10-batches-py"]
+    get_dataset("cifar10", tmp_path / "data")
+    assert len(requests) == 1
+
+
+def test_a_damaged_file_is_fetched_again(publisher, tmp_path):
+    _, requests = publisher
+    (damaged, *_) = get_dataset("mnist", tmp_path / "data")
+    damaged.write_bytes(b"broken")
+    get_dataset("mnist", tmp_path / "data")
+    assert requests[4:] == [damaged.name]
+    assert all(finding.is_ok for finding in check_dataset("mnist", tmp_path / "data"))
+
+
+def test_a_download_with_a_wrong_checksum_is_refused_and_leaves_nothing(publisher, tmp_path):
+    source, _ = publisher
+    (source / "MNIST/raw/train-images-idx3-ubyte.gz").write_bytes(b"something else")
+    with pytest.raises(UserError, match=r"train-images-idx3-ubyte\.gz could not be fetched"):
+        get_dataset("mnist", tmp_path / "data")
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+
+
+def test_a_failed_connection_is_a_user_error(publisher, tmp_path):
+    source, _ = publisher
+    shutil.rmtree(source / "MNIST")
+    with pytest.raises(UserError, match="no connection"):
+        get_dataset("mnist", tmp_path / "data")
+
+
+def test_without_pooch_the_error_says_what_to_install(tmp_path, monkeypatch):
+    real_import = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name == "pooch":
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(UserError, match=r'pip install "torchcaps\[download\]"'):
+        get_dataset("mnist", tmp_path)
+
+
+def test_datasets_without_files_need_no_download_and_pass_the_check(tmp_path):
+    assert get_dataset("synthetic_mnist", tmp_path) == []
+    assert check_dataset("synthetic_mnist", tmp_path) == []
+
+
+def test_a_check_of_good_files_finds_nothing_wrong(publisher):
+    source, _ = publisher
+    for name, count in (("mnist", 4), ("cifar10", 6)):
+        findings = check_dataset(name, source)
+        assert len(findings) == count
+        assert all(finding.is_ok and finding.is_readable and finding.is_checksum_ok for finding in findings)
+
+
+def test_a_check_tells_missing_damaged_and_repacked_files_apart(publisher):
+    source, _ = publisher
+    images, labels, test_images, _ = (source / file.path for file in DATASETS["mnist"].files)
+    images.write_bytes(images.read_bytes()[:50])
+    test_images.unlink()
+    found = {finding.path: finding for finding in check_dataset("mnist", source)}
+    assert (found[images].is_size_ok, found[images].is_checksum_ok, found[images].is_readable) == (
+        False,
+        False,
+        False,
+    )
+    assert "gzip" in found[images].note
+    assert found[labels].is_ok
+    assert found[labels].is_readable is None
+    assert not found[test_images].is_present
+    write_twin("mnist", source, 12)
+    repacked = check_dataset("mnist", source)[0]
+    assert repacked.is_readable
+    assert not repacked.is_ok
+    assert "the published file has" in repacked.note
+
+
+def test_an_unpacked_file_is_read_but_not_compared(publisher):
+    import gzip
+
+    source, _ = publisher
+    packed = source / DATASETS["mnist"].files[0].path
+    packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+    finding = check_dataset("mnist", source)[0]
+    assert finding.is_ok
+    assert finding.is_checksum_ok is None
+    assert "unpacked" in finding.note
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "svhn", "smallnorb"])
+def test_every_published_file_has_an_address_a_size_and_a_checksum(name):
+    for file in DATASETS[name].files:
+        assert file.url.startswith(("https://", "http://"))
+        assert file.url.endswith(Path(file.path).name)
+        assert len(file.sha256) == 64
+        assert len(file.md5) == 32
+        assert file.size > 0
+    for file in unpacked_files(DATASETS[name]):
+        assert file.split in ("train", "test")
+        assert len(file.md5) == 32

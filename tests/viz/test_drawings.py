@@ -1,0 +1,244 @@
+"""Every drawing renders; `pytest` turns any warning into a failure."""
+
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from parse.traces import random_layers
+from PIL import Image
+
+import torchcaps.viz
+from torchcaps.core import UserError
+from torchcaps.models import create_model
+from torchcaps.parse import capsule_grid, parse_tree, place_map, receptive_field, saliency_map
+from torchcaps.viz import (
+    confusion_counts,
+    draw_confusion,
+    draw_couplings,
+    draw_curves,
+    draw_perturbations,
+    draw_reconstructions,
+    draw_tree,
+    to_png,
+)
+
+NAMES = ["airplane", "automobile", "bird", "a class whose name never ends"]
+OFFSETS = [-0.25, 0.0, 0.25]
+
+
+def assert_draws(figure, least=3000):
+    png = to_png(figure, scale=1.0)
+    assert len(png) > least
+    with Image.open(BytesIO(png)) as picture:
+        assert len(picture.convert("RGB").getcolors(1 << 24)) > 20
+    assert_texts_apart(figure)
+
+
+def assert_texts_apart(figure):
+    """No text covers another, and none leaves the figure."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts_of(figure)]
+    width, height = figure.canvas.get_width_height()
+    for number, (words, box) in enumerate(boxes):
+        assert box.x0 >= -1, words
+        assert box.y0 >= -1, words
+        assert box.x1 <= width + 1, words
+        assert box.y1 <= height + 1, words
+        for other, second in boxes[:number]:
+            assert not box.padded(-1).overlaps(second.padded(-1)), (words, other)
+
+
+def texts_of(figure):
+    """All that is drawn; ticks outside the limits are not, and leaning names overlap only in their boxes."""
+    texts = list(figure.texts)
+    for axes in figure.axes:
+        texts += [*axes.texts, axes.title]
+        if axes.axison:
+            texts += [*(axes.get_legend().get_texts() if axes.get_legend() else [])]
+            texts += [axes.xaxis.label, axes.yaxis.label]
+            texts += tick_labels(axes.xaxis, axes.get_xlim()) + tick_labels(axes.yaxis, axes.get_ylim())
+    return [text for text in texts if text.get_text() and not text.get_rotation()]
+
+
+def tick_labels(axis, limits):
+    low, high = sorted(limits)
+    shown = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    return [label for tick in shown for label in (tick.label1, tick.label2) if label.get_visible()]
+
+
+@pytest.fixture(scope="module")
+def forward_pass():
+    torch.manual_seed(0)
+    model = create_model("dr_capsnet_tiny_test").eval()
+    images = torch.rand(3, 1, 20, 20)
+    with torch.no_grad():
+        return model.config, images, model(images, return_routing=True)
+
+
+def epochs(count):
+    return [
+        {"epoch": e, "train_loss": 1 / e, "val_loss": 1.2 / e, "val_accuracy": 1 - 0.5 / e}
+        for e in range(1, count + 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        epochs(12),
+        epochs(1),
+        [{"epoch": 0, "train_loss": 0.0}],
+        [{"epoch": 1, "train_loss": float("nan"), "val_loss": None, "val_accuracy": 1.0}],
+        [{"epoch": e, "train_loss": 0.0, "val_loss": 0.0, "val_accuracy": 0.5} for e in range(300)],
+    ],
+    ids=["usual", "one epoch", "nothing but a zero", "gaps", "flat"],
+)
+def test_curves(rows):
+    assert_draws(draw_curves(rows))
+
+
+def test_curves_without_epochs_are_refused():
+    with pytest.raises(UserError, match="empty"):
+        draw_curves([])
+
+
+@pytest.mark.parametrize("names", [None, NAMES])
+def test_confusion(names):
+    labels = torch.tensor([0, 0, 1, 2, 3, 3])
+    predictions = torch.tensor([0, 1, 1, 2, 3, 0])
+    assert_draws(draw_confusion(confusion_counts(labels, predictions, 4), names))
+
+
+@pytest.mark.parametrize("classes", [1, 32])
+def test_confusion_of_any_number_of_classes(classes):
+    assert_draws(draw_confusion(np.eye(classes)), least=1000)
+
+
+def test_a_class_that_never_occurs_has_no_share():
+    figure = draw_confusion(np.array([[3, 1], [0, 0]]))
+    assert "none" in [text.get_text() for text in figure.axes[0].texts]
+    assert_draws(figure)
+
+
+def test_confusions_are_counted_one_by_one():
+    labels, predictions = torch.randint(5, (2, 100))
+    counts = confusion_counts(labels, predictions, 5)
+    for truth in range(5):
+        for guess in range(5):
+            assert counts[truth, guess] == ((labels == truth) & (predictions == guess)).sum()
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions"),
+    [([0, 1], [0]), ([0, 5], [0, 0]), ([0, 1], [-1, 0])],
+)
+def test_labels_that_cannot_be_counted_are_refused(labels, predictions):
+    with pytest.raises(UserError):
+        confusion_counts(torch.tensor(labels), torch.tensor(predictions), 3)
+
+
+@pytest.mark.parametrize(("channels", "names"), [(1, None), (2, NAMES), (3, NAMES)])
+def test_reconstructions(channels, names):
+    images = torch.randn(4, channels, 12, 12)
+    labels, guesses = torch.tensor([0, 1, 2, 3]), torch.tensor([0, 2, 2, 1])
+    assert_draws(draw_reconstructions(images, images.sigmoid(), labels, guesses, class_names=names))
+
+
+def test_reconstructions_take_bytes_and_images_without_channels():
+    images = np.random.default_rng(0).integers(0, 256, (12, 9, 9), dtype=np.uint8)
+    assert_draws(draw_reconstructions(images, images / 255, np.zeros(12), np.ones(12)))
+
+
+def test_reconstructions_need_a_name_for_each_class_they_show():
+    images = torch.rand(2, 1, 8, 8)
+    with pytest.raises(UserError, match="3 names, got 2"):
+        draw_reconstructions(
+            images, images, torch.tensor([0, 1]), torch.tensor([0, 2]), class_names=["a", "b"]
+        )
+
+
+def test_as_many_labels_as_images():
+    images = torch.rand(2, 1, 8, 8)
+    with pytest.raises(UserError, match="2 images"):
+        draw_reconstructions(images, images, torch.tensor([0]), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 8, 8), (5, 3, 1, 8, 8), (2, 3, 3, 8, 8)])
+def test_perturbations(shape):
+    assert_draws(draw_perturbations(torch.rand(shape), OFFSETS))
+
+
+def test_a_column_for_each_offset():
+    with pytest.raises(UserError, match="3 offsets"):
+        draw_perturbations(torch.rand(5, 4, 8, 8), OFFSETS)
+
+
+@pytest.mark.parametrize("names", [None, NAMES])
+def test_couplings(forward_pass, names):
+    config, images, output = forward_pass
+    (trace,) = output.layers
+    grid = capsule_grid(trace.children.activations.shape[1], config.image_size, config.stages)
+    chosen = output.activations.argmax(1)
+    heat = saliency_map(trace.children.activations, trace.routed.coupling, chosen, grid)
+    heat = place_map(heat, (20, 20), receptive_field(config.image_size, config.stages))
+    labels = (chosen + torch.tensor([0, 1, 2])) % 4
+    assert_draws(draw_couplings(images, heat, output.activations, labels=labels, class_names=names))
+
+
+def test_couplings_without_any_evidence():
+    assert_draws(draw_couplings(torch.zeros(2, 8, 8), torch.zeros(2, 8, 8), torch.zeros(2, 30)))
+
+
+def test_a_map_of_another_size_is_refused():
+    with pytest.raises(UserError, match="upsample"):
+        draw_couplings(torch.rand(2, 8, 8), torch.rand(2, 4, 4), torch.rand(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("names", "is_placed", "label"), [(None, True, None), (NAMES, True, 3), (NAMES, False, None)]
+)
+def test_tree(forward_pass, names, is_placed, label):
+    config, images, output = forward_pass
+    field = receptive_field(config.image_size, config.stages) if is_placed else None
+    tree = parse_tree(output.layers, grid=(2, 2, 2))
+    assert_draws(draw_tree(images[0], tree, field=field, class_names=names, label=label))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.2, 1.0], ids=["all", "some", "none"])
+@pytest.mark.parametrize("sizes", [(16, 3), (40, 12, 30)], ids=["one layer", "two layers"])
+def test_tree_of_any_depth(threshold, sizes):
+    tree = parse_tree(random_layers(0, sizes), threshold=threshold)
+    assert_draws(draw_tree(torch.rand(3, 16, 16), tree))
+
+
+def test_names_for_every_class(forward_pass):
+    _, images, output = forward_pass
+    with pytest.raises(UserError, match="4 names, got 2"):
+        draw_tree(images[0], parse_tree(output.layers), class_names=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "images", [torch.rand(8, 8), torch.rand(2, 4, 8, 8), torch.full((1, 8, 8), torch.nan)]
+)
+def test_what_is_not_a_stack_of_images_is_refused(images):
+    with pytest.raises(UserError):
+        draw_couplings(images, torch.rand(1, 8, 8), torch.rand(1, 3))
+
+
+def test_pictures_have_two_pixels_for_one_of_the_screen():
+    with Image.open(BytesIO(to_png(draw_curves(epochs(4))))) as picture:
+        assert picture.size == (1800, 600)
+
+
+def test_the_same_drawing_gives_the_same_bytes():
+    assert to_png(draw_curves(epochs(4))) == to_png(draw_curves(epochs(4)))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(torchcaps.viz.__file__).parent.glob("*.py")), ids=lambda p: p.name
+)
+def test_no_drawing_touches_the_global_state_of_pyplot(path):
+    assert "pyplot" not in path.read_text()

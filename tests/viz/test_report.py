@@ -1,0 +1,103 @@
+import base64
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from torchcaps.core import UserError
+from torchcaps.viz import Report, draw_confusion, draw_curves, to_png
+
+ROWS = [{"epoch": e, "train_loss": 1 / e, "val_loss": 1 / e, "val_accuracy": 0.9} for e in (1, 2, 3)]
+
+
+class Page(HTMLParser):
+    """Collects tags, and checks that each is closed in turn."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.open = [], []
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "img"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def full_report():
+    report = Report("Digits", "What was learned.\n\nAnd how.")
+    report.numbers({"accuracy": "97.2 %", "parameters": 1_962_224})
+    report.section("Curves", "Loss by epoch.", draw_curves(ROWS), alt="Loss falls")
+    report.section("Mistakes", "", draw_confusion(np.array([[3, 1], [0, 2]])))
+    report.section("Numbers", table=[{"metric": "loss", "value": 0.1}, {"metric": "error", "value": 0.2}])
+    return report
+
+
+def test_the_page_holds_every_figure_as_it_was_drawn():
+    html = full_report().to_html()
+    images = re.findall(r'src="data:image/png;base64,([^"]+)"', html)
+    assert len(images) == 2
+    assert base64.b64decode(images[0]) == to_png(draw_curves(ROWS))
+
+
+def test_the_page_is_well_formed_and_every_image_is_described():
+    page = Page(full_report().to_html())
+    images = [attributes for tag, attributes in page.tags if tag == "img"]
+    assert [image["alt"] for image in images] == ["Loss falls", "Mistakes"]
+    assert images[0]["width"] == "900"
+
+
+def test_the_page_needs_nothing_from_outside():
+    html = full_report().to_html()
+    assert "http" not in html
+    assert "//" not in re.sub(r"base64,[^\"]+", "", html)
+    assert {tag for tag, _ in Page(html).tags}.isdisjoint({"script", "link", "iframe"})
+    for _, attributes in Page(html).tags:
+        assert attributes.get("src", "data:").startswith("data:")
+
+
+def test_it_follows_the_readers_colours():
+    assert "prefers-color-scheme: dark" in full_report().to_html()
+
+
+def test_text_is_never_markup():
+    evil = "<script>alert('\"')</script>&"
+    report = Report(evil, evil)
+    report.numbers({evil: evil})
+    report.section(evil, evil, draw_curves(ROWS), alt=evil, table=[{evil: evil}])
+    html = report.to_html()
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;alert(&#x27;&quot;&#x27;)&lt;/script&gt;&amp;") == 10
+    Page(html)
+
+
+def test_an_empty_line_starts_a_paragraph():
+    assert "<p>What was learned.</p><p>And how.</p>" in full_report().to_html()
+
+
+def test_saving_replaces_the_page_and_leaves_nothing_else(tmp_path):
+    path = tmp_path / "new" / "report.html"
+    Report("first").save(path)
+    assert full_report().save(path) == path
+    assert path.read_text(encoding="utf-8") == full_report().to_html()
+    assert list(path.parent.iterdir()) == [path]
+    assert path.stat().st_size < 3_000_000
+
+
+def test_a_failed_save_keeps_the_old_page(tmp_path, monkeypatch):
+    path = Report("first").save(tmp_path / "report.html")
+    monkeypatch.setattr(Report, "to_html", lambda self: "\ud800")  # cannot be encoded
+    with pytest.raises(UnicodeEncodeError):
+        Report("second").save(path)
+    assert "first" in path.read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_rows_of_a_table_agree():
+    with pytest.raises(UserError, match="columns"):
+        Report("a").section("b", table=[{"x": 1}, {"y": 2}])
