@@ -23,7 +23,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(
-        UserError, match="cannot write .*No space left on device; what was there before is kept"
+        UserError, match=r"cannot write .*No space left on device; what was there before is kept"
     ):
         write_atomically(path, fail)
     assert path.read_text() == before

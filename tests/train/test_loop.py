@@ -236,9 +236,9 @@ def test_damaged_runs_are_explained(tmp_path):
     (tmp_path / "result.json").unlink()
     checkpoint = tmp_path / "last.ckpt"
     checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
-    with pytest.raises(UserError, match="last.ckpt is damaged.*delete it to start this run anew"):
+    with pytest.raises(UserError, match=r"last.ckpt is damaged.*delete it to start this run anew"):
         train(recipe(epochs=1), tmp_path, CPU, resume=True)
     stored = tmp_path / "weights.safetensors"
     stored.write_bytes(stored.read_bytes()[:1000])
-    with pytest.raises(UserError, match="weights.safetensors is damaged"):
+    with pytest.raises(UserError, match=r"weights.safetensors is damaged"):
         load_run(tmp_path)
