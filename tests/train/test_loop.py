@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import Routed, UserError
-from torchcaps.train import DivergedError, Machine, evaluate_run, load_run, train
+from torchcaps.train import DivergedError, Machine, evaluate_run, load_run, train, train_together
 from torchcaps.train.recipe import Recipe, build, recipe_as_yaml
 
 CPU = Machine(device="cpu")
@@ -70,6 +70,20 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
         train(recipe(seed=seed, epochs=1), tmp_path / name, CPU)
     assert_equal_weights(tmp_path / "a", tmp_path / "b")
     assert not torch.equal(weights(tmp_path / "a")["stem.weight"], weights(tmp_path / "c")["stem.weight"])
+
+
+def test_runs_that_train_together_learn_what_they_learn_alone(tmp_path):
+    runs = [(recipe(seed=seed, epochs=2), tmp_path / f"together-{seed}") for seed in (1, 2)]
+    broken = (recipe(batch_size=1000), tmp_path / "broken")
+    results = train_together([*runs, broken], CPU, at_once=3)
+    assert isinstance(results[2], UserError)
+    for seed, _ in enumerate(runs, start=1):
+        train(recipe(seed=seed, epochs=2), tmp_path / f"alone-{seed}", CPU)
+        assert_equal_weights(tmp_path / f"together-{seed}", tmp_path / f"alone-{seed}")
+    with pytest.raises(UserError, match="at_once"):
+        train_together(runs, CPU, at_once=0)
+    with pytest.raises(UserError, match="one device"):
+        train_together(runs, Machine(device="cpu", devices=2))
 
 
 def test_training_stops_when_patience_is_lost(tmp_path):

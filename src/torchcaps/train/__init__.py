@@ -8,6 +8,7 @@ from .predict import predict, read_image
 from .recipe import Recipe, load_recipe, packaged_recipes
 from .run import Run, evaluate_run, load_run
 from .session import Machine
+from .together import train_together
 from .watch import Several, Silent, TensorBoard, Watcher
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "predict",
     "read_image",
     "train",
+    "train_together",
 ]

@@ -9,8 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from torchcaps.core.errors import UserError
 from torchcaps.models import config_as_json
+from torchcaps.models.health import watch_health
 
 from .checkpoint import (
     load_checkpoint,
@@ -30,6 +33,7 @@ from .watch import Silent, Watcher
 
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
 _EVALUATION_BATCH = {"cuda": 2048}
+_HEALTH_BATCH = 64
 
 
 class DivergedError(UserError):
@@ -172,8 +176,17 @@ class _Run:
         batch = _EVALUATION_BATCH.get(session.fabric.device.type, 512)
         return evaluate(session.model, data, session.pipeline, session.objective, batch)
 
+    def _watch_health(self) -> dict[str, Any]:
+        """The health of the capsules on the same few validation images after each epoch."""
+        images = self.session.splits.validation.images
+        spread = torch.linspace(0, len(images) - 1, min(_HEALTH_BATCH, len(images)), device=images.device)
+        _, inputs = self.session.pipeline.for_evaluation(images[spread.long()])
+        return watch_health(self.session.network, inputs)
+
     def _close_epoch(self, epoch: int, validation: Evaluation, seconds: float) -> None:
         session, progress = self.session, self.progress
+        noticed = self._watch_health()
+        findings = {"findings": noticed.pop("findings")} if "findings" in noticed else {}
         row = {
             "epoch": epoch,
             "train_loss": session.step.mean_loss(),
@@ -182,6 +195,7 @@ class _Run:
             "learning_rate": float(session.optimizer.param_groups[0]["lr"]),
             "seconds": round(seconds, 4),
             "images_per_second": round(session.steps_per_epoch * session.recipe.batch_size / seconds, 1),
+            **noticed,
         }
         self.rows.append(row)
         progress.next_epoch = epoch + 1
@@ -191,7 +205,7 @@ class _Run:
             self._save_best(epoch)
         self._save_checkpoint()
         self._write_rows()
-        self.watcher.epoch_done(row)
+        self.watcher.epoch_done(row | findings)
 
     def _save_best(self, epoch: int) -> None:
         if self.session.fabric.is_global_zero:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from .objective import Objective
 from .pipeline import Pipeline, Splits, load_splits
 from .recipe import Recipe
 from .step import CapturedStep, TrainStep, learning_rate, make_optimizer, set_learning_rate
+
+_SEEDING = threading.Lock()  # initial weights come from the global generator, which threads share
 
 Precision = Literal["32", "bf16"]
 
@@ -56,8 +59,9 @@ def launch(machine: Machine) -> Fabric:
 def model_of(recipe: Recipe, classes: int) -> nn.Module:
     """The model of a recipe with its initial weights; the number of classes must be that of the data."""
     options = dict(recipe.model)
-    torch.manual_seed(derive_seed(recipe.seed, "weights"))
-    model = create_model(options.pop("name"), **options)
+    with _SEEDING:
+        torch.manual_seed(derive_seed(recipe.seed, "weights"))
+        model = create_model(options.pop("name"), **options)
     built_for: int = model.config.num_classes  # type: ignore[union-attr, assignment]
     if built_for != classes:
         raise UserError(
@@ -111,7 +115,8 @@ class Session:
     def start_epoch(self, epoch: int) -> Iterator[Tensor]:
         """Put every random stream at the start of `epoch`; its batches of indices, the rate set for each."""
         recipe = self.recipe
-        torch.manual_seed(derive_seed(recipe.seed, "layers", epoch))
+        with _SEEDING:
+            torch.manual_seed(derive_seed(recipe.seed, "layers", epoch))
         self.step.start_epoch(derive_seed(recipe.seed, "augment", epoch))
         self.objective.start_epoch(epoch)
         self.model.train()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from .objective import Objective
 from .pipeline import Pipeline
 from .recipe import Optim
 
+_CAPTURING = threading.Lock()
 _WARM_UP = 3  # steps before a CUDA graph is captured: kernels are compiled and buffers allocated by then
 
 
@@ -141,7 +143,9 @@ class CapturedStep(TrainStep):
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.random)
         self.optimizer.zero_grad(set_to_none=True)
-        with torch.cuda.graph(graph):
+        own = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        # runs that train together capture one after the other, while the others go on
+        with _CAPTURING, torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"):
             super().__call__(self._indices)
         self._graph = graph
         graph.replay()

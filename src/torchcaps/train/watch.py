@@ -23,7 +23,11 @@ class Watcher(Protocol):
         ...
 
     def epoch_done(self, row: dict[str, Any]) -> None:
-        """An epoch was validated; `row` is its line in metrics.jsonl."""
+        """An epoch was validated.
+
+        `row` is its line in metrics.jsonl; where the health of the capsules gives cause, "findings" comes with
+        it: sentences whose words before the colon name the problem, the same in each epoch.
+        """
         ...
 
 
@@ -53,8 +57,9 @@ class TensorBoard(Silent):
 
     def epoch_done(self, row: dict[str, Any]) -> None:
         """Write one point per number."""
-        for name, value in row.items():
-            if name != "epoch":
+        nested = {f"health/{name}": value for name, value in row.get("health", {}).items()}
+        for name, value in (row | nested).items():
+            if name != "epoch" and isinstance(value, int | float):
                 self._writer.add_scalar(name, value, row["epoch"])
         self._writer.flush()
 

@@ -1,0 +1,43 @@
+"""Examples and the Python of README and docs run as they stand."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [
+    pytest.param(block, id=f"{path.name}-{number}")
+    for path in DOCUMENTS
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL))
+]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run_and_are_short(path, tmp_path):
+    assert len(path.read_text().splitlines()) < 60
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_python_in_documents_runs(block):
+    exec(compile(block, "document", "exec"), {})
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
+        assert target.startswith("https:") or (path.parent / target).exists(), target
+
+
+def test_the_readme_stays_short_and_names_the_two_commands():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) < 150
+    assert "make demo" in text
+    assert "make test" in text
