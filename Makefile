@@ -27,7 +27,10 @@ test-gpu:
 	$(PYTHON) -m pytest -m gpu
 
 bench: $(VENV)/.dev
-	$(BIN)/torchcaps bench routing
+	device=$$($(BIN)/python -c "import torch; print('cuda' if torch.cuda.is_available() else 'cpu')"); \
+	for suite in routing train models; do \
+		$(BIN)/torchcaps bench $$suite --json benchmarks/results/$$suite--$$device.json || exit 1; \
+	done
 
 # pip takes torch first: the extras of other packages must not choose another build
 $(VENV)/.demo: pyproject.toml

@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-
 torch.set_num_threads(1)  # tests run side by side: more threads than cores would wait for each other
 
 

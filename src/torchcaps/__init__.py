@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .models import create_model, list_models
+    from .models.health import inspect
     from .routing import list_routings
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "create_model", "list_models", "list_routings"]
+__all__ = ["__version__", "create_model", "inspect", "list_models", "list_routings"]
 
-_HOMES = {"create_model": "models", "list_models": "models", "list_routings": "routing"}
+_HOMES = {
+    "create_model": "models",
+    "inspect": "models.health",
+    "list_models": "models",
+    "list_routings": "routing",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -44,7 +44,9 @@ def test_result_rows_have_their_form(path):
 
 
 def test_mean_and_spread_are_over_seeds():
-    row = summarise([run(1, 0.9), run(2, 0.92)], setting="s", metric="test_accuracy", thesis=95.0, protocol="short")
+    row = summarise(
+        [run(1, 0.9), run(2, 0.92)], setting="s", metric="test_accuracy", thesis=95.0, protocol="short"
+    )
     assert row["ours"] == pytest.approx(91)
     assert row["spread"] == pytest.approx(2**0.5, abs=1e-3)
     assert "| s | test_accuracy | 95.00 | 91.00 ± 1.41 | 2 | short |" in render_table([row])

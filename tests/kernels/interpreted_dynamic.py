@@ -15,7 +15,7 @@ from torchcaps.kernels.dynamic_triton import Tile
 from kernels.poison import poison_fresh_memory
 from kernels.routing_reference import Case, assert_as_accurate_as_the_textbook, textbook_routing
 
-SMALL = Case(in_caps=9, matrices=9)
+SMALL = Case(in_caps=5, matrices=5, in_pose=3, out_caps=3)
 SPLIT = {"warps": 1, "pool": Tile(2), "pose_grad": Tile(2)}  # several blocks of children for each program
 CASES = {
     "odd": (SMALL, {}),
@@ -25,9 +25,9 @@ CASES = {
     "leaky, no bias": (replace(SMALL, leaky=True, bias=False), SPLIT),
     "one iteration": (replace(SMALL, iterations=1, leaky=True), {}),
     "four iterations": (replace(SMALL, iterations=4), {}),
-    "two tiles of samples": (replace(SMALL, batch=18, out_caps=3), {"weight_grad": Tile(4)}),
-    "shared over positions": (replace(SMALL, in_caps=8, matrices=2), {"warps": 40}),
-    "one shared matrix": (replace(SMALL, in_caps=8, matrices=1), {"warps": 40}),
+    "two tiles of samples": (replace(SMALL, batch=18), {"weight_grad": Tile(4)}),
+    "shared over positions": (replace(SMALL, in_caps=6, matrices=2), {"warps": 40}),
+    "one shared matrix": (replace(SMALL, in_caps=6, matrices=1), {"warps": 40}),
     "one class": (replace(SMALL, out_caps=1), {}),
     "one sample, scalars": (replace(SMALL, batch=1, in_pose=1, pose=1), {}),
 }
@@ -50,10 +50,10 @@ def _interpreted(monkeypatch):
 @pytest.mark.parametrize(("case", "tiles"), CASES.values(), ids=CASES)
 def test_it_is_as_accurate_as_the_textbook_loop(case, tiles):
     dynamic_triton.override.update(tiles)
-    assert_as_accurate_as_the_textbook(fused_dynamic_routing, case, seeds=1, factor=3.0)
+    assert_as_accurate_as_the_textbook(fused_dynamic_routing, case, seeds=2)
 
 
-@pytest.mark.parametrize("case", [SMALL, replace(SMALL, leaky=True, in_caps=8, matrices=4)])
+@pytest.mark.parametrize("case", [SMALL, replace(SMALL, leaky=True, in_caps=6, matrices=3)])
 def test_couplings_are_those_of_the_last_iteration(case):
     inputs = case.inputs(torch.float32)
     coupling = fused_dynamic_coupling(*inputs, iterations=case.iterations, leaky=case.leaky)

@@ -80,7 +80,7 @@ def textbook_poses(*inputs, **routing) -> Tensor:
     return textbook_routing(*inputs, **routing)[0]
 
 
-def assert_as_accurate_as_the_textbook(function, case: Case, device="cpu", seeds=4, factor=2.0) -> None:
+def assert_as_accurate_as_the_textbook(function, case: Case, device="cpu", seeds=4) -> None:
     """Output and every gradient, in float32, against the textbook loop in float64."""
     exact = outputs_and_gradients(textbook_poses, case, torch.float64, device, seeds)
     plain = outputs_and_gradients(textbook_poses, case, torch.float32, device, seeds)
@@ -88,10 +88,10 @@ def assert_as_accurate_as_the_textbook(function, case: Case, device="cpu", seeds
     assert fused.keys() == exact.keys()
     for name, value in fused.items():
         assert value.shape == exact[name].shape, name
-        assert_as_accurate_as(value, plain[name], exact[name], name, factor)
+        assert_as_accurate_as(value, plain[name], exact[name], name)
 
 
-def assert_as_accurate_as(candidate: Tensor, plain: Tensor, exact: Tensor, name: str, factor: float) -> None:
+def assert_as_accurate_as(candidate: Tensor, plain: Tensor, exact: Tensor, name: str, factor=2.0) -> None:
     """The candidate's error may be `factor` times that of plain torch, by root mean square.
 
     The largest single error of these small tensors is a matter of luck: it can differ threefold between two

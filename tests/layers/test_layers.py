@@ -138,6 +138,13 @@ def test_decoders_see_the_chosen_capsule_alone():
         assert_close(decoder(poses, chosen), decoder(changed, chosen))
 
 
+def test_an_unmasked_decoder_sees_all_capsules():
+    poses, decoder = torch.rand(2, 4, 8), FcDecoder(4, 8, (1, 28, 28), masked=False)
+    first, second = (decoder(poses, torch.tensor(chosen)) for chosen in ([1, 3], [0, 0]))
+    assert_close(first, second)
+    assert not torch.equal(decoder(poses.flip(1), torch.tensor([1, 3])), first)
+
+
 def test_the_decoder_of_the_paper_has_its_parameters():
     assert sum(p.numel() for p in FcDecoder(10, 16, (1, 28, 28)).parameters()) == 1_411_344
 
@@ -146,6 +153,7 @@ def test_the_decoder_of_the_paper_has_its_parameters():
     ("make", "message"),
     [
         (lambda: FcCaps(10, 4, 2, 3, matrices=4), "10 children cannot share 4 matrices"),
+        (lambda: FcCaps(10, 4, 6, 9, pose_rows=4), "6 and 9 dimensions are no matrices of 4 rows"),
         (lambda: FcCaps(10, 4, 2, 3)(grid()), "expects 10 children of 2 dimensions, got 60 of 2"),
         (
             lambda: ConvCaps2d(2, 4, 2, 3, kernel_size=3)(grid()),

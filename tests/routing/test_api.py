@@ -1,9 +1,11 @@
 import pytest
 import torch
 
-from torchcaps.core import Capsules, Routed, UserError
+from torchcaps.core import Capsules, Routed
 from torchcaps.layers import FcCaps
 from torchcaps.routing import Routing, RoutingShape, build_routing, create_routing, list_routings
+
+from refusal import REFUSED
 
 SHAPE = RoutingShape(6, 4, 5)
 
@@ -30,15 +32,28 @@ def test_a_mapping_names_the_routing_and_its_settings():
         ("dynamc", "did you mean dynamic"),
         ({"name": "dynamic", "iteration": 2}, "did you mean iterations"),
         ({"iterations": 2}, "needs a 'name'"),
-        (3, "must be a name, a mapping or a callable"),
     ],
 )
 def test_mistakes_are_answered(spec, message):
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(REFUSED, match=message):
         build_routing(spec, SHAPE)
 
 
+def test_a_number_is_no_routing():
+    with pytest.raises(REFUSED):
+        build_routing(3, SHAPE)
+
+
 def test_every_routing_is_listed_and_built():
-    assert {"dynamic", "em", "scaled_distance", "self_attention"} <= set(list_routings())
+    thesis = {"dynamic", "em", "scaled_distance", "self_attention"}
+    beyond = {"self_routing", "inverted_attention", "variational_bayes", "shared_matrix", "slot_attention"}
+    assert thesis | beyond <= set(list_routings())
     for name in list_routings():
         assert isinstance(create_routing(name, SHAPE), Routing)
+
+
+@pytest.mark.parametrize("name", list_routings())
+def test_every_routing_counts_its_work(name):
+    small, large = (create_routing(name, shape).cost(shape) for shape in (SHAPE, RoutingShape(12, 4, 5)))
+    assert 0 < small.flops < large.flops
+    assert small.flops == 2 * small.multiply_adds + small.elementwise

@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.core import UserError
 from torchcaps.routing import DynamicRouting, dynamic_routing
 
+from refusal import REFUSED
 from routing.contract import IN_CAPS, OUT_CAPS, SHAPE, RoutingContract, draw
 
 
@@ -77,5 +77,5 @@ def test_couplings_sharpen_with_iterations():
 
 @pytest.mark.parametrize("settings", [{"iterations": 0}, {"gradient": "some"}])
 def test_impossible_settings_are_refused(settings):
-    with pytest.raises(UserError, match=next(iter(settings))):
+    with pytest.raises(REFUSED, match=next(iter(settings))):
         DynamicRouting(SHAPE, **settings)

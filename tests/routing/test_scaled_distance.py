@@ -8,6 +8,7 @@ from torchcaps.core import UserError
 from torchcaps.routing import RoutingShape, create_routing, scaled_distance_routing
 from torchcaps.routing.scaled_distance import limit_votes
 
+from refusal import REFUSED
 from routing.contract import OUT_CAPS, RoutingContract, draw
 from routing.test_dynamic import squashed
 
@@ -73,5 +74,5 @@ def test_batch_scope_takes_one_mean_over_all_samples():
 def test_impossible_settings_are_refused():
     with pytest.raises(UserError, match="at least 2 output capsules"):
         create_routing("scaled_distance", RoutingShape(6, 1, 5))
-    with pytest.raises(UserError, match="scope"):
+    with pytest.raises(REFUSED, match="scope"):
         create_routing("scaled_distance", RoutingShape(6, 2, 5), scope="all")

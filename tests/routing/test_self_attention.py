@@ -10,7 +10,7 @@ from routing.contract import POSE, RoutingContract, draw
 class TestSelfAttention(RoutingContract):
     name = "self_attention"
     one_round = {}
-    learns_priors = True
+    priors = ("prior",)
 
     def closed_form(self, routing, votes, activations):
         agreement = torch.einsum("biod,bkod->biko", votes, votes).sum(2) / math.sqrt(POSE)

@@ -13,6 +13,8 @@ from torchcaps.core import Routed, UserError
 from torchcaps.train import DivergedError, Machine, evaluate_run, load_run, train, train_together
 from torchcaps.train.recipe import Recipe, build, recipe_as_yaml
 
+from refusal import REFUSED
+
 CPU = Machine(device="cpu")
 
 
@@ -156,6 +158,7 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
 
 
 def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp_path, monkeypatch):
+    from torchcaps.layers import FcCaps
     from torchcaps.routing import DynamicRouting
 
     calls = []
@@ -169,6 +172,7 @@ def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp
 
     original = DynamicRouting.forward
     monkeypatch.setattr(DynamicRouting, "forward", broken)
+    monkeypatch.setattr(FcCaps, "fallback_reason", lambda *_, **__: "the fused kernel passes routing by")
     settings = recipe(model={**recipe().model, "routing": {"name": "dynamic"}})
     with pytest.raises(
         DivergedError, match=r"step 2 of epoch 1.*output of layer 'classes.routing'"
@@ -211,7 +215,7 @@ def test_recipes_that_cannot_run_are_refused(changes, message, tmp_path):
 
 @pytest.mark.parametrize("machine", [{"device": "tpu"}, {"device": "cpu", "precision": "8"}])
 def test_machines_that_do_not_exist_are_refused(machine, tmp_path):
-    with pytest.raises(UserError, match="must be"):
+    with pytest.raises(REFUSED, match=r"device must be|precision"):
         train(recipe(), tmp_path, Machine(**machine))
 
 

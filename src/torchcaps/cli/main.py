@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from . import data, demo, evaluate, listing, predict, train
+from . import bench, data, demo, evaluate, export, import_weights, listing, predict, train
 
 app = typer.Typer(
     name="torchcaps",
@@ -19,8 +19,11 @@ app.command("list")(listing.command)
 app.command("train")(train.command)
 app.command("eval")(evaluate.command)
 app.command("predict")(predict.command)
+app.command("export")(export.command)
 app.command("demo")(demo.command)
+app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
+app.add_typer(import_weights.app, name="import-weights")
 
 
 def run() -> None:

@@ -7,21 +7,25 @@ from typing import Annotated
 
 import typer
 
-from .options import DataDir, Device, Json, RunFolder, choose_device
+from .options import DataDir, Device, Json, choose_device
 from .show import print_json
 
 
 def command(
-    run: RunFolder,
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Folder of a run, or exported .onnx or .pt2 file."),
+    ],
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files.")],
     data_dir: DataDir = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Classify image files with a trained run."""
-    from torchcaps.train import load_run, predict
+    """Classify image files with a trained run, or with a file that torchcaps export wrote."""
+    from torchcaps.train import is_exported, load_predictor, predict
 
-    rows = predict(load_run(run, choose_device(device)), images, data_dir)
+    place = device if is_exported(run) else choose_device(device)
+    rows = predict(load_predictor(run, place, data_dir), images)
     if json:
         print_json(rows)
         return

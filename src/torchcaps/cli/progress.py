@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 class ProgressBar:
-    """Shows images per second, the time left, and one line per epoch."""
+    """Shows images per second, the time left, one line per epoch, and each finding once."""
 
     def __init__(self) -> None:
         self._bar = Progress(
@@ -21,6 +22,7 @@ class ProgressBar:
         )
         self._task: Any = None
         self._epochs = 0
+        self._told: set[str] = set()
 
     def run_started(self, facts: dict[str, Any]) -> None:
         """Say what is trained."""
@@ -52,5 +54,13 @@ class ProgressBar:
             f"accuracy {row['val_accuracy']:.2%}  {row['images_per_second']:,.0f} img/s",
             highlight=False,
         )
+        self._tell(row.get("findings", ()))
         if row["epoch"] + 1 == self._epochs:
             self._bar.stop()
+
+    def _tell(self, findings: Iterable[str]) -> None:
+        for finding in findings:
+            problem = finding.partition(":")[0]  # the numbers behind it change from epoch to epoch
+            if problem not in self._told:
+                self._told.add(problem)
+                self._bar.console.print(f"health: {finding}", highlight=False, markup=False)

@@ -3,7 +3,7 @@
 from .errors import MissingDataError, UnknownNameError, UserError
 from .registry import Registry
 from .squash import squash, squash_exponential
-from .types import CapsuleOutput, Capsules, LayerTrace, Routed
+from .types import CapsuleOutput, Capsules, LayerTrace, Routed, SegmentationOutput
 
 __all__ = [
     "CapsuleOutput",
@@ -12,6 +12,7 @@ __all__ = [
     "MissingDataError",
     "Registry",
     "Routed",
+    "SegmentationOutput",
     "UnknownNameError",
     "UserError",
     "squash",

@@ -49,3 +49,15 @@ class CapsuleOutput(NamedTuple):
     poses: Float[Tensor, "batch classes pose"]
     reconstruction: Float[Tensor, "batch channels height width"] | None = None
     layers: tuple[LayerTrace, ...] = ()  # filled when the caller passes return_routing=True
+
+
+class SegmentationOutput(NamedTuple):
+    """What a segmentation network returns.
+
+    `logits` is there where the network has them: a loss that takes them learns from saturated pixels too.
+    """
+
+    activations: Float[Tensor, "batch classes height width"]  # in [0, 1]
+    logits: Float[Tensor, "batch classes height width"] | None = None
+    reconstruction: Float[Tensor, "batch channels height width"] | None = None
+    layers: tuple[LayerTrace, ...] = ()  # filled when the caller passes return_routing=True

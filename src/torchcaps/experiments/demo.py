@@ -104,7 +104,7 @@ class _Page:
         report.section(
             "What it confuses",
             "True class down, predicted class across, for digits held out from training and validation.",
-            draw_confusion(scores["confusion"], self.test.classes),
+            draw_confusion(torch.tensor(scores["confusion"]), self.test.classes),
         )
         return report
 

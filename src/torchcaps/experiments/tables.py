@@ -1,4 +1,4 @@
-"""Tables in README and docs, written from the files in `results/`: `python -m torchcaps.experiments.tables FILE...`."""
+"""Tables in documents, from the files in `results/`: `python -m torchcaps.experiments.tables FILE...`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ def render_table(rows: Iterable[Mapping[str, Any]]) -> str:
         spread = f" ± {row['spread']:.2f}" if row["spread"] is not None else ""
         ours = "not yet" if row["ours"] is None else f"{row['ours']:.2f}{spread}"
         thesis = "-" if row["thesis"] is None else f"{row['thesis']:.2f}"
-        lines.append(
-            f"| {row['setting']} | {row['metric']} | {thesis} | {ours} | {row['seeds']} | {row['protocol']} |\n"
-        )
+        cells = (row["setting"], row["metric"], thesis, ours, row["seeds"], row["protocol"])
+        lines.append(f"| {' | '.join(map(str, cells))} |\n")
     return _HEAD + "".join(lines)
 
 

@@ -93,9 +93,11 @@ def _unsupported_on_cuda(poses: Tensor, weight: Tensor) -> str | None:
     if torch.float64 in (poses.dtype, weight.dtype):
         return "the fused kernel for CUDA computes in float32, not in float64"
     if max(weight.shape[1], weight.shape[3]) > _MAX_POSE:
-        return (
-            f"the fused kernel for CUDA takes poses of at most {_MAX_POSE} numbers, got {tuple(weight.shape)}"
-        )
+        return f"the fused kernel for CUDA takes poses of at most {_MAX_POSE} numbers"
+    if max(poses.shape[1], weight.shape[2]) >= 2**16:  # one side of a launch grid
+        return "the fused kernel for CUDA takes fewer than 65536 capsules on either side"
+    if max(poses.numel(), weight.numel()) >= 2**31:
+        return "the fused kernel for CUDA takes fewer than 2**31 numbers in poses and in weight"
     return None
 
 

@@ -3,8 +3,8 @@
 The votes are linear in the poses, so `vote . direction` is `pose . (matrix @ direction)`: a matrix product
 with the out capsule's direction, then D products a child instead of P, and `sum_i c_ij vote_ij` is the same
 product turned round. The batch is cut into tiles whose intermediates, `[J, tile, D, I]`, stay in the cache;
-the votes, `[B, I, J, P]`, never exist. A tile is at least one sample, so no intermediate is larger than
-`weight.numel() / P` or the tile's couplings. Any size that fits in memory is accepted.
+the votes, `[B, I, J, P]`, never exist. Wide layers have tiles of 8 samples or 128 MB, at least one sample,
+whose intermediates are `weight.numel() / P` numbers. Any size that fits in memory is accepted.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor
 from .dynamic_math import RouteState, squash, squash_backward
 
 _TILE_ELEMENTS = 1 << 20  # floats of one intermediate: 4 MB, of which a handful share the last-level cache
+_MOST_ELEMENTS = 1 << 25  # 128 MB, where less than 8 samples would be read beside much more weight
 
 
 def route(poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, leaky: bool) -> RouteState:
@@ -97,7 +98,7 @@ def _tiles(poses: Tensor, weight: Tensor) -> Iterator[slice]:
     batch, num_in, in_pose = poses.shape
     num_matrices, _, num_out, _ = weight.shape
     per_sample = max(1, num_out * max(num_in, in_pose * num_matrices))
-    step = max(1, _TILE_ELEMENTS // per_sample)
+    step = max(1, _TILE_ELEMENTS // per_sample, min(8, _MOST_ELEMENTS // per_sample))
     return (slice(start, min(start + step, batch)) for start in range(0, batch, step))
 
 

@@ -7,8 +7,8 @@ gradient of the weight over samples and iterations in registers. No sum uses ato
 bit. With three iterations there are 6 launches forward and about 10 backward.
 
 Beside inputs, results and `RouteState` this needs partial sums, at most 32 MB or half the weight's size, and
-backward `2 (r - 1) B I` floats. Poses of up to 64 numbers, any number of out capsules, fewer than 2**31 numbers
-in the poses and in the weight.
+backward `2 (r - 1) B I` floats. It takes poses of up to 64 numbers, fewer than 65536 capsules on either side,
+and fewer than 2**31 numbers in the poses and in the weight.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _squash_grad(
 def _pose_grads(
     layer: _Layer, state: RouteState, grad_pooled: Tensor, grad_poses: Tensor, stats: Tensor, full: bool
 ) -> None:
-    """Iterations r to 2 backwards, or r alone: the poses' gradients, `grad_pooled` of the earlier, `stats`."""
+    """Iterations r to 2 backwards, or r alone: fills `grad_poses`, the earlier `grad_pooled` and `stats`."""
     iterations, tile = grad_pooled.shape[0], layer.tiles.pose_grad
     partial = layer.new_partial(tile) if full else grad_pooled  # not written then
     num_slots = partial.shape[0] if full else -(-layer.in_caps // tile.kids)
@@ -234,14 +234,15 @@ def _pose_grads(
 
 def _add_uniform_grad(layer: _Layer, grad_pooled: Tensor, grad_poses: Tensor, *, add: bool) -> None:
     """The first iteration's share of the poses' gradient, one matrix product for all positions."""
-    rows = layer.weight.shape[0] * layer.weight.shape[1]
-    share = grad_pooled.flatten(1) / (layer.num_out + layer.inner["LEAKY"])
-    flat = grad_poses.view(layer.batch, layer.in_caps // layer.matrices, rows)
-    product = share @ layer.weight.view(rows, -1).mT
-    if add:
-        flat.add_(product.unsqueeze(1))
-    else:
-        flat.copy_(product.unsqueeze(1).expand_as(flat))
+    rows, positions = layer.weight.shape[0] * layer.weight.shape[1], layer.in_caps // layer.matrices
+    share = 1 / (layer.num_out + layer.inner["LEAKY"])
+    weight = layer.weight.view(rows, -1).mT
+    if positions == 1:
+        grad_poses.view(layer.batch, rows).addmm_(grad_pooled.flatten(1), weight, beta=int(add), alpha=share)
+        return
+    each = (share * grad_pooled.flatten(1) @ weight).unsqueeze(1)
+    flat = grad_poses.view(layer.batch, positions, rows)
+    flat.add_(each) if add else flat.copy_(each.expand_as(flat))
 
 
 def _weight_grad(layer: _Layer, state: RouteState, grad_pooled: Tensor, stats: Tensor, full: bool) -> Tensor:

@@ -1,6 +1,6 @@
-"""Triton kernels for the gradients of fused dynamic routing; see `dynamic_triton_kernels.py` for the layout."""
+"""Triton kernels for the gradients of fused dynamic routing, laid out as in `dynamic_triton_kernels.py`."""
 
-# ruff: noqa: ANN001, ANN202, PLR0913  Triton reads these signatures: annotations mean compile-time constants
+# ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
 from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
 
 import triton
@@ -54,7 +54,7 @@ def _softmax_grad_sums(
     return largest, total, moment / total
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["blocks"])
 @no_type_check
 def pose_grad_kernel(
     poses,
@@ -160,7 +160,7 @@ def pose_grad_kernel(
         tl.store(grad_poses + pose_place, grad_pose, mask=pose_mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["span", "first_step", "iterations"])
 @no_type_check
 def weight_grad_kernel(
     poses,

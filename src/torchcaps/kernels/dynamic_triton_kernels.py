@@ -1,13 +1,13 @@
 """Triton kernels of fused dynamic routing; `dynamic_triton.py` launches them and says what each is for.
 
 `vote . target` is `pose . (matrix @ target)`, so a vote is never formed: for a tile of ROWS samples and KIDS
-children, `spread = target @ matrix^T` is one matrix product for each out capsule, `[ROWS, IN * KIDS]`, numbers
-of the pose outermost so that summing them needs no exchange between threads. Out capsules are looped over, twice
-where a softmax over them is needed, so any number of them fits and none is padded. Sums over children go to one
-slot for each program and are added later in a fixed order: no atomics, so two runs give the same bits.
+children, `spread = target @ matrix^T` is one matrix product for each out capsule, `[ROWS, IN * KIDS]`, the
+numbers of a pose outermost so that summing over them needs no exchange between threads. Out capsules are
+looped over, twice where a softmax over them is needed, so any number of them fits and none is padded. Sums
+over children go to one slot for each program and are added later in a fixed order, without atomics.
 """
 
-# ruff: noqa: ANN001, ANN202, PLR0913  Triton reads these signatures: annotations mean compile-time constants
+# ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
 from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
 
 import triton
@@ -17,7 +17,7 @@ import triton.language as tl
 @triton.jit
 @no_type_check
 def _pose_places(pairs, kid, limit, row_mask, D: tl.constexpr, IN: tl.constexpr, KIDS: tl.constexpr):
-    """Places `[ROWS, IN * KIDS]` of the poses of KIDS children from `kid` on, in the rows' `pairs`, and mask."""
+    """Places `[ROWS, IN * KIDS]` of the poses of KIDS children from `kid` on, and their mask."""
     column = tl.arange(0, IN * KIDS)
     number, child = column // KIDS, kid + column % KIDS
     place = (pairs * D)[:, None] + (child * D + number)[None, :]
@@ -37,7 +37,7 @@ def _matrix_places(
     KIDS: tl.constexpr,
     POSE: tl.constexpr,
 ):
-    """Places `[IN * KIDS, POSE]` of the matrices of KIDS children for the first out capsule, and their mask."""
+    """Places `[IN * KIDS, POSE]` of KIDS children's matrices for the first out capsule, and their mask."""
     row, column = tl.arange(0, IN * KIDS), tl.arange(0, POSE)
     number, child = row // KIDS, kid + row % KIDS
     start = (child % matrices) * (D * JP) + number * JP
@@ -91,7 +91,7 @@ def _softmax_sums(
     LEAKY: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Largest logit of every pair and the sum of `exp(logit - largest)`; LEAKY has one more logit, fixed at 0."""
+    """Largest logit of every pair, and the sum of `exp(logit - largest)`; LEAKY adds a logit fixed at 0."""
     largest = tl.full((ROWS, KIDS), 0.0 if LEAKY else float("-inf"), tl.float32)
     total = tl.full((ROWS, KIDS), 1.0 if LEAKY else 0.0, tl.float32)
     for out in range(J):
@@ -104,7 +104,7 @@ def _softmax_sums(
     return largest, total
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["blocks"])
 @no_type_check
 def pool_kernel(
     poses,
@@ -126,7 +126,7 @@ def pool_kernel(
     LEAKY: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Sum over `blocks` of KIDS children of `c_ij vote_ij`, into this program's slot; UNIFORM has `c = 1 / J`."""
+    """Sum of `c_ij vote_ij` over `blocks` of KIDS children, into a slot of its own; UNIFORM: `c = 1 / J`."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     row_mask = rows < batch
     target_place, target_mask = _target_places(rows, row_mask, P, J * P, POSE)
@@ -169,7 +169,7 @@ def pool_kernel(
             tl.store(here, pooled, mask=target_mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["blocks"])
 @no_type_check
 def coupling_kernel(
     poses,

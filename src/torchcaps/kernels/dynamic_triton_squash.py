@@ -1,6 +1,6 @@
 """Triton kernels between the passes over children: add the partial sums, squash, and its derivative."""
 
-# ruff: noqa: ANN001, ANN202, PLR0913  Triton reads these signatures: annotations mean compile-time constants
+# ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
 from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
 
 import triton
@@ -41,7 +41,7 @@ def _shrink(squared):
     return tl.where(squared < 1.0, squared / (1.0 + squared), 1.0 - 1.0 / (1.0 + squared))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_slots"])
 @no_type_check
 def squash_kernel(
     partial,
@@ -59,7 +59,7 @@ def squash_kernel(
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
 ):
-    """`s` from its partial sums and `v = squash(s)`; the result is the next `V`, that is `V + v`, or the last `v`."""
+    """`s` from its partial sums, and `v = squash(s)`; result is the next `V`, `V + v`, or the last `v`."""
     inside, place, mask = _places(J, P, OUT, POSE)
     total = _sum_slots(partial, num_slots, slot_size, place, mask)
     if BIAS:
@@ -74,7 +74,7 @@ def squash_kernel(
     tl.store(result + place, output, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_slots"])
 @no_type_check
 def squash_grad_kernel(
     grad,
@@ -91,7 +91,7 @@ def squash_grad_kernel(
     GRAD: tl.constexpr,
     PARTIAL: tl.constexpr,
 ):
-    """`dL/ds` from `dL/dv = grad + sum of partial`; PARTIAL keeps that sum, since a `v` is in all later `V`."""
+    """`dL/ds` from `dL/dv = grad + sum of partial`, which is kept: a `v` is part of all later `V`."""
     _, place, mask = _places(J, P, OUT, POSE)
     incoming = tl.zeros((OUT, POSE), tl.float32)
     if GRAD:

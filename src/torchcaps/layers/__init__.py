@@ -3,23 +3,33 @@
 from torchcaps.core.squash import squash, squash_exponential
 
 from .conv2d import ConvCaps2d
+from .conv3d_routing import Conv3dRoutingCaps, MapRouting, map_routing
 from .decoder import ConvDecoder, FcDecoder
+from .em_conv2d import PositionalEM, positional_em_routing
 from .fc import FcCaps, flatten_grid
 from .geometry import ConvStage, map_sizes, pad_same, smallest_image
+from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
 from .vote import cast_votes
 
 __all__ = [
+    "Conv3dRoutingCaps",
     "ConvCaps2d",
     "ConvDecoder",
     "ConvStage",
     "FcCaps",
     "FcDecoder",
+    "LocalConvCaps2d",
+    "LocalDeconvCaps2d",
+    "MapRouting",
+    "PositionalEM",
     "PrimaryCaps",
     "cast_votes",
     "flatten_grid",
+    "map_routing",
     "map_sizes",
     "pad_same",
+    "positional_em_routing",
     "smallest_image",
     "squash",
     "squash_exponential",

@@ -11,7 +11,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, Routed
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
 
-from .vote import cast_votes
+from .vote import cast_votes, matrix_columns
 
 
 class ConvCaps2d(nn.Module):
@@ -29,7 +29,9 @@ class ConvCaps2d(nn.Module):
         stride: Step of the window.
         padding: Rows and columns of absent children added on each side.
         routing: As in `FcCaps`.
-        share_types: All child types use the same matrices.
+        share_types: All child types use the same matrices, as they do under a routing that shares matrices.
+        pose_rows: Rows of a pose that is a matrix; a vote is then a matrix product, with
+            `in_pose * out_pose / pose_rows**2` weights a pair.
         init_std: Standard deviation of the initial matrices.
     """
 
@@ -45,15 +47,18 @@ class ConvCaps2d(nn.Module):
         padding: int = 0,
         routing: RoutingSpec = "dynamic",
         share_types: bool = False,
+        pose_rows: int = 1,
         init_std: float = 0.1,
     ) -> None:
         super().__init__()
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.in_types, self.in_pose = in_types, in_pose
+        self.in_types, self.in_pose, self.pose_rows = in_types, in_pose, pose_rows
         window = kernel_size**2
-        matrices = window if share_types else window * in_types
-        self.weight = nn.Parameter(torch.randn(matrices, in_pose, out_types, out_pose) * init_std)
         self.routing = build_routing(routing, RoutingShape(window * in_types, out_types, out_pose))
+        share_types = share_types or getattr(self.routing, "shares_matrices", False)
+        matrices = window if share_types else window * in_types
+        columns = matrix_columns(in_pose, out_pose, pose_rows)
+        self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_types, columns[1]) * init_std)
 
     def forward(self, children: Capsules) -> Routed:
         """Vote and route at each position of the output map."""
@@ -70,7 +75,7 @@ class ConvCaps2d(nn.Module):
         with torch.autocast(children.poses.device.type, enabled=False):
             poses = self._windows(children.poses.to(self.weight.dtype))
             activations = self._windows(children.activations.to(self.weight.dtype).unsqueeze(-1)).squeeze(-1)
-            return self.routing(cast_votes(poses, self.weight), activations)
+            return self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
 
     def _windows(self, grid: Tensor) -> Tensor:
         padded = F.pad(grid, (0, 0, 0, 0, *[self.padding] * 4))

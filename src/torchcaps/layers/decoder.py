@@ -12,7 +12,10 @@ from torch.nn import functional as F
 
 
 class FcDecoder(nn.Module):
-    """Three dense layers on the class capsules, all but the chosen one zero (Sabour 2017, figure 2)."""
+    """Three dense layers on the class capsules, all but the chosen one zero (Sabour 2017, figure 2).
+
+    Without `masked` they see all capsules, whatever is chosen (Peer 2019).
+    """
 
     def __init__(
         self,
@@ -20,8 +23,11 @@ class FcDecoder(nn.Module):
         pose: int,
         image_shape: tuple[int, int, int],
         hidden: tuple[int, int] = (512, 1024),
+        *,
+        masked: bool = True,
     ) -> None:
         super().__init__()
+        self.masked = masked
         self.image_shape = image_shape
         self.layers = nn.Sequential(
             nn.Linear(num_classes * pose, hidden[0]),
@@ -36,8 +42,9 @@ class FcDecoder(nn.Module):
         self, poses: Float[Tensor, "batch classes pose"], chosen: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch channels height width"]:
         """Images in [0, 1], drawn from the capsule of class `chosen` alone."""
-        mask = F.one_hot(chosen, poses.shape[1]).to(poses.dtype)
-        return self.layers((poses * mask.unsqueeze(-1)).flatten(1)).unflatten(1, self.image_shape)
+        if self.masked:
+            poses = poses * F.one_hot(chosen, poses.shape[1]).to(poses.dtype).unsqueeze(-1)
+        return self.layers(poses.flatten(1)).unflatten(1, self.image_shape)
 
 
 class ConvDecoder(nn.Module):
@@ -63,6 +70,9 @@ class ConvDecoder(nn.Module):
                 if doubles
                 else nn.ConvTranspose2d(before, after, 3, 1, padding=1)
             )
+        last = self.layers[-1]
+        assert isinstance(last, nn.ConvTranspose2d)
+        nn.init.constant_(last.bias, 0.1)  # type: ignore[arg-type]  # or the last rectifier may start dead
 
     def forward(
         self, poses: Float[Tensor, "batch classes pose"], chosen: Int[Tensor, " batch"]

@@ -53,7 +53,7 @@ def smallest_image(stages: Sequence[ConvStage]) -> int:
 
 
 def pad_same(images: Tensor, kernel: int, stride: int) -> Tensor:
-    """Zero-pad so that a convolution gives ceil(size / stride); the odd pixel goes to the end (TensorFlow)."""
+    """Zero-pad so that a convolution gives ceil(size / stride); an odd pixel goes to the end (TensorFlow)."""
     pads: list[int] = []
     for size in reversed(images.shape[-2:]):
         total = max((-(-size // stride) - 1) * stride + kernel - size, 0)

@@ -27,6 +27,7 @@ class PrimaryCaps(nn.Module):
         padding: "valid" or "same".
         groups: 1, or `in_channels` for one kernel per channel (Efficient-CapsNet).
         squash: What shortens the poses.
+        bias: Whether the convolution has one.
     """
 
     def __init__(  # noqa: PLR0913  a convolution has this many sizes
@@ -40,12 +41,13 @@ class PrimaryCaps(nn.Module):
         padding: Padding = "valid",
         groups: int = 1,
         squash: Callable[[Tensor], Tensor] = squash_by_square,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.types = types
         self.padding = padding
         self.squash = squash
-        self.conv = nn.Conv2d(in_channels, types * pose, kernel_size, stride, groups=groups)
+        self.conv = nn.Conv2d(in_channels, types * pose, kernel_size, stride, groups=groups, bias=bias)
 
     def forward(self, features: Float[Tensor, "batch channels height width"]) -> Capsules:
         """Capsules at (batch, rows, columns), `types` of them at each position."""

@@ -1,7 +1,17 @@
 """Losses as plain functions of activations, poses and labels."""
 
+from .dice import dice_cross_entropy_loss, pixel_cross_entropy, soft_dice_loss
 from .margin import margin_loss
 from .reconstruction import reconstruction_loss
 from .spread import margin_by_epoch, margin_by_step, spread_loss
 
-__all__ = ["margin_by_epoch", "margin_by_step", "margin_loss", "reconstruction_loss", "spread_loss"]
+__all__ = [
+    "dice_cross_entropy_loss",
+    "margin_by_epoch",
+    "margin_by_step",
+    "margin_loss",
+    "pixel_cross_entropy",
+    "reconstruction_loss",
+    "soft_dice_loss",
+    "spread_loss",
+]

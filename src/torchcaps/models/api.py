@@ -11,6 +11,8 @@ from torch import nn
 from torchcaps.core.errors import UserError, unknown_name
 from torchcaps.core.registry import Registry
 
+from .flops import count_flops
+
 
 class ModelConfig(Protocol):
     """What every model's config has; each family adds its own fields."""
@@ -63,7 +65,7 @@ def list_models(pattern: str = "*") -> list[str]:
 
 
 def describe_model(name: str) -> dict[str, Any]:
-    """Name, family, parameters, input, classes and paper of a model, without allocating its weights."""
+    """Name, family, parameters, operations, input, classes and paper of a model, allocating no weights."""
     variant = MODELS[name]
     with torch.device("meta"):
         model = variant.build(variant.config)
@@ -73,6 +75,7 @@ def describe_model(name: str) -> dict[str, Any]:
         "family": variant.family,
         "task": variant.task,
         "params": sum(parameter.numel() for parameter in model.parameters()),
+        "flops": count_flops(model)["total"],
         "input": [config.in_channels, config.image_size, config.image_size],
         "classes": config.num_classes,
         "paper": variant.paper,

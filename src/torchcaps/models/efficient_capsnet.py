@@ -51,7 +51,8 @@ def stem_block(
     nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
     nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
     if norm == "instance":
-        return nn.Sequential(convolution, nn.LeakyReLU(0.3), nn.InstanceNorm2d(out_channels, affine=True))
+        norm_layer = nn.InstanceNorm2d(out_channels, eps=1e-3, affine=True)
+        return nn.Sequential(convolution, nn.LeakyReLU(0.3), norm_layer)
     return nn.Sequential(convolution, nn.ReLU(), nn.BatchNorm2d(out_channels, eps=1e-3))
 
 

@@ -71,6 +71,18 @@ def list_routings(pattern: str = "*") -> list[str]:
     return ROUTINGS.names(pattern)
 
 
+def describe_routing(name: str) -> dict[str, Any]:
+    """Name, settings with their defaults, and one sentence on a registered routing."""
+    kind = ROUTINGS[name]
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[2:]
+    module_doc = inspect.getdoc(inspect.getmodule(kind)) or ""
+    return {
+        "name": name,
+        "settings": ", ".join(f"{parameter.name}={parameter.default!r}" for parameter in parameters),
+        "about": module_doc.partition("\n")[0],
+    }
+
+
 def require_iterations(iterations: int) -> int:
     """`iterations` itself when it is a possible count, else a clear error."""
     if iterations < 1:

@@ -13,6 +13,7 @@ from torchcaps.core.squash import squash
 from torchcaps.core.types import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 
 Gradient = Literal["full", "last"]
 
@@ -99,3 +100,13 @@ class DynamicRouting(nn.Module):
             leaky=self.leaky,
             bias=self.bias,
         )
+
+    def cost(self, shape: RoutingShape) -> RoutingCost:
+        """Work at one position: pooling and agreement in each round, but no agreement in the last."""
+        in_caps, out_caps, pose = shape
+        rounds = self.iterations
+        bias = 0 if self.bias is None else out_caps * pose
+        softmax = in_caps * softmax_cost(out_caps + self.leaky)
+        elementwise = rounds * (softmax + out_caps * squash_cost(pose) + bias)
+        elementwise += (rounds - 1) * in_caps * out_caps + out_caps * length_cost(pose)
+        return RoutingCost((2 * rounds - 1) * in_caps * out_caps * pose, elementwise)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -12,6 +14,22 @@ from torch.nn import functional as F
 from torchcaps.core.types import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .cost import RoutingCost, sigmoid_cost, softmax_cost
+
+
+class EMCosts(NamedTuple):
+    """What each parent must be worth before it is active (beta_a), and the price of a vote (beta_u)."""
+
+    activation: Float[Tensor, " out_caps"]
+    vote: Float[Tensor, " out_caps"]
+
+
+class EMSettings(NamedTuple):
+    """Settings of the loop, as explained in `em_routing`."""
+
+    iterations: int = 3
+    inverse_temperature: float = 1.0
+    min_variance: float = 5e-4
 
 
 def _fit_gaussians(weights: Tensor, votes: Tensor, min_variance: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -31,6 +49,39 @@ def _log_density(votes: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
     return -0.5 * (scaled.sum(-1) + constant)
 
 
+def fit_parents(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    coupling: Float[Tensor, "*where in_caps out_caps"],
+    split: Callable[[Tensor], Tensor],
+    even_mass: float,
+    costs: EMCosts,
+    settings: EMSettings,
+) -> Routed:
+    """The loop of EM routing, for parents that compete in any way.
+
+    Args:
+        votes: One pose prediction per (input, output) pair.
+        activations: Probability that each child is present.
+        coupling: The even split to begin with.
+        split: Turns log densities into couplings: a softmax over the parents that compete for a child.
+        even_mass: Children that a parent owns in an even split; its cost is divided by this.
+        costs: The learned costs of each parent.
+        settings: Iterations, inverse temperature and smallest variance.
+    """
+    pose = votes.shape[-1]
+    for step in range(settings.iterations):
+        mass, mean, variance = _fit_gaussians(
+            coupling * activations.unsqueeze(-1), votes, settings.min_variance
+        )
+        cost = (pose * costs.vote + 0.5 * variance.log().sum(-1)) * mass / even_mass
+        logit = settings.inverse_temperature * (1 - 0.95 ** (step + 1)) * (costs.activation - cost)
+        if step < settings.iterations - 1:
+            coupling = split(F.logsigmoid(logit).unsqueeze(-2) + _log_density(votes, mean, variance))
+    return Routed(mean, logit.sigmoid(), coupling)
+
+
 @keep_float32
 def em_routing(
     votes: Float[Tensor, "*where in_caps out_caps pose"],
@@ -45,8 +96,8 @@ def em_routing(
     """Explain the votes by one Gaussian per output capsule.
 
     A parent's cost is divided by the number of children it would own in an even split, so that one inverse
-    temperature fits layers of any size; the authors' 0.01 belongs to undivided costs of some hundred children.
-    Parents at one position compete; a layer whose positions compete too must fold them into `out_caps`.
+    temperature fits layers of any size; the authors' 0.01 belongs to undivided costs of some hundred
+    children. Parents at one position compete; in `layers.em_conv2d` those of all positions do.
 
     Args:
         votes: One pose prediction per (input, output) pair, matrix poses flattened.
@@ -60,16 +111,26 @@ def em_routing(
     Returns:
         Parents' means as poses, activations, and the couplings of the last M-step.
     """
-    require_iterations(iterations)
-    in_caps, out_caps, pose = votes.shape[-3:]
-    coupling = votes.new_full(votes.shape[:-1], 1 / out_caps)
-    for step in range(iterations):
-        mass, mean, variance = _fit_gaussians(coupling * activations.unsqueeze(-1), votes, min_variance)
-        cost = (pose * vote_cost + 0.5 * variance.log().sum(-1)) * mass * (out_caps / in_caps)
-        logit = inverse_temperature * (1 - 0.95 ** (step + 1)) * (activation_cost - cost)
-        if step < iterations - 1:
-            coupling = (F.logsigmoid(logit).unsqueeze(-2) + _log_density(votes, mean, variance)).softmax(-1)
-    return Routed(mean, logit.sigmoid(), coupling)
+    in_caps, out_caps = votes.shape[-3:-1]
+    return fit_parents(
+        votes,
+        activations,
+        coupling=votes.new_full(votes.shape[:-1], 1 / out_caps),
+        split=lambda log_density: log_density.softmax(-1),
+        even_mass=in_caps / out_caps,
+        costs=EMCosts(activation_cost, vote_cost),
+        settings=EMSettings(require_iterations(iterations), inverse_temperature, min_variance),
+    )
+
+
+def em_cost(shape: RoutingShape, iterations: int) -> RoutingCost:
+    """Work of `iterations` M-steps, and of E-steps between them, on the votes of one position."""
+    in_caps, out_caps, pose = shape
+    pairs, components = in_caps * out_caps, out_caps * pose
+    m_step = pairs * (2 * pose + 3) + 3 * components + 8 * out_caps
+    e_step = pairs * (4 * pose + 3) + 3 * components + in_caps * softmax_cost(out_caps)
+    elementwise = iterations * m_step + (iterations - 1) * (e_step + sigmoid_cost(out_caps))
+    return RoutingCost(iterations * 2 * pairs * pose, elementwise + sigmoid_cost(out_caps))
 
 
 @ROUTINGS.register("em")
@@ -106,3 +167,7 @@ class EMRouting(nn.Module):
             inverse_temperature=self.inverse_temperature,
             min_variance=self.min_variance,
         )
+
+    def cost(self, shape: RoutingShape) -> RoutingCost:
+        """Work at one position."""
+        return em_cost(shape, self.iterations)

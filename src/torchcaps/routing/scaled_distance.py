@@ -14,6 +14,7 @@ from torchcaps.core.squash import squash
 from torchcaps.core.types import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 
 Scope = Literal["sample", "batch"]
 _CONFIDENCE = 0.9  # coupling of a parent at half the mean distance, all others being at the mean
@@ -94,3 +95,13 @@ class ScaledDistanceRouting(nn.Module):
         return scaled_distance_routing(
             votes, activations, iterations=self.iterations, scope=self.scope, bias=self.bias
         )
+
+    def cost(self, shape: RoutingShape) -> RoutingCost:
+        """Work at one position: limit the votes, pool in each round, distances in all but the last."""
+        in_caps, out_caps, pose = shape
+        rounds, pairs = self.iterations, in_caps * out_caps
+        bias = 0 if self.bias is None else out_caps * pose
+        elementwise = pairs * (3 * pose + 4)
+        elementwise += rounds * (in_caps * softmax_cost(out_caps) + out_caps * squash_cost(pose) + bias)
+        elementwise += (rounds - 1) * (pairs * (pose + length_cost(pose) + 2) + 3)
+        return RoutingCost(rounds * pairs * pose, elementwise + out_caps * length_cost(pose))

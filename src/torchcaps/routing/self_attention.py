@@ -10,6 +10,7 @@ from torchcaps.core.squash import squash_exponential
 from torchcaps.core.types import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32
+from .cost import RoutingCost, length_cost, softmax_cost, squash_exponential_cost
 
 
 @keep_float32
@@ -53,3 +54,12 @@ class SelfAttentionRouting(nn.Module):
     ) -> Routed:
         """Route `votes`."""
         return self_attention_routing(votes, activations, prior=self.prior)
+
+    def cost(self, shape: RoutingShape) -> RoutingCost:
+        """Work at one position: sum the votes, agree once, pool once."""
+        in_caps, out_caps, pose = shape
+        pairs = in_caps * out_caps
+        elementwise = pairs * pose + pairs + in_caps * softmax_cost(out_caps)
+        elementwise += 0 if self.prior is None else pairs
+        elementwise += out_caps * (squash_exponential_cost(pose) + length_cost(pose))
+        return RoutingCost(2 * pairs * pose, elementwise)

@@ -1,10 +1,12 @@
 """Recipes, the training loop, and what a run leaves behind."""
 
 from .evaluate import Evaluation, evaluate
+from .export import export_run
+from .exported import Exported, is_exported, load_predictor, open_exported
 from .loop import DivergedError, train
 from .objective import Objective
 from .pipeline import Pipeline, load_splits, load_test
-from .predict import predict, read_image
+from .predict import Predictor, predict, read_image
 from .recipe import Recipe, load_recipe, packaged_recipes
 from .run import Run, evaluate_run, load_run
 from .session import Machine
@@ -14,9 +16,11 @@ from .watch import Several, Silent, TensorBoard, Watcher
 __all__ = [
     "DivergedError",
     "Evaluation",
+    "Exported",
     "Machine",
     "Objective",
     "Pipeline",
+    "Predictor",
     "Recipe",
     "Run",
     "Several",
@@ -25,10 +29,14 @@ __all__ = [
     "Watcher",
     "evaluate",
     "evaluate_run",
+    "export_run",
+    "is_exported",
+    "load_predictor",
     "load_recipe",
     "load_run",
     "load_splits",
     "load_test",
+    "open_exported",
     "packaged_recipes",
     "predict",
     "read_image",

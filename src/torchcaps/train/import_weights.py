@@ -1,4 +1,4 @@
-"""Reads weight files of other libraries into our models."""
+"""Reads weight files of other libraries into our models, and writes them as our own files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from torch import Tensor
 
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.layers.backbone import ResNetTrunk, create_trunk
-from torchcaps.models.api import create_model
+from torchcaps.models.api import config_as_json, create_model
 from torchcaps.models.convert import keras_efficient_capsnet, torchvision_resnet
 from torchcaps.models.efficient_capsnet import EfficientCapsNet
+
+from .checkpoint import save_weights
+from .recipe import Recipe
+from .run import write_recipe
 
 
 def read_keras_h5(path: Path) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
@@ -22,7 +26,7 @@ def read_keras_h5(path: Path) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
     try:
         import h5py
     except ImportError as error:
-        raise UserError("reading .h5 weights needs h5py: pip install h5py") from error
+        raise UserError('reading .h5 weights needs h5py: pip install "torchcaps[keras]"') from error
     arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {}
 
     def collect(name: str, item: object) -> None:
@@ -49,6 +53,25 @@ def import_efficient_capsnet(
     return model
 
 
+def import_efficient_capsnet_run(path: Path, recipe: Recipe, out: Path) -> EfficientCapsNet:
+    """Write the run in folder `out` that would have given the authors' Keras weights, without its history.
+
+    The model and its decoder are those of `recipe`.
+    """
+    if (out / "recipe.json").is_file():
+        raise UserError(f"{out} already holds a run; choose another --out")
+    options = dict(recipe.model)
+    model = create_model(options.pop("name"), **options)
+    if not isinstance(model, EfficientCapsNet):
+        raise UserError(f"{recipe.model['name']!r} is no Efficient-CapsNet; choose another --recipe")
+    model.load_state_dict(keras_efficient_capsnet(read_keras_h5(path), model.config))
+    info = {"model": recipe.model, "config": config_as_json(model.config), "epoch": -1}
+    save_weights(out / "weights.safetensors", model.state_dict(), info)
+    write_recipe(out, recipe)
+    (out / "metrics.jsonl").touch()
+    return model
+
+
 def import_resnet_trunk(path: Path, trunk: str = "resnet50") -> ResNetTrunk:
     """The `trunk` with weights that torchvision wrote, as .safetensors or as a .pth of tensors alone."""
     model = create_trunk(trunk)
@@ -58,12 +81,28 @@ def import_resnet_trunk(path: Path, trunk: str = "resnet50") -> ResNetTrunk:
     return model
 
 
+def import_trunk_file(path: Path, out: Path, trunk: str = "resnet50") -> ResNetTrunk:
+    """Write the weights of a torchvision ResNet, less its classifier, as safetensors for our `trunk`."""
+    if out.suffix != ".safetensors":
+        raise UserError(f"the trunk is written as a .safetensors file, got {out}")
+    model = import_resnet_trunk(path, trunk)
+    save_weights(out, model.state_dict(), {"trunk": trunk})
+    return model
+
+
 def _read_state_dict(path: Path) -> dict[str, Tensor]:
     _require_file(path)
-    if path.suffix == ".safetensors":
-        return load_file(path)
-    content = torch.load(path, map_location="cpu", weights_only=True)  # code in the file is not run
-    return content.get("state_dict", content)
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        content = torch.load(path, map_location="cpu", weights_only=True)  # code in the file is not run
+    except Exception as error:  # what is no pickle fails in any way
+        message = str(error).partition("\n")[0]
+        raise UserError(f"{path} cannot be read as a file of tensors alone: {message}") from error
+    state = content.get("state_dict", content) if isinstance(content, dict) else None
+    if not isinstance(state, dict) or not all(isinstance(values, Tensor) for values in state.values()):
+        raise UserError(f"{path} holds no state dict: names with a tensor each")
+    return state
 
 
 def _require_file(path: Path) -> None:

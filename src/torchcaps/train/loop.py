@@ -26,8 +26,9 @@ from .checkpoint import (
 from .diagnose import find_non_finite
 from .evaluate import Evaluation, evaluate
 from .pipeline import load_test
-from .recipe import Recipe, recipe_as_json, recipe_as_yaml
+from .recipe import Recipe, recipe_as_json
 from .results import provenance
+from .run import write_recipe
 from .session import Machine, Session, launch
 from .watch import Silent, Watcher
 
@@ -110,9 +111,7 @@ class _Run:
             self.progress = Progress(**state["progress"])
             self.rows = state["rows"]
         elif self.session.fabric.is_global_zero:
-            recipe = self.session.recipe
-            write_json(self.out / "recipe.json", recipe_as_json(recipe))
-            write_atomically(self.out / "recipe.yaml", lambda draft: draft.write_text(recipe_as_yaml(recipe)))
+            write_recipe(self.out, self.session.recipe)
         self._write_rows()
 
     def loop(self, machine: Machine) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.data import dataset_info
+from torchcaps.data import DatasetInfo, dataset_info
 
 from .pipeline import Pipeline
+from .recipe import Data
 from .run import Run
 
 _MODES = {1: "L", 3: "RGB"}
@@ -37,18 +39,40 @@ def read_image(path: Path, channels: int, size: tuple[int, int] | None) -> Tenso
     return torch.from_numpy(pixels).reshape(*pixels.shape[:2], channels).permute(2, 0, 1).unsqueeze(0)
 
 
+@dataclass(frozen=True)
+class Predictor:
+    """All it takes to classify an image file: what becomes of the image, and the network behind it."""
+
+    info: DatasetInfo
+    data: Data
+    device: torch.device
+    activations: Callable[[Tensor], Tensor]  # normalised images to (batch, classes)
+
+
+def predictor_of(run: Run, data_dir: Path | None = None) -> Predictor:
+    """The predictor of a run, on the device its network is on."""
+    return Predictor(
+        info=dataset_info(run.recipe.data.name, data_dir),
+        data=run.recipe.data,
+        device=next(run.model.parameters()).device,
+        activations=lambda inputs: run.model(inputs).activations,
+    )
+
+
 @torch.no_grad()
-def predict(run: Run, paths: Sequence[Path], data_dir: Path | None = None) -> list[dict[str, Any]]:
+def predict(
+    source: Run | Predictor, paths: Sequence[Path], data_dir: Path | None = None
+) -> list[dict[str, Any]]:
     """Class, its capsule's activation, and all activations by class name, for each image file."""
-    info = dataset_info(run.recipe.data.name, data_dir)
-    pipeline = Pipeline(run.recipe.data, info)
+    predictor = source if isinstance(source, Predictor) else predictor_of(source, data_dir)
+    info = predictor.info
+    pipeline = Pipeline(predictor.data, info)
     size = None if info.height is None or info.width is None else (info.height, info.width)
     rows = []
     for path in paths:
         image = read_image(path, info.channels, size)
-        device = next(run.model.parameters()).device
-        _, inputs = pipeline.for_evaluation(image.to(device))
-        activations = run.model(inputs).activations[0].float().cpu()
+        _, inputs = pipeline.for_evaluation(image.to(predictor.device))
+        activations = predictor.activations(inputs)[0].float().cpu()
         winner = int(activations.argmax())
         named = {name: round(float(value), 6) for name, value in zip(info.classes, activations, strict=True)}
         rows.append(

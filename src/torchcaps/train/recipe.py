@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -85,10 +85,11 @@ def build(kind: type[T], values: Any, where: str = "recipe") -> T:
     for key in values:
         if key not in hints:
             raise unknown_name(f"key in {where}:", str(key), hints)
-    try:
-        return kind(**{key: _convert(hints[key], value, f"{where}.{key}") for key, value in values.items()})
-    except TypeError as error:  # a required key is missing
-        raise UserError(f"{where}: {str(error).partition('() ')[2]}") from error
+    for field_ in fields(kind):  # type: ignore[arg-type]
+        has_default = field_.default is not MISSING or field_.default_factory is not MISSING
+        if not has_default and field_.name not in values:
+            raise UserError(f"{where}: the key {field_.name!r} is missing")
+    return kind(**{key: _convert(hints[key], value, f"{where}.{key}") for key, value in values.items()})
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:

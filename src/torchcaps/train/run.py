@@ -14,11 +14,11 @@ from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.data import dataset_info
 from torchcaps.models import create_model
 
-from .checkpoint import load_weights
+from .checkpoint import load_weights, write_atomically, write_json
 from .evaluate import evaluate
 from .objective import Objective
 from .pipeline import Pipeline, load_splits, load_test
-from .recipe import Recipe, build
+from .recipe import Recipe, build, recipe_as_json, recipe_as_yaml
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,12 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """One row per epoch."""
         return [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def write_recipe(folder: Path, recipe: Recipe) -> None:
+    """Write down what a run does, for programs and for people."""
+    write_json(folder / "recipe.json", recipe_as_json(recipe))
+    write_atomically(folder / "recipe.yaml", lambda draft: draft.write_text(recipe_as_yaml(recipe)))
 
 
 def load_run(folder: Path, device: torch.device | str = "cpu") -> Run:

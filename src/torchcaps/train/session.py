@@ -46,6 +46,8 @@ def launch(machine: Machine) -> Fabric:
         raise UserError(f"precision must be 32 or bf16, got {machine.precision!r}")
     if machine.device == "cuda" and not torch.cuda.is_available():
         raise UserError("this machine has no CUDA device that PyTorch can use; leave --device at auto or cpu")
+    if machine.precision == "bf16":
+        torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32
     fabric = Fabric(
         accelerator=machine.device,
         devices=machine.devices,
@@ -71,6 +73,13 @@ def model_of(recipe: Recipe, classes: int) -> nn.Module:
     return model
 
 
+def use_channels_last(network: nn.Module) -> None:
+    """Give convolutions the memory layout that tensor cores like; capsule matrices keep theirs."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
 class Session:
     """One run in memory. Random numbers depend on seed and epoch alone, so any epoch can be repeated."""
 
@@ -90,7 +99,7 @@ class Session:
             )
         self.network = model_of(recipe, self.splits.info.num_classes).to(fabric.device)
         if fabric.device.type == "cuda":
-            self.network = self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            use_channels_last(self.network)
         has_decoder = getattr(self.network, "decoder", None) is not None
         self.objective = Objective(recipe.loss, has_decoder=has_decoder, device=fabric.device)
         self.optimizer: Optimizer = make_optimizer(self.network, recipe.optim, fabric.device)

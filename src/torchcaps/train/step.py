@@ -115,6 +115,7 @@ class CapturedStep(TrainStep):
         super().__init__(*arguments, **settings)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._indices: Tensor | None = None
+        self._side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._warm = 0
 
     def __call__(self, indices: Tensor) -> None:
@@ -131,11 +132,10 @@ class CapturedStep(TrainStep):
 
     def _run_on_side_stream(self) -> None:
         assert self._indices is not None
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
+        self._side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._side):
             super().__call__(self._indices)
-        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.current_stream().wait_stream(self._side)
         self._warm += 1
 
     def _capture(self) -> None:
@@ -143,9 +143,8 @@ class CapturedStep(TrainStep):
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.random)
         self.optimizer.zero_grad(set_to_none=True)
-        own = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         # runs that train together capture one after the other, while the others go on
-        with _CAPTURING, torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"):
+        with _CAPTURING, torch.cuda.graph(graph, stream=self._side, capture_error_mode="thread_local"):
             super().__call__(self._indices)
         self._graph = graph
         graph.replay()

@@ -25,8 +25,8 @@ class Watcher(Protocol):
     def epoch_done(self, row: dict[str, Any]) -> None:
         """An epoch was validated.
 
-        `row` is its line in metrics.jsonl; where the health of the capsules gives cause, "findings" comes with
-        it: sentences whose words before the colon name the problem, the same in each epoch.
+        `row` is its line in metrics.jsonl; where the health of the capsules gives cause, "findings" comes
+        with it: sentences whose words before the colon name the problem, the same in each epoch.
         """
         ...
 

@@ -1,0 +1,92 @@
+"""`torchcaps bench`: speed and memory on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import Device, choose_device
+from .show import print_table
+
+app = typer.Typer(help="Measure speed and memory, plain and fused side by side.", no_args_is_help=True)
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases and repeats.")]
+File = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the rows here as they come.")
+]
+Minutes = Annotated[float | None, typer.Option("--minutes", help="Begin no measurement after so many.")]
+
+
+@app.command("routing")
+def routing(
+    device: Device = "auto",
+    quick: Quick = False,
+    json: File = None,
+    minutes: Minutes = None,
+    compiled: Annotated[
+        bool | None, typer.Option("--compile/--no-compile", help="Also under torch.compile; default on CUDA.")
+    ] = None,
+) -> None:
+    """The capsule layer alone, with curves in batch, children, parents and iterations."""
+    _run("routing", device, quick, json, minutes, compiled=compiled)
+
+
+@app.command("train")
+def train(device: Device = "auto", quick: Quick = False, json: File = None, minutes: Minutes = None) -> None:
+    """Whole training steps, and an epoch of MNIST's size."""
+    _run("train", device, quick, json, minutes)
+
+
+@app.command("models")
+def models(device: Device = "auto", quick: Quick = False, json: File = None, minutes: Minutes = None) -> None:
+    """A forward and a training pass of every model."""
+    _run("models", device, quick, json, minutes)
+
+
+@app.command("chart")
+def chart(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Results of one device.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the picture.")] = Path("docs/gallery"),
+) -> None:
+    """Draw results that were measured before."""
+    from torchcaps.experiments.bench import write_chart
+
+    typer.echo(str(write_chart(files, out)))
+
+
+def _run(
+    suite: str, device: str, quick: bool, file: Path | None, minutes: float | None, **settings: Any
+) -> None:
+    import torch
+
+    from torchcaps.experiments.bench import run_bench
+
+    chosen = torch.device(choose_device(device))
+    results = run_bench(suite, chosen, quick=quick, file=file, minutes=minutes, on_row=_say, **settings)
+    print_table([_shown(row) for row in results["rows"]])
+    rates = (f"{name} {rate:.3g}" for name, rate in results["ceilings"].items() if rate is not None)
+    typer.echo(f"{results['provenance']['device']}; ceilings: {', '.join(rates)}")
+    if file is not None:
+        typer.echo(f"{len(results['rows'])} rows in {file}")
+
+
+def _say(row: dict[str, Any]) -> None:
+    outcome = row.get("error") or row.get("skipped") or f"{row['ms']:.3f} ms"
+    typer.echo(f"{row['case']}, batch {row['batch']}, {row['backend']}: {outcome}", err=True)
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """The row as people read it; the file has more."""
+    is_measured = row["ms"] is not None
+    return {
+        "case": row["case"],
+        "batch": row["batch"],
+        "backend": row["backend"],
+        "ms": f"{row['ms']:.3f}" if is_measured else None,
+        "spread": f"{row['spread']:.1%}" if is_measured else None,
+        "img/s": f"{row['img_s']:,.0f}" if is_measured else None,
+        "peak MiB": f"{row['peak_mb']:,.1f}" if is_measured else None,
+        "of ceiling": f"{row['share_of_ceiling']:.1%}" if "share_of_ceiling" in row else None,
+        "note": row.get("error") or row.get("skipped"),
+    }

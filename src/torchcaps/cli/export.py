@@ -1,0 +1,45 @@
+"""`torchcaps export`: a trained network as one file for other programs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import DataDir, Json, RunFolder
+from .show import print_json
+
+
+class Format(StrEnum):
+    """What can be written, and who reads it."""
+
+    onnx = "onnx"
+    torch_export = "torch-export"
+
+
+def command(
+    run: RunFolder,
+    format: Annotated[
+        Format, typer.Option("--format", help="onnx for ONNX Runtime, torch-export for plain PyTorch.")
+    ] = Format.onnx,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write; default model.onnx or model.pt2 in RUN.")
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Write the network of a run for inference: normalised images in, activations and poses out."""
+    from torchcaps.train.export import SUFFIXES, export_run
+    from torchcaps.train.run import load_run
+
+    path = out or run / f"model{SUFFIXES[format.value]}"
+    written = export_run(load_run(run), path, format.value, data_dir)
+    if json:
+        print_json(written)
+        return
+    typer.echo(
+        f"{written['path']}: {written['bytes']:,} bytes, images to {', '.join(written['outputs'])}; "
+        f"largest difference from the run {written['largest_difference']:.1e}"
+    )

@@ -1,0 +1,42 @@
+"""The chart of benchmark results, for the gallery."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.viz import to_png
+from torchcaps.viz.bench import draw_bench
+
+
+def write_chart(files: Sequence[Path], gallery: Path = Path("docs/gallery")) -> Path:
+    """Draw the rows of result files of one device; the path of `bench-<device>.png` in `gallery`."""
+    rows = [row for file in files for row in read_results(file)["rows"]]
+    devices = sorted({row["device"] for row in rows})
+    if len(devices) != 1:
+        raise UserError(f"a chart is of one device, got {', '.join(devices) or 'no rows'}")
+    target = gallery / f"bench-{device_slug(devices[0])}.png"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(to_png(draw_bench(rows)))
+    return target
+
+
+def read_results(file: Path) -> dict[str, Any]:
+    """The content of a file that `torchcaps bench --json` wrote."""
+    if not file.is_file():
+        raise MissingDataError(f"no results at {file}; make them with torchcaps bench SUITE --json {file}")
+    try:
+        results = json.loads(file.read_text())
+        return {"provenance": results["provenance"], "ceilings": results["ceilings"], "rows": results["rows"]}
+    except (json.JSONDecodeError, TypeError, KeyError) as error:
+        raise UserError(f"{file} holds no benchmark results: {error}") from error
+
+
+def device_slug(device: str) -> str:
+    """The device in lower case for file names: `h200`, `cpu`."""
+    name = device.partition(",")[0].removeprefix("NVIDIA ")
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -1,0 +1,45 @@
+"""Trunks by name: an architecture and the widths of its prunable groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from torch import nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.registry import Registry
+
+
+@runtime_checkable
+class TrunkBuilder(Protocol):
+    """What is registered under a trunk's name."""
+
+    widths: tuple[int, ...]
+
+    def __call__(self, *, in_channels: int, widths: Sequence[int]) -> nn.Module:
+        """The trunk with these widths."""
+        ...
+
+
+TRUNKS: Registry[TrunkBuilder] = Registry("trunk")
+
+
+def create_trunk(name: str, *, in_channels: int = 3, widths: Sequence[int] | None = None) -> nn.Module:
+    """Build the trunk registered as `name`; `widths` replaces the channels of each prunable group."""
+    build = TRUNKS[name]
+    return build(in_channels=in_channels, widths=build.widths if widths is None else widths)
+
+
+def list_trunks(pattern: str = "*") -> list[str]:
+    """Names of the registered trunks."""
+    return TRUNKS.names(pattern)
+
+
+def require_widths(widths: Sequence[int], expected: int, order: str) -> tuple[int, ...]:
+    """`widths` as a tuple if they are `expected` positive numbers, else an error that says their `order`."""
+    if len(widths) != expected:
+        raise UserError(f"this trunk takes {expected} widths ({order}), got {len(widths)}")
+    if min(widths) < 1:
+        raise UserError(f"group {list(widths).index(min(widths))} has no channels left ({order})")
+    return tuple(widths)

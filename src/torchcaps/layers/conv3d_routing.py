@@ -1,0 +1,173 @@
+"""Convolutional capsules routed over whole maps, their votes cast by a 3-D convolution (DeepCaps)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, einsum, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.squash import squash
+from torchcaps.core.types import Capsules, Routed
+from torchcaps.routing.api import RoutingShape, require_iterations
+from torchcaps.routing.cost import RoutingCost, length_cost, softmax_cost, squash_cost
+
+Gradient = Literal["full", "last"]
+
+
+def map_routing(
+    votes: Float[Tensor, "batch in_types positions out_types pose"],
+    *,
+    iterations: int = 3,
+    gradient: Gradient = "full",
+    squash_jointly: bool = True,
+    bias: Float[Tensor, "out_types pose"] | None = None,
+) -> Routed:
+    """Routing by agreement where a child is the whole map of one type (Rajasegaran 2019, section 3.2).
+
+    Args:
+        votes: What each child type predicts for each parent type at each position.
+        iterations: Rounds of agreement; 1 means an even split.
+        gradient: "full" differentiates all rounds; "last" holds the couplings constant.
+        squash_jointly: Shorten a parent type by its length over pose and positions together (the authors'
+            code), instead of each capsule by its own.
+        bias: Added to each parent's pooled votes in every round.
+
+    Returns:
+        Poses at (batch, positions, out_types), lengths as activations, and couplings at (batch, positions,
+        in_types, out_types): those of one child sum to one over positions and parents together.
+    """
+    require_iterations(iterations)
+    offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
+    inner_votes, inner_offset = (votes.detach(), offset.detach()) if gradient == "last" else (votes, offset)
+    logits = votes.new_zeros(votes.shape[:-1])
+    for _ in range(iterations - 1):
+        pooled = einsum("bixo,bixod->bxod", _split_over_maps(logits), inner_votes) + inner_offset
+        logits = logits + einsum("bixod,bxod->bixo", inner_votes, _squash(pooled, squash_jointly))
+    coupling = _split_over_maps(logits)
+    poses = _squash(einsum("bixo,bixod->bxod", coupling, votes) + offset, squash_jointly)
+    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), rearrange(coupling, "b i x o -> b x i o"))
+
+
+def _split_over_maps(logits: Tensor) -> Tensor:
+    return logits.flatten(-2).softmax(-1).view(logits.shape)
+
+
+def _squash(pooled: Tensor, jointly: bool) -> Tensor:
+    if not jointly:
+        return squash(pooled)
+    maps = squash(rearrange(pooled, "b x o d -> b o (x d)"))
+    return rearrange(maps, "b o (x d) -> b x o d", x=pooled.shape[1])
+
+
+class MapRouting(nn.Module):
+    """`map_routing` with its settings and its learned bias."""
+
+    def __init__(
+        self,
+        out_types: int,
+        pose: int,
+        *,
+        iterations: int = 3,
+        gradient: Gradient = "full",
+        squash_jointly: bool = True,
+    ) -> None:
+        super().__init__()
+        if gradient not in ("full", "last"):
+            raise UserError(f"gradient must be 'full' or 'last', got {gradient!r}")
+        self.iterations = require_iterations(iterations)
+        self.gradient: Gradient = gradient
+        self.squash_jointly = squash_jointly
+        self.bias = nn.Parameter(torch.full((out_types, pose), 0.1))
+
+    def forward(self, votes: Float[Tensor, "batch in_types parents pose"]) -> Routed:
+        """Route `votes` for parents in the order (position, type)."""
+        return map_routing(
+            rearrange(votes, "b i (x o) d -> b i x o d", o=self.bias.shape[0]),
+            iterations=self.iterations,
+            gradient=self.gradient,
+            squash_jointly=self.squash_jointly,
+            bias=self.bias,
+        )
+
+    def cost(self, shape: RoutingShape) -> RoutingCost:
+        """Work on one sample, the parents of all positions counted."""
+        in_types, parents, pose = shape
+        rounds, out_types = self.iterations, self.bias.shape[0]
+        squashing = (
+            out_types * squash_cost(parents // out_types * pose)
+            if self.squash_jointly
+            else parents * squash_cost(pose)
+        )
+        elementwise = rounds * (in_types * softmax_cost(parents) + parents * pose + squashing)
+        elementwise += (rounds - 1) * in_types * parents + parents * length_cost(pose)
+        return RoutingCost((2 * rounds - 1) * in_types * parents * pose, elementwise)
+
+
+class Conv3dRoutingCaps(nn.Module):
+    """Parents at each position of the children's map, all child types voting through one 3-D kernel.
+
+    The kernel steps over the axis of (type, pose): each step covers one child type and a square of positions,
+    so that `depth * kernel_size**2 * out_types * out_pose` weights serve any number of child types.
+
+    Args:
+        in_types: Capsule types of the layer below.
+        out_types: Capsule types of this layer.
+        in_pose: Dimensions of a child's pose.
+        out_pose: Dimensions of a parent's pose.
+        kernel_size: Side of the square, odd; the map keeps its size.
+        depth_kernel: Depth of the kernel. By default `in_pose`: all of one child and nothing of the next. A
+            smaller odd depth is centred on the first component of each pose (the thesis used 3).
+        conv_bias: Whether the convolution has a bias beside the one of the routing.
+        iterations: As in `map_routing`.
+        gradient: As in `map_routing`.
+        squash_jointly: As in `map_routing`.
+    """
+
+    def __init__(  # noqa: PLR0913  a convolution has this many sizes
+        self,
+        in_types: int,
+        out_types: int,
+        in_pose: int,
+        out_pose: int,
+        *,
+        kernel_size: int = 3,
+        depth_kernel: int | None = None,
+        conv_bias: bool = False,
+        iterations: int = 3,
+        gradient: Gradient = "full",
+        squash_jointly: bool = True,
+    ) -> None:
+        super().__init__()
+        depth = in_pose if depth_kernel is None else depth_kernel
+        if depth != in_pose and (depth % 2 == 0 or depth > in_pose):
+            raise UserError(f"depth_kernel must be {in_pose}, the pose, or odd and smaller, got {depth}")
+        self.in_types, self.in_pose, self.out_types = in_types, in_pose, out_types
+        self.conv = nn.Conv3d(
+            1,
+            out_types * out_pose,
+            (depth, kernel_size, kernel_size),
+            stride=(in_pose, 1, 1),
+            padding=(0 if depth == in_pose else depth // 2, kernel_size // 2, kernel_size // 2),
+            bias=conv_bias,
+        )
+        self.routing = MapRouting(
+            out_types, out_pose, iterations=iterations, gradient=gradient, squash_jointly=squash_jointly
+        )
+
+    def forward(self, children: Capsules) -> Routed:
+        """Vote and route; couplings at one position do not sum to one, those of all positions do."""
+        height, width, types, pose = children.poses.shape[1:]
+        if (types, pose) != (self.in_types, self.in_pose):
+            raise UserError(
+                f"Conv3dRoutingCaps expects {self.in_types} types of {self.in_pose} dimensions, got "
+                f"{types} of {pose}"
+            )
+        cast = self.conv(rearrange(children.poses, "b h w t d -> b 1 (t d) h w"))
+        votes = rearrange(cast, "b (o d) t h w -> b t (h w o) d", o=self.out_types)
+        with torch.autocast(votes.device.type, enabled=False):
+            routed = self.routing(votes.to(self.routing.bias.dtype))
+        return Routed(*(field.unflatten(1, (height, width)) for field in routed))

@@ -1,0 +1,149 @@
+"""Locally-constrained capsules (LaLonde & Bagci 2018): child types vote by one shared convolution."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint as recompute
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.types import Capsules, Routed
+from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
+
+from .geometry import pad_same
+
+
+class _LocalCaps2d(nn.Module, ABC):
+    """The part that convolution and transposed convolution share: vote per child type, then route."""
+
+    weight: nn.Parameter
+
+    def __init__(
+        self, types: tuple[int, int], poses: tuple[int, int], routing: RoutingSpec, checkpoint: bool
+    ) -> None:
+        super().__init__()
+        self.in_types, self.out_types = types
+        self.in_pose, self.out_pose = poses
+        self.checkpoint = checkpoint
+        self.routing = build_routing(routing, RoutingShape(self.in_types, self.out_types, self.out_pose))
+
+    @abstractmethod
+    def _convolve(self, maps: Tensor, weight: Tensor) -> Tensor:
+        """`maps` of (batch, channels, height, width) through a kernel of this layer's geometry."""
+
+    @abstractmethod
+    def _uniform_kernel(self) -> Tensor:
+        """One channel to one channel, averaging what a position of the output sees."""
+
+    def forward(self, children: Capsules) -> Routed:
+        """Vote and route at each position of the output map."""
+        if children.poses.shape[-2:] != (self.in_types, self.in_pose):
+            raise UserError(
+                f"{type(self).__name__} expects {self.in_types} types of {self.in_pose} dimensions, got "
+                f"{children.poses.shape[-2]} of {children.poses.shape[-1]}"
+            )
+        if self.checkpoint and torch.is_grad_enabled():
+            # nothing here draws random numbers
+            return recompute(self._vote_and_route, *children, use_reentrant=False, preserve_rng_state=False)
+        return self._vote_and_route(*children)
+
+    def _vote_and_route(self, poses: Tensor, activations: Tensor) -> Routed:
+        types = self.in_types
+        maps = rearrange(poses, "b h w t d -> (b t) d h w").to(self.weight.dtype)
+        votes = rearrange(
+            self._convolve(maps, self.weight), "(b t) (o d) h w -> b h w t o d", t=types, o=self.out_types
+        )
+        # a vote pools a window of children: their mean activation stands for them
+        lengths = rearrange(activations, "b h w t -> (b t) 1 h w").to(self.weight.dtype)
+        pooled = rearrange(self._convolve(lengths, self._uniform_kernel()), "(b t) 1 h w -> b h w t", t=types)
+        with torch.autocast(votes.device.type, enabled=False):
+            return self.routing(votes.to(self.weight.dtype), pooled.to(self.weight.dtype))
+
+
+class LocalConvCaps2d(_LocalCaps2d):
+    """Parents whose votes come from a window, one vote per child type, with one kernel for all types.
+
+    The map keeps its size, divided by `stride` and rounded up.
+
+    Args:
+        in_types: Capsule types of the layer below.
+        out_types: Capsule types of this layer.
+        in_pose: Dimensions of a child's pose.
+        out_pose: Dimensions of a parent's pose.
+        kernel_size: Side of the window.
+        stride: Step of the window.
+        routing: As in `FcCaps`; it splits a child type over the parent types of one position.
+        checkpoint: Compute votes and routing again in the backward pass instead of storing them.
+    """
+
+    def __init__(  # noqa: PLR0913  a convolution has this many sizes
+        self,
+        in_types: int,
+        out_types: int,
+        in_pose: int,
+        out_pose: int,
+        *,
+        kernel_size: int,
+        stride: int = 1,
+        routing: RoutingSpec = "dynamic",
+        checkpoint: bool = False,
+    ) -> None:
+        super().__init__((in_types, out_types), (in_pose, out_pose), routing, checkpoint)
+        self.kernel_size, self.stride = kernel_size, stride
+        self.weight = nn.Parameter(torch.empty(out_types * out_pose, in_pose, kernel_size, kernel_size))
+        nn.init.kaiming_normal_(self.weight)
+
+    def _convolve(self, maps: Tensor, weight: Tensor) -> Tensor:
+        return F.conv2d(pad_same(maps, self.kernel_size, self.stride), weight, stride=self.stride)
+
+    def _uniform_kernel(self) -> Tensor:
+        return self.weight.new_full((1, 1, self.kernel_size, self.kernel_size), self.kernel_size**-2)
+
+
+class LocalDeconvCaps2d(_LocalCaps2d):
+    """The transposed twin of `LocalConvCaps2d`: the map grows by `stride`.
+
+    Args:
+        in_types: Capsule types of the layer below.
+        out_types: Capsule types of this layer.
+        in_pose: Dimensions of a child's pose.
+        out_pose: Dimensions of a parent's pose.
+        kernel_size: Side of the area that one child votes for; at least `stride`, and as even or odd.
+        stride: Factor by which height and width grow.
+        routing: As in `FcCaps`.
+        checkpoint: As in `LocalConvCaps2d`.
+    """
+
+    def __init__(  # noqa: PLR0913  a convolution has this many sizes
+        self,
+        in_types: int,
+        out_types: int,
+        in_pose: int,
+        out_pose: int,
+        *,
+        kernel_size: int = 4,
+        stride: int = 2,
+        routing: RoutingSpec = "dynamic",
+        checkpoint: bool = False,
+    ) -> None:
+        if kernel_size < stride or (kernel_size - stride) % 2:
+            raise UserError(
+                f"a transposed convolution grows a map by {stride} only with kernel {stride}, {stride + 2}, "
+                f"{stride + 4}, ..., got {kernel_size}"
+            )
+        super().__init__((in_types, out_types), (in_pose, out_pose), routing, checkpoint)
+        self.kernel_size, self.stride = kernel_size, stride
+        self.weight = nn.Parameter(torch.empty(in_pose, out_types * out_pose, kernel_size, kernel_size))
+        nn.init.kaiming_normal_(self.weight)  # counts the outputs as fan-in, as the published code does
+
+    def _convolve(self, maps: Tensor, weight: Tensor) -> Tensor:
+        crop = (self.kernel_size - self.stride) // 2
+        return F.conv_transpose2d(maps, weight, stride=self.stride, padding=crop)
+
+    def _uniform_kernel(self) -> Tensor:
+        share = (self.stride / self.kernel_size) ** 2
+        return self.weight.new_full((1, 1, self.kernel_size, self.kernel_size), share)

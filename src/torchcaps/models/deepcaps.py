@@ -1,0 +1,205 @@
+"""DeepCaps (Rajasegaran et al. 2019): residual cells of convolutional capsules, one of them routed in 3-D."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.types import Capsules, LayerTrace
+from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, flatten_grid, map_sizes
+from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps, Gradient
+from torchcaps.routing import RoutingSpec
+
+from .api import register_variants
+from .classifier import CapsuleClassifier, DecoderName, build_decoder
+
+# Length of a pose before its squash, where those below have length one. The squash turns a short length n
+# into n², so below a gain of 2 there is no length but zero that passes from layer to layer unchanged.
+_GAIN = 4.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepCapsConfig:
+    """Sizes of a DeepCaps; the defaults are the authors' for 28 px images.
+
+    The last six fields before `decoder` are where the thesis' port differs from the authors' code.
+    """
+
+    in_channels: int = 1
+    image_size: int = 28
+    num_classes: int = 10
+    stem_channels: int = 128
+    types: int = 32
+    poses: tuple[int, int, int, int] = (4, 8, 8, 8)
+    class_pose: int = 32
+    routing: RoutingSpec = "dynamic"  # of the class capsules
+    map_iterations: int = 3  # of the routed skip branch in the last cell
+    map_gradient: Gradient = "full"
+    stem_relu: bool = True
+    conv_bias: bool = False
+    depth_kernel: int | None = None
+    squash_jointly: bool = True
+    norm_eps: float = 1e-3
+    norm_momentum: float = 0.01  # share of the new batch, as PyTorch counts it
+    decoder: DecoderName = "none"
+
+    @property
+    def stages(self) -> list[ConvStage]:
+        """The stem and the convolution that halves the map in each cell."""
+        cells = [ConvStage(f"cell{i}", 3, 2, "same") for i in range(1, 5)]
+        return [ConvStage("stem", 3, 1, "same"), *cells]
+
+
+def as_channels(capsules: Capsules) -> Float[Tensor, "batch channels height width"]:
+    """The poses of a grid side by side as channels, in the order (type, pose)."""
+    return rearrange(capsules.poses, "b h w t d -> b (t d) h w")
+
+
+class Cell(nn.Module):
+    """Capsules at half the size, plus two residual branches on them: two convolutions, and the skip.
+
+    Args:
+        in_types: Capsule types of the map below.
+        in_pose: Dimensions of their poses.
+        types: Capsule types of all convolutions in the cell.
+        pose: Dimensions of their poses.
+        bias: Whether the convolutions have one.
+        skip: What the skip branch does; by default one more convolution.
+    """
+
+    def __init__(
+        self,
+        in_types: int,
+        in_pose: int,
+        types: int,
+        pose: int,
+        *,
+        bias: bool,
+        skip: Conv3dRoutingCaps | None = None,
+    ) -> None:
+        super().__init__()
+
+        def convolution(below: int, channels: int, stride: int = 1) -> PrimaryCaps:
+            layer = PrimaryCaps(
+                channels, types, pose, kernel_size=3, stride=stride, padding="same", bias=bias
+            )
+            nn.init.normal_(layer.conv.weight, std=_GAIN * (9 * below * pose) ** -0.5)
+            return layer
+
+        self.halve = convolution(in_types, in_types * in_pose, stride=2)
+        self.main = nn.ModuleList([convolution(types, types * pose) for _ in range(2)])
+        self.skip = convolution(types, types * pose) if skip is None else skip
+
+    def forward(
+        self, features: Float[Tensor, "batch channels height width"]
+    ) -> tuple[Capsules, LayerTrace | None]:
+        """The sum of both branches, not squashed again, and the routed skip where there is one."""
+        start = self.halve(features)
+        main = self.main[1](as_channels(self.main[0](as_channels(start))))
+        if isinstance(self.skip, Conv3dRoutingCaps):
+            trace = LayerTrace(start, self.skip(start))
+            skip = trace.routed.poses
+        else:
+            trace, skip = None, self.skip(as_channels(start)).poses
+        poses = main.poses + skip
+        return Capsules(poses, torch.linalg.vector_norm(poses, dim=-1)), trace
+
+
+class DeepCaps(CapsuleClassifier):
+    """A convolution, four cells that each halve the map, and class capsules on the last two of them."""
+
+    config: DeepCapsConfig
+
+    def __init__(self, config: DeepCapsConfig) -> None:
+        super().__init__(config)
+        sizes = map_sizes(config.image_size, config.stages)
+        if sizes[-2] < 2:
+            raise UserError(
+                f"an image of {config.image_size} px leaves layer 'cell4' a single position to halve; "
+                "the smallest that works is 9 px"
+            )
+        self.stem = nn.Conv2d(config.in_channels, config.stem_channels, 3, padding=1)
+        self.norm = nn.BatchNorm2d(config.stem_channels, eps=config.norm_eps, momentum=config.norm_momentum)
+        self.cells = self._build_cells(config)
+        self.classes = FcCaps(
+            config.types * (sizes[-2] ** 2 + sizes[-1] ** 2),
+            config.num_classes,
+            config.poses[-1],
+            config.class_pose,
+            routing=config.routing,
+        )
+        self.decoder = build_decoder(config.decoder, config.num_classes, config.class_pose, self.image_shape)
+
+    @staticmethod
+    def _build_cells(config: DeepCapsConfig) -> nn.ModuleList:
+        if config.poses[-1] != config.poses[-2]:
+            raise UserError(f"cells 3 and 4 feed the same class capsules: {config.poses} must end alike")
+        routed_skip = Conv3dRoutingCaps(
+            config.types,
+            config.types,
+            config.poses[-1],
+            config.poses[-1],
+            depth_kernel=config.depth_kernel,
+            conv_bias=config.conv_bias,
+            iterations=config.map_iterations,
+            gradient=config.map_gradient,
+            squash_jointly=config.squash_jointly,
+        )
+        below = [(config.stem_channels, 1), *((config.types, pose) for pose in config.poses[:-1])]
+        skips = [None, None, None, routed_skip]
+        return nn.ModuleList(
+            Cell(*sizes, config.types, pose, bias=config.conv_bias, skip=skip)
+            for sizes, pose, skip in zip(below, config.poses, skips, strict=True)
+        )
+
+    def encode(
+        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
+    ) -> tuple[LayerTrace, ...]:
+        """The routed skip branch of the last cell, then the class layer."""
+        features = self.stem(images)
+        features = self.norm(features.relu() if self.config.stem_relu else features)
+        grids: list[Capsules] = []
+        trace: LayerTrace | None = None
+        for cell in self.cells:
+            grid, trace = cell(features)
+            grids.append(grid)
+            features = as_channels(grid)
+        third, fourth = (flatten_grid(grid) for grid in grids[-2:])
+        children = Capsules(*(torch.cat(pair, dim=1) for pair in zip(third, fourth, strict=True)))
+        assert trace is not None  # the last cell is always the routed one
+        return trace, LayerTrace(children, self.classes(children, return_coupling=return_coupling))
+
+
+register_variants(
+    DeepCaps,
+    family="deepcaps",
+    paper="rajasegaran2019deepcaps",
+    variants={
+        "deepcaps_28": DeepCapsConfig(),
+        "deepcaps_64": DeepCapsConfig(in_channels=3, image_size=64),
+        "deepcaps_28_thesis": DeepCapsConfig(
+            routing={"name": "dynamic", "gradient": "last"},
+            map_gradient="last",
+            stem_relu=False,
+            conv_bias=True,
+            depth_kernel=3,
+            squash_jointly=False,
+            norm_eps=1e-8,
+            norm_momentum=0.99,
+        ),
+        "deepcaps_tiny_test": DeepCapsConfig(
+            image_size=20,
+            num_classes=4,
+            stem_channels=4,
+            types=2,
+            poses=(2, 4, 4, 4),
+            class_pose=6,
+            decoder="conv",
+        ),
+    },
+)

@@ -1,0 +1,132 @@
+"""Eff-ConvCapsNet (thesis ch. 6): primary, convolutional and class capsules for images of 128 px."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.squash import squash_exponential
+from torchcaps.core.types import LayerTrace
+from torchcaps.layers import ConvCaps2d, ConvStage, FcCaps, PrimaryCaps, flatten_grid, map_sizes
+from torchcaps.routing import RoutingSpec
+
+from .api import register_variants
+from .classifier import CapsuleClassifier, DecoderName, build_decoder
+from .efficient_capsnet import stem_block
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffConvCapsNetConfig:
+    """Sizes of an Eff-ConvCapsNet; the defaults are those for Imagenette at 128 px.
+
+    The thesis names the layers; that rectifier, normalisation and squash are those of Efficient-CapsNet, and
+    that its "shared transformation matrices" are one set for all children (`share="all"`), is our reading.
+    """
+
+    in_channels: int = 3
+    image_size: int = 128
+    num_classes: int = 10
+    channels: tuple[int, ...] = (32, 64, 64, 256)
+    kernel_sizes: tuple[int, ...] = (5, 3, 3, 3)
+    strides: tuple[int, ...] = (2, 1, 1, 2)
+    primary_kernel: int = 3
+    pose: int = 16
+    hidden_types: int = 16
+    hidden_kernel: int = 3
+    hidden_stride: int = 2
+    share: Literal["all", "positions", "none"] = "all"
+    routing: RoutingSpec = "dynamic"
+    decoder: DecoderName = "none"
+
+    @property
+    def stages(self) -> list[ConvStage]:
+        """All convolutions, up to that of the hidden capsules."""
+        convolutions = zip(self.kernel_sizes, self.strides, strict=True)
+        stem = [ConvStage(f"stem.{i}", kernel, stride) for i, (kernel, stride) in enumerate(convolutions)]
+        hidden = ConvStage("hidden", self.hidden_kernel, self.hidden_stride)
+        return [*stem, ConvStage("primary", self.primary_kernel), hidden]
+
+
+def _count_matrices(share: str, types: int, capsules: int) -> int:
+    counts = {"all": 1, "positions": types, "none": capsules}
+    if share not in counts:
+        raise UserError(f"share must be one of {', '.join(counts)}, got {share!r}")
+    return counts[share]
+
+
+class EffConvCapsNet(CapsuleClassifier):
+    """Four convolutions, a depthwise one read as capsules, a convolutional capsule layer, class capsules."""
+
+    config: EffConvCapsNetConfig
+
+    def __init__(self, config: EffConvCapsNetConfig) -> None:
+        super().__init__(config)
+        side = map_sizes(config.image_size, config.stages)[-1]
+        widths = [config.in_channels, *config.channels]
+        self.stem = nn.Sequential(
+            *(
+                stem_block(before, after, stage)
+                for before, after, stage in zip(widths, widths[1:], config.stages, strict=False)
+            )
+        )
+        self.primary = PrimaryCaps(
+            widths[-1],
+            widths[-1] // config.pose,
+            config.pose,
+            kernel_size=config.primary_kernel,
+            groups=widths[-1],
+            squash=squash_exponential,
+        )
+        self.hidden = ConvCaps2d(
+            widths[-1] // config.pose,
+            config.hidden_types,
+            config.pose,
+            config.pose,
+            kernel_size=config.hidden_kernel,
+            stride=config.hidden_stride,
+            routing=config.routing,
+        )
+        children = config.hidden_types * side**2
+        self.classes = FcCaps(
+            children,
+            config.num_classes,
+            config.pose,
+            config.pose,
+            routing=config.routing,
+            matrices=_count_matrices(config.share, config.hidden_types, children),
+        )
+        self.decoder = build_decoder(config.decoder, config.num_classes, config.pose, self.image_shape)
+
+    def encode(
+        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
+    ) -> tuple[LayerTrace, ...]:
+        """The convolutional and the class layer."""
+        primary = self.primary(self.stem(images))
+        hidden = self.hidden(primary)
+        children = flatten_grid(hidden.capsules)
+        classes = self.classes(children, return_coupling=return_coupling)
+        return LayerTrace(primary, hidden), LayerTrace(children, classes)
+
+
+register_variants(
+    EffConvCapsNet,
+    family="effconv_capsnet",
+    paper="renzulli2023thesis",
+    variants={
+        "effconv_capsnet_128": EffConvCapsNetConfig(),
+        "effconv_capsnet_tiny_test": EffConvCapsNetConfig(
+            in_channels=1,
+            image_size=24,
+            num_classes=4,
+            channels=(4, 4, 4, 8),
+            strides=(1, 1, 1, 2),
+            pose=4,
+            hidden_types=3,
+            decoder="fc",
+        ),
+    },
+)

@@ -1,0 +1,203 @@
+"""How the capsules of a network fare on a batch: who is dead, who is starved, and what routing decides."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.types import LayerTrace
+
+from .diagnosis import Limits, find_problems
+from .layer_health import LayerHealth, Levels
+
+_COLUMNS = {
+    "layer": "layer",
+    "children": "children",
+    "parents": "parents",
+    "dead_children": "dead children",
+    "dead_parents": "dead parents",
+    "starved_parents": "starved",
+    "mean": "activation",
+    "min": "min",
+    "max": "max",
+    "from_uniform": "from uniform",
+    "tree": "T",
+    "diversity": "D",
+}
+_NOTED = ("dead_children", "dead_parents", "starved_parents", "from_uniform", "tree", "diversity")
+
+
+@dataclass(frozen=True)
+class HealthReport:
+    """One entry for each routed layer, classes last, and in words what is wrong and what to try.
+
+    The words of a finding before its colon name the problem; the numbers behind it vary from batch to batch.
+    """
+
+    layers: tuple[LayerHealth, ...]
+    findings: tuple[str, ...]
+    images: int
+    limits: Limits
+
+    def to_json(self) -> str:
+        """All fields as JSON text; a number that is not finite becomes null."""
+        return json.dumps(_finite_or_none(asdict(self)), allow_nan=False)
+
+    def summary(self) -> dict[str, float]:
+        """Numbers of the last routed layer, those that are finite; empty where no layer is routed."""
+        if not self.layers:
+            return {}
+        last = self.layers[-1]
+        numbers = {name: getattr(last, name) for name in _NOTED}
+        numbers["coupling_from_uniform"] = numbers.pop("from_uniform")
+        numbers |= {"activation_mean": last.activations.mean, "activation_max": last.activations.max}
+        return {name: round(value, 6) for name, value in numbers.items() if math.isfinite(value)}
+
+    def __str__(self) -> str:
+        """A table, one row for each layer, and the findings below it."""
+        lines = [f"routed layers: {len(self.layers)}, images: {self.images}"]
+        rows = [list(_COLUMNS.values()), *(_cells(layer) for layer in self.layers)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+        if self.layers:
+            lines += ["  ".join(map(str.rjust, row, widths)) for row in rows]
+        lines += [f"- {finding}" for finding in self.findings] or ["nothing unusual"]
+        return "\n".join(lines)
+
+
+def inspect(
+    model: nn.Module, batch: Float[Tensor, "batch channels height width"], limits: Limits | None = None
+) -> HealthReport:
+    """The health of every routed layer on a batch of normalised images.
+
+    The model runs in evaluation mode without gradients and is left as it was. A batch of some dozen images,
+    all classes among them, is enough.
+
+    Args:
+        model: Any network that takes `return_routing=True`.
+        batch: What the network gets in training or use.
+        limits: From where on a number is called a problem.
+    """
+    limits = Limits() if limits is None else limits
+    if not len(batch):
+        raise UserError("there are no images to inspect")
+    with torch.no_grad(), _evaluating(model):
+        traces: tuple[LayerTrace, ...] = model(batch, return_routing=True).layers
+        layers = tuple(measure_layer(trace, number, limits) for number, trace in enumerate(traces))
+    return HealthReport(layers, tuple(find_problems(layers, len(batch), limits)), len(batch), limits)
+
+
+def watch_health(model: nn.Module, batch: Float[Tensor, "batch channels height width"]) -> dict[str, Any]:
+    """What a training loop notes after an epoch: flat numbers under "health", sentences under "findings".
+
+    Either is left out where it would be empty; a network without routed layers has neither.
+    """
+    report = inspect(model, batch)
+    if not report.layers:
+        return {}
+    noted = {"health": report.summary(), "findings": list(report.findings)}
+    return {name: value for name, value in noted.items() if value}
+
+
+def measure_layer(trace: LayerTrace, number: int, limits: Limits) -> LayerHealth:
+    """The numbers of one routed layer, read from the device once."""
+    if trace.routed.coupling is None:
+        raise UserError(f"routed layer {number} kept no couplings: was return_routing=True passed on to it?")
+    children, parents = (
+        rearrange(activations, "b ... c -> b (...) c").float()
+        for activations in (trace.children.activations, trace.routed.activations)
+    )
+    shares = parent_shares(trace.routed.coupling.float())
+    mass = shares.flatten(0, -2).mean(0)
+    numbers = [
+        *(values.amax((0, 1)).lt(limits.dead).float().mean() for values in (children, parents)),
+        mass.lt(limits.starved / mass.numel()).float().mean(),
+        mass.max(),
+        _from_uniform(shares),
+        _tree_likeness(shares),
+        parents.std(0, unbiased=False).max(),
+        *(level for values in (children, parents) for level in (values.mean(), values.min(), values.max())),
+    ]
+    found: list[float] = torch.stack(numbers).tolist()
+    return LayerHealth(
+        layer=number,
+        children=children.shape[-1],
+        parents=parents.shape[-1],
+        positions=parents.shape[1],
+        dead_children=found[0],
+        dead_parents=found[1],
+        starved_parents=found[2],
+        largest_share=found[3],
+        from_uniform=found[4],
+        tree=found[5],
+        diversity=found[6],
+        child_activations=Levels(*found[7:10]),
+        activations=Levels(*found[10:13]),
+    )
+
+
+def parent_shares(
+    coupling: Float[Tensor, "*where in_caps out_caps"],
+) -> Float[Tensor, "*where in_caps out_caps"]:
+    """Couplings as a split of each child over the parents at one position.
+
+    Some routings split over positions too, leave a rest for no parent, or add a learned prior that may be
+    negative; a child that gives nothing counts as undecided.
+    """
+    given = coupling.clamp(min=0)
+    total = given.sum(-1, keepdim=True)
+    return torch.where(total > 0, given / total, torch.full_like(given, 1 / coupling.shape[-1]))
+
+
+def _from_uniform(shares: Tensor) -> Tensor:
+    """Mean share that would have to move for an even split: 0 is even, 1 gives all to one parent."""
+    parents = shares.shape[-1]
+    if parents == 1:
+        return shares.new_zeros(())
+    return (shares - 1 / parents).abs().sum(-1).mean() / (2 * (1 - 1 / parents))
+
+
+def _tree_likeness(shares: Tensor) -> Tensor:
+    """1 - mean entropy / ln parents: 1 where each child has one parent (Peer 2019)."""
+    parents = shares.shape[-1]
+    if parents == 1:
+        return shares.new_zeros(())
+    return (1 - torch.special.entr(shares).sum(-1).mean() / math.log(parents)).clamp(min=0)  # rounding
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    # one by one, for a part of the network may be held in evaluation mode while the rest trains
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def _cells(layer: LayerHealth) -> list[str]:
+    values = asdict(layer) | asdict(layer.activations)
+    texts = {name: f"{values[name]:.3g}" for name in _COLUMNS}
+    texts |= {name: f"{values[name]:.0%}" for name in ("dead_children", "dead_parents", "starved_parents")}
+    if layer.positions > 1:
+        texts["parents"] += f" x {layer.positions}"
+    return [texts[name] for name in _COLUMNS]
+
+
+def _finite_or_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite_or_none(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite_or_none(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,66 @@
+"""What all segmentation networks share: their input check and the sizes that survive down- and upsampling."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.types import SegmentationOutput
+
+
+class Segmenter(nn.Module, ABC):
+    """A network that answers each pixel of an image, of any size that can be halved `halvings` times."""
+
+    def __init__(self, config: Any, halvings: int) -> None:
+        super().__init__()
+        if config.num_classes < 1:
+            raise UserError(f"num_classes must be at least 1, got {config.num_classes}")
+        if config.in_channels < 1:
+            raise UserError(f"in_channels must be at least 1, got {config.in_channels}")
+        self.config = config
+        self.halvings = halvings
+        self.image_shape = (config.in_channels, config.image_size, config.image_size)
+        self._check_size(config.image_size, config.image_size)
+
+    @abstractmethod
+    def forward(
+        self,
+        images: Float[Tensor, "batch channels height width"],
+        masks: Float[Tensor, "batch classes height width"] | None = None,
+        *,
+        return_routing: bool = False,
+    ) -> SegmentationOutput:
+        """Segment normalised images.
+
+        Args:
+            images: Height and width divisible by 2 to the number of halvings.
+            masks: Choose what a reconstruction shows; a network without one does not read them.
+            return_routing: Also return the result of every routed layer.
+        """
+
+    def _check(self, images: Tensor) -> None:
+        if images.shape[1] != self.config.in_channels:
+            raise UserError(
+                f"the first layer of this {type(self).__name__} takes images of {self.config.in_channels} "
+                f"channels, got {images.shape[1]}; build the model with in_channels=..."
+            )
+        self._check_size(images.shape[2], images.shape[3])
+
+    def _check_size(self, height: int, width: int) -> None:
+        step = 2**self.halvings
+        if height > 0 and width > 0 and height % step == 0 and width % step == 0:
+            return
+        sizes = sorted({size for side in (height, width) for size in _neighbours(side, step)})
+        raise UserError(
+            f"{type(self).__name__} halves an image {self.halvings} times, so its sides must be multiples of "
+            f"{step}, got {height}x{width}; what fits is {', '.join(map(str, sizes))}: pad, crop or resize"
+        )
+
+
+def _neighbours(side: int, step: int) -> set[int]:
+    below = side // step * step
+    return {side} if 0 < side == below else {max(below, step), below + step}

@@ -1,0 +1,97 @@
+"""Inverted dot-product attention: parents compete for each child (Tsai et al. 2020)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, einsum, nn
+from torch.nn import functional as F
+
+from torchcaps.core.types import Routed
+
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
+
+
+@keep_float32
+def inverted_attention_routing(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    norm_gain: Float[Tensor, " pose"],
+    norm_offset: Float[Tensor, " pose"],
+    score: Float[Tensor, " pose"],
+    score_bias: Float[Tensor, ""],
+    iterations: int = 2,
+) -> Routed:
+    """Route votes to the parents whose normalised poses they point along.
+
+    The paper runs later iterations on all layers at once; a routing sees one layer, so all of them run here,
+    one after the other. Layer normalisation gives all poses the same length, which can then not be the
+    activation: as in the paper's classifier, one linear function scores the poses of all parents.
+
+    Args:
+        votes: One pose prediction per (input, output) pair.
+        activations: Not read.
+        norm_gain: Gain of the layer normalisation.
+        norm_offset: Offset of the layer normalisation.
+        score: Direction along which a pose means presence.
+        score_bias: Added to the score.
+        iterations: Rounds of attention; the first splits evenly.
+
+    Returns:
+        Normalised poses, the sigmoid of their scores as activations, and the couplings of the last round.
+    """
+    del activations
+    require_iterations(iterations)
+    pose = votes.shape[-1]
+    gain, offset = norm_gain.to(votes.dtype), norm_offset.to(votes.dtype)
+    logits = votes.new_zeros(votes.shape[:-1])
+    for step in range(iterations):
+        coupling = logits.softmax(dim=-1)
+        pooled = einsum("...io,...iod->...od", coupling, votes)
+        poses = F.layer_norm(pooled, (pose,), gain, offset)
+        if step < iterations - 1:
+            logits = einsum("...iod,...od->...io", votes, poses) * pose**-0.5
+    active = (einsum("...od,d->...o", poses, score.to(votes.dtype)) + score_bias.to(votes.dtype)).sigmoid()
+    return Routed(poses, active, coupling)
+
+
+@ROUTINGS.register("inverted_attention")
+class InvertedAttentionRouting(nn.Module):
+    """`inverted_attention_routing` with its settings, layer normalisation and score.
+
+    A layer after which nothing reads the activations leaves the score unlearned.
+    """
+
+    def __init__(self, shape: RoutingShape, *, iterations: int = 2) -> None:
+        super().__init__()
+        self.iterations = require_iterations(iterations)
+        self.norm_gain = nn.Parameter(torch.ones(shape.pose))
+        self.norm_offset = nn.Parameter(torch.zeros(shape.pose))
+        self.score = nn.Parameter(torch.full((shape.pose,), shape.pose**-0.5))
+        self.score_bias = nn.Parameter(torch.zeros(()))
+
+    def forward(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+    ) -> Routed:
+        """Route `votes`."""
+        return inverted_attention_routing(
+            votes,
+            activations,
+            norm_gain=self.norm_gain,
+            norm_offset=self.norm_offset,
+            score=self.score,
+            score_bias=self.score_bias,
+            iterations=self.iterations,
+        )
+
+    def cost(self, shape: RoutingShape) -> RoutingCost:
+        """Work at one position: pooling in each round, agreement in all but the last, one score."""
+        in_caps, out_caps, pose = shape
+        rounds, pairs = self.iterations, in_caps * out_caps
+        elementwise = rounds * (in_caps * softmax_cost(out_caps) + out_caps * layer_norm_cost(pose))
+        elementwise += (rounds - 1) * pairs + out_caps + sigmoid_cost(out_caps)
+        return RoutingCost((2 * rounds - 1) * pairs * pose + out_caps * pose, elementwise)

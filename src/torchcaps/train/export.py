@@ -1,0 +1,178 @@
+"""A trained network as one file that runs without this library and says what its input must be."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+import torchcaps
+from torchcaps.core.errors import UserError
+from torchcaps.data import dataset_info
+from torchcaps.layers import FcCaps
+
+from .card import CARD, Card
+from .checkpoint import write_atomically
+from .exported import open_exported
+from .run import Run
+
+SUFFIXES = {"onnx": ".onnx", "torch-export": ".pt2"}
+_OUTPUTS = ("activations", "poses", "reconstruction")
+_NOISY = "torch.onnx._internal.exporter._registration"  # names each operator of torchvision that is not there
+
+
+class Inference(nn.Module):
+    """A classification network as a function of normalised images, with plain tensors as its result."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Activations, poses, and the reconstruction of the longest capsule where there is a decoder."""
+        activations, poses, reconstruction, _ = self.model(images)
+        found = (activations, poses)
+        return found if reconstruction is None else (*found, reconstruction)
+
+
+def inference_network(model: nn.Module) -> Inference:
+    """A copy of `model` on the CPU without fused kernels, whose routing unrolls into plain operations."""
+    twin = copy.deepcopy(model).cpu().eval().requires_grad_(False)
+    for layer in twin.modules():
+        if isinstance(layer, FcCaps):
+            layer.backend = "torch"
+    return Inference(twin).eval()
+
+
+def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None = None) -> dict[str, Any]:
+    """Write the network of `run` for inference on batches of any size; what was written, and how exact.
+
+    Args:
+        run: A trained run.
+        path: File to write, ending in .onnx or .pt2.
+        format: "onnx" for ONNX Runtime and its relatives, "torch-export" for PyTorch without this library.
+        data_dir: Folder of the datasets, for a run on a folder of images.
+
+    Returns:
+        Path, format, size in bytes, outputs, and the largest difference of any output from the network's own.
+    """
+    _check_target(path, format)
+    network = inference_network(run.model)
+    images = torch.randn(2, *_image_shape(run), generator=torch.Generator().manual_seed(0))
+    expected = network(images)
+    card = _card(run, len(expected), data_dir)
+    text = json.dumps(asdict(card), allow_nan=False)
+    with _quietly(), torch.no_grad():
+        content = {"onnx": _as_onnx, "torch-export": _as_program}[format](network, images, text, card.outputs)
+    write_atomically(path, lambda draft: draft.write_bytes(content))
+    with torch.no_grad():
+        difference = largest_difference(network, open_exported(path).run, images[:1].expand(3, -1, -1, -1))
+    return {
+        "path": str(path),
+        "format": format,
+        "bytes": len(content),
+        "outputs": list(card.outputs),
+        "largest_difference": difference,
+    }
+
+
+def largest_difference(
+    network: nn.Module, exported: Any, images: Float[Tensor, "batch channels height width"]
+) -> float:
+    """The largest absolute difference between the outputs of two networks."""
+    pairs = zip(network(images), exported(images), strict=True)
+    return max(float((first - second).abs().max()) for first, second in pairs)
+
+
+def _check_target(path: Path, format: str) -> None:
+    if format not in SUFFIXES:
+        raise UserError(f"format must be one of {', '.join(SUFFIXES)}, got {format!r}")
+    if path.suffix != SUFFIXES[format]:
+        raise UserError(f"a file of format {format} ends in {SUFFIXES[format]}, got {path}")
+    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
+    if format == "onnx" and missing:
+        raise UserError(f'writing ONNX needs {", ".join(missing)}: pip install "torchcaps[export]"')
+
+
+def _image_shape(run: Run) -> tuple[int, int, int]:
+    shape: tuple[int, int, int] = run.model.image_shape  # type: ignore[assignment]
+    return shape
+
+
+def _card(run: Run, outputs: int, data_dir: Path | None) -> Card:
+    info = dataset_info(run.recipe.data.name, data_dir)
+    return Card(
+        recipe=run.recipe,
+        classes=info.classes,
+        mean=info.mean,
+        std=info.std,
+        channels=info.channels,
+        height=info.height,
+        width=info.width,
+        input=_image_shape(run),
+        outputs=_OUTPUTS[:outputs],
+        epoch=run.epoch,
+        version=torchcaps.__version__,
+    )
+
+
+def _as_onnx(network: nn.Module, images: Tensor, card: str, outputs: tuple[str, ...]) -> bytes:
+    program = torch.onnx.export(
+        network,
+        (images,),
+        dynamo=True,
+        verbose=False,
+        input_names=["images"],
+        output_names=list(outputs),
+        dynamic_shapes=({0: Dim("batch")},),
+    )
+    assert program is not None
+    model = program.model
+    model.metadata_props[CARD] = card
+    for node in model.graph.all_nodes():
+        node.metadata_props.clear()  # traces of the source, with the paths of this machine
+    return program.model_proto.SerializeToString()
+
+
+def _as_program(network: nn.Module, images: Tensor, card: str, outputs: tuple[str, ...]) -> bytes:
+    del outputs  # a tuple has no names; the card lists them
+    program = torch.export.export(network, (images,), dynamic_shapes=({0: Dim("batch")},))
+    _forget_origin(program)
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer, extra_files={CARD: card})
+    return buffer.getvalue()
+
+
+def _forget_origin(program: ExportedProgram) -> None:
+    program.example_inputs = None  # they would be pickled
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            for node in module.graph.nodes:
+                node.meta.pop("stack_trace", None)  # it holds the paths of this machine
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    logger = logging.getLogger(_NOISY)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            # PyTorch copies its own deprecated tree specs
+            warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)", FutureWarning)
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,74 @@
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from torchcaps.losses import dice_cross_entropy_loss, pixel_cross_entropy, soft_dice_loss
+
+ACTIVATIONS = torch.tensor([[[[0.8, 0.4], [0.1, 0.5]]], [[[0.2, 0.2], [0.2, 0.2]]]])
+MASKS = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 0.0], [0.0, 0.0]]]])
+
+
+def test_dice_by_hand():
+    first = 1 - (2 * (0.8 + 0.5) + 1) / (1.8 + 2 + 1)
+    empty = 1 - 1 / (0.8 + 1)
+    assert_close(soft_dice_loss(ACTIVATIONS, MASKS), torch.tensor((first + empty) / 2))
+
+
+def test_a_perfect_answer_costs_nothing():
+    assert soft_dice_loss(MASKS, MASKS) == 0
+    assert pixel_cross_entropy(MASKS, MASKS) < 1e-5
+
+
+def test_each_class_counts_alike():
+    masks = torch.zeros(1, 2, 4, 4)
+    masks[0, 0, 0, 0] = 1
+    masks[0, 1] = 1
+    answer = torch.ones(1, 2, 4, 4)
+    small = 1 - (2 + 1) / (16 + 1 + 1)
+    assert_close(soft_dice_loss(answer, masks), torch.tensor(small / 2))
+
+
+def test_cross_entropy_by_hand():
+    inside = math.log(0.8) + math.log(0.5)
+    outside = math.log(0.6) + math.log(0.9) + 4 * math.log(0.8)
+    assert_close(pixel_cross_entropy(ACTIVATIONS, MASKS), torch.tensor(-(inside + outside) / 8))
+    weighted = pixel_cross_entropy(ACTIVATIONS, MASKS, positive_weight=3.0)
+    assert_close(weighted, torch.tensor(-(3 * inside + outside) / 8))
+
+
+def test_logits_give_the_same_value():
+    logits = torch.logit(ACTIVATIONS)
+    for weight in (1.0, 2.5):
+        assert_close(
+            pixel_cross_entropy(ACTIVATIONS, MASKS, positive_weight=weight),
+            pixel_cross_entropy(ACTIVATIONS, MASKS, positive_weight=weight, logits=logits),
+        )
+
+
+def test_saturated_pixels_learn_through_logits():
+    logits = torch.full((1, 1, 1, 1), 40.0, requires_grad=True)
+    pixel_cross_entropy(logits.sigmoid(), torch.zeros(1, 1, 1, 1), logits=logits).backward()
+    assert_close(logits.grad, torch.ones(1, 1, 1, 1))
+
+
+def test_extreme_activations_stay_finite():
+    activations = torch.tensor([[[[0.0, 1.0]]]], requires_grad=True)
+    loss = dice_cross_entropy_loss(activations, torch.tensor([[[[1.0, 0.0]]]]))
+    loss.backward()
+    assert loss.isfinite()
+    assert activations.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dice_weight", [0.0, 1.0, 0.3])
+def test_the_sum_weighs_its_parts(dice_weight):
+    parts = pixel_cross_entropy(ACTIVATIONS, MASKS) + dice_weight * soft_dice_loss(ACTIVATIONS, MASKS)
+    assert_close(dice_cross_entropy_loss(ACTIVATIONS, MASKS, dice_weight=dice_weight), parts)
+
+
+def test_half_precision_is_summed_in_float32():
+    activations = torch.full((1, 1, 64, 64), 0.7, dtype=torch.bfloat16)
+    loss = soft_dice_loss(activations, torch.ones(1, 1, 64, 64, dtype=torch.bfloat16))
+    assert loss.dtype == torch.float32
+    assert loss == pytest.approx(1 - 2 * 0.7 / 1.7, abs=2e-3)

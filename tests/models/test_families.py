@@ -1,0 +1,75 @@
+"""What is particular to one family."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from torchcaps.layers import map_sizes
+from torchcaps.models import EffConvCapsNetConfig, create_model
+
+from refusal import REFUSED
+
+
+def test_effconv_has_the_sizes_of_the_thesis():
+    config = EffConvCapsNetConfig()
+    assert map_sizes(config.image_size, config.stages) == [62, 60, 58, 28, 26, 12]
+    with torch.device("meta"):
+        assert create_model("effconv_capsnet_128").classes.in_caps == 2304
+
+
+@pytest.mark.parametrize(("share", "matrices"), [("all", 1), ("positions", 3), ("none", 12)])
+def test_effconv_shares_matrices_as_asked(share, matrices):
+    assert create_model("effconv_capsnet_tiny_test", share=share).classes.weight.shape[0] == matrices
+
+
+def test_effconv_answers_an_unknown_way_to_share():
+    with pytest.raises(REFUSED, match="share"):
+        create_model("effconv_capsnet_tiny_test", share="some")
+
+
+def test_parse_layers_are_each_others_children():
+    model = create_model("parse_capsnet_tiny_test").eval()
+    layers = model(torch.rand(2, 1, 20, 20), return_routing=True).layers
+    assert [tuple(layer.routed.coupling.shape[1:]) for layer in layers] == [(3, 3), (3, 3), (3, 4)]
+    for below, above in pairwise(layers):
+        assert_close(above.children.poses, below.routed.poses)
+
+
+def test_parse_capsnet_has_the_layers_of_the_thesis():
+    with torch.device("meta"):
+        model = create_model("parse_capsnet")
+    assert [tuple(layer.weight.shape) for layer in model.capsules] == [(16, 8, 16, 8)] * 3 + [(16, 8, 10, 8)]
+
+
+def test_gamma_capsnet_can_draw_from_all_capsules():
+    model = create_model("gamma_capsnet_tiny_test", decoder="fc_unmasked").eval()
+    batch = torch.rand(2, 1, 20, 20)
+    first, second = (model(batch, torch.tensor(labels)).reconstruction for labels in ([0, 0], [1, 2]))
+    assert_close(first, second)
+
+
+def test_the_baseline_answers_with_probabilities_and_logits():
+    output = create_model("conv_baseline_tiny_test").eval()(torch.rand(3, 1, 20, 20))
+    assert_close(output.activations.sum(-1), torch.ones(3))
+    assert_close(output.poses.squeeze(-1).softmax(-1), output.activations)
+
+
+def test_the_baseline_drops_out_in_training_only():
+    model, batch = create_model("conv_baseline_tiny_test"), torch.rand(2, 1, 20, 20)
+    assert not torch.equal(model(batch).poses, model(batch).poses)
+    assert torch.equal(model.eval()(batch).poses, model(batch).poses)
+
+
+def test_padding_decides_the_size_of_the_baseline():
+    """The paper quotes 35.4 million parameters: so it padded."""
+    with torch.device("meta"):
+        valid = create_model("conv_baseline", padding="valid")
+    assert sum(p.numel() for p in valid.parameters()) == 13_277_970
+
+
+def test_shared_matrices_make_an_aff_capsnet():
+    with torch.device("meta"):
+        model = create_model("dr_capsnet_mnist", routing="shared_matrix")
+    assert sum(p.numel() for p in model.parameters()) == 6_804_384 - 1151 * 8 * 10 * 16

@@ -1,0 +1,68 @@
+import pytest
+import torch
+
+from torchcaps.core import Routed
+from torchcaps.models import count_flops, create_model, describe_model, list_models
+from torchcaps.routing import RoutingShape, list_routings
+
+
+def on_paper(name, **changes):
+    with torch.device("meta"):
+        return create_model(name, **changes)
+
+
+def test_dr_capsnet_by_hand():
+    stem = 20 * 20 * 256 * 81
+    primary = 6 * 6 * 256 * (256 * 81)
+    votes = 1152 * 8 * 10 * 16
+    agreement = (3 + 2) * 1152 * 10 * 16
+    softmax = 3 * 1152 * 5 * 10
+    squash, bias = 3 * 10 * (3 * 16 + 5), 3 * 10 * 16
+    logits, lengths = 2 * 1152 * 10, 10 * (2 * 16 + 1)
+    routing = 2 * agreement + softmax + squash + bias + logits + lengths
+    assert count_flops(on_paper("dr_capsnet_mnist")) == {
+        "total": 2 * (stem + primary + votes) + routing,
+        "products": 2 * (stem + primary + votes),
+        "routing": routing,
+        "layers": {"classes.routing": routing},
+    }
+
+
+def test_the_decoder_counts():
+    plain, drawn = (count_flops(on_paper("dr_capsnet_mnist", decoder=name)) for name in ("none", "fc"))
+    assert drawn["total"] - plain["total"] == 2 * (160 * 512 + 512 * 1024 + 1024 * 784)
+
+
+def test_a_convolutional_layer_routes_at_each_position():
+    layers = count_flops(on_paper("em_capsnet_base"))["layers"]
+    one_position = on_paper("em_capsnet_base").layers[0].routing.cost(RoutingShape(9 * 32, 32, 16)).flops
+    assert layers["layers.0.routing"] == 6 * 6 * one_position
+    assert layers["classes.routing"] == 16 * 32 * 5 * 16  # the coordinates; what routes them is apart
+    assert layers["classes.routing.routing"] > 0
+
+
+@pytest.mark.parametrize("name", list_models("*_tiny_test"))
+def test_twice_the_images_are_twice_the_work(name):
+    model = create_model(name)
+    assert count_flops(model, batch=2)["total"] == 2 * count_flops(model)["total"]
+    assert model.training
+
+
+@pytest.mark.parametrize("routing", list_routings())
+def test_every_routing_is_counted(routing):
+    count = count_flops(create_model("dr_capsnet_tiny_test", routing=routing))
+    assert count["routing"] > 0
+    plain = count_flops(create_model("dr_capsnet_tiny_test"))
+    assert count["products"] == plain["products"]
+
+
+def test_descriptions_carry_the_count():
+    assert describe_model("dr_capsnet_mnist")["flops"] == 403_785_312
+
+
+def test_a_function_without_a_formula_counts_its_products_alone():
+    def mean(votes, activations):
+        poses = votes.mean(-3)
+        return Routed(poses, poses.norm(dim=-1), votes.new_full(votes.shape[:-1], 1 / votes.shape[-2]))
+
+    assert count_flops(create_model("dr_capsnet_tiny_test", routing=mean))["routing"] == 0

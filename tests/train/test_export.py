@@ -1,0 +1,262 @@
+"""Exported files against the networks they came from, and files that nobody should open."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import torchcaps
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.layers import FcCaps
+from torchcaps.models import MODELS, create_model, list_models
+from torchcaps.train import Run, export_run, load_predictor, open_exported, predict
+from torchcaps.train.card import CARD
+from torchcaps.train.export import inference_network
+from torchcaps.train.recipe import Recipe, build
+
+pytestmark = pytest.mark.compile  # what checks shapes at run time cannot be exported
+pytest.importorskip("onnxruntime")
+
+SUFFIX = {"onnx": ".onnx", "torch-export": ".pt2"}
+QUICK = ("dr_capsnet_tiny_test", "efficient_capsnet_tiny_test")
+FAMILIES = [
+    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+    for name in list_models("*_tiny_test")
+    if MODELS[name].task == "classification"
+]
+
+
+def tiny_run(name="dr_capsnet_tiny_test", **changes):
+    """A run that was never trained, on images of the size it takes."""
+    torch.manual_seed(0)
+    model = create_model(name, **changes).eval()
+    data = {"name": "synthetic_mnist", "preprocess": {"resize": model.config.image_size}}
+    recipe = build(Recipe, {"model": {"name": name, **changes}, "data": data, "epochs": 1})
+    return Run(Path("nowhere"), recipe, model, 7)
+
+
+def outputs(model, images):
+    with torch.no_grad():
+        return [value for value in model(images)[:3] if value is not None]
+
+
+@pytest.mark.parametrize("format", SUFFIX)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_file_gives_what_its_network_gives_for_any_batch(name, format, tmp_path):
+    run = tiny_run(name)
+    path = tmp_path / f"model{SUFFIX[format]}"
+    written = export_run(run, path, format)
+    assert written["largest_difference"] < 1e-4
+    exported = open_exported(path)
+    for batch in (1, 3):
+        images = torch.randn(batch, *run.model.image_shape)
+        expected = outputs(run.model, images)
+        found = exported.run(images)
+        assert len(found) == len(expected) == len(exported.card.outputs)
+        for ours, theirs in zip(expected, found, strict=True):
+            assert float((ours - theirs).abs().max()) < 1e-4  # measured: 3e-6 for EM, 2e-7 for all others
+
+
+@pytest.fixture(scope="module", params=SUFFIX)
+def exported(request, tmp_path_factory):
+    """A run with ten classes, and the file it was exported to."""
+    run = tiny_run(image_size=28, num_classes=10)
+    path = tmp_path_factory.mktemp("export") / f"model{SUFFIX[request.param]}"
+    export_run(run, path, request.param)
+    return run, path
+
+
+def test_the_network_that_is_exported_is_a_plain_copy():
+    run = tiny_run()
+    network = inference_network(run.model.train())
+    layers = [layer for layer in network.modules() if isinstance(layer, FcCaps)]
+    assert [layer.backend for layer in layers] == ["torch"]
+    assert run.model.classes.backend == "auto"
+    assert run.model.training
+    assert not network.training
+    assert run.model.stem.weight.requires_grad
+
+
+def test_a_file_says_what_an_image_needs(exported):
+    run, path = exported
+    card = open_exported(path).card
+    assert card.recipe == run.recipe
+    assert card.classes == tuple("0123456789")
+    assert (card.input, card.channels, card.height, card.width) == ((1, 28, 28), 1, 28, 28)
+    assert len(card.mean) == len(card.std) == 1
+    assert card.outputs == ("activations", "poses", "reconstruction")
+    assert (card.epoch, card.version) == (7, torchcaps.__version__)
+
+
+def test_images_are_classified_as_the_run_does(exported, tmp_path):
+    run, path = exported
+    for index in range(3):
+        pixels = np.random.default_rng(index).integers(0, 255, (28, 28), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{index}.png")
+    images = sorted(tmp_path.glob("*.png"))
+    ours, theirs = predict(run, images), predict(load_predictor(path), images)
+    assert [row["class"] for row in ours] == [row["class"] for row in theirs]
+    for first, second in zip(ours, theirs, strict=True):
+        assert first["activations"] == pytest.approx(second["activations"], abs=1e-5)
+
+
+def test_a_file_tells_nothing_about_the_machine_that_wrote_it(exported):
+    content = exported[1].read_bytes()
+    if zipfile.is_zipfile(exported[1]):
+        with zipfile.ZipFile(exported[1]) as archive:
+            content = b"".join(archive.read(name) for name in archive.namelist())
+    for folder in (Path(torchcaps.__file__).parent, Path(torch.__file__).parent, Path(__file__).parent):
+        assert str(folder).encode() not in content
+
+
+def test_onnx_has_names_and_a_free_batch(tmp_path):
+    import onnx
+
+    path = tmp_path / "model.onnx"
+    export_run(tiny_run(decoder="none"), path, "onnx")
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    assert [value.name for value in model.graph.input] == ["images"]
+    assert [value.name for value in model.graph.output] == ["activations", "poses"]
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+    assert [entry.key for entry in model.metadata_props] == [CARD]
+
+
+def test_wrong_targets_are_refused(tmp_path):
+    run = tiny_run()
+    with pytest.raises(UserError, match="format must be one of onnx, torch-export, got 'tflite'"):
+        export_run(run, tmp_path / "model.tflite", "tflite")
+    with pytest.raises(UserError, match=r"format onnx ends in \.onnx"):
+        export_run(run, tmp_path / "model.pt2", "onnx")
+
+
+def test_missing_packages_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("torchcaps.train.export.find_spec", lambda name: None)
+    with pytest.raises(
+        UserError, match=r'needs onnx, onnxscript, onnxruntime: pip install "torchcaps\[export\]"'
+    ):
+        export_run(tiny_run(), tmp_path / "model.onnx", "onnx")
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    (tmp_path / "model.onnx").touch()
+    with pytest.raises(UserError, match=r'needs onnxruntime: pip install "torchcaps\[export\]"'):
+        open_exported(tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("suffix", SUFFIX.values())
+def test_damaged_and_missing_files_are_explained(suffix, tmp_path):
+    path = tmp_path / f"model{suffix}"
+    with pytest.raises(MissingDataError, match="there is no file"):
+        open_exported(path)
+    path.write_text("hello")
+    with pytest.raises(UserError, match="cannot be read as"):
+        open_exported(path)
+    with pytest.raises(UserError, match="an exported file runs on the CPU"):
+        load_predictor(path, "cuda")
+
+
+def test_a_foreign_onnx_file_is_recognised(tmp_path):
+    from onnx import TensorProto, helper
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "foreign", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    (tmp_path / "foreign.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(UserError, match="was not written by torchcaps export"):
+        open_exported(tmp_path / "foreign.onnx")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """The entries of a .pt2 file, to be changed."""
+    path = tmp_path_factory.mktemp("program") / "model.pt2"
+    export_run(tiny_run(decoder="none"), path, "torch-export")
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def entry(program, name):
+    return next(found for found in program if found.endswith(name))
+
+
+def rewritten(program, folder, changes):
+    path = folder / "model.pt2"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (program | changes).items():
+            archive.writestr(name, content)
+    return path
+
+
+class Trap:
+    """Pickled, it would write a file where it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_nothing_is_unpickled(program, tmp_path):
+    sprung = tmp_path / "sprung"
+    buffer = io.BytesIO()
+    torch.save(Trap(sprung), buffer)
+    name = entry(program, "sample_inputs/model.pt")
+    assert program[name] == b""
+    with pytest.raises(UserError, match=r"holds pickled example inputs.*was not opened"):
+        open_exported(rewritten(program, tmp_path, {name: buffer.getvalue()}))
+    config = entry(program, "model_weights_config.json")
+    values = json.loads(program[config])
+    first = next(iter(values["config"].values()))
+    first["use_pickle"] = True
+    weight = entry(program, f"weights/{first['path_name']}")
+    changes = {config: json.dumps(values), weight: buffer.getvalue()}
+    with pytest.raises(UserError, match="holds pickled tensors"):
+        open_exported(rewritten(program, tmp_path, changes))
+    assert not sprung.exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (r'"guards_code": []', r'"guards_code": ["print(1)"]', "guards written as code"),
+        ("torch.ops.aten.relu.default", "torch.hub.load", "target 'torch.hub.load'"),
+        (
+            "Symbol('s",
+            "__import__('os').system('s",
+            'expr_str "__import__',
+        ),
+        ("builtins.dict", "os.path", "in_spec"),
+    ],
+    ids=["guard", "operator", "size", "tree"],
+)
+def test_what_the_loader_would_run_is_refused(program, tmp_path, old, new, message):
+    name = entry(program, "models/model.json")
+    text = program[name].decode()
+    assert old in text
+    with pytest.raises(UserError, match="it was not opened") as caught:
+        open_exported(rewritten(program, tmp_path, {name: text.replace(old, new)}))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["{}/data/aotinductor/model/code.so", "{}/data/weights/model.pt", "other/models/model.json"]
+)
+def test_entries_that_export_does_not_write_are_refused(program, tmp_path, name):
+    top = next(iter(program)).partition("/")[0]
+    with pytest.raises(UserError, match="holds an entry"):
+        open_exported(rewritten(program, tmp_path, {name.format(top): b"x"}))
+
+
+def test_a_program_without_a_card_is_recognised(program, tmp_path):
+    kept = {name: content for name, content in program.items() if not name.endswith(CARD)}
+    with pytest.raises(UserError, match="was not written by torchcaps export"):
+        open_exported(rewritten(kept, tmp_path, {}))
+    with pytest.raises(UserError, match=f"its {CARD} cannot be read"):
+        open_exported(rewritten(program, tmp_path, {entry(program, CARD): "{"}))
+    with pytest.raises(UserError, match=r"unknown key in .*'colour'"):
+        open_exported(rewritten(program, tmp_path, {entry(program, CARD): '{"colour": 3}'}))
