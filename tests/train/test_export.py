@@ -59,7 +59,7 @@ def test_a_file_gives_what_its_network_gives_for_any_batch(name, format, tmp_pat
         found = exported.run(images)
         assert len(found) == len(expected) == len(exported.card.outputs)
         for ours, theirs in zip(expected, found, strict=True):
-            assert float((ours - theirs).abs().max()) < 1e-4  # measured: 3e-6 for EM, 2e-7 for all others
+            assert float((ours - theirs).abs().max()) < 1e-4  # at most 3e-6 for EM, 2e-7 for others
 
 
 @pytest.fixture(scope="module", params=SUFFIX)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from torchcaps.core import UserError
@@ -12,15 +14,16 @@ SMALL = {"model": {"name": "dr_capsnet_tiny_test"}, "data": {"name": "synthetic_
 @pytest.mark.parametrize("name", packaged_recipes())
 def test_every_shipped_recipe_trains_two_steps(name, tmp_path):
     recipe = load_recipe(name)
-    variant = MODELS[recipe.model["name"]]
-    config = variant.config
+    options = dict(recipe.model)
+    variant = MODELS[options.pop("name")]
+    config = replace(variant.config, **options)
     assert config.num_classes == DATASETS[recipe.data.name].num_classes
     changes = [
         f"model.name={variant.family}_tiny_test",
         f"model.in_channels={config.in_channels}",
         f"model.image_size={config.image_size}",
         f"model.num_classes={config.num_classes}",
-        f"model.decoder={recipe.model.get('decoder', getattr(config, 'decoder', 'none'))}",
+        *([f"model.decoder={config.decoder}"] if hasattr(config, "decoder") else []),
         f"data.name=synthetic_{recipe.data.name}",
         "data.limit=10",
         "data.validation=0.2",

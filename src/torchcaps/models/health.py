@@ -188,7 +188,10 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
 
 def _cells(layer: LayerHealth) -> list[str]:
     values = asdict(layer) | asdict(layer.activations)
-    texts = {name: f"{values[name]:.3g}" for name in _COLUMNS}
+    texts = {
+        name: f"{values[name]:,}" if isinstance(values[name], int) else f"{values[name]:.3g}"
+        for name in _COLUMNS
+    }
     texts |= {name: f"{values[name]:.0%}" for name in ("dead_children", "dead_parents", "starved_parents")}
     if layer.positions > 1:
         texts["parents"] += f" x {layer.positions}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ def launch(machine: Machine) -> Fabric:
         raise UserError(f"precision must be 32 or bf16, got {machine.precision!r}")
     if machine.device == "cuda" and not torch.cuda.is_available():
         raise UserError("this machine has no CUDA device that PyTorch can use; leave --device at auto or cpu")
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting
     if machine.precision == "bf16":
         torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32
     fabric = Fabric(
