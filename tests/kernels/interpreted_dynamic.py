@@ -16,19 +16,20 @@ from kernels.poison import poison_fresh_memory
 from kernels.routing_reference import Case, assert_as_accurate_as_the_textbook, textbook_routing
 
 SMALL = Case(in_caps=5, matrices=5, in_pose=3, out_caps=3)
-SPLIT = {"warps": 1, "pool": Tile(2), "pose_grad": Tile(2)}  # several blocks of children for each program
+SPLIT = {"pool": Tile(2, fill=1), "pose_grad": Tile(2, fill=1)}  # several blocks of children for each program
 CASES = {
     "odd": (SMALL, {}),
     "several blocks": (SMALL, SPLIT),
-    "several blocks and slots": (SMALL, {**SPLIT, "warps": 3}),
+    "several blocks and slots": (SMALL, {"pool": Tile(2, fill=2), "pose_grad": Tile(2, fill=3)}),
     "last": (replace(SMALL, gradient="last"), SPLIT),
     "leaky, no bias": (replace(SMALL, leaky=True, bias=False), SPLIT),
     "one iteration": (replace(SMALL, iterations=1, leaky=True), {}),
     "four iterations": (replace(SMALL, iterations=4), {}),
     "two tiles of samples": (replace(SMALL, batch=18), {"weight_grad": Tile(4)}),
-    "shared over positions": (replace(SMALL, in_caps=6, matrices=2), {"warps": 40}),
-    "one shared matrix": (replace(SMALL, in_caps=6, matrices=1), {"warps": 40}),
+    "shared over positions": (replace(SMALL, in_caps=6, matrices=2), {"weight_grad": Tile(4, fill=12)}),
+    "one shared matrix": (replace(SMALL, in_caps=6, matrices=1), {"weight_grad": Tile(4, fill=12)}),
     "one class": (replace(SMALL, out_caps=1), {}),
+    "many classes": (replace(SMALL, batch=2, in_caps=2, matrices=2, out_caps=70, iterations=2), {}),
     "one sample, scalars": (replace(SMALL, batch=1, in_pose=1, pose=1), {}),
 }
 
@@ -53,6 +54,42 @@ def test_it_is_as_accurate_as_the_textbook_loop(case, tiles):
     assert_as_accurate_as_the_textbook(fused_dynamic_routing, case, seeds=2)
 
 
+CHUNKED = replace(SMALL, batch=37)  # 16, 16 and 5 samples
+CHUNKED_CASES = {
+    "full": (CHUNKED, {}),
+    "last": (replace(CHUNKED, gradient="last"), {}),
+    "one iteration": (replace(CHUNKED, iterations=1), {}),
+    "more splits than the rest has tiles": (
+        replace(CHUNKED, in_caps=6, matrices=2),
+        {"weight_grad": Tile(4, fill=24)},
+    ),
+}
+
+
+@pytest.mark.parametrize(("case", "tiles"), CHUNKED_CASES.values(), ids=CHUNKED_CASES)
+def test_chunks_of_the_batch_join_without_a_seam(case, tiles, monkeypatch):
+    monkeypatch.setattr(dynamic_triton, "chunk_samples", 16)
+    dynamic_triton.override.update(tiles)
+    assert_as_accurate_as_the_textbook(fused_dynamic_routing, case, seeds=1)
+
+
+@pytest.mark.parametrize(
+    ("samples", "in_caps", "out_caps", "chunk"),
+    [
+        (128, 1152, 10, 128),
+        (129, 1152, 10, 144),
+        (1024, 1152, 10, 256),
+        (300, 1152, 10, 160),
+        (128, 1152, 1000, 16),
+        (1, 1, 1, 16),
+    ],
+)
+def test_a_chunk_is_a_whole_number_of_tiles_that_fit(samples, in_caps, out_caps, chunk):
+    poses, weight = torch.empty(samples, in_caps, 8), torch.empty(1, 8, out_caps, 16)
+    layer = dynamic_triton._Layer(poses, weight, leaky=False)
+    assert dynamic_triton._chunk_size(layer, (2, 2, out_caps)) == chunk
+
+
 @pytest.mark.parametrize("case", [SMALL, replace(SMALL, leaky=True, in_caps=6, matrices=3)])
 def test_couplings_are_those_of_the_last_iteration(case):
     inputs = case.inputs(torch.float32)
@@ -64,3 +101,11 @@ def test_two_calls_give_the_same_bits():
     inputs = SMALL.inputs(torch.float32)
     first, second = (fused_dynamic_routing(*inputs, **SMALL.routing) for _ in range(2))
     assert torch.equal(first, second)
+
+
+def test_a_nan_shows_whatever_its_bits():
+    poses, weight, bias = (x.detach() for x in SMALL.inputs(torch.float32))
+    poses[1, 2, 0] = torch.tensor(2**31 - 1, dtype=torch.int32).view(torch.float32)  # as CUDA makes them
+    routed = fused_dynamic_routing(poses, weight, bias)
+    assert routed[1].isnan().all()
+    assert routed[[0, 2]].isfinite().all()

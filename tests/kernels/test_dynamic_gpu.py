@@ -21,6 +21,8 @@ LARGE = {
     "last, leaky": replace(MNIST, batch=33, gradient="last", leaky=True),
     "shared over positions": replace(MNIST, matrices=32),
     "one shared matrix": replace(MNIST, matrices=1, batch=16),
+    "chunks of the batch": replace(MNIST, batch=277, in_caps=200, matrices=200),
+    "chunks of the batch, last, shared": replace(MNIST, batch=1041, in_caps=64, matrices=16, gradient="last"),
     "1000 classes": replace(MNIST, batch=9, in_caps=100, matrices=100, out_caps=1000),
     "10000 children": replace(MNIST, batch=5, in_caps=10000, matrices=10000),
     "10000 children, shared": replace(MNIST, batch=5, in_caps=10000, matrices=16),
@@ -69,6 +71,14 @@ def test_two_calls_give_the_same_bits():
     gradients = [torch.autograd.grad(out, inputs, torch.ones_like(out)) for out in outputs]
     assert torch.equal(*outputs)
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+
+
+def test_a_nan_shows():
+    inputs = [x.detach() for x in replace(MNIST, batch=3).inputs(torch.float32, "cuda")]
+    inputs[0][1, 2, 0] = torch.zeros((), device="cuda").log().mul(0)
+    routed = fused_dynamic_routing(*inputs)
+    assert routed[1].isnan().all()
+    assert routed[[0, 2]].isfinite().all()
 
 
 def test_coarse_products_cost_accuracy_only_when_asked_for():

@@ -20,7 +20,7 @@ def costs(out_caps=OUT_CAPS):
     return {"activation_cost": zeros, "vote_cost": zeros}
 
 
-def slow_em(votes, a, beta_a, beta_u, iterations, inverse_temperature=1.0, eps=5e-4):
+def slow_em(votes, a, beta_a, beta_u, iterations, inverse_temperature=1.0, eps=0.1):
     """One sample, plain loops, densities not in logs."""
     I, J, H = votes.shape
     R = [[1 / J] * J for _ in range(I)]

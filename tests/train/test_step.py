@@ -23,6 +23,9 @@ def test_the_spread_margin_grows_with_the_epochs():
     for epoch in (0, 3):
         objective.start_epoch(epoch)
         losses.append(float(objective(output, torch.tensor([0]), torch.zeros(1, 1, 2, 2))))
+        assert float(objective.evaluate(output, torch.tensor([0]), torch.zeros(1, 1, 2, 2))) == pytest.approx(
+            0.8**2
+        )
     assert losses == pytest.approx([0.1**2, 0.4**2])
 
 

@@ -5,8 +5,9 @@
 
 The logits only ever accumulate agreements with the same votes, so `V`, of J*P numbers a sample, is all that
 an iteration needs to know of the earlier ones, and the backward pass recomputes the couplings from it. Beside
-inputs and gradients the memory is O(B (r J P + I)) instead of several tensors of O(B I J P): 94 MB each at
-batch 128 for 1152 children and 10 classes of 16 numbers, 9.4 GB each for 1000 classes.
+inputs and gradients the memory is O(B r J P), and while a backward pass runs a workspace that stops growing
+with the batch, instead of several tensors of O(B I J P): 94 MB each at batch 128 for 1152 children and 10
+classes of 16 numbers, 9.4 GB each for 1000 classes.
 
 `dynamic_cpu.py` runs on any device and in float64; `dynamic_triton.py` on CUDA in float32, for poses of up to
 64 numbers. Registered operators carry both, so `torch.compile` and CUDA graphs see one node each way.

@@ -2,19 +2,22 @@
 
 An iteration is one pass over the children (`pool_kernel`), which writes partial sums, and one small kernel
 that adds them and squashes. Backwards it is one pass (`pose_grad_kernel`), which adds to the gradient of the
-poses and writes partial sums of `dL/dV`, and the squash's derivative; then `weight_grad_kernel` sums the
-gradient of the weight over samples and iterations in registers. No sum uses atomics, so two runs agree to the
-bit. With three iterations there are 6 launches forward and about 10 backward.
+poses, keeps every pair's coupling and its gradient, and writes partial sums of `dL/dV`, and the squash's
+derivative; then `weight_grad_kernel` sums the gradient of the weight over samples and iterations. No sum
+uses atomics, so two runs agree to the bit. With three iterations there are 6 launches forward and 8 backward.
 
 Beside inputs, results and `RouteState` this needs partial sums, at most 32 MB or half the weight's size, and
-backward `2 (r - 1) B I` floats. It takes poses of up to 64 numbers, fewer than 65536 capsules on either side,
-and fewer than 2**31 numbers in the poses and in the weight.
+backward `2 (r - 1) I J` floats a sample (`I J` for the gradient "last"). A large batch goes backward in
+chunks, of 256 samples or what fits in 64 MB or half the weight's size, but no less than 16: 1152 children and
+10 classes take 24 MB at batch 128, 47 MB at any large one. It accepts poses of up to 64 numbers, fewer than
+65536 capsules on either side, and fewer than 2**31 numbers in the poses and in the weight.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import torch
@@ -27,6 +30,7 @@ from .dynamic_triton_kernels import coupling_kernel, pool_kernel
 from .dynamic_triton_squash import squash_grad_kernel, squash_kernel
 
 _PARTIAL_BYTES = 32 << 20
+_SHARE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Tile:
     rows: int = 16  # samples
     warps: int = 1
     stages: int = 2  # loads in flight
+    fill: int = 8  # warps whose registers fit in a processor: as many are launched where there is work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,20 +51,24 @@ class Tiles:
     pool: Tile
     pose_grad: Tile
     weight_grad: Tile
-    warps: int  # that a pass should consist of at least, to fill the device
 
 
 override: dict[str, Any] = {}  # fields of `Tiles` that a benchmark fixes
+chunk_samples = 256  # at most, of a backward pass: what it keeps then fits in a large cache
 
 
 @lru_cache(maxsize=256)
-def choose_tiles(in_pose: int, out_pose: int, matrices: int, processors: int) -> Tiles:
-    """Tile sizes for a layer: 1024 numbers of the weight a warp, so that its registers suffice."""
-    in_block, columns = triton.next_power_of_2(in_pose), 1024 // _pose_block(out_pose)
-    fewest = -(-16 // in_block)
-    kids = max(columns // in_block, fewest)
-    few = max(min(kids, triton.next_power_of_2(matrices)), fewest)
-    return Tiles(pool=Tile(kids), pose_grad=Tile(kids), weight_grad=Tile(few, stages=1), warps=8 * processors)
+def choose_tiles(in_pose: int, out_pose: int, matrices: int, is_small: bool) -> Tiles:
+    """Tile sizes for a layer: 1024 numbers of the weight a warp, or 512 where there are few samples."""
+    fewest = -(-16 // triton.next_power_of_2(in_pose))
+    most = max(1024 // _pose_block(out_pose) // triton.next_power_of_2(in_pose), fewest)
+    kids = max(most // 2, fewest) if is_small else most
+    few = max(min(most, triton.next_power_of_2(matrices)), fewest)
+    return Tiles(
+        pool=Tile(kids, fill=12 if is_small else 8),
+        pose_grad=Tile(kids),
+        weight_grad=Tile(few, stages=1, fill=12),
+    )
 
 
 def _pose_block(out_pose: int) -> int:
@@ -78,7 +87,8 @@ class _Layer:
         self.poses, self.weight = poses, weight
         self.batch, self.in_caps, in_pose = poses.shape
         self.matrices, _, self.num_out, self.out_pose = weight.shape
-        tiles = choose_tiles(in_pose, self.out_pose, self.matrices, _processors(poses.device))
+        self.processors = _processors(poses.device)
+        tiles = choose_tiles(in_pose, self.out_pose, self.matrices, self.batch <= 256)
         self.tiles = replace(tiles, **override) if override else tiles
         self.shape = {"J": self.num_out, "P": self.out_pose, "POSE": _pose_block(self.out_pose)}
         self.inner = {
@@ -93,7 +103,7 @@ class _Layer:
         """A slot `[batch, out_caps, pose]` for each group of children: enough groups to fill the device."""
         size = self.batch * self.num_out * self.out_pose
         num_blocks = -(-self.in_caps // tile.kids)
-        wanted = -(-self.tiles.warps // -(-self.batch // 16))
+        wanted = -(-tile.fill * self.processors // (tile.warps * -(-self.batch // tile.rows)))
         affordable = max(_PARTIAL_BYTES, 2 * self.weight.numel()) // (4 * size)
         blocks = -(-num_blocks // max(1, min(wanted, affordable, num_blocks)))
         return self.poses.new_empty(-(-num_blocks // blocks), self.batch, self.num_out, self.out_pose)
@@ -173,19 +183,35 @@ def route_backward(
     grad: Tensor, poses: Tensor, weight: Tensor, state: RouteState, full: bool, leaky: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of poses, weight and bias; `full` goes through the couplings of all iterations."""
-    layer = _Layer(poses, weight, leaky)
-    iterations = state.pooled.shape[0]
+    layer, iterations = _Layer(poses, weight, leaky), state.pooled.shape[0]
     full = full or iterations == 1  # the only couplings are constant
     grad_pooled, grad_poses = torch.empty_like(state.pooled), torch.empty_like(poses)
-    # log of the softmax's sum and mean of dL/dc of every (sample, child), from the second iteration on
-    stats = poses.new_empty(2, iterations - 1, *poses.shape[:2])
+    # of every pair, c and, if full, dL/db; of the second iteration and later ones, or of the last
+    kinds = (2, iterations - 1, layer.num_out) if full else (1, 1, layer.num_out)
+    chunk = _chunk_size(layer, kinds)
+    memory = poses.new_empty(prod(kinds) * chunk * layer.in_caps)
+    grad_weight: Tensor | None = None
     with torch.cuda.device_of(poses):
         _squash_grad(layer, grad, None, state.pooled[-1], grad_pooled[-1], grad_pooled[-1])
-        _pose_grads(layer, state, grad_pooled, grad_poses, stats, full)
+        for start in range(0, layer.batch, chunk):
+            part = slice(start, min(start + chunk, layer.batch))
+            some = layer if chunk >= layer.batch else _Layer(poses[part], weight, leaky)
+            shares = memory[: prod(kinds) * some.batch * some.in_caps].view(*kinds, some.batch, some.in_caps)
+            past = RouteState(state.poses[part], state.pooled[:, part], state.direction[:, part])
+            _pose_grads(some, past, grad_pooled[:, part], grad_poses[part], shares)
+            grad_weight = _weight_grad(some, past, grad_pooled[:, part], shares, grad_weight)
         if full:
             _add_uniform_grad(layer, grad_pooled[0], grad_poses, add=iterations > 1)
-        grad_weight = _weight_grad(layer, state, grad_pooled, stats, full)
+    assert grad_weight is not None  # a layer without samples is not launched
+    grad_weight = grad_weight[0] if grad_weight.shape[0] == 1 else grad_weight.sum(0)
     return grad_poses, grad_weight, grad_pooled.sum((0, 1)) if full else grad_pooled[-1].sum(0)
+
+
+def _chunk_size(layer: _Layer, kinds: tuple[int, ...]) -> int:
+    """Samples that the backward pass takes at a time: equal numbers whose `shares` are affordable."""
+    affordable = max(_SHARE_BYTES, 2 * layer.weight.numel()) // (4 * max(1, prod(kinds)) * layer.in_caps)
+    most = max(16, min(chunk_samples, affordable // 16 * 16))
+    return -(-layer.batch // (16 * -(-layer.batch // most))) * 16
 
 
 def _squash_grad(
@@ -205,14 +231,15 @@ def _squash_grad(
 
 
 def _pose_grads(
-    layer: _Layer, state: RouteState, grad_pooled: Tensor, grad_poses: Tensor, stats: Tensor, full: bool
+    layer: _Layer, state: RouteState, grad_pooled: Tensor, grad_poses: Tensor, shares: Tensor
 ) -> None:
-    """Iterations r to 2 backwards, or r alone: fills `grad_poses`, the earlier `grad_pooled` and `stats`."""
-    iterations, tile = grad_pooled.shape[0], layer.tiles.pose_grad
+    """Iterations r to 2 backwards, or r alone: fills `grad_poses`, the earlier `grad_pooled` and `shares`."""
+    iterations, tile, full = grad_pooled.shape[0], layer.tiles.pose_grad, shares.shape[0] == 2
     partial = layer.new_partial(tile) if full else grad_pooled  # not written then
     num_slots = partial.shape[0] if full else -(-layer.in_caps // tile.kids)
-    grad_sum = torch.empty_like(state.poses)
-    for step in reversed(range(1 if full else max(1, iterations - 1), iterations)):
+    grad_sum = torch.empty_like(grad_pooled[-1]) if full else grad_pooled[-1]
+    first_step = iterations - shares.shape[1]
+    for step in reversed(range(first_step, iterations)):
         last = step == iterations - 1
         layer.over_children(
             pose_grad_kernel,
@@ -222,8 +249,8 @@ def _pose_grads(
             grad_pooled[step],
             partial,
             grad_poses,
-            stats[0, step - 1],
-            stats[1, step - 1],
+            shares[0, step - first_step],
+            shares[-1, step - first_step],
             FULL=full,
             ADD=not last,
         )
@@ -245,34 +272,36 @@ def _add_uniform_grad(layer: _Layer, grad_pooled: Tensor, grad_poses: Tensor, *,
     flat.add_(each) if add else flat.copy_(each.expand_as(flat))
 
 
-def _weight_grad(layer: _Layer, state: RouteState, grad_pooled: Tensor, stats: Tensor, full: bool) -> Tensor:
+def _weight_grad(
+    layer: _Layer, state: RouteState, grad_pooled: Tensor, shares: Tensor, result: Tensor | None
+) -> Tensor:
+    """Adds these samples' share of the weight's gradient to `result`, `[splits, *weight.shape]`."""
     iterations, tile, weight = grad_pooled.shape[0], layer.tiles.weight_grad, layer.weight
-    pairs = layer.batch * (layer.in_caps // layer.matrices)
+    row_tiles = -(-layer.batch * (layer.in_caps // layer.matrices) // tile.rows)
     tiles = -(-layer.matrices // tile.kids)
-    wanted = -(-layer.tiles.warps // (2 * tiles * layer.num_out * tile.warps))
-    row_tiles = -(-pairs // tile.rows)
-    span = -(-row_tiles // min(wanted, row_tiles)) * tile.rows
-    splits = -(-pairs // span)
-    result = weight.new_empty(weight.shape if splits == 1 else (splits, *weight.shape))
+    wanted = max(1, tile.fill * layer.processors // (tiles * layer.num_out * tile.warps))
+    add, splits = result is not None, min(wanted, row_tiles) if result is None else result.shape[0]
+    result = weight.new_empty(splits, *weight.shape) if result is None else result
     weight_grad_kernel[(tiles, layer.num_out, splits)](
         layer.poses,
-        weight,
         state.direction,
         grad_pooled,
-        stats[0],
-        stats[1],
+        shares[0],
+        shares[-1],
         result,
         layer.batch,
         layer.in_caps,
         layer.matrices,
-        span,
-        1 if full else iterations - 1,
+        -(-row_tiles // splits) * tile.rows,
+        iterations - shares.shape[1],
         iterations,
+        grad_pooled.stride(0),
         ROWS=tile.rows,
         KIDS=tile.kids,
-        FULL=full,
+        FULL=shares.shape[0] == 2,
+        ADD=add,
         **layer.inner,
         num_warps=tile.warps,
         num_stages=tile.stages,
     )
-    return result if splits == 1 else result.sum(0)
+    return result

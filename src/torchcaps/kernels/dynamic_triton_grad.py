@@ -8,8 +8,10 @@ import triton.language as tl
 
 from .dynamic_triton_kernels import (
     _agreement,
+    _fade_and_add,
     _matrix_places,
     _pose_places,
+    _product,
     _softmax_sums,
     _spread,
     _target_places,
@@ -40,6 +42,7 @@ def _softmax_grad_sums(
     largest = tl.full((ROWS, KIDS), 0.0 if LEAKY else float("-inf"), tl.float32)
     total = tl.full((ROWS, KIDS), 1.0 if LEAKY else 0.0, tl.float32)
     moment = tl.zeros((ROWS, KIDS), tl.float32)
+    total_lost, moment_lost = moment, moment
     for out in range(J):
         matrix = tl.load(weight + out * P + matrix_place, mask=matrix_mask, other=0.0)
         target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
@@ -48,10 +51,11 @@ def _softmax_grad_sums(
         grad_coupling = _agreement(_spread(grad, matrix, PRECISION), pose, IN, ROWS, KIDS)
         larger = tl.maximum(largest, logits)
         fade, share = tl.exp(largest - larger), tl.exp(logits - larger)
-        total = total * fade + share
-        moment = moment * fade + share * grad_coupling
+        total, total_lost = _fade_and_add(total, total_lost, fade, share, J > 32)
+        moment, moment_lost = _fade_and_add(moment, moment_lost, fade, share * grad_coupling, J > 32)
         largest = larger
-    return largest, total, moment / total
+    total += total_lost
+    return largest, total, (moment + moment_lost) / total
 
 
 @triton.jit(do_not_specialize=["blocks"])
@@ -63,8 +67,8 @@ def pose_grad_kernel(
     grad_pooled,
     partial,
     grad_poses,
-    log_total,
-    mean_grad,
+    couplings,
+    grads_logits,
     batch,
     in_caps,
     matrices,
@@ -83,8 +87,8 @@ def pose_grad_kernel(
 ):
     """One iteration's `du_i = sum_j W_ij (c_ij g_j + db_ij V_j)` and, FULL, `dL/dV_j = sum_i db_ij vote_ij`.
 
-    `db_ij = c_ij (g_j . vote_ij - sum_k c_ik g_k . vote_ik)`. The logs of the softmax's sums and the means of
-    `dL/dc` are kept for `weight_grad_kernel`.
+    `db_ij = c_ij (g_j . vote_ij - sum_k c_ik g_k . vote_ik)`. `c` and `db` are kept for `weight_grad_kernel`,
+    as `[J, batch, in_caps]`. Sums over many out capsules go to memory at every 32nd, which bounds rounding.
     """
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     row_mask = rows < batch
@@ -94,10 +98,8 @@ def pose_grad_kernel(
         tl.debug_barrier()  # the slot is read back
         kid = (tl.program_id(1) * blocks + block) * KIDS
         child = kid + tl.arange(0, KIDS)
-        pair, pair_mask = (
-            (rows * in_caps)[:, None] + child[None, :],
-            row_mask[:, None] & (child < in_caps)[None, :],
-        )
+        pair = (rows * in_caps)[:, None] + child[None, :]
+        pair_mask = row_mask[:, None] & (child < in_caps)[None, :]
         pose_place, pose_mask = _pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
         pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
         place, mask = _matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
@@ -119,7 +121,6 @@ def pose_grad_kernel(
                 LEAKY,
                 PRECISION,
             )
-            tl.store(mean_grad + pair, mean, mask=pair_mask)
         else:
             largest, total = _softmax_sums(
                 pose,
@@ -137,38 +138,41 @@ def pose_grad_kernel(
                 LEAKY,
                 PRECISION,
             )
-        tl.store(log_total + pair, largest + tl.log(total), mask=pair_mask)
         inverse = 1.0 / total
-        grad_pose = tl.zeros((ROWS, IN * KIDS), tl.float32)
-        for out in range(J):
-            matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
-            target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
-            grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
-            spread, grad_spread = _spread(target, matrix, PRECISION), _spread(grad, matrix, PRECISION)
-            coupling = tl.exp(_agreement(spread, pose, IN, ROWS, KIDS) - largest) * inverse
-            grad_pose += _weigh(coupling, grad_spread, IN, ROWS, KIDS)
-            if FULL:
-                grad_logits = coupling * (_agreement(grad_spread, pose, IN, ROWS, KIDS) - mean)
-                grad_pose += _weigh(grad_logits, spread, IN, ROWS, KIDS)
-                weighed = _weigh(grad_logits, pose, IN, ROWS, KIDS)
-                here = slot + out * P + target_place
-                pooled = tl.dot(weighed, matrix, input_precision=PRECISION)
-                pooled += tl.load(here, mask=target_mask & (block > 0), other=0.0)
-                tl.store(here, pooled, mask=target_mask)
-        if ADD:
-            grad_pose += tl.load(grad_poses + pose_place, mask=pose_mask, other=0.0)
-        tl.store(grad_poses + pose_place, grad_pose, mask=pose_mask)
+        for first in range(0, J, 32):
+            grad_pose = tl.zeros((ROWS, IN * KIDS), tl.float32)
+            for out in range(first, min(first + 32, J)):
+                matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
+                target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
+                grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
+                spread, grad_spread = _spread(target, matrix, PRECISION), _spread(grad, matrix, PRECISION)
+                coupling = tl.exp(_agreement(spread, pose, IN, ROWS, KIDS) - largest) * inverse
+                stored = tl.cast(out, tl.int64) * batch * in_caps
+                tl.store(couplings + stored + pair, coupling, mask=pair_mask)
+                grad_pose += _weigh(coupling, grad_spread, IN, ROWS, KIDS)
+                if FULL:
+                    grad_logits = coupling * (_agreement(grad_spread, pose, IN, ROWS, KIDS) - mean)
+                    tl.store(grads_logits + stored + pair, grad_logits, mask=pair_mask)
+                    grad_pose += _weigh(grad_logits, spread, IN, ROWS, KIDS)
+                    weighed = _weigh(grad_logits, pose, IN, ROWS, KIDS)
+                    here = slot + out * P + target_place
+                    pooled = tl.load(here, mask=target_mask & (block > 0), other=0.0)
+                    tl.store(here, pooled + _product(weighed, matrix, PRECISION), mask=target_mask)
+            if J > 32:
+                tl.debug_barrier()  # the sums are read back
+            is_begun = ADD | (first > 0)
+            grad_pose += tl.load(grad_poses + pose_place, mask=pose_mask & is_begun, other=0.0)
+            tl.store(grad_poses + pose_place, grad_pose, mask=pose_mask)
 
 
-@triton.jit(do_not_specialize=["span", "first_step", "iterations"])
+@triton.jit(do_not_specialize=["span", "first_step", "iterations", "step_size"])
 @no_type_check
 def weight_grad_kernel(
     poses,
-    weight,
     direction,
     grad_pooled,
-    log_total,
-    mean_grad,
+    couplings,
+    grads_logits,
     grad_weight,
     batch,
     in_caps,
@@ -176,6 +180,7 @@ def weight_grad_kernel(
     span,
     first_step,
     iterations,
+    step_size,
     J: tl.constexpr,
     P: tl.constexpr,
     D: tl.constexpr,
@@ -184,19 +189,19 @@ def weight_grad_kernel(
     KIDS: tl.constexpr,
     POSE: tl.constexpr,
     FULL: tl.constexpr,
+    ADD: tl.constexpr,
     LEAKY: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """`dW_j = sum u^T (c_j g_j + db_j V_j)` over iterations, for KIDS matrices and one out capsule.
 
-    The sum runs over `span` of the (sample, position) pairs that vote with these matrices; `log_total` and
-    `mean_grad` hold the iterations from the second on.
+    The sum runs over `span` of the (sample, position) pairs that vote with these matrices. `couplings` and
+    `grads_logits`, `[iterations - first_step, J, batch, in_caps]`, are those of `pose_grad_kernel`; two
+    iterations are `step_size` apart in `direction` and `grad_pooled`. ADD: to what is there already.
     """
     kid, out, split = tl.program_id(0) * KIDS, tl.program_id(1), tl.program_id(2)
     positions, column = in_caps // matrices, kid + tl.arange(0, KIDS)
     end = tl.minimum((split + 1) * span, batch * positions)
-    place, mask = _matrix_places(kid, matrices, matrices, D, P, J * P, IN, KIDS, POSE)
-    matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
     result = tl.zeros((POSE, IN * KIDS), tl.float32)
     for start in range(split * span, end, ROWS):
         voter = start + tl.arange(0, ROWS)
@@ -208,20 +213,22 @@ def weight_grad_kernel(
         target_place, target_mask = _target_places(rows, row_mask, P, J * P, POSE)
         if FULL:
             grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
-            result = tl.dot(tl.trans(grad * (1.0 / (J + LEAKY))), pose, result, input_precision=PRECISION)
+            result += _product(tl.trans(grad * (1.0 / (J + LEAKY))), pose, PRECISION)
         for step in range(first_step, iterations):
-            skip = tl.cast(step, tl.int64) * batch * (J * P) + out * P
-            target = tl.load(direction + skip + target_place, mask=target_mask, other=0.0)
+            skip = tl.cast(step, tl.int64) * step_size + out * P
+            stored = (tl.cast(step - first_step, tl.int64) * J + out) * batch * in_caps
             grad = tl.load(grad_pooled + skip + target_place, mask=target_mask, other=0.0)
-            stored = tl.cast(step - 1, tl.int64) * batch * in_caps + pair
-            shift = tl.load(log_total + stored, mask=pair_mask, other=0.0)
-            coupling = tl.exp(_agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS) - shift)
+            coupling = tl.load(couplings + stored + pair, mask=pair_mask, other=0.0)
             weighed = _weigh(coupling, pose, IN, ROWS, KIDS)
-            result = tl.dot(tl.trans(grad), weighed, result, input_precision=PRECISION)
+            result += _product(tl.trans(grad), weighed, PRECISION)
             if FULL:
-                mean = tl.load(mean_grad + stored, mask=pair_mask, other=0.0)
-                grad_coupling = _agreement(_spread(grad, matrix, PRECISION), pose, IN, ROWS, KIDS)
-                weighed = _weigh(coupling * (grad_coupling - mean), pose, IN, ROWS, KIDS)
-                result = tl.dot(tl.trans(target), weighed, result, input_precision=PRECISION)
-    to = grad_weight + split.to(tl.int64) * matrices * (D * J * P) + out * P
-    tl.store(to + place, tl.trans(result), mask=mask)
+                target = tl.load(direction + skip + target_place, mask=target_mask, other=0.0)
+                grad_logits = tl.load(grads_logits + stored + pair, mask=pair_mask, other=0.0)
+                weighed = _weigh(grad_logits, pose, IN, ROWS, KIDS)
+                result += _product(tl.trans(target), weighed, PRECISION)
+    place, mask = _matrix_places(kid, matrices, matrices, D, P, J * P, IN, KIDS, POSE)
+    to = grad_weight + split.to(tl.int64) * matrices * (D * J * P) + out * P + place
+    result = tl.trans(result)
+    if ADD:
+        result += tl.load(to, mask=mask, other=0.0)
+    tl.store(to, result, mask=mask)

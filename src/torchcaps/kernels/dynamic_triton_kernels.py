@@ -54,8 +54,33 @@ def _target_places(rows, row_mask, P: tl.constexpr, JP: tl.constexpr, POSE: tl.c
 
 @triton.jit
 @no_type_check
+def _coarse(values):
+    """The nearest numbers that tf32 can hold."""
+    return ((values.to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+@no_type_check
+def _product(left, right, PRECISION: tl.constexpr):
+    """`left @ right`; "tf32x3" as Triton has it, without the care for infinities that is much of its cost.
+
+    What tf32 cannot hold of the remainders is below float32's rounding. Sums over tiles are taken outside,
+    rounded to nearest: matrix units cut what does not fit.
+    """
+    if PRECISION == "tf32x3":
+        left_coarse, right_coarse = _coarse(left), _coarse(right)
+        result = tl.dot(left - left_coarse, right_coarse, input_precision="tf32")
+        result = tl.dot(left_coarse, right - right_coarse, result, input_precision="tf32")
+        result = tl.dot(left_coarse, right_coarse, result, input_precision="tf32")
+    else:
+        result = tl.dot(left, right, input_precision=PRECISION)
+    return result
+
+
+@triton.jit
+@no_type_check
 def _spread(target, matrix, PRECISION: tl.constexpr):
-    return tl.dot(target, tl.trans(matrix), input_precision=PRECISION)
+    return _product(target, tl.trans(matrix), PRECISION)
 
 
 @triton.jit
@@ -71,6 +96,18 @@ def _weigh(share, vectors, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.conste
     """Every pair's vector times its share, `[ROWS, IN * KIDS]`."""
     weighed = tl.reshape(vectors, (ROWS, IN, KIDS)) * share[:, None, :]
     return tl.reshape(weighed, (ROWS, IN * KIDS))
+
+
+@triton.jit
+@no_type_check
+def _fade_and_add(total, lost, fade, term, MANY: tl.constexpr):
+    """`total * fade + term`; of MANY terms, what rounding takes from the sum is gathered in `lost`."""
+    kept = total * fade
+    added = kept + term
+    if MANY:
+        share = added - kept
+        lost = lost * fade + ((kept - (added - share)) + (term - share))
+    return added, lost
 
 
 @triton.jit
@@ -94,14 +131,16 @@ def _softmax_sums(
     """Largest logit of every pair, and the sum of `exp(logit - largest)`; LEAKY adds a logit fixed at 0."""
     largest = tl.full((ROWS, KIDS), 0.0 if LEAKY else float("-inf"), tl.float32)
     total = tl.full((ROWS, KIDS), 1.0 if LEAKY else 0.0, tl.float32)
+    lost = tl.zeros((ROWS, KIDS), tl.float32)
     for out in range(J):
         matrix = tl.load(weight + out * P + matrix_place, mask=matrix_mask, other=0.0)
         target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
         logits = _agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
         larger = tl.maximum(largest, logits)
-        total = total * tl.exp(largest - larger) + tl.exp(logits - larger)
+        fade, share = tl.exp(largest - larger), tl.exp(logits - larger)
+        total, lost = _fade_and_add(total, lost, fade, share, J > 32)
         largest = larger
-    return largest, total
+    return largest, total + lost
 
 
 @triton.jit(do_not_specialize=["blocks"])
@@ -163,10 +202,9 @@ def pool_kernel(
                 target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
                 logits = _agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
                 weighed = _weigh(tl.exp(logits - largest) * inverse, pose, IN, ROWS, KIDS)
-            pooled = tl.dot(weighed, matrix, input_precision=PRECISION)
             here = slot + out * P + target_place
-            pooled += tl.load(here, mask=target_mask & (block > 0), other=0.0)
-            tl.store(here, pooled, mask=target_mask)
+            pooled = tl.load(here, mask=target_mask & (block > 0), other=0.0)
+            tl.store(here, pooled + _product(weighed, matrix, PRECISION), mask=target_mask)
 
 
 @triton.jit(do_not_specialize=["blocks"])
@@ -197,10 +235,8 @@ def coupling_kernel(
     for block in range(blocks):
         kid = (tl.program_id(1) * blocks + block) * KIDS
         child = kid + tl.arange(0, KIDS)
-        pair, pair_mask = (
-            (rows * in_caps)[:, None] + child[None, :],
-            row_mask[:, None] & (child < in_caps)[None, :],
-        )
+        pair = (rows * in_caps)[:, None] + child[None, :]
+        pair_mask = row_mask[:, None] & (child < in_caps)[None, :]
         pose_place, pose_mask = _pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
         pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
         place, mask = _matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)

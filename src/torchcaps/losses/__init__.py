@@ -3,9 +3,10 @@
 from .dice import dice_cross_entropy_loss, pixel_cross_entropy, soft_dice_loss
 from .margin import margin_loss
 from .reconstruction import reconstruction_loss
-from .spread import margin_by_epoch, margin_by_step, spread_loss
+from .spread import FINAL_MARGIN, margin_by_epoch, margin_by_step, spread_loss
 
 __all__ = [
+    "FINAL_MARGIN",
     "dice_cross_entropy_loss",
     "margin_by_epoch",
     "margin_by_step",

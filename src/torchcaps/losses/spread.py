@@ -21,9 +21,12 @@ def spread_loss(
     return ((margin - (true - activations)).relu().square() * others).sum(1).mean()
 
 
+FINAL_MARGIN = 0.9
+
+
 def margin_by_epoch(epoch: int) -> float:
     """Margin of the thesis: 0.2 in epoch 0, then 0.1 more each epoch up to 0.9."""
-    return min(0.2 + 0.1 * epoch, 0.9)
+    return min(0.2 + 0.1 * epoch, FINAL_MARGIN)
 
 
 def margin_by_step(step: int) -> float:

@@ -38,7 +38,7 @@ def evaluate(
     for images, labels in zip(*parts, strict=True):
         shown, inputs = pipeline.for_evaluation(images)
         output = model(inputs)
-        loss += objective(output, labels, shown) * len(labels)
+        loss += objective.evaluate(output, labels, shown) * len(labels)
         confusion += torch.bincount(labels * classes + output.activations.argmax(1), minlength=classes**2)
     model.train(was_training)
     table = confusion.view(classes, classes).cpu()

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import CapsuleOutput
-from torchcaps.losses import margin_by_epoch, margin_loss, reconstruction_loss, spread_loss
+from torchcaps.losses import FINAL_MARGIN, margin_by_epoch, margin_loss, reconstruction_loss, spread_loss
 
 from .recipe import Loss
 
@@ -27,16 +27,24 @@ class Objective:
             )
         self.settings = settings
         self._margin = torch.tensor(margin_by_epoch(0), device=device)
+        self._final_margin = torch.tensor(FINAL_MARGIN, device=device)
 
     def start_epoch(self, epoch: int) -> None:
         """Move to the margin of this epoch."""
         self._margin.fill_(margin_by_epoch(epoch))
 
     def __call__(self, output: CapsuleOutput, labels: Tensor, images: Tensor) -> Tensor:
-        """The loss; `images` in [0, 1] are what the decoder should draw."""
+        """The loss of this epoch; `images` in [0, 1] are what the decoder should draw."""
+        return self._loss(output, labels, images, self._margin)
+
+    def evaluate(self, output: CapsuleOutput, labels: Tensor, images: Tensor) -> Tensor:
+        """The loss at the final margin: losses of different epochs must compare."""
+        return self._loss(output, labels, images, self._final_margin)
+
+    def _loss(self, output: CapsuleOutput, labels: Tensor, images: Tensor, margin: Tensor) -> Tensor:
         settings = self.settings
         if settings.name == "spread":
-            loss = spread_loss(output.activations, labels, margin=self._margin)
+            loss = spread_loss(output.activations, labels, margin=margin)
         else:
             loss = margin_loss(
                 output.activations,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -33,7 +34,10 @@ def device_name(device: torch.device) -> str:
 
 
 def source_commit() -> str | None:
-    """The commit of the source tree this package runs from, with `+` if it has changes; None without git."""
+    """The commit of the source tree this package runs from, with `+` if it has changes.
+
+    Where the tree was copied without its history, `TORCHCAPS_COMMIT` says it; else it is None.
+    """
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -42,7 +46,7 @@ def source_commit() -> str | None:
 
     try:
         if not git("ls-files", Path(__file__).name):
-            return None  # installed inside somebody else's repository
+            return os.environ.get("TORCHCAPS_COMMIT")  # installed inside somebody else's repository
         return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.SubprocessError):
-        return None
+        return os.environ.get("TORCHCAPS_COMMIT")
