@@ -8,7 +8,7 @@ uses atomics, so two runs agree to the bit. With three iterations there are 6 la
 
 Beside inputs, results and `RouteState` this needs partial sums, at most 32 MB or half the weight's size, and
 backward `2 (r - 1) I J` floats a sample (`I J` for the gradient "last"). A large batch goes backward in
-chunks, of 256 samples or what fits in 64 MB or half the weight's size, but no less than 16: 1152 children and
+chunks, of 512 samples or what fits in 64 MB or half the weight's size, but no less than 16: 1152 children and
 10 classes take 24 MB at batch 128, 47 MB at any large one. It accepts poses of up to 64 numbers, fewer than
 65536 capsules on either side, and fewer than 2**31 numbers in the poses and in the weight.
 """
@@ -54,7 +54,7 @@ class Tiles:
 
 
 override: dict[str, Any] = {}  # fields of `Tiles` that a benchmark fixes
-chunk_samples = 256  # at most, of a backward pass: what it keeps then fits in a large cache
+chunk_samples = 512  # at most, of a backward pass: what it keeps then fits in a large cache
 
 
 @lru_cache(maxsize=256)
