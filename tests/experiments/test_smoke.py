@@ -29,10 +29,10 @@ def test_runs_are_made_once_gathered_and_failures_do_not_stop_the_others(tmp_pat
         smoke.Setting("small", "mnist/dr_capsnet", changes, seeds=2),
     )
     monkeypatch.setattr(smoke, "SETTINGS", settings)
-    errors = smoke.run_missing(tmp_path, 5, Machine(device="cpu"))
+    errors = smoke.run_missing(tmp_path, 5.0, Machine(device="cpu"))
     assert list(errors) == ["mnist-dr_capsnet_thesis-42"]
     made = (tmp_path / "mnist-dr_capsnet-42" / "result.json").stat().st_mtime_ns
-    smoke.run_missing(tmp_path, 5, Machine(device="cpu"))
+    smoke.run_missing(tmp_path, 5.0, Machine(device="cpu"))
     assert (tmp_path / "mnist-dr_capsnet-42" / "result.json").stat().st_mtime_ns == made
     smoke.gather(tmp_path, tmp_path)
     rows = json.loads((tmp_path / "smoke-mnist.json").read_text())["rows"]

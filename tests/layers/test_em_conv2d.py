@@ -51,7 +51,7 @@ def slow_em_convolution(layer, capsules, stride, iterations):
             w = {c: R[c, p] * float(a[c]) for c in children_of[p]}
             mass = sum(w.values()) + 1e-7
             mean[p] = sum(w[c] * votes[c, p] for c in w) / mass
-            variance[p] = sum(w[c] * (votes[c, p] - mean[p]) ** 2 for c in w) / mass + 5e-4
+            variance[p] = sum(w[c] * (votes[c, p] - mean[p]) ** 2 for c in w) / mass + 0.1
             cost = (layer.routing.vote_cost[p[2]] + 0.5 * variance[p].log()).sum() * mass / even_mass
             x[p] = (1 - 0.95 ** (step + 1)) * (layer.routing.activation_cost[p[2]] - cost)
         used = R

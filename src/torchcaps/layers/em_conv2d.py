@@ -121,7 +121,7 @@ class PositionalEM(nn.Module):
         stride: int,
         iterations: int = 3,
         inverse_temperature: float = 1.0,
-        min_variance: float = 5e-4,
+        min_variance: float = 0.1,
     ) -> None:
         super().__init__()
         self.kernel_size, self.stride = kernel_size, stride

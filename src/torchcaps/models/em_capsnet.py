@@ -9,7 +9,7 @@ type, 2(C + D + E). A = B = C = D = 32, E = 5, k = 2 gives 1,632 + 17,952 + 147,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from einops import rearrange
@@ -30,12 +30,6 @@ _POSE = _SIDE**2
 _PIXELS_PER_UNIT = 100  # coordinates in pixels would dwarf the votes they are added to
 
 
-def _em() -> RoutingSpec:
-    # Votes begin close together. With the authors' smallest variance, 5e-4, a parent explains them so well
-    # that its activation starts near one, where the gradient is lost and training stays at chance.
-    return {"name": "em", "min_variance": 0.1}
-
-
 @dataclass(frozen=True, kw_only=True)
 class EMCapsNetConfig:
     """Sizes of an EM-CapsNet; the defaults are those for smallNORB.
@@ -52,7 +46,7 @@ class EMCapsNetConfig:
     types: tuple[int, int] = (32, 32)
     strides: tuple[int, int] = (2, 1)
     coordinate_components: tuple[int, int] = (0, 1)  # the paper's text names the last column instead: (3, 7)
-    routing: RoutingSpec = field(default_factory=_em)
+    routing: RoutingSpec = "em"
     decoder: DecoderName = "none"
 
     @property
