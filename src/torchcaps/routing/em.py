@@ -107,8 +107,8 @@ def em_routing(
         iterations: M-steps; 1 means parents are fitted to an even split.
         inverse_temperature: Final lambda; step t uses `lambda * (1 - 0.95**(t + 1))`.
         min_variance: Added to each variance: a parent with a single child would have none. The
-            authors' 5e-4 lets a parent explain votes that begin close together so well that its activation starts
-            near one, where the gradient is lost.
+            authors' 5e-4 lets a parent explain votes that begin close together so well that its activation
+            starts near one, where the gradient is lost.
 
     Returns:
         Parents' means as poses, activations, and the couplings of the last M-step.
