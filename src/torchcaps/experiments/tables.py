@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import MissingDataError
+from torchcaps.models import describe_model, list_models
 
 _BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BENCH = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_MODELS = re.compile(r"(<!-- models -->\n).*?(<!-- end -->)", re.DOTALL)
 _HEAD = "| setting | metric | thesis | ours | seeds | protocol |\n| --- | --- | --- | --- | --- | --- |\n"
 
 
@@ -36,16 +39,45 @@ def render_table(rows: Iterable[Mapping[str, Any]]) -> str:
     return _HEAD + "".join(lines)
 
 
-def refresh(text: str, folder: Path) -> str:
-    """The document with every `<!-- results: label -->` block written anew."""
+def render_bench(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Measured training passes as a Markdown table, scaling curves left out."""
+    lines = ["| what | batch | backend | ms | img/s | MiB |\n| --- | --- | --- | --- | --- | --- |\n"]
+    for row in rows:
+        if row.get("curve") is None and row.get("ms") is not None and not row["case"].endswith("forward"):
+            ms = f"{row['ms']:,.0f}" if row["ms"] >= 100 else f"{row['ms']:.3g}"
+            cells = (row["case"], row["batch"], row["backend"], ms, f"{row['img_s']:,.0f}")
+            lines.append(f"| {' | '.join(map(str, cells))} | {row['peak_mb']:,.0f} |\n")
+    return "".join(lines)
 
-    def block(match: re.Match[str]) -> str:
-        return match[1] + render_table(load_results(folder, match[2])) + match[3]
 
-    return _BLOCK.sub(block, text)
+def render_models() -> str:
+    """Every registered model, without the tiny ones that tests use."""
+    lines = [
+        "| model | parameters | MFLOP | input | classes | paper |\n| --- | --- | --- | --- | --- | --- |\n"
+    ]
+    for name in list_models():
+        if not name.endswith("_test"):
+            facts = describe_model(name)
+            shape = "x".join(map(str, facts["input"]))
+            cells = (f"`{name}`", f"{facts['params']:,}", f"{facts['flops'] / 1e6:,.1f}", shape)
+            lines.append(f"| {' | '.join(cells)} | {facts['classes']} | {facts['paper']} |\n")
+    return "".join(lines)
+
+
+def refresh(text: str, root: Path) -> str:
+    """The document with its blocks `results: label`, `bench: file` and `models` written anew."""
+
+    def results(match: re.Match[str]) -> str:
+        return match[1] + render_table(load_results(root / "results", match[2])) + match[3]
+
+    def bench(match: re.Match[str]) -> str:
+        return match[1] + render_bench(load_results(root / "benchmarks" / "results", match[2])) + match[3]
+
+    text = _BENCH.sub(bench, _BLOCK.sub(results, text))
+    return _MODELS.sub(lambda match: match[1] + render_models() + match[2], text)
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         path = Path(name)
-        path.write_text(refresh(path.read_text(), Path("results")))
+        path.write_text(refresh(path.read_text(), Path()))
