@@ -135,5 +135,13 @@ def test_a_text_file_is_not_an_image(run, tmp_path):
     assert "notes.png cannot be read as an image" in done.stderr
 
 
+def test_a_missing_extra_is_named():
+    """As in an installation of the core alone."""
+    code = "import sys; sys.modules['matplotlib'] = None; from torchcaps.cli.main import run; run()"
+    done = subprocess.run([sys.executable, "-c", code, "demo"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert 'this command needs matplotlib: pip install "torchcaps[viz]"' in done.stderr
+
+
 def test_an_unknown_option_is_exit_code_2():
     assert torchcaps("train", "--unknown").returncode == 2

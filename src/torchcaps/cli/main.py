@@ -25,6 +25,8 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 app.add_typer(import_weights.app, name="import-weights")
 
+_EXTRAS = {"matplotlib": "viz", "tensorboard": "viz", "scipy": "mat", "h5py": "keras", "onnxscript": "export"}
+
 
 def run() -> None:
     """Run the command line; a user's mistake is one line and exit code 2."""
@@ -34,11 +36,21 @@ def run() -> None:
         print("torchcaps: interrupted; a training run continues with --resume", file=sys.stderr)
         sys.exit(130)
     except Exception as error:
-        from torchcaps.core.errors import (
-            UserError,
-        )  # its package imports torch: not before --help has answered
-
-        if not isinstance(error, UserError):
+        message = _message_for(error)
+        if message is None:
             raise
-        print(f"torchcaps: {error}", file=sys.stderr)
+        print(f"torchcaps: {message}", file=sys.stderr)
         sys.exit(2)
+
+
+def _message_for(error: Exception) -> str | None:
+    """What to tell the user, or None where the mistake is ours and a traceback helps."""
+    # imported here: the package imports torch, and --help answers before that
+    from torchcaps.core.errors import UserError
+
+    if isinstance(error, UserError):
+        return str(error)
+    missing = (getattr(error, "name", None) or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and missing in _EXTRAS:
+        return f'this command needs {missing}: pip install "torchcaps[{_EXTRAS[missing]}]"'
+    return None
