@@ -15,6 +15,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.models import config_as_json
 from torchcaps.models.health import watch_health
 
+from .annealing import Annealer, Verdict
 from .checkpoint import (
     load_checkpoint,
     load_weights,
@@ -47,7 +48,9 @@ class Progress:
 
     next_epoch: int = 0
     best_loss: float = float("inf")
+    best_accuracy: float = 0.0
     best_epoch: int = -1
+    best_iterations: int = 0  # of the annealed routings; 0 where none is
     seconds: float = 0.0
 
 
@@ -99,6 +102,9 @@ class _Run:
         self.session, self.out, self.watcher = session, out, watcher
         self.progress = Progress()
         self.rows: list[dict[str, Any]] = []
+        settings = session.recipe.annealing
+        self.annealer = None if settings is None else Annealer(settings)
+        self._follow_annealer()
         self._saved_at = time.monotonic()
 
     def restore(self) -> None:
@@ -110,6 +116,9 @@ class _Run:
             self.session.optimizer.load_state_dict(state["optimizer"])
             self.progress = Progress(**state["progress"])
             self.rows = state["rows"]
+            if self.annealer is not None:
+                self.annealer = Annealer(self.annealer.settings, **state["annealing"])
+                self._follow_annealer()
         elif self.session.fabric.is_global_zero:
             write_recipe(self.out, self.session.recipe)
         self._write_rows()
@@ -121,7 +130,7 @@ class _Run:
         self.watcher.run_started(
             {"parameters": parameters, "images": len(self.session.splits.train), "epochs": recipe.epochs}
         )
-        while progress.next_epoch < recipe.epochs and not self._is_out_of_patience():
+        while not self._is_over():
             started = time.perf_counter()
             epoch = progress.next_epoch
             self._train_epoch(epoch, machine)
@@ -129,16 +138,17 @@ class _Run:
             seconds = time.perf_counter() - started
             self._close_epoch(epoch, validation, seconds)
 
-    def _is_out_of_patience(self) -> bool:
-        patience = self.session.recipe.patience
-        return patience > 0 and self.progress.next_epoch - 1 - self.progress.best_epoch >= patience
+    def _is_over(self) -> bool:
+        recipe, progress = self.session.recipe, self.progress
+        if self.annealer is not None and self.annealer.is_done:
+            return True
+        lost_patience = 0 < recipe.patience <= progress.next_epoch - 1 - progress.best_epoch
+        return progress.next_epoch >= recipe.epochs or lost_patience
 
     def _train_epoch(self, epoch: int, machine: Machine) -> None:
         session = self.session
         self.watcher.epoch_started(epoch, session.steps_per_epoch)
-        checks_each_step = (
-            session.fabric.device.type == "cpu"
-        )  # elsewhere reading the loss would stop the device
+        checks_each_step = session.fabric.device.type == "cpu"  # elsewhere reading it would stop the device
         for indices in session.start_epoch(epoch):
             session.step(indices)
             self.watcher.step_done(len(indices))
@@ -194,37 +204,73 @@ class _Run:
             "learning_rate": float(session.optimizer.param_groups[0]["lr"]),
             "seconds": round(seconds, 4),
             "images_per_second": round(session.steps_per_epoch * session.recipe.batch_size / seconds, 1),
+            **({} if self.annealer is None else {"iterations": self.annealer.iterations}),
             **noticed,
         }
         self.rows.append(row)
         progress.next_epoch = epoch + 1
         progress.seconds += seconds
-        if validation.loss < progress.best_loss:
-            progress.best_loss, progress.best_epoch = validation.loss, epoch
-            self._save_best(epoch)
+        self._keep_if_best(epoch, validation)
+        if self.annealer is not None:
+            self._anneal(self.annealer, epoch, validation.loss)
         self._save_checkpoint()
         self._write_rows()
         self.watcher.epoch_done(row | findings)
 
-    def _save_best(self, epoch: int) -> None:
+    def _keep_if_best(self, epoch: int, validation: Evaluation) -> None:
+        progress = self.progress
+        if validation.loss < progress.best_loss:
+            progress.best_loss, progress.best_accuracy = validation.loss, validation.accuracy
+            progress.best_epoch = epoch
+            progress.best_iterations = 0 if self.annealer is None else self.annealer.iterations
+            self._save_weights("weights", epoch)
+
+    def _anneal(self, annealer: Annealer, epoch: int, loss: float) -> None:
+        """Algorithm 3, lines 7 to 12: the best weights of each step are one file."""
+        verdict = annealer.observe(loss)
+        if verdict is Verdict.IMPROVED:
+            self._save_weights(f"step-{annealer.step}", epoch)
+        elif verdict is Verdict.NEXT_STEP:
+            self._start_step(annealer)
+
+    def _start_step(self, annealer: Annealer) -> None:
+        """Go on from the best weights of the last step, which are first tried with the new iterations."""
+        session = self.session
+        session.fabric.barrier()
+        state, info = load_weights(self.out / f"step-{annealer.step - 1}.safetensors")
+        session.network.load_state_dict(state)
+        if annealer.settings.optimizer == "reset":
+            session.reset_optimizer()
+        self._follow_annealer()
+        tried = self._evaluate(session.splits.validation)
+        self._keep_if_best(info["epoch"], tried)
+        self._anneal(annealer, info["epoch"], tried.loss)
+
+    def _follow_annealer(self) -> None:
+        if self.annealer is not None:
+            self.session.set_iterations(self.annealer.iterations, self.annealer.settings.layers)
+
+    def _save_weights(self, name: str, epoch: int) -> None:
         if self.session.fabric.is_global_zero:
             info = {
                 "model": self.session.recipe.model,
                 "config": config_as_json(self.session.network.config),
                 "epoch": epoch,
+                **({} if self.annealer is None else {"iterations": self.annealer.iterations}),
             }
-            save_weights(self.out / "weights.safetensors", self.session.network.state_dict(), info)
+            save_weights(self.out / f"{name}.safetensors", self.session.network.state_dict(), info)
 
     def _save_checkpoint(self) -> None:
-        is_last = self.progress.next_epoch == self.session.recipe.epochs or self._is_out_of_patience()
         is_due = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_CHECKPOINTS
-        if not self.session.fabric.is_global_zero or not (is_last or is_due or self.progress.next_epoch == 1):
+        is_wanted = is_due or self._is_over() or self.progress.next_epoch == 1
+        if not self.session.fabric.is_global_zero or not is_wanted:
             return
         state = {
             "model": self.session.network.state_dict(),
             "optimizer": self.session.optimizer.state_dict(),
             "progress": asdict(self.progress),
             "rows": self.rows,
+            **({} if self.annealer is None else {"annealing": self.annealer.state()}),
         }
         save_checkpoint(self.out / "last.ckpt", state)
         self._saved_at = time.monotonic()
@@ -240,18 +286,21 @@ class _Run:
         session.fabric.barrier()
         state, _ = load_weights(self.out / "weights.safetensors")
         session.network.load_state_dict(state)
+        if self.annealer is not None:
+            session.set_iterations(progress.best_iterations, self.annealer.settings.layers)
         test = self._evaluate(load_test(session.recipe.data, machine.data_dir, session.fabric.device))
-        best = self.rows[progress.best_epoch]
         result = {
             "recipe": recipe_as_json(session.recipe),
             "metrics": {
                 "test_accuracy": test.accuracy,
                 "test_loss": test.loss,
-                "val_accuracy": best["val_accuracy"],
-                "val_loss": best["val_loss"],
+                "val_accuracy": progress.best_accuracy,
+                "val_loss": progress.best_loss,
                 "best_epoch": progress.best_epoch,
                 "epochs": progress.next_epoch,
+                **({} if self.annealer is None else {"iterations": progress.best_iterations}),
             },
+            **({} if self.annealer is None else {"annealing": self.annealer.state()["steps"]}),
             "parameters": sum(parameter.numel() for parameter in session.network.parameters()),
             "seed": session.recipe.seed,
             "seconds": round(progress.seconds, 3),

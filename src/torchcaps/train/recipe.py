@@ -9,10 +9,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import torch
 import yaml
 
 from torchcaps.core.errors import MissingDataError, UserError, unknown_name
 from torchcaps.data import Augment, Preprocess
+from torchcaps.models import create_model
+
+from .annealing import Annealing, check_driven
 
 T = TypeVar("T")
 
@@ -64,6 +68,7 @@ class Recipe:
     compile: bool = False
     loss: Loss = field(default_factory=Loss)
     optim: Optim = field(default_factory=Optim)
+    annealing: Annealing | None = None
 
     def __post_init__(self) -> None:
         if "name" not in self.model:
@@ -75,6 +80,15 @@ class Recipe:
             raise UserError(f"recipe.data.validation must lie between 0 and 1, got {self.data.validation}")
         if self.optim.learning_rate <= 0:
             raise UserError(f"recipe.optim.learning_rate must be positive, got {self.optim.learning_rate}")
+        if self.annealing is not None:
+            self._check_annealing(self.annealing)
+
+    def _check_annealing(self, settings: Annealing) -> None:
+        if self.patience:
+            raise UserError("recipe.patience and recipe.annealing exclude each other: set annealing.patience")
+        options = dict(self.model)
+        with torch.device("meta"):
+            check_driven(create_model(options.pop("name"), **options), settings)
 
 
 def build(kind: type[T], values: Any, where: str = "recipe") -> T:

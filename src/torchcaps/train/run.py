@@ -14,6 +14,7 @@ from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.data import dataset_info
 from torchcaps.models import create_model
 
+from .annealing import set_iterations
 from .checkpoint import load_weights, write_atomically, write_json
 from .evaluate import evaluate
 from .objective import Objective
@@ -50,6 +51,8 @@ def load_run(folder: Path, device: torch.device | str = "cpu") -> Run:
     state, info = load_weights(folder / "weights.safetensors")
     options = dict(recipe.model)
     model = create_model(options.pop("name"), **options)
+    if recipe.annealing is not None:
+        set_iterations(model, int(info["iterations"]), recipe.annealing.layers)
     try:
         model.load_state_dict(state)
     except RuntimeError as error:

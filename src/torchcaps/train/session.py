@@ -18,6 +18,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
 from torchcaps.models import create_model
 
+from .annealing import set_iterations
 from .objective import Objective
 from .pipeline import Pipeline, Splits, load_splits
 from .recipe import Recipe
@@ -117,6 +118,18 @@ class Session:
             pipeline=self.pipeline,
             data=self.splits.train,
         )
+
+    def set_iterations(self, iterations: int, pattern: str) -> None:
+        """Route with another number of iterations from now on."""
+        set_iterations(self.network, iterations, pattern)
+        self.step.forget_graph()
+
+    def reset_optimizer(self) -> None:
+        """Forget Adam's moments, in place: a captured step keeps its buffers."""
+        for state in self.optimizer.state.values():
+            for value in state.values():
+                if isinstance(value, Tensor):
+                    value.zero_()
 
     @property
     def steps_per_epoch(self) -> int:

@@ -75,6 +75,9 @@ class TrainStep:
         for total, value in ((self._loss, 0.0), (self._steps, 0.0), (self._first_bad, math.inf)):
             total.fill_(value)
 
+    def forget_graph(self) -> None:
+        """Nothing to forget: every step is computed anew."""
+
     def __call__(self, indices: Tensor) -> None:
         """Update the weights once."""
         loss = self.backward(indices)
@@ -129,6 +132,10 @@ class CapturedStep(TrainStep):
             self._run_on_side_stream()
         else:
             self._capture()
+
+    def forget_graph(self) -> None:
+        """Capture again: what the step computes has changed."""
+        self._graph, self._warm = None, 0
 
     def _run_on_side_stream(self) -> None:
         assert self._indices is not None

@@ -1,0 +1,150 @@
+import json
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+
+from torchcaps.core import UserError
+from torchcaps.train import Machine, Silent, load_run, train
+from torchcaps.train.annealing import Annealer, Annealing, Verdict, iterative_routings
+from torchcaps.train.recipe import Recipe, build
+
+from refusal import REFUSED
+
+CPU = Machine(device="cpu")
+
+
+def recipe(**changes):
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
+        "optim": {"learning_rate": 1e-2},
+        "batch_size": 16,
+        "epochs": 30,
+        "annealing": {"r0": 1, "r_max": 3, "step": 1, "patience": 1},
+    }
+    return build(Recipe, {**values, **changes})
+
+
+def transcription(losses, r0, r_max, step, patience):
+    """Algorithm 3 line by line; (k, r) after each evaluation, and the best pair at the end."""
+    r, k = r0, 0
+    best_loss, best_epoch, r_of = {0: math.inf}, {0: 0}, {0: r0}
+    seen = []
+    for e, loss in enumerate(losses):
+        if not r <= r_max:
+            break
+        if loss >= best_loss[k] and e - best_epoch[k] >= patience:
+            k, r = k + 1, r + step
+            r_of[k], best_loss[k], best_epoch[k] = r, math.inf, 0
+        elif loss < best_loss[k]:
+            best_loss[k], best_epoch[k] = loss, e
+        seen.append((k, r))
+    winner = min(best_loss, key=lambda key: best_loss[key])
+    return seen, (best_loss[winner], r_of[winner])
+
+
+@given(
+    losses=st.lists(st.floats(0, 1), min_size=1, max_size=60),
+    r0=st.integers(1, 3),
+    more=st.integers(0, 6),
+    step=st.integers(1, 3),
+    patience=st.integers(1, 4),
+)
+def test_the_state_machine_is_the_algorithm_of_the_thesis(losses, r0, more, step, patience):
+    annealer = Annealer(Annealing(r0=r0, r_max=r0 + more, step=step, patience=patience))
+    seen, best = [], (math.inf, r0)
+    for loss in losses:
+        if annealer.is_done:
+            break
+        before = annealer.iterations
+        if annealer.observe(loss) is Verdict.IMPROVED:
+            best = min(best, (loss, before), key=lambda pair: pair[0])
+        seen.append((annealer.step, annealer.iterations))
+    expected, winner = transcription(losses, r0, r0 + more, step, patience)
+    assert seen == expected
+    assert best == winner
+
+
+def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
+    result = train(recipe(), tmp_path, CPU)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert sorted({row["iterations"] for row in rows}) == [1, 2, 3]
+    assert [step["iterations"] for step in result["annealing"]] == [1, 2, 3]
+    assert result["metrics"]["val_loss"] == pytest.approx(min(step["loss"] for step in result["annealing"]))
+    assert len(list(tmp_path.glob("step-*.safetensors"))) == 3
+    run = load_run(tmp_path)
+    assert [routing.iterations for _, routing in iterative_routings(run.model)] == [
+        result["metrics"]["iterations"]
+    ]
+
+
+def test_a_step_starts_from_the_best_weights_of_the_last(tmp_path):
+    """With a rate of zero nothing is learnt, so every step must hold the initial weights."""
+    train(recipe(optim={"learning_rate": 1e-30}), tmp_path, CPU)
+    files = [load_file(path) for path in sorted(tmp_path.glob("step-*.safetensors"))]
+    for other in files[1:]:
+        assert all(torch.allclose(files[0][name], other[name]) for name in other)
+
+
+class StopAfter(Silent):
+    """Stands for a kill: nothing is written after it."""
+
+    def __init__(self, epochs):
+        self.epochs = epochs
+
+    def epoch_started(self, epoch, steps):
+        if epoch == self.epochs:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("optimizer", ["reset", "keep"])
+def test_a_run_killed_within_a_step_resumes_exactly(optimizer, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchcaps.train.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    settings = recipe(annealing={"r0": 1, "r_max": 3, "patience": 2, "optimizer": optimizer})
+    whole = train(settings, tmp_path / "whole", CPU)
+    for epochs in (2, whole["metrics"]["epochs"] - 2):
+        with pytest.raises(KeyboardInterrupt):
+            train(settings, tmp_path / "cut", CPU, resume=True, watcher=StopAfter(epochs))
+    cut = train(settings, tmp_path / "cut", CPU, resume=True)
+    assert cut["metrics"] == whole["metrics"]
+    for name in ("weights.safetensors", "step-2.safetensors"):
+        first, second = (load_file(tmp_path / run / name) for run in ("whole", "cut"))
+        assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.parametrize("routing", ["em", "scaled_distance"])
+def test_any_iterative_routing_anneals(routing, tmp_path):
+    model = {**recipe().model, "routing": routing}
+    still = {"learning_rate": 1e-30}  # the loss does not fall, so that each step lasts its patience
+    result = train(recipe(model=model, optim=still, annealing={"r_max": 2, "patience": 1}), tmp_path, CPU)
+    assert [step["iterations"] for step in result["annealing"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"annealing": {"r0": 5, "r_max": 3}}, "more than r_max"),
+        ({"annealing": {"step": 0}}, "annealing.step must be at least 1"),
+        ({"annealing": {"patience": 0}}, "annealing.patience must be at least 1"),
+        ({"annealing": {"r0": 0}}, "annealing.r0 must be at least 1"),
+        ({"annealing": {"layers": "none*"}}, "none is named 'none"),
+        ({"annealing": {"optimizer": "lose"}}, "annealing.optimizer"),
+        (
+            {"model": {**{"name": "dr_capsnet_tiny_test"}, "routing": "self_attention"}},
+            "needs a routing with iterations",
+        ),
+        ({"patience": 3}, "exclude each other"),
+    ],
+)
+def test_impossible_settings_are_errors_when_the_recipe_is_loaded(changes, message):
+    with pytest.raises(REFUSED, match=message):
+        recipe(**changes)
+
+
+def test_errors_are_the_users():
+    with pytest.raises(UserError, match="more than r_max"):
+        Annealing(r0=5, r_max=3)
