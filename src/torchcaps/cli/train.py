@@ -49,6 +49,6 @@ def command(
         return
     metrics = result["metrics"]
     typer.echo(
-        f"test accuracy {metrics['test_accuracy']:.2%} with the weights of epoch {metrics['best_epoch']} "
+        f"test accuracy {metrics['test_accuracy']:.2%} with the weights of epoch {metrics['best_epoch'] + 1} "
         f"({result['seconds']:.0f} s); run saved in {folder}"
     )

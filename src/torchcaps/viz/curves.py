@@ -43,8 +43,8 @@ def draw_curves(rows: Sequence[Row]) -> Figure:
 
 
 def rows_of(rows: Sequence[Row], key: str) -> Points:
-    """(epoch, value) for each row that has a finite value."""
-    values = [(float(row["epoch"]), row.get(key)) for row in rows]
+    """(epoch, value) for each row that has a finite value, epochs counted from one."""
+    values = [(float(row["epoch"]) + 1, row.get(key)) for row in rows]
     return [(epoch, float(value)) for epoch, value in values if value is not None and isfinite(value)]
 
 
@@ -78,14 +78,6 @@ def _mark_best(axes: Axes, points: Points) -> None:
     axes.plot(
         [epoch], [value], marker="o", markersize=9, color=PAPER, markeredgecolor=COOL, markeredgewidth=2
     )
-    on_the_right = epoch > (points[0][0] + points[-1][0]) / 2
-    axes.annotate(
-        f"best {value:.2%}, epoch {epoch:g}",
-        (epoch, value),
-        xytext=(6 if on_the_right else -6, -22),
-        textcoords="offset points",
-        ha="right" if on_the_right else "left",
-        fontsize=SMALL,
-        fontweight="bold",
-        color=COOL,
-    )
+    label = f"best {value:.2%}, epoch {epoch:g}"  # beside the title, where no curve can cross it
+    style: dict[str, Any] = {"ha": "right", "fontsize": SMALL, "fontweight": "bold", "color": COOL}
+    axes.text(1, 1.07, label, transform=axes.transAxes, **style)
