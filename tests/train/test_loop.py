@@ -184,6 +184,20 @@ def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp
     assert all(value.isfinite().all() for value in state["model"].values())
 
 
+def test_too_large_a_batch_is_answered_with_one_that_fits(tmp_path, monkeypatch):
+    from torchcaps.models import DRCapsNet
+
+    def greedy(self, images, *arguments, **settings):
+        if len(images) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB. GPU 0 has too little")
+        return original(self, images, *arguments, **settings)
+
+    original = DRCapsNet.forward
+    monkeypatch.setattr(DRCapsNet, "forward", greedy)
+    with pytest.raises(UserError, match=r"a batch of 16 images of 1x28x28 .* batch_size=4 fits"):
+        train(recipe(), tmp_path, CPU)
+
+
 def test_a_broken_gradient_is_found():
     from torchcaps.train.diagnose import find_non_finite
 

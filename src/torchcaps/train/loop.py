@@ -26,6 +26,7 @@ from .checkpoint import (
 )
 from .diagnose import find_non_finite
 from .evaluate import Evaluation, evaluate
+from .memory import explain_out_of_memory
 from .pipeline import load_test
 from .recipe import Recipe, recipe_as_json
 from .results import provenance
@@ -149,11 +150,14 @@ class _Run:
         session = self.session
         self.watcher.epoch_started(epoch, session.steps_per_epoch)
         checks_each_step = session.fabric.device.type == "cpu"  # elsewhere reading it would stop the device
-        for indices in session.start_epoch(epoch):
-            session.step(indices)
-            self.watcher.step_done(len(indices))
-            if checks_each_step and session.step.first_bad_step() is not None:
-                break
+        try:
+            for indices in session.start_epoch(epoch):
+                session.step(indices)
+                self.watcher.step_done(len(indices))
+                if checks_each_step and session.step.first_bad_step() is not None:
+                    break
+        except torch.OutOfMemoryError as error:
+            raise UserError(explain_out_of_memory(session, error)) from error
         bad = session.step.first_bad_step()
         if bad is not None:
             raise DivergedError(self._explain(epoch, bad, machine))
