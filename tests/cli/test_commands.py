@@ -98,6 +98,13 @@ def test_a_finished_run_is_not_trained_again(run):
     assert json.loads(done.stdout) == json.loads((run / "result.json").read_text())
 
 
+def test_every_table_of_the_thesis_is_listed(tmp_path):
+    rows = json.loads(torchcaps("reproduce", "--list", "--json", cwd=tmp_path).stdout)
+    labels = {row["label"]: row["state"] for row in rows}
+    assert labels["tab:mnist-pruned-params"] == "not built"
+    assert labels["fig:fix_vs_ann"] in ("not started", "data missing")
+
+
 def test_datasets_without_files_need_no_check():
     done = torchcaps("data", "check", "synthetic_mnist")
     assert done.returncode == 0
@@ -117,6 +124,7 @@ def test_missing_files_are_reported(tmp_path):
         (["train", "mnist5k/dr_capsnet_small", "--set", "optim.lr=1"], "recipe.optim"),
         (["train", "mnist/dr_capsnet", "--data-dir", "nowhere", "--out", "run"], "torchcaps data get mnist"),
         (["eval", "nowhere"], "holds no run"),
+        (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
         (["data", "check", "mnits"], "did you mean mnist"),
     ],
 )

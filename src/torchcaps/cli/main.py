@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from . import bench, data, demo, evaluate, export, import_weights, listing, predict, train
+from . import bench, data, demo, evaluate, export, import_weights, listing, predict, reproduce, train
 
 app = typer.Typer(
     name="torchcaps",
@@ -21,6 +21,7 @@ app.command("eval")(evaluate.command)
 app.command("predict")(predict.command)
 app.command("export")(export.command)
 app.command("demo")(demo.command)
+app.command("reproduce")(reproduce.command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 app.add_typer(import_weights.app, name="import-weights")

@@ -15,13 +15,14 @@ from torchcaps.train.checkpoint import write_json
 def summarise(
     runs: Sequence[dict[str, Any]], *, setting: str, metric: str, thesis: float | None, protocol: str
 ) -> dict[str, Any]:
-    """Mean and standard deviation over seeds of one metric (in percent), with what each run was made by."""
+    """Mean and deviation over seeds of one metric, accuracies in percent, with what each run was made by."""
     if not runs:
         raise UserError(f"no runs for {setting}")
     seeds = [run["seed"] for run in runs]
     if len(set(seeds)) != len(seeds):
         raise UserError(f"{setting}: a seed occurs twice in {seeds}")
-    values = [100 * run["metrics"][metric] for run in runs]
+    scale = 100 if metric.endswith("accuracy") else 1
+    values = [scale * run["metrics"][metric] for run in runs]
     kept = ("seed", "commit", "versions", "device", "seconds", "precision", "parameters")
     return {
         "setting": setting,
