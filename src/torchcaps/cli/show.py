@@ -35,5 +35,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, list):
-        return "x".join(map(str, value))
+        is_shape = all(isinstance(item, int) for item in value)
+        return ("x" if is_shape else ", ").join("-" if item is None else str(item) for item in value)
     return "" if value is None else str(value)
