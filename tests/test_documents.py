@@ -27,7 +27,9 @@ def test_examples_run_and_are_short(path, tmp_path):
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_python_in_documents_runs(block):
-    exec(compile(block, "document", "exec"), {})
+    names: dict = {}
+    exec(compile(block, "document", "exec"), names)
+    assert set(names) - {"__builtins__"}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

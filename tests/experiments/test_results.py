@@ -43,6 +43,11 @@ def test_result_rows_have_their_form(path):
             assert row["ours"] == pytest.approx(sum(values) / len(values), abs=1e-3)
 
 
+def test_the_readme_shows_what_the_demo_gave():
+    row = json.loads((ROOT / "results" / "demo-mnist5k.json").read_text())["rows"][0]
+    assert f"held-out digits: {row['ours']:.2f}%" in (ROOT / "README.md").read_text()
+
+
 def test_mean_and_spread_are_over_seeds():
     row = summarise(
         [run(1, 0.9), run(2, 0.92)], setting="s", metric="test_accuracy", thesis=95.0, protocol="short"

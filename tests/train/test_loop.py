@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import Routed, UserError
-from torchcaps.train import DivergedError, Machine, evaluate_run, load_run, train, train_together
+from torchcaps.train import DivergedError, Evaluation, Machine, evaluate_run, load_run, train, train_together
 from torchcaps.train.recipe import Recipe, build, recipe_as_yaml
 
 from refusal import REFUSED
@@ -148,6 +148,7 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
         full = [sys.executable, *launch, *arguments, *more, "--out", str(tmp_path / name)]
         done = subprocess.run(full, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["devices"] == (2 if more else 1)  # one process speaks for both
     one, two = (
         [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
         for name in ("one", "two")
@@ -195,6 +196,13 @@ def test_too_large_a_batch_is_answered_with_one_that_fits(tmp_path, monkeypatch)
     original = DRCapsNet.forward
     monkeypatch.setattr(DRCapsNet, "forward", greedy)
     with pytest.raises(UserError, match=r"a batch of 16 images of 1x28x28 .* batch_size=4 fits"):
+        train(recipe(), tmp_path, CPU)
+
+
+def test_a_validation_loss_that_is_not_finite_stops_the_run(tmp_path, monkeypatch):
+    broken = Evaluation(float("nan"), 0.1, torch.zeros(10, 10))
+    monkeypatch.setattr("torchcaps.train.loop.evaluate", lambda *_: broken)
+    with pytest.raises(DivergedError, match="validation loss is not finite after epoch 0; no checkpoint"):
         train(recipe(), tmp_path, CPU)
 
 

@@ -16,6 +16,7 @@ def command(
 
     from .progress import ProgressBar
 
-    result = run_demo(out, watcher=ProgressBar())
+    with ProgressBar() as bar:
+        result = run_demo(out, watcher=bar)
     typer.echo(f"accuracy on {result['images']:,} held-out digits: {result['accuracy']:.2%}")
     typer.echo(f"see what it learnt: {result['page']}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,11 @@ DataDir = Annotated[
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that torchcaps train wrote.")]
+
+
+def is_first_process() -> bool:
+    """Whether this process speaks for all that train together; torchrun and Fabric number them."""
+    return os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
 
 
 def choose_device(name: str) -> str:

@@ -24,6 +24,12 @@ class ProgressBar:
         self._epochs = 0
         self._told: set[str] = set()
 
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()  # also after an early stop or an error: a live bar hides the cursor
+
     def run_started(self, facts: dict[str, Any]) -> None:
         """Say what is trained."""
         self._epochs = facts["epochs"]
@@ -55,8 +61,6 @@ class ProgressBar:
             highlight=False,
         )
         self._tell(row.get("findings", ()))
-        if row["epoch"] + 1 == self._epochs:
-            self._bar.stop()
 
     def _tell(self, findings: Iterable[str]) -> None:
         for finding in findings:

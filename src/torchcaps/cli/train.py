@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DataDir, Device, Json
+from .options import DataDir, Device, Json, is_first_process
 from .show import print_json
 
 
@@ -23,7 +23,7 @@ def command(
     device: Device = "auto",
     devices: Annotated[int, typer.Option("--devices", min=1, help="Processes that share each batch.")] = 1,
     precision: Annotated[
-        str, typer.Option("--precision", help="32, or bf16 for everything but routing.")
+        str, typer.Option("--precision", help="32; or bf16 convolutions, TF32 votes.")
     ] = "32",
     data_dir: DataDir = None,
     tensorboard: Annotated[
@@ -39,11 +39,12 @@ def command(
     folder = out or Path("runs") / recipe.removesuffix(".yaml").replace("/", "-")
     settings = load_recipe(recipe, set_ or [])
     machine = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    watchers = [
-        Silent() if json else ProgressBar(),
-        *([TensorBoard(folder / "tensorboard")] if tensorboard else []),
-    ]
-    result = train(settings, folder, machine, resume=resume, watcher=Several(*watchers))
+    with ProgressBar() as bar:
+        events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
+        watcher = Several(Silent() if json else bar, *events)
+        result = train(settings, folder, machine, resume=resume, watcher=watcher)
+    if not is_first_process():
+        return
     if json:
         print_json(result)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -12,14 +12,6 @@ from torchcaps.core.errors import UserError, unknown_name
 from torchcaps.core.registry import Registry
 
 from .flops import count_flops
-
-
-class ModelConfig(Protocol):
-    """What every model's config has; each family adds its own fields."""
-
-    in_channels: int
-    image_size: int
-    num_classes: int
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -136,6 +137,8 @@ class _Run:
             epoch = progress.next_epoch
             self._train_epoch(epoch, machine)
             validation = self._evaluate(self.session.splits.validation)
+            if not math.isfinite(validation.loss):
+                raise DivergedError(f"the validation loss is not finite after epoch {epoch}; {self._kept()}")
             seconds = time.perf_counter() - started
             self._close_epoch(epoch, validation, seconds)
 
@@ -171,8 +174,11 @@ class _Run:
             replay.restore()
         place = find_non_finite(twin.network, replay.repeat(epoch, step))
         where = f"first non-finite value: {place}" if place else "replaying the steps did not reproduce it"
-        state = f"last good checkpoint: {kept}" if kept.is_file() else "no checkpoint was written before it"
-        return f"the loss is not finite in step {step} of epoch {epoch}; {where}; {state}"
+        return f"the loss is not finite in step {step} of epoch {epoch}; {where}; {self._kept()}"
+
+    def _kept(self) -> str:
+        kept = self.out / "last.ckpt"
+        return f"last good checkpoint: {kept}" if kept.is_file() else "no checkpoint was written before it"
 
     def repeat(self, last_epoch: int, last_step: int) -> Iterator[None]:
         """The steps from here to the given one, yielding between backward and update."""
