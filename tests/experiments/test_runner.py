@@ -2,11 +2,12 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.experiments.catalogue import NOT_BUILT, list_experiments
-from torchcaps.experiments.plan import EXPERIMENTS, Experiment, Setting
+from torchcaps.experiments.plan import EXPERIMENTS, Experiment, Setting, leave_result
 from torchcaps.experiments.runner import count_runs, gather_runs, merge_runs, run_missing
 from torchcaps.train import Machine
 
@@ -39,7 +40,7 @@ def experiment():
 
 
 def test_one_seed_of_every_setting_comes_before_the_second_of_any(experiment):
-    runs = [(setting.name, seed) for setting, seed in experiment.planned()]
+    runs = [(run.setting.name, run.seed) for run in experiment.planned("full")]
     assert [seed for _, seed in runs] == [42] * 3 + [43] * 3
     assert len(set(runs)) == 6
 
@@ -59,6 +60,46 @@ def test_what_is_missing_is_run_once_and_failures_do_not_stop_the_others(experim
         ("small, two", 2, None),
     ]
     assert rows[0]["protocol"].startswith("full budget, 2 epochs, 40 images")
+
+
+def test_a_run_may_be_more_than_training(experiment, tmp_path):
+    def double(run, folder, machine, watcher):
+        metrics = {"doubled": run.setting.options["start"] * run.seed}
+        facts = {"metrics": metrics, "seconds": 1.0, "precision": "32", "parameters": 1}
+        return leave_result(run, folder, torch.device("cpu"), result=facts)
+
+    def draw(rows, path):
+        path.write_text(f"{len(rows)} rows")
+
+    setting = replace(experiment.settings[1], options={"start": 2}, thesis={"doubled": 80.0})
+    changed = replace(experiment, settings=(setting,), perform=double, draw=draw, metrics=("doubled",))
+    assert run_missing(changed, tmp_path, CPU)["done"] == 2
+    gather_runs(changed, tmp_path, tmp_path, budget="full", command="c")
+    (row,) = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
+    assert (row["ours"], row["thesis"]) == (2 * 42.5, 80.0)
+    assert (tmp_path / "fig-some-thing.png").read_text() == "1 rows"
+
+
+def test_a_run_without_its_data_is_left_for_later_and_the_others_go_on(experiment, tmp_path):
+    absent = replace(experiment.settings[1], name="absent", changes=("data={name: mnist}",))
+    said = []
+    counts = run_missing(
+        replace(experiment, settings=(absent, experiment.settings[1])),
+        tmp_path,
+        replace(CPU, data_dir=tmp_path),
+        seeds=1,
+        on_run=said.append,
+    )
+    assert counts == {"done": 1, "failed": 0, "left": 1, "planned": 2}
+    assert said[1].startswith("absent, seed 42 left out: ")
+
+
+def test_a_budget_changes_the_recipe_and_a_setting_adds_to_it(experiment):
+    setting = replace(experiment.settings[1], budgets={"quick": ("patience=3",)})
+    changed = replace(experiment, settings=(setting,), budgets={"quick": ("epochs=7", "patience=9")})
+    quick, full = (next(changed.planned(budget)).recipe for budget in ("quick", "full"))
+    assert (quick.epochs, quick.patience) == (7, 3)
+    assert (full.epochs, full.patience) == (2, 0)
 
 
 def test_a_visit_ends_in_time_and_the_next_goes_on(experiment, tmp_path):

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from torchcaps.core.registry import Registry
-from torchcaps.train import Recipe, load_recipe
+from torchcaps.train import Machine, Recipe, Watcher, load_recipe, train
+from torchcaps.train.checkpoint import write_json
+from torchcaps.train.recipe import recipe_as_json
+from torchcaps.train.results import provenance
 
 BUDGETS = ("smoke", "quick", "full")
+Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One row of a table or point of a figure: a recipe, what is changed of it, and the thesis's figure."""
+    """One row of a table or point of a figure: a recipe, what is changed of it, and the thesis's figure.
+
+    `options` are for experiments that do more than train; `budgets` adds to the experiment's own.
+    """
 
     name: str
     recipe: str
     changes: tuple[str, ...] = ()
-    thesis: float | None = None  # test accuracy in percent, where the thesis prints it
+    options: Mapping[str, Any] = field(default_factory=dict)
+    budgets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    thesis: float | Mapping[str, float] | None = None  # by metric, as printed; a number is the test accuracy
     note: str = ""
 
     @property
@@ -28,12 +40,63 @@ class Setting:
         """The name as part of a folder's."""
         return re.sub(r"[^\w.]+", "-", self.name).strip("-").lower()
 
+    def thesis_value(self, metric: str) -> float | None:
+        """What the thesis prints for a metric, if it does."""
+        if isinstance(self.thesis, Mapping):
+            return self.thesis.get(metric)
+        return self.thesis if metric == "test_accuracy" else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """One setting of an experiment, with one seed and one budget."""
+
+    experiment: Experiment
+    setting: Setting
+    budget: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Setting and seed in words."""
+        return f"{self.setting.name}, seed {self.seed}"
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe with everything changed that setting, budget and seed change."""
+        shorter = self.experiment.budgets.get(self.budget, ()), self.setting.budgets.get(self.budget, ())
+        changes = (*self.setting.changes, *shorter[0], *shorter[1], f"seed={self.seed}")
+        return load_recipe(self.setting.recipe, changes)
+
+    def folder(self, out: Path) -> Path:
+        """Where the run is kept."""
+        return out / self.experiment.slug / self.budget / f"{self.setting.slug}-{self.seed}"
+
+
+def train_recipe(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+    """Train the recipe of a run; what most experiments do."""
+    return train(run.recipe, folder, machine, resume=True, watcher=watcher)
+
+
+def leave_result(
+    run: PlannedRun, folder: Path, device: torch.device, *, result: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write `result.json` of a run that did more than train, with what every result says of its making.
+
+    `result` brings at least metrics, parameters, seconds and precision.
+    """
+    content = {"recipe": recipe_as_json(run.recipe), "seed": run.seed, **provenance(device), **result}
+    write_json(folder / "result.json", content)
+    return content
+
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
     """What stands behind one table or figure, by its label in the thesis.
 
-    `budgets` gives the changes that make a run smaller than the thesis's; "full" has none.
+    `budgets` gives the changes that make a run smaller than the thesis's; "full" has none. `perform` makes
+    one run in its folder: it leaves `result.json` last, returns its content, and goes on where it stopped.
+    `draw` makes a picture at a path from the rows of `results/<label>.json`.
     """
 
     label: str
@@ -41,33 +104,27 @@ class Experiment:
     title: str
     settings: tuple[Setting, ...]
     data: tuple[str, ...]
-    gpu_minutes: int  # of the full budget, five seeds; an estimate
+    gpu_minutes: int  # of the full budget, all seeds; an estimate
     seeds: int = 5
     metrics: tuple[str, ...] = ("test_accuracy",)
     budgets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    perform: Callable[[PlannedRun, Path, Machine, Watcher], dict[str, Any]] = train_recipe
+    draw: Callable[[Rows, Path], None] | None = None
 
     @property
     def slug(self) -> str:
         """The label as a file name."""
         return re.sub(r"[: ]", "-", self.label)
 
-    def planned(self, seeds: int | None = None) -> Iterator[tuple[Setting, int]]:
+    def planned(self, budget: str, seeds: int | None = None) -> Iterator[PlannedRun]:
         """One seed of every setting before the second seed of any."""
         for seed in range(42, 42 + (seeds or self.seeds)):
-            yield from ((setting, seed) for setting in self.settings)
-
-    def recipe(self, setting: Setting, budget: str, seed: int = 42) -> Recipe:
-        """The recipe of one run."""
-        changes = (*setting.changes, *self.budgets.get(budget, ()), f"seed={seed}")
-        return load_recipe(setting.recipe, changes)
-
-    def folder(self, out: Path, budget: str, setting: Setting, seed: int) -> Path:
-        """Where one run is kept."""
-        return out / self.slug / budget / f"{setting.slug}-{seed}"
+            for setting in self.settings:
+                yield PlannedRun(experiment=self, setting=setting, budget=budget, seed=seed)
 
     def protocol(self, setting: Setting, budget: str) -> str:
         """What the runs of a row got, in words."""
-        recipe = self.recipe(setting, budget)
+        recipe = PlannedRun(experiment=self, setting=setting, budget=budget, seed=42).recipe
         images = f"{recipe.data.limit:,} images" if recipe.data.limit else "all images"
         epochs = (
             f"at most {recipe.epochs} epochs"
