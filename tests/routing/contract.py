@@ -6,7 +6,7 @@ from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from torchcaps.core import Routed
-from torchcaps.routing import RoutingShape, create_routing
+from torchcaps.routing import ReadsOut, RoutingShape, create_routing
 
 IN_CAPS, OUT_CAPS, POSE = 6, 4, 5
 SHAPE = RoutingShape(IN_CAPS, OUT_CAPS, POSE)
@@ -20,6 +20,7 @@ class RoutingContract:
     name: str
     settings: dict = {}
     one_round: dict = {"iterations": 1}  # settings that make the routing run a single round
+    reads_out = True  # whether parents follow from votes, activations and couplings alone
     priors: tuple[str, ...] = ()  # parameters that each child has its own of, so that its place matters
 
     def build(self, **overrides):
@@ -101,6 +102,23 @@ class RoutingContract:
     def test_one_round_is_the_closed_form(self, votes, activations):
         routing = self.build(**self.one_round)
         assert_close(routing(votes, activations).poses, self.closed_form(routing, votes, activations))
+
+    def test_reading_out_its_own_couplings_changes_nothing(self, routing, votes, activations):
+        assert isinstance(routing, ReadsOut) == self.reads_out
+        if self.reads_out:
+            routed = routing(votes, activations)
+            again = routing.read_out(votes, activations, routed.coupling)
+            for found, expected in zip(again, routed, strict=True):
+                assert torch.equal(found, expected)
+
+    def test_other_couplings_give_other_parents_of_the_same_kind(self, routing, votes, activations):
+        if self.reads_out:
+            coupling = draw(3, IN_CAPS, OUT_CAPS, seed=7).abs()
+            found = routing.read_out(votes.bfloat16(), activations.bfloat16(), coupling)
+            assert found.poses.dtype == torch.bfloat16
+            exact = routing.read_out(votes.bfloat16().double(), activations.bfloat16().double(), coupling)
+            assert_close(found.poses, exact.poses.bfloat16())
+            assert not torch.allclose(exact.poses, routing(votes, activations).poses)
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
     def test_dtype_is_kept_and_the_work_is_done_in_float32(self, dtype, votes, activations):

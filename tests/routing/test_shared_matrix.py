@@ -11,6 +11,7 @@ from routing.test_dynamic import squashed
 
 class TestSharedMatrix(RoutingContract):
     name = "shared_matrix"
+    reads_out = False
     one_round = {}
 
     def closed_form(self, routing, votes, activations):

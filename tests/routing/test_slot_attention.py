@@ -54,6 +54,7 @@ def slow_slot_attention(routing, votes, a, iterations):
 
 class TestSlotAttention(RoutingContract):
     name = "slot_attention"
+    reads_out = False
 
     def closed_form(self, routing, votes, activations):
         samples = zip(votes, activations, strict=True)

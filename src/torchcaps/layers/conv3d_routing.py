@@ -47,9 +47,21 @@ def map_routing(
     for _ in range(iterations - 1):
         pooled = einsum("bixo,bixod->bxod", _split_over_maps(logits), inner_votes) + inner_offset
         logits = logits + einsum("bixod,bxod->bixo", inner_votes, _squash(pooled, squash_jointly))
-    coupling = _split_over_maps(logits)
-    poses = _squash(einsum("bixo,bixod->bxod", coupling, votes) + offset, squash_jointly)
-    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), rearrange(coupling, "b i x o -> b x i o"))
+    coupling = rearrange(_split_over_maps(logits), "b i x o -> b x i o")
+    return pool_maps(votes, coupling=coupling, squash_jointly=squash_jointly, bias=bias)
+
+
+def pool_maps(
+    votes: Float[Tensor, "batch in_types positions out_types pose"],
+    *,
+    coupling: Float[Tensor, "batch positions in_types out_types"],
+    squash_jointly: bool = True,
+    bias: Float[Tensor, "out_types pose"] | None = None,
+) -> Routed:
+    """The parents that given couplings make; arguments as in `map_routing`."""
+    pooled = einsum("bxio,bixod->bxod", coupling.to(votes.dtype), votes)
+    poses = _squash(pooled if bias is None else pooled + bias.to(votes.dtype), squash_jointly)
+    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
 
 
 def _split_over_maps(logits: Tensor) -> Tensor:
@@ -86,12 +98,25 @@ class MapRouting(nn.Module):
     def forward(self, votes: Float[Tensor, "batch in_types parents pose"]) -> Routed:
         """Route `votes` for parents in the order (position, type)."""
         return map_routing(
-            rearrange(votes, "b i (x o) d -> b i x o d", o=self.bias.shape[0]),
+            self._by_position(votes),
             iterations=self.iterations,
             gradient=self.gradient,
             squash_jointly=self.squash_jointly,
             bias=self.bias,
         )
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "batch in_types parents pose"],
+        coupling: Float[Tensor, "batch positions in_types out_types"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last round."""
+        return pool_maps(
+            self._by_position(votes), coupling=coupling, squash_jointly=self.squash_jointly, bias=self.bias
+        )
+
+    def _by_position(self, votes: Tensor) -> Tensor:
+        return rearrange(votes, "b i (x o) d -> b i x o d", o=self.bias.shape[0])
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work on one sample, the parents of all positions counted."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torchcaps.core.types import Routed
 from torchcaps.routing.api import RoutingShape, keep_float32, require_iterations
 from torchcaps.routing.cost import RoutingCost
-from torchcaps.routing.em import EMCosts, EMSettings, em_cost, fit_parents
+from torchcaps.routing.em import EMCosts, EMSettings, em_cost, fit_parents, last_m_step
 
 
 def children_of_windows(
@@ -77,23 +77,29 @@ def positional_em_routing(
         costs: The learned costs of each parent type.
         settings: Iterations, inverse temperature and smallest variance.
     """
-    rows, columns, in_caps, out_types = votes.shape[1:5]
+    in_caps = votes.shape[3]
     places = (in_caps // kernel_size**2, kernel_size, kernel_size)
 
     def split(log_density: Tensor) -> Tensor:
         of_type = log_density.logsumexp(-1).reshape(*log_density.shape[:-2], *places)
         return (log_density - log_total_per_child(of_type, stride).flatten(-3).unsqueeze(-1)).exp()
 
-    children = places[0] * _reached(rows, kernel_size, stride) * _reached(columns, kernel_size, stride)
     return fit_parents(
         votes,
         activations,
         coupling=split(votes.new_zeros(votes.shape[:-1])),
         split=split,
-        even_mass=children / (rows * columns * out_types),
+        even_mass=_even_mass(votes, kernel_size, stride),
         costs=costs,
         settings=settings,
     )
+
+
+def _even_mass(votes: Tensor, kernel_size: int, stride: int) -> float:
+    """Children that a parent owns when each splits evenly over all parents of all windows."""
+    rows, columns, in_caps, out_types = votes.shape[1:5]
+    reached = _reached(rows, kernel_size, stride) * _reached(columns, kernel_size, stride)
+    return in_caps // kernel_size**2 * reached / (rows * columns * out_types)
 
 
 def _reached(windows: int, kernel_size: int, stride: int) -> int:
@@ -142,6 +148,22 @@ class PositionalEM(nn.Module):
             activations,
             kernel_size=self.kernel_size,
             stride=self.stride,
+            costs=EMCosts(self.activation_cost, self.vote_cost),
+            settings=EMSettings(self.iterations, self.inverse_temperature, self.min_variance),
+        )
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "batch rows columns in_caps out_types pose"],
+        activations: Float[Tensor, "batch rows columns in_caps"],
+        coupling: Float[Tensor, "batch rows columns in_caps out_types"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last M-step."""
+        return last_m_step(
+            votes,
+            activations,
+            coupling=coupling,
+            even_mass=_even_mass(votes, self.kernel_size, self.stride),
             costs=EMCosts(self.activation_cost, self.vote_cost),
             settings=EMSettings(self.iterations, self.inverse_temperature, self.min_variance),
         )

@@ -84,6 +84,8 @@ class FcCaps(nn.Module):
         """Why "auto" would take the plain path for these children; None where it does not."""
         if not isinstance(self.routing, DynamicRouting):
             return f"there is no fused kernel for {type(self.routing).__name__}"
+        if self.routing._forward_hooks:
+            return "a forward hook watches or changes the routing, and the fused kernel would not call it"
         if self.pose_rows != 1:
             return "there is no fused kernel for poses that are matrices"
         learns = torch.is_grad_enabled() and (self.weight.requires_grad or children.poses.requires_grad)

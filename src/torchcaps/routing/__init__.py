@@ -2,6 +2,7 @@
 
 from .api import (
     ROUTINGS,
+    ReadsOut,
     Routing,
     RoutingShape,
     RoutingSpec,
@@ -26,6 +27,7 @@ __all__ = [
     "DynamicRouting",
     "EMRouting",
     "InvertedAttentionRouting",
+    "ReadsOut",
     "Routing",
     "RoutingCost",
     "RoutingShape",

@@ -29,6 +29,20 @@ class Routing(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsOut(Protocol):
+    """A routing that can also say which parents given couplings make, as its own last round does."""
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Routed:
+        """Pool `votes` by `coupling`, which need not sum to one."""
+        ...
+
+
 class RoutingShape(NamedTuple):
     """Sizes that a routing with learned parameters needs to know."""
 

@@ -29,6 +29,28 @@ def split_over_parents(
 
 
 @keep_float32
+def pool_votes(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    coupling: Float[Tensor, "*where in_caps out_caps"],
+    bias: Float[Tensor, "out_caps pose"] | None = None,
+) -> Routed:
+    """Parents as squashed sums of votes, weighted by given couplings (Sabour 2017, eq. 1 and 2).
+
+    Args:
+        votes: One pose prediction per (input, output) pair.
+        activations: Not read.
+        coupling: The share of each vote; handed back as it came.
+        bias: Added to each parent's pooled votes.
+    """
+    del activations
+    pooled = einsum("...io,...iod->...od", coupling.to(votes.dtype), votes)
+    poses = squash(pooled if bias is None else pooled + bias.to(votes.dtype))
+    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
+
+
+@keep_float32
 def dynamic_routing(
     votes: Float[Tensor, "*where in_caps out_caps pose"],
     activations: Float[Tensor, "*where in_caps"],
@@ -51,7 +73,6 @@ def dynamic_routing(
     Returns:
         Output poses, their lengths as activations, and the couplings of the last round.
     """
-    del activations
     require_iterations(iterations)
     offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
     inner_votes, inner_offset = (votes.detach(), offset.detach()) if gradient == "last" else (votes, offset)
@@ -60,9 +81,7 @@ def dynamic_routing(
         coupling = split_over_parents(logits, leaky)
         poses = squash(einsum("...io,...iod->...od", coupling, inner_votes) + inner_offset)
         logits = logits + einsum("...iod,...od->...io", inner_votes, poses)
-    coupling = split_over_parents(logits, leaky)
-    poses = squash(einsum("...io,...iod->...od", coupling, votes) + offset)
-    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
+    return pool_votes(votes, activations, coupling=split_over_parents(logits, leaky), bias=bias)
 
 
 @ROUTINGS.register("dynamic")
@@ -100,6 +119,15 @@ class DynamicRouting(nn.Module):
             leaky=self.leaky,
             bias=self.bias,
         )
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last round."""
+        return pool_votes(votes, activations, coupling=coupling, bias=self.bias)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: pooling and agreement in each round, but no agreement in the last."""

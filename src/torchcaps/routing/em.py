@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -49,6 +49,39 @@ def _log_density(votes: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
     return -0.5 * (scaled.sum(-1) + constant)
 
 
+def _m_step(
+    votes: Tensor,
+    weights: Tensor,
+    *,
+    even_mass: float,
+    costs: EMCosts,
+    settings: EMSettings,
+    step: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean, variance and logit of presence of each parent, at the temperature of M-step `step`."""
+    mass, mean, variance = _fit_gaussians(weights, votes, settings.min_variance)
+    cost = (votes.shape[-1] * costs.vote + 0.5 * variance.log().sum(-1)) * mass / even_mass
+    logit = settings.inverse_temperature * (1 - 0.95 ** (step + 1)) * (costs.activation - cost)
+    return mean, variance, logit
+
+
+@keep_float32
+def last_m_step(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    coupling: Float[Tensor, "*where in_caps out_caps"],
+    even_mass: float,
+    costs: EMCosts,
+    settings: EMSettings,
+) -> Routed:
+    """The parents fitted to given couplings, at the final temperature; arguments as in `fit_parents`."""
+    weights = coupling.to(votes.dtype) * activations.unsqueeze(-1)
+    step = settings.iterations - 1
+    mean, _, logit = _m_step(votes, weights, even_mass=even_mass, costs=costs, settings=settings, step=step)
+    return Routed(mean, logit.sigmoid(), coupling)
+
+
 def fit_parents(
     votes: Float[Tensor, "*where in_caps out_caps pose"],
     activations: Float[Tensor, "*where in_caps"],
@@ -70,16 +103,11 @@ def fit_parents(
         costs: The learned costs of each parent.
         settings: Iterations, inverse temperature and smallest variance.
     """
-    pose = votes.shape[-1]
-    for step in range(settings.iterations):
-        mass, mean, variance = _fit_gaussians(
-            coupling * activations.unsqueeze(-1), votes, settings.min_variance
-        )
-        cost = (pose * costs.vote + 0.5 * variance.log().sum(-1)) * mass / even_mass
-        logit = settings.inverse_temperature * (1 - 0.95 ** (step + 1)) * (costs.activation - cost)
-        if step < settings.iterations - 1:
-            coupling = split(F.logsigmoid(logit).unsqueeze(-2) + _log_density(votes, mean, variance))
-    return Routed(mean, logit.sigmoid(), coupling)
+    fixed: dict[str, Any] = {"even_mass": even_mass, "costs": costs, "settings": settings}
+    for step in range(settings.iterations - 1):
+        mean, variance, logit = _m_step(votes, coupling * activations.unsqueeze(-1), step=step, **fixed)
+        coupling = split(F.logsigmoid(logit).unsqueeze(-2) + _log_density(votes, mean, variance))
+    return last_m_step(votes, activations, coupling=coupling, **fixed)
 
 
 @keep_float32
@@ -168,6 +196,23 @@ class EMRouting(nn.Module):
             iterations=self.iterations,
             inverse_temperature=self.inverse_temperature,
             min_variance=self.min_variance,
+        )
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last round."""
+        in_caps, out_caps = votes.shape[-3:-1]
+        return last_m_step(
+            votes,
+            activations,
+            coupling=coupling,
+            even_mass=in_caps / out_caps,
+            costs=EMCosts(self.activation_cost, self.vote_cost),
+            settings=EMSettings(self.iterations, self.inverse_temperature, self.min_variance),
         )
 
     def cost(self, shape: RoutingShape) -> RoutingCost:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
@@ -11,6 +13,40 @@ from torchcaps.core.types import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
+
+
+class Normed(NamedTuple):
+    """Layer normalisation of pooled votes, and the direction along which a pose means presence."""
+
+    gain: Float[Tensor, " pose"]
+    offset: Float[Tensor, " pose"]
+    score: Float[Tensor, " pose"]
+    score_bias: Float[Tensor, ""]
+
+    def poses(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Float[Tensor, "*where out_caps pose"]:
+        """Votes pooled by couplings, normalised."""
+        pooled = einsum("...io,...iod->...od", coupling.to(votes.dtype), votes)
+        gain, offset = self.gain.to(votes.dtype), self.offset.to(votes.dtype)
+        return F.layer_norm(pooled, votes.shape[-1:], gain, offset)
+
+
+@keep_float32
+def scored_votes(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    coupling: Float[Tensor, "*where in_caps out_caps"],
+    normed: Normed,
+) -> Routed:
+    """Parents as normalised sums of votes, weighted by given couplings; activations by their score."""
+    del activations
+    poses = normed.poses(votes, coupling)
+    score, bias = normed.score.to(votes.dtype), normed.score_bias.to(votes.dtype)
+    return Routed(poses, (einsum("...od,d->...o", poses, score) + bias).sigmoid(), coupling)
 
 
 @keep_float32
@@ -42,19 +78,13 @@ def inverted_attention_routing(
     Returns:
         Normalised poses, the sigmoid of their scores as activations, and the couplings of the last round.
     """
-    del activations
     require_iterations(iterations)
-    pose = votes.shape[-1]
-    gain, offset = norm_gain.to(votes.dtype), norm_offset.to(votes.dtype)
+    normed = Normed(norm_gain, norm_offset, score, score_bias)
     logits = votes.new_zeros(votes.shape[:-1])
-    for step in range(iterations):
-        coupling = logits.softmax(dim=-1)
-        pooled = einsum("...io,...iod->...od", coupling, votes)
-        poses = F.layer_norm(pooled, (pose,), gain, offset)
-        if step < iterations - 1:
-            logits = einsum("...iod,...od->...io", votes, poses) * pose**-0.5
-    active = (einsum("...od,d->...o", poses, score.to(votes.dtype)) + score_bias.to(votes.dtype)).sigmoid()
-    return Routed(poses, active, coupling)
+    for _ in range(iterations - 1):
+        poses = normed.poses(votes, logits.softmax(dim=-1))
+        logits = einsum("...iod,...od->...io", votes, poses) * votes.shape[-1] ** -0.5
+    return scored_votes(votes, activations, coupling=logits.softmax(dim=-1), normed=normed)
 
 
 @ROUTINGS.register("inverted_attention")
@@ -87,6 +117,16 @@ class InvertedAttentionRouting(nn.Module):
             score_bias=self.score_bias,
             iterations=self.iterations,
         )
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last round."""
+        normed = Normed(self.norm_gain, self.norm_offset, self.score, self.score_bias)
+        return scored_votes(votes, activations, coupling=coupling, normed=normed)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: pooling in each round, agreement in all but the last, one score."""

@@ -15,6 +15,7 @@ from torchcaps.core.types import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
+from .dynamic import pool_votes
 
 Scope = Literal["sample", "batch"]
 _CONFIDENCE = 0.9  # coupling of a parent at half the mean distance, all others being at the mean
@@ -26,6 +27,18 @@ def limit_votes(
     """Votes no longer than the activation of the child that casts them."""
     length = (votes.square().sum(-1, keepdim=True) + 1e-12).sqrt()
     return votes * (activations[..., None, None] / length).clamp(max=1)
+
+
+@keep_float32
+def pool_limited_votes(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    coupling: Float[Tensor, "*where in_caps out_caps"],
+    bias: Float[Tensor, "out_caps pose"] | None = None,
+) -> Routed:
+    """`pool_votes` of votes that are limited first."""
+    return pool_votes(limit_votes(votes, activations), activations, coupling=coupling, bias=bias)
 
 
 @keep_float32
@@ -58,14 +71,12 @@ def scaled_distance_routing(
     sharpness = math.log(_CONFIDENCE * (votes.shape[-2] - 1)) - math.log(1 - _CONFIDENCE)
     axes = None if scope == "batch" else (-2, -1)
     logits = votes.new_zeros(votes.shape[:-1])
-    for step in range(iterations):
-        coupling = logits.softmax(dim=-1)
-        poses = squash(einsum("...io,...iod->...od", coupling, votes) + offset)
-        if step < iterations - 1:
-            distance = torch.linalg.vector_norm(poses.unsqueeze(-3) - votes, dim=-1)
-            mean = distance.detach().mean(axes, keepdim=True)
-            logits = distance * (-sharpness / (0.5 * mean + 1e-12))
-    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
+    for _ in range(iterations - 1):
+        poses = squash(einsum("...io,...iod->...od", logits.softmax(dim=-1), votes) + offset)
+        distance = torch.linalg.vector_norm(poses.unsqueeze(-3) - votes, dim=-1)
+        mean = distance.detach().mean(axes, keepdim=True)
+        logits = distance * (-sharpness / (0.5 * mean + 1e-12))
+    return pool_votes(votes, activations, coupling=logits.softmax(dim=-1), bias=bias)
 
 
 @ROUTINGS.register("scaled_distance")
@@ -95,6 +106,15 @@ class ScaledDistanceRouting(nn.Module):
         return scaled_distance_routing(
             votes, activations, iterations=self.iterations, scope=self.scope, bias=self.bias
         )
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last round."""
+        return pool_limited_votes(votes, activations, coupling=coupling, bias=self.bias)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: limit the votes, pool in each round, distances in all but the last."""

@@ -14,6 +14,19 @@ from .cost import RoutingCost, length_cost, softmax_cost, squash_exponential_cos
 
 
 @keep_float32
+def attended_votes(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    coupling: Float[Tensor, "*where in_caps out_caps"],
+) -> Routed:
+    """Parents as sums of votes, weighted by given couplings and squashed by the steeper squash."""
+    del activations
+    poses = squash_exponential(einsum("...io,...iod->...od", coupling.to(votes.dtype), votes))
+    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
+
+
+@keep_float32
 def self_attention_routing(
     votes: Float[Tensor, "*where in_caps out_caps pose"],
     activations: Float[Tensor, "*where in_caps"],
@@ -30,13 +43,11 @@ def self_attention_routing(
     Returns:
         Output poses, their lengths as activations, and the couplings.
     """
-    del activations
     agreement = einsum("...iod,...od->...io", votes, votes.sum(-3)) * votes.shape[-1] ** -0.5
     coupling = agreement.softmax(dim=-1)
     if prior is not None:
         coupling = coupling + prior.to(votes.dtype)
-    poses = squash_exponential(einsum("...io,...iod->...od", coupling, votes))
-    return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
+    return attended_votes(votes, activations, coupling=coupling)
 
 
 @ROUTINGS.register("self_attention")
@@ -54,6 +65,15 @@ class SelfAttentionRouting(nn.Module):
     ) -> Routed:
         """Route `votes`."""
         return self_attention_routing(votes, activations, prior=self.prior)
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last round."""
+        return attended_votes(votes, activations, coupling=coupling)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: sum the votes, agree once, pool once."""

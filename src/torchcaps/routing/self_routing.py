@@ -13,6 +13,20 @@ from .cost import RoutingCost, softmax_cost
 
 
 @keep_float32
+def mean_votes(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    coupling: Float[Tensor, "*where in_caps out_caps"],
+) -> Routed:
+    """Parents as means of votes, weighted by activations and given couplings."""
+    weights = coupling.to(votes.dtype) * activations.unsqueeze(-1)
+    mass = weights.sum(-2)
+    poses = einsum("...io,...iod->...od", weights, votes) / (mass.unsqueeze(-1) + 1e-7)
+    return Routed(poses, mass / (activations.sum(-1, keepdim=True) + 1e-7), coupling)
+
+
+@keep_float32
 def self_routing(
     votes: Float[Tensor, "*where in_caps out_caps pose"],
     activations: Float[Tensor, "*where in_caps"],
@@ -37,11 +51,7 @@ def self_routing(
         Weighted means of the votes, the share of the active children as activations, and the couplings.
     """
     logits = einsum("...iod,iod->...io", votes, keys.to(votes.dtype)) + bias.to(votes.dtype)
-    coupling = logits.softmax(dim=-1)
-    weights = coupling * activations.unsqueeze(-1)
-    mass = weights.sum(-2)
-    poses = einsum("...io,...iod->...od", weights, votes) / (mass.unsqueeze(-1) + 1e-7)
-    return Routed(poses, mass / (activations.sum(-1, keepdim=True) + 1e-7), coupling)
+    return mean_votes(votes, activations, coupling=logits.softmax(dim=-1))
 
 
 @ROUTINGS.register("self_routing")
@@ -60,6 +70,15 @@ class SelfRouting(nn.Module):
     ) -> Routed:
         """Route `votes`."""
         return self_routing(votes, activations, keys=self.keys, bias=self.bias)
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last round."""
+        return mean_votes(votes, activations, coupling=coupling)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: one logit and one weighted mean."""

@@ -62,6 +62,23 @@ def expected_log_density(
 
 
 @keep_float32
+def believed_parents(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    coupling: Float[Tensor, "*where in_caps out_caps"],
+    activation_cost: Float[Tensor, " out_caps"],
+    vote_cost: Float[Tensor, " out_caps"],
+) -> Routed:
+    """Centres of the posterior that given couplings lead to, active where the children agree."""
+    pose = votes.shape[-1]
+    posterior = update_posterior(coupling.to(votes.dtype) * activations.unsqueeze(-1), votes)
+    entropy = 0.5 * (pose * (1 + math.log(2 * math.pi)) - posterior.log_precision.sum(-1))
+    cost = posterior.log_share.exp() * (pose * vote_cost.to(votes.dtype) + entropy)
+    return Routed(posterior.centre, (activation_cost.to(votes.dtype) - cost).sigmoid(), coupling)
+
+
+@keep_float32
 def variational_bayes_routing(
     votes: Float[Tensor, "*where in_caps out_caps pose"],
     activations: Float[Tensor, "*where in_caps"],
@@ -87,15 +104,13 @@ def variational_bayes_routing(
         Centres as poses; activations, high for parents whose children agree; the couplings of the last round.
     """
     require_iterations(iterations)
-    pose = votes.shape[-1]
     coupling = votes.new_full(votes.shape[:-1], 1 / votes.shape[-2])
-    for step in range(iterations):
+    for _ in range(iterations - 1):
         posterior = update_posterior(coupling * activations.unsqueeze(-1), votes)
-        if step < iterations - 1:
-            coupling = expected_log_density(votes, posterior).softmax(-1)
-    entropy = 0.5 * (pose * (1 + math.log(2 * math.pi)) - posterior.log_precision.sum(-1))
-    cost = posterior.log_share.exp() * (pose * vote_cost.to(votes.dtype) + entropy)
-    return Routed(posterior.centre, (activation_cost.to(votes.dtype) - cost).sigmoid(), coupling)
+        coupling = expected_log_density(votes, posterior).softmax(-1)
+    return believed_parents(
+        votes, activations, coupling=coupling, activation_cost=activation_cost, vote_cost=vote_cost
+    )
 
 
 @ROUTINGS.register("variational_bayes")
@@ -120,6 +135,21 @@ class VariationalBayesRouting(nn.Module):
             activation_cost=self.activation_cost,
             vote_cost=self.vote_cost,
             iterations=self.iterations,
+        )
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last round."""
+        return believed_parents(
+            votes,
+            activations,
+            coupling=coupling,
+            activation_cost=self.activation_cost,
+            vote_cost=self.vote_cost,
         )
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
