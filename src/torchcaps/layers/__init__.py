@@ -10,6 +10,7 @@ from .fc import FcCaps, flatten_grid
 from .geometry import ConvStage, map_sizes, pad_same, smallest_image
 from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
+from .product_conv2d import StemConv2d
 from .vote import cast_votes
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "MapRouting",
     "PositionalEM",
     "PrimaryCaps",
+    "StemConv2d",
     "cast_votes",
     "flatten_grid",
     "map_routing",

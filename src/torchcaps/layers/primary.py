@@ -13,6 +13,7 @@ from torchcaps.core.squash import squash as squash_by_square
 from torchcaps.core.types import Capsules
 
 from .geometry import Padding, pad_same
+from .product_conv2d import covers_map, reduce_map
 
 
 class PrimaryCaps(nn.Module):
@@ -53,7 +54,9 @@ class PrimaryCaps(nn.Module):
         """Capsules at (batch, rows, columns), `types` of them at each position."""
         if self.padding == "same":
             features = pad_same(features, self.conv.kernel_size[0], self.conv.stride[0])
-        grid = rearrange(self.conv(features), "b (t d) h w -> b h w t d", t=self.types)
+        is_sum = features.is_cuda and covers_map(self.conv, features)  # slow as a convolution there
+        maps = reduce_map(features, self.conv) if is_sum else self.conv(features)
+        grid = rearrange(maps, "b (t d) h w -> b h w t d", t=self.types)
         with torch.autocast(grid.device.type, enabled=False):
             poses = self.squash(grid.float() if grid.dtype != torch.float64 else grid)
             return Capsules(poses, torch.linalg.vector_norm(poses, dim=-1))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, flatten_grid, map_sizes, pad_same
+from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, StemConv2d, flatten_grid, map_sizes, pad_same
 from torchcaps.layers.geometry import Padding
 from torchcaps.routing import RoutingSpec
 
@@ -49,7 +49,7 @@ class DRCapsNet(CapsuleClassifier):
     def __init__(self, config: DRCapsNetConfig) -> None:
         super().__init__(config)
         side = map_sizes(config.image_size, config.stages)[-1]
-        self.stem = nn.Conv2d(config.in_channels, config.stem_channels, config.kernel_size)
+        self.stem = StemConv2d(config.in_channels, config.stem_channels, config.kernel_size)
         self.primary = PrimaryCaps(
             config.stem_channels,
             config.primary_types,

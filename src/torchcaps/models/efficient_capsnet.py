@@ -10,11 +10,13 @@ from torch import Tensor, nn
 
 from torchcaps.core.squash import squash_exponential
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, flatten_grid, map_sizes
+from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, StemConv2d, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
+
+_IMAGE_CHANNELS = 3  # at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,10 @@ def stem_block(
     in_channels: int, out_channels: int, stage: ConvStage, norm: Literal["batch", "instance"] = "batch"
 ) -> nn.Sequential:
     """A convolution, its rectifier, and then the normalisation."""
-    convolution = nn.Conv2d(in_channels, out_channels, stage.kernel, stage.stride)
+    is_first = in_channels <= _IMAGE_CHANNELS
+    convolution = (StemConv2d if is_first else nn.Conv2d)(
+        in_channels, out_channels, stage.kernel, stage.stride
+    )
     nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
     nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
     if norm == "instance":

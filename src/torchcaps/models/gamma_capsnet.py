@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, flatten_grid, map_sizes
+from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, StemConv2d, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
@@ -49,7 +49,7 @@ class GammaCapsNet(CapsuleClassifier):
     def __init__(self, config: GammaCapsNetConfig) -> None:
         super().__init__(config)
         side = map_sizes(config.image_size, config.stages)[-1]
-        self.stem = nn.Conv2d(config.in_channels, config.stem_channels, config.kernel_size)
+        self.stem = StemConv2d(config.in_channels, config.stem_channels, config.kernel_size)
         self.primary = PrimaryCaps(
             config.stem_channels,
             config.primary_types,

@@ -1,0 +1,77 @@
+"""Convolutions written as products answer to `nn.Conv2d`."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from torchcaps.layers.product_conv2d import StemConv2d, convolve_by_product, covers_map, reduce_map
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernel", "stride", "size"), [(1, 9, 1, 28), (3, 9, 1, 24), (2, 5, 2, 13), (3, 4, 3, 12)]
+)
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_product_of_windows_is_the_convolution(
+    channels: int, kernel: int, stride: int, size: int, bias: bool
+) -> None:
+    torch.manual_seed(0)
+    conv = nn.Conv2d(channels, 6, kernel, stride, bias=bias).double()
+    images = torch.randn(3, channels, size, size, dtype=torch.float64, requires_grad=True)
+    wanted, got = conv(images), convolve_by_product(images, conv)
+    torch.testing.assert_close(got, wanted)
+    assert got.is_contiguous(memory_format=torch.channels_last)
+    inputs = [images, *conv.parameters()]
+    slope = torch.randn_like(wanted)
+    torch.testing.assert_close(
+        torch.autograd.grad(got, inputs, slope), torch.autograd.grad(wanted, inputs, slope)
+    )
+
+
+def test_a_stem_has_the_parameters_of_a_convolution() -> None:
+    stem, conv = StemConv2d(1, 4, 5), nn.Conv2d(1, 4, 5)
+    stem.load_state_dict(conv.state_dict())
+    images = torch.randn(2, 1, 9, 9)
+    torch.testing.assert_close(stem(images), conv(images))
+
+
+def test_mixed_precision_reaches_the_product() -> None:
+    conv = nn.Conv2d(1, 4, 5)
+    images = torch.randn(2, 1, 9, 9)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got = convolve_by_product(images, conv)
+    assert got.dtype == torch.bfloat16
+    torch.testing.assert_close(got.float(), conv(images), atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_depthwise_kernel_as_wide_as_the_map_is_a_weighted_sum(bias: bool) -> None:
+    torch.manual_seed(0)
+    conv = nn.Conv2d(8, 8, 5, groups=8, bias=bias).double()
+    features = torch.randn(3, 8, 5, 5, dtype=torch.float64, requires_grad=True)
+    wanted, got = conv(features), reduce_map(features, conv)
+    torch.testing.assert_close(got, wanted)
+    inputs = [features, *conv.parameters()]
+    slope = torch.randn_like(wanted)
+    torch.testing.assert_close(
+        torch.autograd.grad(got, inputs, slope), torch.autograd.grad(wanted, inputs, slope)
+    )
+
+
+def test_only_a_depthwise_kernel_of_the_map_s_size_covers_it() -> None:
+    features = torch.randn(1, 8, 5, 5)
+    assert covers_map(nn.Conv2d(8, 8, 5, groups=8), features)
+    assert not covers_map(nn.Conv2d(8, 8, 3, groups=8), features)
+    assert not covers_map(nn.Conv2d(8, 8, 5), features)
+    assert not covers_map(nn.Conv2d(8, 16, 5, groups=8), features)
+    assert not covers_map(nn.Conv2d(8, 8, 5, groups=8, padding=1), features)
+
+
+@pytest.mark.gpu
+def test_the_product_is_exact_enough_on_a_gpu() -> None:
+    torch.manual_seed(0)
+    conv, images = nn.Conv2d(1, 32, 9), torch.randn(4, 1, 28, 28)
+    exact = nn.Conv2d.forward(conv.double(), images.double())
+    got = convolve_by_product(images.cuda(), conv.float().cuda())
+    torch.testing.assert_close(got.cpu().double(), exact, atol=1e-5, rtol=1e-5)
