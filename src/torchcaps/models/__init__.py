@@ -13,6 +13,7 @@ from .flops import count_flops
 from .gamma_capsnet import GammaCapsNet, GammaCapsNetConfig
 from .parse_capsnet import ParseCapsNet, ParseCapsNetConfig
 from .segcaps import SegCaps, SegCapsConfig
+from .trunk_classifier import TrunkClassifier, TrunkClassifierConfig
 from .unet import UNet, UNetConfig
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "ParseCapsNetConfig",
     "SegCaps",
     "SegCapsConfig",
+    "TrunkClassifier",
+    "TrunkClassifierConfig",
     "UNet",
     "UNetConfig",
     "capsule_head",

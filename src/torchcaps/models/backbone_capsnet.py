@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -41,7 +42,8 @@ class BackboneCapsNetConfig:
     decoder: DecoderName = "none"
 
 
-def _build_trunk(config: BackboneCapsNetConfig) -> nn.Module:
+def build_trunk(config: Any) -> nn.Module:
+    """The trunk that a config names, where its image leaves a map."""
     if config.trunk == OWN_TRUNK:
         raise UserError(
             "this network stands on a trunk of your own; build it with capsule_head(trunk, config)"
@@ -83,7 +85,7 @@ class BackboneCapsNet(CapsuleClassifier):
 
     def __init__(self, config: BackboneCapsNetConfig, trunk: nn.Module | None = None) -> None:
         super().__init__(config)
-        self.trunk = _build_trunk(config) if trunk is None else trunk
+        self.trunk = build_trunk(config) if trunk is None else trunk
         _, channels, side, _ = _probe(self.trunk, self.image_shape)
         primary = channels // config.primary_pose
         if primary < 1:

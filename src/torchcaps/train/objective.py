@@ -7,7 +7,14 @@ from torch import Tensor
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import CapsuleOutput
-from torchcaps.losses import FINAL_MARGIN, margin_by_epoch, margin_loss, reconstruction_loss, spread_loss
+from torchcaps.losses import (
+    FINAL_MARGIN,
+    cross_entropy_loss,
+    margin_by_epoch,
+    margin_loss,
+    reconstruction_loss,
+    spread_loss,
+)
 
 from .recipe import Loss
 
@@ -45,6 +52,8 @@ class Objective:
         settings = self.settings
         if settings.name == "spread":
             loss = spread_loss(output.activations, labels, margin=margin)
+        elif settings.name == "cross_entropy":
+            loss = cross_entropy_loss(output.activations, labels)
         else:
             loss = margin_loss(
                 output.activations,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -20,6 +20,21 @@ class TrunkBuilder(Protocol):
     def __call__(self, *, in_channels: int, widths: Sequence[int]) -> nn.Module:
         """The trunk with these widths."""
         ...
+
+
+class TrunkConvolution(NamedTuple):
+    """One convolution of a trunk: what pruning has to know about it.
+
+    Groups are numbered as the widths are; channels of one group are kept or removed together.
+    """
+
+    name: str
+    norm: str  # the batch norm behind it
+    source: int | None  # group of the channels it reads; None where it reads the image
+    group: int  # of the channels it writes
+    kernel_size: int
+    shrinkage: int  # how many times smaller than the image its map is
+    is_depthwise: bool = False
 
 
 TRUNKS: Registry[TrunkBuilder] = Registry("trunk")

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .api import TRUNKS, require_widths
+from .api import TRUNKS, TrunkConvolution, require_widths
 
 ORDER = "stem, then one for each pointwise convolution"
 STRIDES = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)
@@ -47,6 +47,7 @@ class MobileNetTrunk(nn.Module):
     ) -> None:
         super().__init__()
         self.widths = require_widths(widths, 1 + len(strides), ORDER)
+        self.strides = tuple(strides)
         self.out_channels = self.widths[-1]
         self.stride = 2 * prod(strides)
         self.conv1 = nn.Conv2d(in_channels, self.widths[0], 3, 2, padding=1, bias=False)
@@ -66,6 +67,16 @@ class MobileNetTrunk(nn.Module):
     ) -> Float[Tensor, "batch features rows columns"]:
         """The feature map after the last pointwise convolution."""
         return self.blocks(F.relu(self.bn1(self.conv1(images))))
+
+    def convolutions(self) -> list[TrunkConvolution]:
+        """Every convolution; a depthwise one writes the channels it reads."""
+        found, shrinkage = [TrunkConvolution("conv1", "bn1", None, 0, 3, 2)], 2
+        for number, stride in enumerate(self.strides):
+            name, shrinkage = f"blocks.{number}", shrinkage * stride
+            depthwise = (f"{name}.depthwise", f"{name}.bn1", number, number, 3, shrinkage, True)
+            pointwise = (f"{name}.pointwise", f"{name}.bn2", number, number + 1, 1, shrinkage)
+            found += [TrunkConvolution(*depthwise), TrunkConvolution(*pointwise)]
+        return found
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .api import TRUNKS, require_widths
+from .api import TRUNKS, TrunkConvolution, require_widths
 
 ORDER = "stem, then per stage the two inner widths of each block and the width of the stage"
 
@@ -86,6 +86,33 @@ class ResNetTrunk(nn.Module):
         for number in range(len(self.blocks)):
             features = self.get_submodule(f"layer{number + 1}")(features)
         return features
+
+    def convolutions(self) -> list[TrunkConvolution]:
+        """Every convolution; those that write the output of a stage share its group."""
+        found, source, first, before = [TrunkConvolution("conv1", "bn1", None, 0, 7, 2)], 0, 1, 4
+        for number, count in enumerate(self.blocks):
+            shrinkage, shared = 4 * 2**number, first + 2 * count
+            for block in range(count):
+                name, inner = f"layer{number + 1}.{block}", first + 2 * block
+                found += _convolutions_of_block(name, (source, inner, inner + 1, shared), before, shrinkage)
+                source, before = shared, shrinkage
+            first = shared + 1
+        return found
+
+
+def _convolutions_of_block(
+    name: str, groups: tuple[int, int, int, int], before: int, shrinkage: int
+) -> list[TrunkConvolution]:
+    source, narrow, wide, shared = groups
+    found = [
+        TrunkConvolution(f"{name}.conv1", f"{name}.bn1", source, narrow, 1, before),
+        TrunkConvolution(f"{name}.conv2", f"{name}.bn2", narrow, wide, 3, shrinkage),
+        TrunkConvolution(f"{name}.conv3", f"{name}.bn3", wide, shared, 1, shrinkage),
+    ]
+    if name.endswith(".0"):
+        shortcut = f"{name}.downsample"
+        found.append(TrunkConvolution(f"{shortcut}.0", f"{shortcut}.1", source, shared, 1, shrinkage))
+    return found
 
 
 @dataclass(frozen=True)
