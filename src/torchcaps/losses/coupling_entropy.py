@@ -1,0 +1,41 @@
+"""A differentiable bound of the parse-tree entropy: few trees as an objective, not as a side effect."""
+
+from __future__ import annotations
+
+from math import log
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+_LEAST = 1e-12  # the slope of the entropy is infinite at a share of 0
+
+
+def coupling_entropy_loss(
+    coupling: Float[Tensor, "batch in_caps classes"],
+    labels: Int[Tensor, " batch"],
+    *,
+    levels: int = 11,
+    sharpness: float = 8.0,
+) -> Float[Tensor, ""]:
+    """Bits per child it takes to say where its coupling to the true class lies, mean over classes.
+
+    Each coupling is spread over the quantization levels by a softmax of squared distances, in units of a
+    level; the entropy of their mean over the images of a class is taken for each child alone. The sum over
+    children bounds the entropy of whole trees from above, so that driving it down drives that down.
+
+    Args:
+        coupling: Of the last routed layer, with gradients: routing must not hold couplings constant.
+        labels: True classes; those absent from the batch do not count.
+        levels: As in quantization.
+        sharpness: How clearly a coupling belongs to one level; the limit of large values is counting.
+    """
+    own = coupling.gather(2, labels.view(-1, 1, 1).expand(-1, coupling.shape[1], 1)).clamp(0, 1)
+    level = torch.arange(levels, device=coupling.device, dtype=coupling.dtype)
+    membership = (-sharpness * (own * (levels - 1) - level).square()).softmax(2)  # (batch, in_caps, level)
+    is_class = F.one_hot(labels, coupling.shape[2]).to(coupling.dtype)
+    images = is_class.sum(0)
+    share = torch.einsum("bc,bil->cil", is_class, membership) / images.clamp(min=1)[:, None, None]
+    nats = torch.special.entr(share.clamp(min=_LEAST)).sum(2).mean(1)
+    return (nats * (images > 0)).sum() / ((images > 0).sum() * log(2))
