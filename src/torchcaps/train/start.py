@@ -29,7 +29,8 @@ def start_from(network: nn.Module, source: Path) -> None:
         if values.shape != own[name].shape:
             raise UserError(
                 f"recipe.start_from: {name} is {_shape(values.shape)} in {path} and "
-                f"{_shape(own[name].shape)} in this model; give the model the same widths (model.trunk_widths of the run's recipe)"
+                f"{_shape(own[name].shape)} in this model; give the model the same widths "
+                "(model.trunk_widths of the run's recipe)"
             )
     network.load_state_dict(shared, strict=False)
 

@@ -1,0 +1,57 @@
+"""Multiply-adds of a trunk as arithmetic on its widths, for many widths at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+
+
+class TrunkCost:
+    """What a trunk costs for one image of a given side, by the widths of its groups.
+
+    The head is left out: published FLOPs of pruned trunks, and the shares asked for here, are those of the
+    trunk. Biases, rectifiers and normalisations are left out too, as in `count_flops`.
+    """
+
+    def __init__(self, trunk: nn.Module, image_size: int) -> None:
+        layout: Any = getattr(trunk, "convolutions", None)
+        if layout is None:
+            raise UserError(
+                f"a {type(trunk).__name__} does not say which of its channels belong together; "
+                "trunks by name do (torchcaps.layers.backbone.list_trunks)"
+            )
+        self.convolutions = layout()
+        widths: Any = trunk.widths
+        self.full = torch.tensor(widths)
+        read, written, weights = [], [], []
+        image, one = len(widths), len(widths) + 1  # columns behind the groups
+        for convolution in self.convolutions:
+            side = -(-image_size // convolution.shrinkage)  # every stride rounds up
+            source = image if convolution.source is None else convolution.source
+            read.append(one if convolution.is_depthwise else source)
+            written.append(convolution.group)
+            weights.append(side**2 * convolution.kernel_size**2)
+        self._read, self._written = torch.tensor(read), torch.tensor(written)
+        self._weights = torch.tensor(weights)
+        channels = trunk.get_submodule(self.convolutions[0].name).weight.shape[1]  # type: ignore[index]
+        self._behind = torch.tensor([int(channels), 1])
+        self.macs_of_full = self.macs_of(self.full.tolist())
+
+    def macs_of(self, widths: Sequence[int]) -> int:
+        """Multiply-adds of one trunk."""
+        return int(self.macs(torch.tensor(widths).unsqueeze(0)))
+
+    def macs(self, widths: Num[Tensor, "draws groups"]) -> Num[Tensor, " draws"]:
+        """Multiply-adds of each row of widths, which may be fractions."""
+        columns = torch.cat([widths, self._behind.expand(len(widths), 2)], dim=1)
+        return (self._weights * columns[:, self._read] * columns[:, self._written]).sum(1)
+
+    def share(self, widths: Num[Tensor, "draws groups"]) -> Float[Tensor, " draws"]:
+        """Multiply-adds of each row as a share of those of the unpruned trunk."""
+        return self.macs(widths).double() / self.macs_of_full
