@@ -90,7 +90,7 @@ def inspect(
     limits = Limits() if limits is None else limits
     if not len(batch):
         raise UserError("there are no images to inspect")
-    with torch.no_grad(), _evaluating(model):
+    with torch.no_grad(), evaluating(model):
         traces: tuple[LayerTrace, ...] = model(batch, return_routing=True).layers
         layers = tuple(measure_layer(trace, number, limits) for number, trace in enumerate(traces))
     return HealthReport(layers, tuple(find_problems(layers, len(batch), limits)), len(batch), limits)
@@ -175,7 +175,8 @@ def _tree_likeness(shares: Tensor) -> Tensor:
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """While open, the model is in evaluation mode; afterwards every part is in the mode it was in."""
     # one by one, for a part of the network may be held in evaluation mode while the rest trains
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

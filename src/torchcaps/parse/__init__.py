@@ -1,16 +1,42 @@
-"""What the couplings of a forward pass say: saliency maps and parse trees."""
+"""What the couplings of a forward pass say: parse trees, how many there are, and saliency maps."""
 
+from .analyse import Analysis, analyse, collect_keys
+from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
+from .quantize import (
+    ChosenLevels,
+    Levels,
+    choose_levels,
+    quantizable_routings,
+    quantization_indices,
+    quantize,
+    quantized,
+)
 from .saliency import ReceptiveField, capsule_grid, place_map, receptive_field, saliency_map, upsample_map
 from .tree import Edge, Node, ParseTree, parse_tree
 
 __all__ = [
+    "Analysis",
+    "ChosenLevels",
+    "ClassTrees",
+    "Dictionary",
     "Edge",
+    "KeyCollector",
+    "Keys",
+    "Levels",
     "Node",
     "ParseTree",
     "ReceptiveField",
+    "analyse",
     "capsule_grid",
+    "choose_levels",
+    "collect_keys",
+    "count_trees",
     "parse_tree",
     "place_map",
+    "quantizable_routings",
+    "quantization_indices",
+    "quantize",
+    "quantized",
     "receptive_field",
     "saliency_map",
     "upsample_map",

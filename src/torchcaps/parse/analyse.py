@@ -1,0 +1,119 @@
+"""A whole split through a network, as it is and with quantized couplings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.data import LabelledImages
+from torchcaps.models.health import evaluating
+from torchcaps.train import Pipeline
+
+from .dictionary import Dictionary, KeyCollector, Keys, count_trees
+from .quantize import Levels, quantized
+
+_BATCH = {"cuda": 1024}  # by device; other devices take 250
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a split says about a network: accuracy with and without quantization, and the parse trees."""
+
+    images: int
+    accuracy: float
+    quantized_accuracy: float
+    keys: Keys
+    classes: tuple[str, ...]
+
+    @cached_property
+    def dictionary(self) -> Dictionary:
+        """The parse trees, counted."""
+        return count_trees(self.keys)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain numbers; entropies in bits, None for a class that nobody predicts."""
+        trees = self.dictionary
+        return {
+            "images": self.images,
+            "levels": trees.levels,
+            "children": trees.children,
+            "accuracy": self.accuracy,
+            "quantized_accuracy": self.quantized_accuracy,
+            "entropy": trees.entropy,
+            "keys": trees.num_keys,
+            "classes": trees.rows(self.classes),
+            "never_predicted": [self.classes[number] for number in trees.empty_classes],
+        }
+
+
+@torch.no_grad()
+def analyse(
+    network: nn.Module,
+    data: LabelledImages,
+    pipeline: Pipeline,
+    *,
+    levels: Levels = 11,
+    batch_size: int | None = None,
+) -> Analysis:
+    """Accuracy of a network as it is and quantized, and the keys of its last routed layer.
+
+    The network runs in evaluation mode on the device of the data, from which results are read once for each
+    of the two passes.
+
+    Args:
+        network: On the device of the data, and left as it was.
+        data: The split, whose labels are those of the network.
+        pipeline: What becomes of an image before the network sees it.
+        levels: As in `quantized`.
+        batch_size: Images at once; by default as many as suit the device.
+    """
+    hits = torch.zeros((), dtype=torch.int64, device=data.labels.device)
+    with evaluating(network):
+        for inputs, labels in _batches(data, pipeline, batch_size):
+            hits += (network(inputs).activations.argmax(1) == labels).sum()
+    keys = collect_keys(network, data, pipeline, levels=levels, batch_size=batch_size)
+    return Analysis(
+        images=len(data),
+        accuracy=int(hits) / len(data),
+        quantized_accuracy=float((keys.predicted == data.labels.cpu().numpy()).mean()),
+        keys=keys,
+        classes=tuple(data.classes),
+    )
+
+
+@torch.no_grad()
+def collect_keys(
+    network: nn.Module,
+    data: LabelledImages,
+    pipeline: Pipeline,
+    *,
+    levels: Levels = 11,
+    batch_size: int | None = None,
+) -> Keys:
+    """The key of every image in the quantized network; its labels are not looked at. As in `analyse`."""
+    last = levels if isinstance(levels, int) else levels[-1]
+    collector: KeyCollector | None = None
+    with evaluating(network), quantized(network, levels):
+        for inputs, _ in _batches(data, pipeline, batch_size):
+            output = network(inputs, return_routing=True)
+            collector = collector or KeyCollector(last, output.activations.shape[1])
+            collector.add(output.layers[-1].routed.coupling, output.activations.argmax(1))
+    assert collector is not None  # a split without images is refused above
+    return collector.keys()
+
+
+def _batches(
+    data: LabelledImages, pipeline: Pipeline, batch_size: int | None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    if not len(data):
+        raise UserError("there are no images to analyse")
+    size = batch_size or _BATCH.get(data.labels.device.type, 250)
+    parts = torch.split(data.images, size), torch.split(data.labels, size)
+    for images, labels in zip(*parts, strict=True):
+        yield pipeline.for_evaluation(images)[1], labels

@@ -1,0 +1,138 @@
+"""Couplings rounded to a few levels, inside the forward pass (thesis, Parse Trees Extraction)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.types import Routed
+from torchcaps.routing import ReadsOut
+
+Levels: TypeAlias = int | Sequence[int]  # one number for all routed layers, or one for each
+
+_MOST_LEVELS = 2**15
+
+
+def quantization_indices(coupling: Float[Tensor, "*shape"], levels: int) -> Integer[Tensor, "*shape"]:
+    """The nearest of the levels k / (levels - 1), as its number k; halfway between two is the higher.
+
+    Couplings outside [0, 1], which a prior added after the softmax makes, go to the nearest end. One byte
+    each up to 256 levels, else two.
+    """
+    if not 2 <= levels <= _MOST_LEVELS:
+        raise UserError(f"levels must lie in 2..{_MOST_LEVELS}, got {levels}")
+    steps = coupling.clamp(0, 1) * (levels - 1)
+    return (steps + 0.5).floor().to(torch.uint8 if levels <= 256 else torch.int16)
+
+
+def quantize(coupling: Float[Tensor, "*shape"], levels: int) -> Float[Tensor, "*shape"]:
+    """Couplings moved to the nearest level; those of one child need no longer sum to one."""
+    return quantization_indices(coupling, levels).to(coupling.dtype) / (levels - 1)
+
+
+@contextmanager
+def quantized(network: nn.Module, levels: Levels) -> Iterator[nn.Module]:
+    """While open, every routed layer quantizes the couplings of its last round and pools its votes by those.
+
+    A routing of a single round splits evenly whatever the image: it stays as it is. Fused kernels are passed
+    by. No gradient flows through the rounding.
+
+    Args:
+        network: Changed in place until the context closes.
+        levels: For all routed layers, or one number for each in the order of the network.
+    """
+    routings = quantizable_routings(network)
+    handles = [
+        routing.register_forward_hook(_quantizer(number), with_kwargs=True)
+        for (_, routing), number in zip(routings, levels_of_layers(levels, len(routings)), strict=True)
+    ]
+    try:
+        yield network
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def levels_of_layers(levels: Levels, layers: int) -> list[int]:
+    """One number of levels for each of `layers` routed layers."""
+    numbers = [levels] * layers if isinstance(levels, int) else list(levels)
+    if len(numbers) != layers:
+        raise UserError(f"the network quantizes {layers} routed layers, got levels for {len(numbers)}")
+    for number in numbers:
+        quantization_indices(torch.zeros(0), number)  # refuses an impossible number before any image is seen
+    return numbers
+
+
+def quantizable_routings(network: nn.Module) -> list[tuple[str, Any]]:
+    """The routings with couplings to quantize, by name, in the order of the network."""
+    for name, module in network.named_modules():
+        routing = getattr(module, "routing", None)
+        if routing is not None and not isinstance(routing, ReadsOut) and not hasattr(routing, "routing"):
+            kind = getattr(routing, "__name__", type(routing).__name__)
+            raise UserError(
+                f"layer {name!r} routes by {kind}, which does not say what parents other couplings make "
+                "(it has no method read_out): they cannot be quantized"
+            )
+    found = [
+        (name, module)
+        for name, module in network.named_modules()
+        if isinstance(module, ReadsOut) and getattr(module, "iterations", 2) > 1
+    ]
+    if not found:
+        raise UserError(
+            f"{type(network).__name__} has no couplings to quantize: none of its layers routes in more than "
+            "one round"
+        )
+    return found
+
+
+def _quantizer(levels: int) -> Callable[..., Routed]:
+    def read_out_again(
+        routing: Any, inputs: tuple[Tensor, ...], named: dict[str, Tensor], routed: Routed
+    ) -> Routed:
+        assert routed.coupling is not None  # plain routings always give them
+        return routing.read_out(*inputs, **named, coupling=quantize(routed.coupling, levels))
+
+    return read_out_again
+
+
+class ChosenLevels(NamedTuple):
+    """The smallest number of levels that loses little enough, and what was tried on the way to it."""
+
+    levels: int
+    accuracy: float
+    accuracy_without: float  # of the network as it is
+    tried: dict[int, float]
+
+
+def choose_levels(
+    evaluate: Callable[[int | None], float], candidates: Iterable[int], tolerance: float = 0.0
+) -> ChosenLevels:
+    """The smallest number of levels with which accuracy does not deteriorate (thesis, Quantization).
+
+    Args:
+        evaluate: Accuracy with so many levels; None means without quantization.
+        candidates: Tried from the smallest on, up to the first that will do.
+        tolerance: Accuracy that may be lost.
+    """
+    if tolerance < 0:
+        raise UserError(f"tolerance must not be negative, got {tolerance}")
+    without = evaluate(None)
+    tried: dict[int, float] = {}
+    for levels in sorted(set(candidates)):
+        tried[levels] = evaluate(levels)
+        if tried[levels] >= without - tolerance:
+            return ChosenLevels(levels, tried[levels], without, tried)
+    if not tried:
+        raise UserError("there are no numbers of levels to choose from")
+    best = max(tried, key=lambda levels: tried[levels])
+    raise UserError(
+        f"no number of levels keeps the accuracy of {without:.4f} within {tolerance:g}; the best of "
+        f"{', '.join(map(str, tried))} is {best}, with {tried[best]:.4f}"
+    )

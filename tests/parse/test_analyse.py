@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+import torch
+
+from torchcaps.core import UserError
+from torchcaps.data import dataset_info, load_dataset
+from torchcaps.models import create_model
+from torchcaps.parse import analyse, collect_keys, count_trees, quantized
+from torchcaps.train import Pipeline
+from torchcaps.train.recipe import Data
+
+
+@pytest.fixture(scope="module")
+def split():
+    data = load_dataset("synthetic_mnist", "test").subset(range(50))
+    return data, Pipeline(Data(name="synthetic_mnist"), dataset_info("synthetic_mnist"))
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return create_model("gamma_capsnet_tiny_test", image_size=28, num_classes=10)
+
+
+def test_an_analysis_is_what_image_by_image_gives(model, split):
+    data, pipeline = split
+    found = analyse(model, data, pipeline, levels=(11, 6), batch_size=16)
+    assert model.training  # as before
+    model.eval()
+    right, right_quantized, keys = 0, 0, []
+    for image, label in zip(data.images, data.labels, strict=True):
+        inputs = pipeline.for_evaluation(image[None])[1]
+        with torch.no_grad():
+            right += int(model(inputs).activations.argmax() == label)
+            with quantized(model, (11, 6)):
+                output = model(inputs, return_routing=True)
+        winner = int(output.activations.argmax())
+        right_quantized += int(winner == label)
+        column = output.layers[-1].routed.coupling[0, :, winner].double().numpy()
+        keys.append((winner, tuple(np.rint(column * 5).astype(int))))
+    assert (found.images, found.accuracy, found.quantized_accuracy) == (50, right / 50, right_quantized / 50)
+    assert [
+        (int(p), tuple(row)) for p, row in zip(found.keys.predicted, found.keys.indices, strict=True)
+    ] == keys
+    assert found.dictionary.num_keys == len(set(keys))
+    assert found.as_json()["keys"] == len(set(keys))
+
+
+def test_the_batch_size_does_not_matter(model, split):
+    small, large = (collect_keys(model, *split, levels=11, batch_size=size) for size in (7, 50))
+    assert (small.indices == large.indices).all()
+    assert (small.predicted == large.predicted).all()
+
+
+def test_classes_that_are_never_predicted_are_named(model, split):
+    found = analyse(model, *split).as_json()
+    rows = {row["class"]: row for row in found["classes"]}
+    assert set(found["never_predicted"]) == {name for name, row in rows.items() if not row["images"]}
+    assert sum(row["images"] for row in rows.values()) == 50
+    assert found["never_predicted"]  # an untrained network does not name all ten
+    assert all(rows[name]["entropy"] is None for name in found["never_predicted"])
+
+
+def test_an_even_split_in_the_class_layer_is_one_tree(split):
+    model = create_model(
+        "deepcaps_tiny_test", image_size=28, num_classes=10, routing={"name": "dynamic", "iterations": 1}
+    )
+    trees = count_trees(collect_keys(model, *split))
+    assert trees.entropy == 0
+    assert trees.num_keys == 10 - len(trees.empty_classes)
+
+
+def test_nothing_to_analyse_is_refused(model, split):
+    data, pipeline = split
+    with pytest.raises(UserError, match="no images"):
+        analyse(model, data.subset([]), pipeline)
+    with pytest.raises(UserError, match="no couplings"):
+        analyse(create_model("conv_baseline_tiny_test", image_size=28, num_classes=10), data, pipeline)
