@@ -29,6 +29,7 @@ from .diagnose import find_non_finite
 from .evaluate import Evaluation, evaluate
 from .memory import explain_out_of_memory
 from .pipeline import load_test
+from .pruning import Pruner
 from .recipe import Recipe, recipe_as_json
 from .results import provenance
 from .run import write_recipe
@@ -66,7 +67,8 @@ def train(
 ) -> dict[str, Any]:
     """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
 
-    The weights kept are those of the epoch with the lowest validation loss. A run that was killed, at any
+    The weights kept are those of the epoch with the lowest validation loss; of the last epoch where the run
+    prunes, for it is the sparsest. A run that was killed, at any
     moment, continues with `resume=True` and ends as if it had not been.
     """
     machine = machine or Machine()
@@ -107,6 +109,8 @@ class _Run:
         settings = session.recipe.annealing
         self.annealer = None if settings is None else Annealer(settings)
         self._follow_annealer()
+        pruning = session.recipe.pruning
+        self.pruner = None if pruning is None else Pruner(session, pruning, self._evaluate)
         self._saved_at = time.monotonic()
 
     def restore(self) -> None:
@@ -121,6 +125,8 @@ class _Run:
             if self.annealer is not None:
                 self.annealer = Annealer(self.annealer.settings, **state["annealing"])
                 self._follow_annealer()
+            if self.pruner is not None:
+                self.pruner.restore(state["pruning"])
         elif self.session.fabric.is_global_zero:
             write_recipe(self.out, self.session.recipe)
         self._write_rows()
@@ -139,6 +145,8 @@ class _Run:
             validation = self._evaluate(self.session.splits.validation)
             if not math.isfinite(validation.loss):
                 raise DivergedError(f"the validation loss is not finite after epoch {epoch}; {self._kept()}")
+            if self.pruner is not None:
+                validation = self.pruner.after_epoch(validation)
             seconds = time.perf_counter() - started
             self._close_epoch(epoch, validation, seconds)
 
@@ -186,7 +194,7 @@ class _Run:
             for number, indices in enumerate(self.session.start_epoch(epoch)):
                 self.session.step.backward(indices)
                 yield
-                self.session.step.optimizer.step()
+                self.session.step.update()
                 if (epoch, number) == (last_epoch, last_step):
                     return
 
@@ -215,6 +223,7 @@ class _Run:
             "seconds": round(seconds, 4),
             "images_per_second": round(session.steps_per_epoch * session.recipe.batch_size / seconds, 1),
             **({} if self.annealer is None else {"iterations": self.annealer.iterations}),
+            **({} if self.pruner is None else self.pruner.row()),
             **noticed,
         }
         self.rows.append(row)
@@ -233,7 +242,8 @@ class _Run:
             progress.best_loss, progress.best_accuracy = validation.loss, validation.accuracy
             progress.best_epoch = epoch
             progress.best_iterations = 0 if self.annealer is None else self.annealer.iterations
-            self._save_weights("weights", epoch)
+            if self.pruner is None:
+                self._save_weights("weights", epoch)
 
     def _anneal(self, annealer: Annealer, epoch: int, loss: float) -> None:
         """Algorithm 3, lines 7 to 12: the best weights of each step are one file."""
@@ -281,7 +291,10 @@ class _Run:
             "progress": asdict(self.progress),
             "rows": self.rows,
             **({} if self.annealer is None else {"annealing": self.annealer.state()}),
+            **({} if self.pruner is None else {"pruning": self.pruner.state()}),
         }
+        if self.pruner is not None:
+            self._save_weights("weights", self.progress.next_epoch - 1)
         save_checkpoint(self.out / "last.ckpt", state)
         self._saved_at = time.monotonic()
 
@@ -291,7 +304,7 @@ class _Run:
             write_atomically(self.out / "metrics.jsonl", lambda draft: draft.write_text(text))
 
     def finish(self, machine: Machine) -> dict[str, Any]:
-        """Test the best weights and write result.json."""
+        """Test the kept weights and write result.json."""
         session, progress = self.session, self.progress
         session.fabric.barrier()
         state, _ = load_weights(self.out / "weights.safetensors")
@@ -304,9 +317,7 @@ class _Run:
             "metrics": {
                 "test_accuracy": test.accuracy,
                 "test_loss": test.loss,
-                "val_accuracy": progress.best_accuracy,
-                "val_loss": progress.best_loss,
-                "best_epoch": progress.best_epoch,
+                **self._kept_metrics(),
                 "epochs": progress.next_epoch,
                 **({} if self.annealer is None else {"iterations": progress.best_iterations}),
             },
@@ -321,3 +332,15 @@ class _Run:
         if session.fabric.is_global_zero:
             write_json(self.out / "result.json", result)
         return result
+
+    def _kept_metrics(self) -> dict[str, Any]:
+        progress = self.progress
+        if self.pruner is None:
+            return {
+                "val_accuracy": progress.best_accuracy,
+                "val_loss": progress.best_loss,
+                "best_epoch": progress.best_epoch,
+            }
+        last = self.rows[-1]
+        kept = {"val_accuracy": last["val_accuracy"], "val_loss": last["val_loss"]}
+        return {**kept, "best_epoch": last["epoch"], **self.pruner.metrics()}

@@ -11,10 +11,12 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import torch
 import yaml
+from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError, unknown_name
 from torchcaps.data import Augment, Preprocess
 from torchcaps.models import create_model
+from torchcaps.prune import Lobster, measure_units
 
 from .annealing import Annealing, check_driven
 
@@ -37,7 +39,7 @@ class Data:
 class Loss:
     """What is minimised; `reconstruction` weighs the sum of squared pixel errors of the decoder."""
 
-    name: Literal["margin", "spread"] = "margin"
+    name: Literal["margin", "spread", "cross_entropy"] = "margin"
     present: float = 0.9
     absent: float = 0.1
     absent_weight: float = 0.5
@@ -57,7 +59,10 @@ class Optim:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One training run. `batch_size` is that of all devices together; `patience` 0 never stops early."""
+    """One training run. `batch_size` is that of all devices together; `patience` 0 never stops early.
+
+    `start_from` is the folder of a run, or a file of trunk weights, whose layers the model takes over.
+    """
 
     model: dict[str, Any]
     data: Data
@@ -66,9 +71,11 @@ class Recipe:
     patience: int = 0
     seed: int = 42
     compile: bool = False
+    start_from: str = ""
     loss: Loss = field(default_factory=Loss)
     optim: Optim = field(default_factory=Optim)
     annealing: Annealing | None = None
+    pruning: Lobster | None = None
 
     def __post_init__(self) -> None:
         if "name" not in self.model:
@@ -82,13 +89,27 @@ class Recipe:
             raise UserError(f"recipe.optim.learning_rate must be positive, got {self.optim.learning_rate}")
         if self.annealing is not None:
             self._check_annealing(self.annealing)
+        if self.pruning is not None:
+            self._check_pruning(self.pruning)
 
     def _check_annealing(self, settings: Annealing) -> None:
         if self.patience:
             raise UserError("recipe.patience and recipe.annealing exclude each other: set annealing.patience")
+        check_driven(self._sketch(), settings)
+
+    def _check_pruning(self, settings: Lobster) -> None:
+        if self.annealing is not None:
+            raise UserError(
+                "recipe.pruning and recipe.annealing exclude each other: "
+                "annealing goes back to earlier weights, in which less was pruned"
+            )
+        measure_units(self._sketch(), settings)  # raises where there is nothing to prune
+
+    def _sketch(self) -> nn.Module:
+        """The model without memory for its weights."""
         options = dict(self.model)
         with torch.device("meta"):
-            check_driven(create_model(options.pop("name"), **options), settings)
+            return create_model(options.pop("name"), **options)
 
 
 def build(kind: type[T], values: Any, where: str = "recipe") -> T:

@@ -17,11 +17,13 @@ from torch.optim import Optimizer
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
 from torchcaps.models import create_model
+from torchcaps.prune import Pull, prunable_weights
 
 from .annealing import set_iterations
 from .objective import Objective
 from .pipeline import Pipeline, Splits, load_splits
 from .recipe import Recipe
+from .start import start_from
 from .step import CapturedStep, TrainStep, learning_rate, make_optimizer, set_learning_rate
 
 _SEEDING = threading.Lock()  # initial weights come from the global generator, which threads share
@@ -101,6 +103,8 @@ class Session:
                 f"batch_size {recipe.batch_size} is more than the {len(self.splits.train)} training images"
             )
         self.network = model_of(recipe, self.splits.info.num_classes).to(fabric.device)
+        if recipe.start_from:
+            start_from(self.network, Path(recipe.start_from))
         if fabric.device.type == "cuda":
             use_channels_last(self.network)
         has_decoder = getattr(self.network, "decoder", None) is not None
@@ -109,6 +113,7 @@ class Session:
         compiled: Any = torch.compile(self.network) if recipe.compile else self.network
         self.model: Any
         self.model, optimizer = fabric.setup(compiled, self.optimizer)
+        self.pull = self._build_pull()
         is_captured = capture and fabric.device.type == "cuda" and fabric.world_size == 1
         self.step: TrainStep = (CapturedStep if is_captured else TrainStep)(
             fabric,
@@ -117,7 +122,12 @@ class Session:
             objective=self.objective,
             pipeline=self.pipeline,
             data=self.splits.train,
+            pull=self.pull,
         )
+
+    def _build_pull(self) -> Pull | None:
+        settings = self.recipe.pruning
+        return None if settings is None else Pull(prunable_weights(self.network, settings.layers), settings)
 
     def set_iterations(self, iterations: int, pattern: str) -> None:
         """Route with another number of iterations from now on."""
@@ -143,6 +153,8 @@ class Session:
             torch.manual_seed(derive_seed(recipe.seed, "layers", epoch))
         self.step.start_epoch(derive_seed(recipe.seed, "augment", epoch))
         self.objective.start_epoch(epoch)
+        if self.pull is not None:
+            self.pull.start_epoch(epoch)
         self.model.train()
         order = torch.randperm(len(self.splits.train), generator=generator(recipe.seed, "order", epoch))
         batches = torch.split(order.to(self.fabric.device), recipe.batch_size)[: self.steps_per_epoch]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from torchcaps.data import LabelledImages
+from torchcaps.prune import Pull
 
 from .objective import Objective
 from .pipeline import Pipeline
@@ -61,9 +62,10 @@ class TrainStep:
         objective: Objective,
         pipeline: Pipeline,
         data: LabelledImages,
+        pull: Pull | None = None,
     ) -> None:
         self.fabric, self.model, self.optimizer = fabric, model, optimizer
-        self.objective, self.pipeline, self.data = objective, pipeline, data
+        self.objective, self.pipeline, self.data, self.pull = objective, pipeline, data, pull
         self.random = torch.Generator(fabric.device)
         self._loss = torch.zeros((), device=fabric.device)
         self._steps = torch.zeros((), device=fabric.device)
@@ -81,7 +83,7 @@ class TrainStep:
     def __call__(self, indices: Tensor) -> None:
         """Update the weights once."""
         loss = self.backward(indices)
-        self.optimizer.step()
+        self.update()
         self._record(loss)
 
     def backward(self, indices: Tensor) -> Tensor:
@@ -93,6 +95,14 @@ class TrainStep:
         loss = self.objective(self.model(inputs, labels), labels, images)
         self.fabric.backward(loss)
         return loss.detach()
+
+    def update(self) -> None:
+        """Move the weights by their gradients; where a run prunes, the cut ones stay zero."""
+        if self.pull is not None:
+            self.pull.shrink()
+        self.optimizer.step()
+        if self.pull is not None:
+            self.pull.keep_zeros()
 
     def _record(self, loss: Tensor) -> None:
         bad = torch.where(loss.isfinite(), math.inf, self._steps)

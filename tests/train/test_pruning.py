@@ -1,0 +1,219 @@
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from torchcaps.core import UserError
+from torchcaps.prune import Lobster, Pull
+from torchcaps.train import Evaluation, Machine, Silent, evaluate_run, load_run, train
+from torchcaps.train.pruning import Pruner
+from torchcaps.train.recipe import Recipe, build, recipe_as_json, recipe_as_yaml
+from torchcaps.train.session import Session, launch
+
+CPU = Machine(device="cpu")
+
+
+def recipe(pruning=None, **changes):
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
+        "optim": {"learning_rate": 1e-2},
+        "batch_size": 16,
+        "epochs": 4,
+        "pruning": {"strength": 1e-2} if pruning is None else pruning,
+    }
+    return build(Recipe, {**values, **changes})
+
+
+def rows(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def timeless(folder):
+    return [{**row, "seconds": 0, "images_per_second": 0} for row in rows(folder)]
+
+
+@pytest.fixture(scope="module")
+def pruned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pruned")
+    return folder, train(recipe(), folder, CPU)
+
+
+def test_the_weights_of_the_last_epoch_are_kept_with_their_zeros(pruned):
+    folder, result = pruned
+    weights = load_file(folder / "weights.safetensors")
+    zeros = sum(int((value == 0).sum()) for value in weights.values())
+    size = sum(value.numel() for value in weights.values())
+    metrics, last = result["metrics"], rows(folder)[-1]
+    assert zeros > 0
+    assert metrics["parameters_left"] == size - zeros
+    assert metrics["sparsity_total"] == last["sparsity_total"] == pytest.approx(zeros / size)
+    assert metrics["sparsity"] == last["sparsity"] >= metrics["sparsity_total"]
+    assert metrics["best_epoch"] == last["epoch"] == 3
+    assert metrics["val_loss"] == last["val_loss"]
+    assert metrics["search_evaluations"] == sum(row["search_evaluations"] for row in rows(folder))
+    run = load_run(folder)
+    assert run.epoch == 3
+    assert evaluate_run(run, "validation")["loss"] == pytest.approx(metrics["val_loss"], rel=1e-5)
+
+
+def test_sparsity_never_falls(pruned):
+    sparsities = [row["sparsity"] for row in rows(pruned[0])]
+    assert sparsities == sorted(sparsities)
+
+
+def test_an_interrupted_run_ends_as_if_it_had_not_been(pruned, tmp_path, monkeypatch):
+    class Killer(Silent):
+        def epoch_done(self, row):
+            if row["epoch"] == 1:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("torchcaps.train.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe(), tmp_path, CPU, watcher=Killer())
+    assert load_run(tmp_path).epoch == 1  # an unfinished run has weights too
+    resumed = train(recipe(), tmp_path, CPU, resume=True)
+    assert resumed["metrics"] == pruned[1]["metrics"]
+    assert timeless(tmp_path) == timeless(pruned[0])
+    first, second = (load_file(folder / "weights.safetensors") for folder in (tmp_path, pruned[0]))
+    assert all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+def test_a_run_without_pull_and_without_thresholds_is_the_run_without_pruning(tmp_path):
+    idle = recipe({"strength": 0.0, "min_accuracy": 1.0}, epochs=1)
+    plain = replace(idle, pruning=None)
+    losses = [train(each, tmp_path / name, CPU) for name, each in (("idle", idle), ("plain", plain))]
+    assert losses[0]["metrics"]["sparsity"] == 0
+    assert losses[0]["metrics"]["val_loss"] == losses[1]["metrics"]["val_loss"]
+    assert "sparsity" not in losses[1]["metrics"]
+
+
+def session_of(settings):
+    return Session(launch(CPU), settings, None)
+
+
+def scripted(session, loss):
+    """A pruner whose evaluation looks at the weights alone."""
+
+    def evaluate(data):
+        evaluate.sizes.append(len(data))
+        return Evaluation(loss(session.network), 0.4, torch.zeros(10, 10))
+
+    evaluate.sizes = []
+    return Pruner(session, session.recipe.pruning, evaluate), evaluate
+
+
+def distance(network):
+    """A loss that rises with every weight that is cut."""
+    return 1.0 + 1e-3 * sum(int((parameter == 0).sum()) for parameter in network.parameters())
+
+
+def test_the_tolerance_is_honoured():
+    pruner, evaluate = scripted(session_of(recipe({"tolerance": 0.5})), distance)
+    after = pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10)))
+    assert 1.497 <= after.loss <= 1.5  # 500 of 20,000 weights fit; two may stay undecided
+    assert pruner.row()["threshold"] > 0
+    assert pruner.row()["search_evaluations"] == len(evaluate.sizes) - 1 == pruner.state()["evaluations"]
+    strict, _ = scripted(session_of(recipe()), distance)
+    assert strict.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10))).loss == 1.0
+    assert strict.row()["sparsity"] == 0
+
+
+def test_a_subset_is_searched_and_the_whole_is_validated():
+    session = session_of(recipe({"search_images": 5, "tolerance": 0.1}))
+    pruner, evaluate = scripted(session, distance)
+    pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10)))
+    assert evaluate.sizes[-1] == 20
+    assert set(evaluate.sizes[:-1]) == {5}
+    assert pruner.row()["search_evaluations"] == len(evaluate.sizes) - 1
+
+
+@pytest.mark.parametrize("settings", [{"min_accuracy": 0.5}, {"patience": 2}])
+def test_pruning_waits_until_it_is_due(settings):
+    pruner, evaluate = scripted(session_of(recipe({"tolerance": 1.0, **settings})), distance)
+    for _ in range(2):
+        assert pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10))).loss == 1.0
+    assert not evaluate.sizes
+    pruner.after_epoch(Evaluation(1.0, 0.6, torch.zeros(10, 10)))
+    assert evaluate.sizes
+
+
+@pytest.mark.parametrize("group", ["capsule", "type"])
+def test_whole_capsules_go_when_the_loss_lets_them(group):
+    session = session_of(recipe({"group": group}))
+    pruner, _ = scripted(session, lambda network: 1.0)
+    pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10)))
+    assert not session.network.classes.weight.any()
+    assert bool(session.network.primary.conv.weight.any()) == (group == "capsule")
+
+
+def test_pulling_keeps_pace_with_bfloat16(tmp_path):
+    result = train(recipe(epochs=1), tmp_path, Machine(device="cpu", precision="bf16"))
+    assert result["metrics"]["sparsity"] > 0
+
+
+@pytest.mark.slow
+def test_two_processes_prune_what_one_does(tmp_path):
+    path = tmp_path / "recipe.yaml"
+    path.write_text(recipe_as_yaml(recipe({"strength": 1e-2, "tolerance": 0.05}, epochs=2)))
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "torchcaps"]
+    full = [sys.executable, *launcher, "train", str(path), "--device", "cpu", "--devices", "2", "--json"]
+    done = subprocess.run(
+        [*full, "--out", str(tmp_path / "two")],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    train(recipe({"strength": 1e-2, "tolerance": 0.05}, epochs=2), tmp_path / "one", CPU)
+    for first, second in zip(rows(tmp_path / "one"), rows(tmp_path / "two"), strict=True):
+        assert second["val_loss"] == pytest.approx(first["val_loss"], abs=1e-4)
+        assert second["sparsity"] == pytest.approx(first["sparsity"], abs=0.02)
+
+
+@pytest.mark.gpu
+def test_a_captured_step_sees_strength_and_masks_change():
+    results = []
+    for capture in (True, False):
+        settings = recipe({"strength": 1e-2, "decay": 0.5}, seed=1)
+        session = Session(launch(Machine(device="cuda")), settings, None, capture=capture)
+        for epoch in range(3):
+            for indices in session.start_epoch(epoch):
+                session.step(indices)
+            with torch.no_grad():
+                weight = session.network.classes.weight
+                weight[weight.abs() < 0.02 * (epoch + 1)] = 0.0
+        results.append(session.network.classes.weight.detach().cpu())
+    assert torch.equal(results[0] == 0, results[1] == 0)
+    torch.testing.assert_close(*results, atol=1e-4, rtol=1e-3)
+
+
+def test_the_pull_changes_in_place():
+    weight = torch.nn.Parameter(torch.randn(4))
+    pull = Pull([weight], Lobster())
+    places = [pull._strength.data_ptr(), pull._masks[0].data_ptr()]
+    weight.data[0] = 0.0
+    pull.start_epoch(3)
+    assert places == [pull._strength.data_ptr(), pull._masks[0].data_ptr()]
+    assert float(pull._strength) == pytest.approx(1e-4 * 0.99**3)
+    assert pull._masks[0].tolist() == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pruning": {"layers": "clases"}}, "none is named 'clases'"),
+        ({"pruning": {"group": "type", "layers": "stem"}}, "group=type needs"),
+        ({"pruning": {"lambda": 1}}, "key in recipe.pruning: 'lambda'"),
+        ({"pruning": {"tolerance": -1}}, "tolerance must not be negative"),
+        ({"annealing": {"r_max": 3}}, "exclude each other"),
+    ],
+)
+def test_recipes_that_cannot_prune_are_refused(changes, message):
+    with pytest.raises(UserError, match=message):
+        build(Recipe, {**recipe_as_json(recipe()), **changes})
