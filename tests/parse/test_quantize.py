@@ -131,7 +131,7 @@ def test_parents_are_pooled_again_from_rounded_couplings(name):
     routing = create_routing(name, RoutingShape(7, 3, 4)).double()
     votes, activations = 2 * draw(2, 7, 3, 4), draw(2, 7, seed=1).sigmoid()
     plain, found = route_quantized(routing, votes, activations)
-    coupling, u, bias = rounded(plain[2], 4), votes.numpy().copy(), float(routing.bias[0, 0])
+    coupling, u, bias = rounded(plain[2], 4), votes.numpy().copy(), routing.bias[0, 0].item()
     if name == "scaled_distance":
         for b, i, j in np.ndindex(u.shape[:3]):
             u[b, i, j] *= min(1, activations[b, i].item() / np.linalg.norm(u[b, i, j]))
