@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from . import bench, data, demo, evaluate, export, import_weights, listing, predict, reproduce, train
+from . import bench, data, demo, evaluate, export, import_weights, listing, predict, prune, reproduce, train
 
 app = typer.Typer(
     name="torchcaps",
@@ -19,6 +19,7 @@ app.command("list")(listing.command)
 app.command("train")(train.command)
 app.command("eval")(evaluate.command)
 app.command("predict")(predict.command)
+app.command("prune")(prune.command)
 app.command("export")(export.command)
 app.command("demo")(demo.command)
 app.command("reproduce")(reproduce.command)

@@ -68,3 +68,31 @@ class ProgressBar:
             if problem not in self._told:
                 self._told.add(problem)
                 self._bar.console.print(f"health: {finding}", highlight=False, markup=False)
+
+
+class CandidateBar:
+    """Shows how many candidates of a search are scored, the best so far, and the time left."""
+
+    def __init__(self, *, is_shown: bool = True) -> None:
+        self._bar = Progress(
+            TextColumn("candidates"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[best]}"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            transient=True,
+            disable=not is_shown,
+        )
+
+    def __enter__(self) -> CandidateBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def candidate_done(self, done: int, planned: int, best: float) -> None:
+        """Advance to `done`; the first call starts the bar."""
+        if not self._bar.tasks:
+            self._bar.add_task("", total=planned, best="")
+            self._bar.start()
+        self._bar.update(self._bar.tasks[0].id, completed=done, best=f"best accuracy {best:.2%}")

@@ -1,5 +1,6 @@
 """Recipes, the training loop, and what a run leaves behind."""
 
+from .candidates import StructuredPruning
 from .evaluate import Evaluation, evaluate
 from .export import export_run
 from .exported import Exported, is_exported, load_predictor, open_exported
@@ -7,6 +8,7 @@ from .loop import DivergedError, train
 from .objective import Objective
 from .pipeline import Pipeline, load_splits, load_test
 from .predict import Predictor, predict, read_image
+from .prune_run import prune_run
 from .recipe import Recipe, load_recipe, packaged_recipes
 from .run import Run, evaluate_run, load_run
 from .session import Machine
@@ -25,6 +27,7 @@ __all__ = [
     "Run",
     "Several",
     "Silent",
+    "StructuredPruning",
     "TensorBoard",
     "Watcher",
     "evaluate",
@@ -39,6 +42,7 @@ __all__ = [
     "open_exported",
     "packaged_recipes",
     "predict",
+    "prune_run",
     "read_image",
     "train",
     "train_together",

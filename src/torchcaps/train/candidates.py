@@ -1,0 +1,156 @@
+"""Pruned versions of one network, adapted and scored on the data it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.seeding import derive_seed, generator
+from torchcaps.data import LabelledImages
+from torchcaps.models import BackboneCapsNet, TrunkClassifier
+from torchcaps.prune import (
+    Drawn,
+    Target,
+    TrunkCost,
+    draw_widths,
+    even_widths,
+    fresh_statistics,
+    random_channels,
+    remove_channels,
+    strongest_channels,
+)
+
+from .evaluate import Evaluation, evaluate
+from .objective import Objective
+from .pipeline import Pipeline, load_splits
+from .run import Run
+from .session import use_channels_last
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructuredPruning:
+    """How channels are chosen.
+
+    Args:
+        method: "eagleeye" draws a ratio for each group and keeps the best of several candidates; "l1" takes
+            one ratio for all; "random" too, and does not look at the filters. All three adapt batch norms.
+        flops: Share of the trunk's multiply-adds that is kept.
+        candidates: How many are drawn and scored; "l1" and "random" have one.
+        batches: Training batches from which a candidate's batch norms are estimated.
+        batch_size: Images in each.
+        seed: Of the draws and of those batches.
+    """
+
+    method: Literal["eagleeye", "l1", "random"] = "eagleeye"
+    flops: float = 0.5
+    candidates: int = 50
+    batches: int = 100
+    batch_size: int = 128
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in ("eagleeye", "l1", "random"):
+            raise UserError(f"method must be eagleeye, l1 or random, got {self.method!r}")
+        for key in ("candidates", "batches", "batch_size"):
+            if getattr(self, key) < 1:
+                raise UserError(f"{key} must be at least 1, got {getattr(self, key)}")
+
+
+def plan_candidates(model: nn.Module, settings: StructuredPruning) -> tuple[TrunkCost, Drawn]:
+    """What the trunk costs, and the widths to try; a target that cannot be met is an error."""
+    if not isinstance(model, BackboneCapsNet | TrunkClassifier):
+        raise UserError(
+            f"structured pruning takes a network on a trunk, such as resnet50_classifier, "
+            f"not a {type(model).__name__}"
+        )
+    cost = TrunkCost(model.trunk, model.config.image_size)
+    last = model.config.primary_pose if isinstance(model, BackboneCapsNet) else 1
+    target = Target(share=settings.flops, last=last)
+    if settings.method == "eagleeye":
+        return cost, draw_widths(cost, target, settings.candidates, settings.seed)
+    return cost, Drawn([even_widths(cost, target)], 1, 0.0, target.ratio_limit, False)
+
+
+class Candidates:
+    """Builds, adapts and scores pruned versions of a run's network; each is what it would be alone."""
+
+    def __init__(
+        self, fabric: Fabric, run: Run, settings: StructuredPruning, data_dir: Path | None = None
+    ) -> None:
+        self.fabric, self.model, self.settings = fabric, run.model, settings
+        data = run.recipe.data
+        self.splits = load_splits(data, data_dir, fabric.device)
+        self.pipeline = Pipeline(data, self.splits.info)
+        has_decoder = getattr(run.model, "decoder", None) is not None
+        self.objective = Objective(run.recipe.loss, has_decoder=has_decoder, device=fabric.device)
+
+    def score(self, widths: Sequence[tuple[int, ...]]) -> list[float]:
+        """Accuracy of each on the validation split, which is held out of the training images."""
+        models = self.adapted(widths)
+        return [self.evaluate(model, self.splits.validation).accuracy for model in models]
+
+    def evaluate(self, model: nn.Module, data: LabelledImages) -> Evaluation:
+        """Loss and accuracy on a split."""
+        with self.fabric.autocast():
+            return evaluate(model, data, self.pipeline, self.objective)
+
+    @torch.no_grad()
+    def adapted(self, widths: Sequence[tuple[int, ...]]) -> list[nn.Module]:
+        """The network with each of these widths, its batch norms estimated anew on the same batches."""
+        models = [self._prune(chosen) for chosen in widths]
+        with ExitStack() as stack:
+            stack.enter_context(self.fabric.autocast())
+            for model in models:
+                stack.enter_context(fresh_statistics(model))
+            for inputs in self._batches():
+                _show(models, inputs)
+        return models
+
+    def _prune(self, widths: tuple[int, ...]) -> nn.Module:
+        trunk: Any = self.model.trunk
+        if self.settings.method == "random":
+            kept = random_channels(trunk, widths, generator(self.settings.seed, "channels"))
+        else:
+            kept = strongest_channels(trunk, widths)
+        model = remove_channels(self.model, kept)
+        if self.fabric.device.type == "cuda":
+            use_channels_last(model)
+        return model
+
+    def _batches(self) -> Iterator[Tensor]:
+        settings, images = self.settings, self.splits.train
+        chosen = generator(settings.seed, "adapt")
+        changes = torch.Generator(self.fabric.device)
+        changes.manual_seed(derive_seed(settings.seed, "augment"))
+        for _ in range(settings.batches):
+            indices = torch.randint(len(images), (settings.batch_size,), generator=chosen)
+            yield self.pipeline.for_training(images, indices.to(self.fabric.device), changes).inputs
+
+
+def _show(models: Sequence[nn.Module], inputs: Tensor) -> None:
+    if inputs.device.type != "cuda":
+        for model in models:
+            model(inputs)
+        return
+    # a stream for each model: alone it would leave most of the device idle
+    here, streams = torch.cuda.current_stream(), _side_streams(len(models))
+    for model, stream in zip(models, streams, strict=True):
+        stream.wait_stream(here)
+        with torch.cuda.stream(stream):
+            model(inputs)
+    for stream in streams:
+        here.wait_stream(stream)
+
+
+@lru_cache
+def _side_streams(count: int) -> list[Any]:
+    return [torch.cuda.Stream() for _ in range(count)]  # type: ignore[no-untyped-call]

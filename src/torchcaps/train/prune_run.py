@@ -1,0 +1,127 @@
+"""From a trained run to one with fewer channels: candidates are scored and the best is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.models import config_as_json
+
+from .candidates import Candidates, StructuredPruning, plan_candidates
+from .checkpoint import load_weights, save_weights, write_atomically, write_json
+from .pipeline import load_test
+from .recipe import Recipe, recipe_as_json
+from .results import provenance
+from .run import load_run, write_recipe
+from .session import Machine, launch
+
+_AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most
+
+
+def prune_run(
+    source: Path,
+    out: Path,
+    settings: StructuredPruning,
+    machine: Machine | None = None,
+    *,
+    on_candidate: Callable[[int, int, float], None] = lambda done, planned, best: None,
+) -> dict[str, Any]:
+    """Prune the network of run `source` and leave it as a run in `out`; the content of its result.json.
+
+    Scored candidates are kept in `out/candidates.jsonl`: a search that was interrupted goes on there and ends
+    as if it had not been. The recipe in `out` fine-tunes the pruned network.
+    """
+    machine, started = machine or Machine(), time.perf_counter()
+    identity = _identity(source, settings)
+    if _is_finished(out, identity, settings):
+        return json.loads((out / "result.json").read_text())
+    fabric = launch(machine)
+    run = load_run(source, fabric.device)
+    cost, drawn = plan_candidates(run.model, settings)  # an impossible target ends here, before data is read
+    candidates = Candidates(fabric, run, settings, machine.data_dir)
+    write_json(out / "pruning.json", identity)
+    scores = _score_missing(out, drawn.widths, candidates, on_candidate)
+    widths = drawn.widths[scores.index(max(scores))]
+    (pruned,) = candidates.adapted([widths])
+    model = {**run.recipe.model, "trunk_widths": list(widths)}
+    recipe = replace(run.recipe, model=model, start_from=str(out))
+    _save_run(out, recipe, pruned, source)
+    test = candidates.evaluate(pruned, load_test(recipe.data, machine.data_dir, fabric.device))
+    result = {
+        "recipe": recipe_as_json(recipe),
+        "metrics": {"val_accuracy": max(scores), "test_accuracy": test.accuracy, "test_loss": test.loss},
+        "pruning": asdict(settings),
+        "search": {**drawn._asdict(), "widths": list(widths), "scores": scores},
+        "macs": {"before": cost.macs_of_full, "after": cost.macs_of(widths)},
+        "parameters": sum(parameter.numel() for parameter in pruned.parameters()),
+        "seed": settings.seed,
+        "seconds": round(time.perf_counter() - started, 3),
+        "precision": machine.precision,
+        **provenance(fabric.device),
+    }
+    write_json(out / "result.json", result)
+    return result
+
+
+def _identity(source: Path, settings: StructuredPruning) -> dict[str, Any]:
+    """What a search must have in common with the one it continues; more candidates may be asked for."""
+    weights = source / "weights.safetensors"
+    if not weights.is_file():
+        raise MissingDataError(f"{source} holds no trained run (no weights.safetensors)")
+    with weights.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    values = {key: value for key, value in asdict(settings).items() if key != "candidates"}
+    return {"source": str(source), "weights": digest, **values}
+
+
+def _is_finished(out: Path, identity: dict[str, Any], settings: StructuredPruning) -> bool:
+    before = out / "pruning.json"
+    if not before.is_file():
+        if (out / "recipe.json").is_file():
+            raise UserError(f"{out} already holds a run; choose another --out")
+        return False
+    stored = json.loads(before.read_text())
+    changed = [key for key in identity if identity[key] != stored.get(key)]
+    if changed:
+        raise UserError(f"{out} holds another search ({', '.join(changed)} differ); choose another --out")
+    finished = out / "result.json"
+    if not finished.is_file():
+        return False
+    return bool(json.loads(finished.read_text())["pruning"]["candidates"] == settings.candidates)
+
+
+def _score_missing(
+    out: Path,
+    widths: list[tuple[int, ...]],
+    candidates: Candidates,
+    on_candidate: Callable[[int, int, float], None],
+) -> list[float]:
+    path = out / "candidates.jsonl"
+    lines = path.read_text().splitlines() if path.is_file() else []
+    scores = [float(json.loads(line)["accuracy"]) for line in lines]
+    for first in range(len(scores), len(widths), _AT_ONCE):
+        chosen = widths[first : first + _AT_ONCE]
+        found = candidates.score(chosen)
+        lines += [json.dumps({"widths": w, "accuracy": a}) for w, a in zip(chosen, found, strict=True)]
+        text = "".join(f"{line}\n" for line in lines)
+        write_atomically(path, lambda draft, text=text: draft.write_text(text))  # type: ignore[misc]
+        scores += found
+        on_candidate(len(scores), len(widths), max(scores))
+    return scores[: len(widths)]
+
+
+def _save_run(out: Path, recipe: Recipe, model: nn.Module, source: Path) -> None:
+    _, info = load_weights(source / "weights.safetensors")
+    config: Any = model.config
+    info |= {"model": recipe.model, "config": config_as_json(config), "epoch": -1}
+    save_weights(out / "weights.safetensors", model.state_dict(), info)
+    write_recipe(out, recipe)
+    write_atomically(out / "metrics.jsonl", lambda draft: draft.write_text(""))
