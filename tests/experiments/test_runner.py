@@ -1,4 +1,5 @@
 import json
+import threading
 from dataclasses import replace
 
 import pytest
@@ -7,8 +8,9 @@ import torch
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.experiments.catalogue import NOT_BUILT, list_experiments
-from torchcaps.experiments.plan import EXPERIMENTS, Experiment, Setting, leave_result
-from torchcaps.experiments.runner import count_runs, gather_runs, merge_runs, run_missing
+from torchcaps.experiments.gather import gather_runs
+from torchcaps.experiments.plan import EXPERIMENTS, Experiment, Setting, leave_result, train_recipe
+from torchcaps.experiments.runner import Visit, run_missing
 from torchcaps.train import Machine
 
 CPU = Machine(device="cpu")
@@ -88,7 +90,7 @@ def test_a_run_without_its_data_is_left_for_later_and_the_others_go_on(experimen
         tmp_path,
         replace(CPU, data_dir=tmp_path),
         seeds=1,
-        on_run=said.append,
+        visit=Visit(on_run=said.append),
     )
     assert counts == {"done": 1, "failed": 0, "left": 1, "planned": 2}
     assert said[1].startswith("absent, seed 42 left out: ")
@@ -103,17 +105,46 @@ def test_a_budget_changes_the_recipe_and_a_setting_adds_to_it(experiment):
 
 
 def test_a_visit_ends_in_time_and_the_next_goes_on(experiment, tmp_path):
-    assert run_missing(experiment, tmp_path, CPU, minutes=0.0)["left"] == 6
+    assert run_missing(experiment, tmp_path, CPU, visit=Visit(0.0))["left"] == 6
     assert run_missing(experiment, tmp_path, CPU, seeds=1)["done"] == 2
 
 
-def test_runs_of_another_machine_are_merged_and_duplicates_recognised(experiment, tmp_path):
-    here, there = tmp_path / "here", tmp_path / "there"
-    run_missing(experiment, here, CPU, seeds=1)
-    run_missing(experiment, there, CPU, seeds=2)
-    assert merge_runs(experiment, there, here) == 2
-    assert merge_runs(experiment, there, here) == 0
-    assert count_runs(experiment, here, budget="full")["done"] == 4
+def test_runs_side_by_side_are_those_made_one_after_the_other(experiment, tmp_path):
+    counts = run_missing(experiment, tmp_path / "packed", CPU, visit=Visit(at_once=3))
+    assert counts == run_missing(experiment, tmp_path / "single", CPU)
+    for run in experiment.planned("full"):
+        results = [run.folder(tmp_path / way) / "result.json" for way in ("packed", "single")]
+        if results[0].is_file():
+            packed, single = (json.loads(path.read_text())["metrics"] for path in results)
+            assert packed == single
+
+
+def test_time_that_is_up_stops_all_runs_and_each_goes_on_later(experiment, tmp_path):
+    visit = Visit(at_once=2)
+
+    def perform(run, folder, machine, watcher):
+        if run.seed == 42:
+            visit.stop()
+        return train_recipe(run, folder, machine, watcher)
+
+    stopping = replace(experiment, settings=experiment.settings[1:], perform=perform)
+    assert run_missing(stopping, tmp_path, CPU, visit=visit)["left"] == 4
+    assert run_missing(replace(stopping, perform=train_recipe), tmp_path, CPU)["done"] == 4
+
+
+def test_an_interrupted_visit_stops_the_runs_under_way(experiment, tmp_path):
+    started = threading.Barrier(2)
+
+    def perform(run, folder, machine, watcher):
+        started.wait(10)
+        if run.setting.name == "small, one":
+            raise KeyboardInterrupt
+        while True:
+            watcher.epoch_started(0, 1)
+
+    endless = replace(experiment, settings=experiment.settings[1:], perform=perform)
+    with pytest.raises(KeyboardInterrupt):
+        run_missing(endless, tmp_path, CPU, visit=Visit(at_once=2), seeds=1)
 
 
 def test_an_unknown_budget_is_refused(experiment, tmp_path):

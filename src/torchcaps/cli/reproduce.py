@@ -23,7 +23,16 @@ def command(
     results: Annotated[Path, typer.Option("--results", help="Folder of the gathered results.")] = Path(
         "results"
     ),
-    merge: Annotated[Path | None, typer.Option("--merge", help="Take over runs made elsewhere.")] = None,
+    at_once: Annotated[
+        int | None, typer.Option("--at-once", min=1, help="Runs side by side; several on a GPU by default.")
+    ] = None,
+    merge: Annotated[
+        Path | None,
+        typer.Option("--merge", help="Take over runs of elsewhere: a folder, or a --pack file."),
+    ] = None,
+    pack: Annotated[
+        Path | None, typer.Option("--pack", help="Write the results of all runs in --out to a .tar.gz.")
+    ] = None,
     device: Device = "auto",
     precision: Annotated[str, typer.Option("--precision", help="32 or bf16.")] = "32",
     data_dir: DataDir = None,
@@ -37,25 +46,23 @@ def command(
         (print_json if json else print_table)(rows)
         return
 
+    from torchcaps.experiments.exchange import merge_runs, pack_runs
+    from torchcaps.experiments.gather import gather_runs
     from torchcaps.experiments.plan import EXPERIMENTS
-    from torchcaps.experiments.runner import gather_runs, merge_runs, run_missing
+    from torchcaps.experiments.runner import Visit, run_missing
     from torchcaps.train import Machine
 
     experiment = EXPERIMENTS[label]
     if merge is not None:
-        typer.echo(f"{merge_runs(experiment, merge, out)} runs taken over from {merge}")
+        typer.echo(f"{merge_runs(experiment, merge, out)} runs taken over from {merge}", err=json)
     machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    counts = run_missing(
-        experiment,
-        out,
-        machine,
-        budget=budget,
-        seeds=seeds,
-        minutes=minutes,
-        on_run=lambda name: typer.echo(name),
+    visit = Visit(minutes, at_once=at_once, on_run=lambda words: typer.echo(words, err=json))
+    counts = run_missing(experiment, out, machine, budget=budget, seeds=seeds, visit=visit)
+    gather_runs(
+        experiment, out, results, budget=budget, command=f"torchcaps reproduce {label} --budget {budget}"
     )
-    gathered = f"torchcaps reproduce {label} --budget {budget}"
-    gather_runs(experiment, out, results, budget=budget, command=gathered)
+    if pack is not None:
+        typer.echo(f"{pack_runs(out, pack)} files packed into {pack}", err=json)
     if json:
         print_json(counts)
     else:

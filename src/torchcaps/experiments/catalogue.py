@@ -13,7 +13,7 @@ from . import annealing, smoke
 from .plan import BUDGETS, EXPERIMENTS, Experiment
 from .runner import count_runs
 
-__all__ = ["NOT_BUILT", "annealing", "list_experiments", "smoke"]
+__all__ = ["EXPERIMENTS", "NOT_BUILT", "annealing", "list_experiments", "smoke"]
 
 _REM = "Capsule Networks Do Not Need to Model Everything"
 _BACKBONES = "Towards Efficient Capsule Networks"

@@ -11,6 +11,9 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.train.checkpoint import write_json
 
+from .plan import Experiment, PlannedRun
+from .tables import load_results
+
 
 def summarise(
     runs: Sequence[dict[str, Any]], *, setting: str, metric: str, thesis: float | None, protocol: str
@@ -43,3 +46,25 @@ def write_results(folder: Path, label: str, rows: Sequence[dict[str, Any]], comm
     renewed = {(row["setting"], row["metric"]) for row in rows}
     kept = [row for row in before if (row["setting"], row["metric"]) not in renewed]
     write_json(path, {"label": label, "command": command, "rows": [*kept, *rows]})
+
+
+def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str, command: str) -> int:
+    """Write `results/<label>.json` and the picture from the finished runs; the number of rows."""
+    rows: list[dict[str, Any]] = []
+    for setting in experiment.settings:
+        any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0).folder(out)
+        paths = sorted(any_run.parent.glob(f"{any_run.name.removesuffix('0')}[0-9]*/result.json"))
+        runs = [json.loads(path.read_text()) for path in paths]
+        protocol = experiment.protocol(setting, budget)
+        for metric in experiment.metrics:
+            having = [run for run in runs if metric in run["metrics"]]
+            if having:
+                thesis = setting.thesis_value(metric)
+                rows.append(
+                    summarise(having, setting=setting.name, metric=metric, thesis=thesis, protocol=protocol)
+                )
+    if rows:
+        write_results(results, experiment.slug, rows, command)
+        if experiment.draw is not None:
+            experiment.draw(load_results(results, experiment.slug), results / f"{experiment.slug}.png")
+    return len(rows)

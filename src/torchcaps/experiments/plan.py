@@ -106,6 +106,7 @@ class Experiment:
     data: tuple[str, ...]
     gpu_minutes: int  # of the full budget, all seeds; an estimate
     seeds: int = 5
+    at_once: int = 4  # runs side by side on one GPU, unless told otherwise
     metrics: tuple[str, ...] = ("test_accuracy",)
     budgets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     perform: Callable[[PlannedRun, Path, Machine, Watcher], dict[str, Any]] = train_recipe

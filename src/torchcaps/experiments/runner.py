@@ -1,33 +1,55 @@
-"""Runs what an experiment still lacks, and gathers what there is."""
+"""Runs what an experiment still lacks."""
 
 from __future__ import annotations
 
-import json
-import shutil
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.train import Machine, Silent
+from torchcaps.train import Machine, Silent, side_by_side
 from torchcaps.train.checkpoint import write_json
 
-from .gather import summarise, write_results
 from .plan import BUDGETS, Experiment, PlannedRun
-from .tables import load_results
 
 
 class OutOfTimeError(Exception):
     """The visit is over; the run that was under way continues in the next."""
 
 
-class _Deadline(Silent):
-    def __init__(self, deadline: float) -> None:
-        self._deadline = deadline
+class Visit(Silent):
+    """A piece of time on a machine: how long, how many runs side by side, and who hears about each run.
+
+    It watches the runs: once time is up, each stops before its next epoch. Without `at_once` a GPU gets as
+    many runs at a time as the experiment says, a CPU one.
+    """
+
+    def __init__(
+        self,
+        minutes: float = float("inf"),
+        *,
+        at_once: int | None = None,
+        on_run: Callable[[str], None] = lambda words: None,
+    ) -> None:
+        self.at_once, self.on_run = at_once, on_run
+        self._end = time.monotonic() + 60 * minutes
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more should be begun."""
+        return time.monotonic() > self._end
+
+    def stop(self) -> None:
+        """Let it be over now."""
+        self._end = float("-inf")
 
     def epoch_started(self, epoch: int, steps: int) -> None:
-        if time.monotonic() > self._deadline:
+        """Stop the run when time is up."""
+        if self.is_over:
             raise OutOfTimeError
 
 
@@ -38,35 +60,56 @@ def run_missing(
     *,
     budget: str = "full",
     seeds: int | None = None,
-    minutes: float = float("inf"),
-    on_run: Callable[[str], None] = lambda name: None,
+    visit: Visit | None = None,
 ) -> dict[str, int]:
     """Make the runs that have no result yet, until the time is up; how many runs are done, failed and left.
 
     A run that fails leaves its error in `error.json` and is not tried again while that file is there.
     """
-    _check_budget(budget)
-    deadline = time.monotonic() + 60 * minutes
-    for run in experiment.planned(budget, seeds):
-        folder = run.folder(out)
-        if (folder / "result.json").is_file() or (folder / "error.json").is_file():
-            continue
-        if time.monotonic() > deadline:
-            break
-        on_run(run.name)
-        try:
-            experiment.perform(run, folder, machine, _Deadline(deadline))
-        except OutOfTimeError:
-            break
-        except MissingDataError as error:  # nothing failed: the run waits for its data
-            on_run(f"{run.name} left out: {error}")
-        except Exception as error:  # whatever it is, the other runs go on
-            write_json(folder / "error.json", _describe(run, error))
+    visit = visit or Visit()
+    runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
+    at_once = visit.at_once or (experiment.at_once if uses_gpu(machine) else 1)
+    jobs = [partial(_perform, run, out, machine, visit) for run in runs]
+    side_by_side(jobs, machine, at_once=at_once, stop=visit.stop)
     return count_runs(experiment, out, budget=budget, seeds=seeds)
 
 
-def _describe(run: PlannedRun, error: Exception) -> dict[str, Any]:
+def missing_runs(
+    experiment: Experiment, out: Path, *, budget: str, seeds: int | None = None
+) -> list[PlannedRun]:
+    """The planned runs that have neither a result nor an error, in the order they should be made."""
+    if budget not in BUDGETS:
+        raise UserError(f"budget must be one of {', '.join(BUDGETS)}, got {budget!r}")
+    return [
+        run
+        for run in experiment.planned(budget, seeds)
+        if not any((run.folder(out) / name).is_file() for name in ("result.json", "error.json"))
+    ]
+
+
+def _perform(run: PlannedRun, out: Path, machine: Machine, visit: Visit) -> None:
+    if visit.is_over:
+        return
+    visit.on_run(run.name)
+    try:
+        run.experiment.perform(run, run.folder(out), machine, visit)
+    except OutOfTimeError:
+        visit.on_run(f"{run.name} stopped: time is up; the next visit goes on from its last checkpoint")
+    except MissingDataError as error:  # nothing failed: the run waits for its data
+        visit.on_run(f"{run.name} left out: {error}")
+    except Exception as error:  # whatever it is, the other runs go on
+        write_json(run.folder(out) / "error.json", describe_error(run, error))
+        visit.on_run(f"{run.name} failed: {error}")
+
+
+def describe_error(run: PlannedRun, error: BaseException) -> dict[str, Any]:
+    """What is written down of a run that failed."""
     return {"setting": run.setting.name, "seed": run.seed, "error": f"{type(error).__name__}: {error}"}
+
+
+def uses_gpu(machine: Machine) -> bool:
+    """Whether runs on this machine would take a GPU."""
+    return machine.device in ("auto", "cuda") and torch.cuda.is_available()
 
 
 def count_runs(experiment: Experiment, out: Path, *, budget: str, seeds: int | None = None) -> dict[str, int]:
@@ -75,42 +118,3 @@ def count_runs(experiment: Experiment, out: Path, *, budget: str, seeds: int | N
     done = sum((folder / "result.json").is_file() for folder in folders)
     failed = sum((folder / "error.json").is_file() for folder in folders)
     return {"done": done, "failed": failed, "left": len(folders) - done - failed, "planned": len(folders)}
-
-
-def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
-    """Take over results made elsewhere and leave those that are here already; how many were new."""
-    merged = 0
-    for path in sorted((source / experiment.slug).glob("*/*/result.json")):
-        target = out / path.relative_to(source)
-        if not target.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target)
-            merged += 1
-    return merged
-
-
-def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str, command: str) -> int:
-    """Write `results/<label>.json` and the picture from the finished runs; the number of rows."""
-    rows: list[dict[str, Any]] = []
-    for setting in experiment.settings:
-        any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0).folder(out)
-        paths = sorted(any_run.parent.glob(f"{any_run.name.removesuffix('0')}[0-9]*/result.json"))
-        runs = [json.loads(path.read_text()) for path in paths]
-        protocol = experiment.protocol(setting, budget)
-        for metric in experiment.metrics:
-            having = [run for run in runs if metric in run["metrics"]]
-            if having:
-                thesis = setting.thesis_value(metric)
-                rows.append(
-                    summarise(having, setting=setting.name, metric=metric, thesis=thesis, protocol=protocol)
-                )
-    if rows:
-        write_results(results, experiment.slug, rows, command)
-        if experiment.draw is not None:
-            experiment.draw(load_results(results, experiment.slug), results / f"{experiment.slug}.png")
-    return len(rows)
-
-
-def _check_budget(budget: str) -> None:
-    if budget not in BUDGETS:
-        raise UserError(f"budget must be one of {', '.join(BUDGETS)}, got {budget!r}")

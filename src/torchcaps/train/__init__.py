@@ -10,9 +10,9 @@ from .pipeline import Pipeline, load_splits, load_test
 from .predict import Predictor, predict, read_image
 from .prune_run import prune_run
 from .recipe import Recipe, load_recipe, packaged_recipes
-from .run import Run, evaluate_run, load_run
+from .run import Run, evaluate_run, load_run, load_split
 from .session import Machine
-from .together import train_together
+from .together import side_by_side, train_together
 from .watch import Several, Silent, TensorBoard, Watcher
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "load_predictor",
     "load_recipe",
     "load_run",
+    "load_split",
     "load_splits",
     "load_test",
     "open_exported",
@@ -44,6 +45,7 @@ __all__ = [
     "predict",
     "prune_run",
     "read_image",
+    "side_by_side",
     "train",
     "train_together",
 ]

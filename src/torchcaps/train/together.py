@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -14,6 +15,8 @@ from torchcaps.core.errors import UserError
 from .loop import train
 from .recipe import Recipe
 from .session import Machine
+
+T = TypeVar("T")
 
 
 def train_together(
@@ -25,31 +28,53 @@ def train_together(
 ) -> list[dict[str, Any] | Exception]:
     """Train every (recipe, folder) pair, `at_once` side by side; results in order, or the error of a run.
 
-    Each run has a thread and, on a GPU, a stream of its own; it learns what it would learn alone, unless its
-    layers draw random numbers (dropout), which threads share. A captured training step is one launch, so
-    the threads hardly ever wait for each other.
+    Each learns what it would learn alone, unless its layers draw random numbers (dropout), which threads
+    share. A captured training step is one launch, so the threads hardly ever wait for each other.
     """
-    if at_once < 1:
-        raise UserError(f"at_once must be at least 1, got {at_once}")
-    machine = machine or Machine()
-    if machine.devices > 1:
-        raise UserError("runs that train together share one device; use devices=1")
+    chosen = machine or Machine()
 
-    def one(run: tuple[Recipe, Path]) -> dict[str, Any] | Exception:
+    def one(recipe: Recipe, out: Path) -> dict[str, Any] | Exception:
         try:
-            return _train_on_own_stream(*run, machine, resume)
+            return train(recipe, out, chosen, resume=resume)
         except Exception as error:
             return error
 
+    return side_by_side([partial(one, *run) for run in runs], chosen, at_once=at_once)
+
+
+def side_by_side(
+    jobs: Sequence[Callable[[], T]],
+    machine: Machine,
+    *,
+    at_once: int,
+    stop: Callable[[], None] = lambda: None,
+) -> list[T]:
+    """Start the jobs in order, `at_once` of them at a time, and wait for all; what they returned, in order.
+
+    Each has a thread and, on a GPU, a stream of its own. The first error ends the rest: jobs that have not
+    begun are dropped, and `stop` is called so that those under way can end early.
+    """
+    if at_once < 1:
+        raise UserError(f"at_once must be at least 1, got {at_once}")
+    if machine.devices > 1:
+        raise UserError("runs that train together share one device; use devices=1")
+    if at_once == 1:
+        return [job() for job in jobs]
     with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(one, runs))
+        pending = [pool.submit(_on_own_stream, job, machine) for job in jobs]
+        try:
+            return [future.result() for future in pending]
+        except BaseException:
+            stop()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
-def _train_on_own_stream(recipe: Recipe, out: Path, machine: Machine, resume: bool) -> dict[str, Any]:
+def _on_own_stream(job: Callable[[], T], machine: Machine) -> T:
     if machine.device == "cpu" or not torch.cuda.is_available():
-        return train(recipe, out, machine, resume=resume)
+        return job()
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     with torch.cuda.stream(stream):
-        result = train(recipe, out, machine, resume=resume)
+        result = job()
     stream.synchronize()
     return result

@@ -1,0 +1,74 @@
+"""Results travel between machines: a folder, or one small archive of result files."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.train.checkpoint import write_atomically, write_json
+
+from .plan import BUDGETS, Experiment
+
+_RESULT = re.compile(rf"(?:\./)?([\w.-]+/(?:{'|'.join(BUDGETS)})/[\w.-]+)/result\.json")
+_MOST_BYTES = 8 * 2**20  # of one result file
+
+
+def pack_runs(out: Path, archive: Path) -> int:
+    """Write the results and errors of all runs below `out` to a .tar.gz; how many files it holds."""
+    paths = sorted(path for name in ("result.json", "error.json") for path in out.glob(f"*/*/*/{name}"))
+
+    def fill(draft: Path) -> None:
+        with tarfile.open(draft, "w:gz") as packed:
+            for path in paths:
+                packed.add(path, arcname=path.relative_to(out).as_posix())
+
+    write_atomically(archive, fill)
+    return len(paths)
+
+
+def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
+    """Take over results made elsewhere and leave those that are here already; how many were new."""
+    merged = 0
+    for place, result in _results_in(source):
+        if not isinstance(result, dict) or not result.keys() >= {"metrics", "seed"}:
+            raise UserError(f"{source}: {place}/result.json is not the result of a run")
+        target = out / place / "result.json"
+        if place.split("/")[0] == experiment.slug and not target.is_file():
+            write_json(target, result)
+            merged += 1
+    return merged
+
+
+def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
+    """Folder, as experiment/budget/run, and content of each result."""
+    if source.is_dir():
+        for path in sorted(source.glob("*/*/*/result.json")):
+            yield path.parent.relative_to(source).as_posix(), json.loads(path.read_text())
+    elif source.is_file():
+        yield from _results_packed(source)
+    else:
+        raise MissingDataError(f"there are no runs at {source}: neither a folder nor an archive")
+
+
+def _results_packed(archive: Path) -> Iterator[tuple[str, Any]]:
+    """Nothing is unpacked: a member with a fitting name is read, every other is passed over."""
+    try:
+        with tarfile.open(archive) as packed:
+            for member in packed:
+                place = _RESULT.fullmatch(member.name)
+                if (
+                    place
+                    and ".." not in place[1].split("/")
+                    and member.isfile()
+                    and member.size <= _MOST_BYTES
+                ):
+                    file = packed.extractfile(member)
+                    assert file is not None
+                    yield place[1], json.loads(file.read())
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        raise UserError(f"{archive} is no archive of results that can be read: {error}") from error
