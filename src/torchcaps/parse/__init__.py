@@ -13,6 +13,7 @@ from .quantize import (
 )
 from .saliency import ReceptiveField, capsule_grid, place_map, receptive_field, saliency_map, upsample_map
 from .tree import Edge, Node, ParseTree, parse_tree
+from .typicality import TreeModel, learn_trees, roc_auc, share_at_most
 
 __all__ = [
     "Analysis",
@@ -26,11 +27,13 @@ __all__ = [
     "Node",
     "ParseTree",
     "ReceptiveField",
+    "TreeModel",
     "analyse",
     "capsule_grid",
     "choose_levels",
     "collect_keys",
     "count_trees",
+    "learn_trees",
     "parse_tree",
     "place_map",
     "quantizable_routings",
@@ -38,6 +41,8 @@ __all__ = [
     "quantize",
     "quantized",
     "receptive_field",
+    "roc_auc",
     "saliency_map",
+    "share_at_most",
     "upsample_map",
 ]
