@@ -10,7 +10,17 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import Routed, UserError
-from torchcaps.train import DivergedError, Evaluation, Machine, evaluate_run, load_run, train, train_together
+from torchcaps.losses import coupling_entropy_loss
+from torchcaps.train import (
+    DivergedError,
+    Evaluation,
+    Machine,
+    evaluate_run,
+    load_run,
+    load_split,
+    train,
+    train_together,
+)
 from torchcaps.train.recipe import Recipe, build, recipe_as_yaml
 
 from refusal import REFUSED
@@ -282,3 +292,23 @@ def test_damaged_runs_are_explained(tmp_path):
     stored.write_bytes(stored.read_bytes()[:1000])
     with pytest.raises(UserError, match=r"weights.safetensors is damaged"):
         load_run(tmp_path)
+
+
+def test_the_entropy_of_couplings_falls_when_it_is_part_of_the_loss(tmp_path):
+    def entropy(weight):
+        asked = recipe(loss={"reconstruction": 0.0005, "coupling_entropy": weight}, keep_epochs=[1])
+        train(asked, tmp_path / str(weight), CPU)
+        data, pipeline = load_split(asked.data, "validation")
+        inputs = pipeline.for_evaluation(data.images)[1]
+        output = load_run(tmp_path / str(weight)).model(inputs, return_routing=True)
+        return coupling_entropy_loss(output.layers[-1].routed.coupling, data.labels).item()
+
+    assert entropy(30.0) < 0.8 * entropy(0.0)
+    assert (tmp_path / "0.0" / "epoch-1.safetensors").is_file()
+
+
+def test_couplings_that_do_not_learn_cannot_be_part_of_the_loss(tmp_path):
+    held = {"name": "dynamic", "gradient": "last"}
+    model = {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "routing": held}
+    with pytest.raises(UserError, match="gradient=full"):
+        train(recipe(model=model, loss={"reconstruction": 0.0005, "coupling_entropy": 1.0}), tmp_path, CPU)

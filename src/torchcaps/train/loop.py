@@ -6,17 +6,18 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from torchcaps.core.errors import UserError
+from torchcaps.data import LabelledImages
 from torchcaps.models import config_as_json
 from torchcaps.models.health import watch_health
 
-from .annealing import Annealer, Verdict
+from .annealing import Annealer, Iterations, Verdict, start_annealer
 from .checkpoint import (
     load_checkpoint,
     load_weights,
@@ -53,7 +54,7 @@ class Progress:
     best_loss: float = float("inf")
     best_accuracy: float = 0.0
     best_epoch: int = -1
-    best_iterations: int = 0  # of the annealed routings; 0 where none is
+    best_iterations: Iterations = 0  # of the annealed routings; 0 where none is
     seconds: float = 0.0
 
 
@@ -107,7 +108,7 @@ class _Run:
         self.progress = Progress()
         self.rows: list[dict[str, Any]] = []
         settings = session.recipe.annealing
-        self.annealer = None if settings is None else Annealer(settings)
+        self.annealer = None if settings is None else start_annealer(settings, session.network)
         self._follow_annealer()
         pruning = session.recipe.pruning
         self.pruner = None if pruning is None else Pruner(session, pruning, self._evaluate)
@@ -123,7 +124,7 @@ class _Run:
             self.progress = Progress(**state["progress"])
             self.rows = state["rows"]
             if self.annealer is not None:
-                self.annealer = Annealer(self.annealer.settings, **state["annealing"])
+                self.annealer = replace(self.annealer, **state["annealing"])
                 self._follow_annealer()
             if self.pruner is not None:
                 self.pruner.restore(state["pruning"])
@@ -230,6 +231,8 @@ class _Run:
         progress.next_epoch = epoch + 1
         progress.seconds += seconds
         self._keep_if_best(epoch, validation)
+        if epoch + 1 in session.recipe.keep_epochs:
+            self._save_weights(f"epoch-{epoch + 1}", epoch)
         if self.annealer is not None:
             self._anneal(self.annealer, epoch, validation.loss)
         self._save_checkpoint()
@@ -254,10 +257,10 @@ class _Run:
             self._start_step(annealer)
 
     def _start_step(self, annealer: Annealer) -> None:
-        """Go on from the best weights of the last step, which are first tried with the new iterations."""
+        """Go on from the best weights of an earlier step, which are first tried with the new iterations."""
         session = self.session
         session.fabric.barrier()
-        state, info = load_weights(self.out / f"step-{annealer.step - 1}.safetensors")
+        state, info = load_weights(self.out / f"step-{annealer.source}.safetensors")
         session.network.load_state_dict(state)
         if annealer.settings.optimizer == "reset":
             session.reset_optimizer()
@@ -307,11 +310,9 @@ class _Run:
         """Test the kept weights and write result.json."""
         session, progress = self.session, self.progress
         session.fabric.barrier()
-        state, _ = load_weights(self.out / "weights.safetensors")
-        session.network.load_state_dict(state)
-        if self.annealer is not None:
-            session.set_iterations(progress.best_iterations, self.annealer.settings.layers)
-        test = self._evaluate(load_test(session.recipe.data, machine.data_dir, session.fabric.device))
+        images = load_test(session.recipe.data, machine.data_dir, session.fabric.device)
+        steps = {} if self.annealer is None else {"annealing": self._test_steps(self.annealer, images)}
+        test = self._test("weights", images, progress.best_iterations)
         result = {
             "recipe": recipe_as_json(session.recipe),
             "metrics": {
@@ -321,7 +322,7 @@ class _Run:
                 "epochs": progress.next_epoch,
                 **({} if self.annealer is None else {"iterations": progress.best_iterations}),
             },
-            **({} if self.annealer is None else {"annealing": self.annealer.state()["steps"]}),
+            **steps,
             "parameters": sum(parameter.numel() for parameter in session.network.parameters()),
             "seed": session.recipe.seed,
             "seconds": round(progress.seconds, 3),
@@ -332,6 +333,22 @@ class _Run:
         if session.fabric.is_global_zero:
             write_json(self.out / "result.json", result)
         return result
+
+    def _test(self, name: str, images: LabelledImages, iterations: Iterations) -> Evaluation:
+        """What kept weights give on the test images."""
+        state, _ = load_weights(self.out / f"{name}.safetensors")
+        self.session.network.load_state_dict(state)
+        if self.annealer is not None:
+            self.session.set_iterations(iterations, self.annealer.settings.layers)
+        return self._evaluate(images)
+
+    def _test_steps(self, annealer: Annealer, images: LabelledImages) -> list[dict[str, Any]]:
+        """Every annealing step with what its best weights give on the test images."""
+        steps = []
+        for number, step in enumerate(annealer.tried):
+            test = self._test(f"step-{number}", images, step["iterations"])
+            steps.append({**step, "test_loss": test.loss, "test_accuracy": test.accuracy})
+        return steps
 
     def _kept_metrics(self) -> dict[str, Any]:
         progress = self.progress

@@ -9,6 +9,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.core.types import CapsuleOutput
 from torchcaps.losses import (
     FINAL_MARGIN,
+    coupling_entropy_loss,
     cross_entropy_loss,
     margin_by_epoch,
     margin_loss,
@@ -36,13 +37,21 @@ class Objective:
         self._margin = torch.tensor(margin_by_epoch(0), device=device)
         self._final_margin = torch.tensor(FINAL_MARGIN, device=device)
 
+    @property
+    def reads_couplings(self) -> bool:
+        """Whether the network has to return its couplings in training."""
+        return self.settings.coupling_entropy > 0
+
     def start_epoch(self, epoch: int) -> None:
         """Move to the margin of this epoch."""
         self._margin.fill_(margin_by_epoch(epoch))
 
     def __call__(self, output: CapsuleOutput, labels: Tensor, images: Tensor) -> Tensor:
         """The loss of this epoch; `images` in [0, 1] are what the decoder should draw."""
-        return self._loss(output, labels, images, self._margin)
+        loss = self._loss(output, labels, images, self._margin)
+        if self.reads_couplings:
+            loss = loss + self.settings.coupling_entropy * _entropy_of_couplings(output, labels)
+        return loss
 
     def evaluate(self, output: CapsuleOutput, labels: Tensor, images: Tensor) -> Tensor:
         """The loss at the final margin: losses of different epochs must compare."""
@@ -65,3 +74,13 @@ class Objective:
         if output.reconstruction is not None:
             loss = loss + settings.reconstruction * reconstruction_loss(output.reconstruction.float(), images)
         return loss
+
+
+def _entropy_of_couplings(output: CapsuleOutput, labels: Tensor) -> Tensor:
+    coupling = output.layers[-1].routed.coupling if output.layers else None
+    if coupling is None or not coupling.requires_grad:
+        raise UserError(
+            "recipe.loss.coupling_entropy needs couplings that learn; this network has none or holds them "
+            "constant (with dynamic routing set model.routing.gradient=full)"
+        )
+    return coupling_entropy_loss(coupling, labels)

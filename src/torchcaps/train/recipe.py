@@ -37,13 +37,18 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """What is minimised; `reconstruction` weighs the sum of squared pixel errors of the decoder."""
+    """What is minimised.
+
+    `reconstruction` weighs the sum of squared pixel errors of the decoder, `coupling_entropy` the bits that
+    say where couplings of the last routed layer lie; the latter counts in training alone.
+    """
 
     name: Literal["margin", "spread", "cross_entropy"] = "margin"
     present: float = 0.9
     absent: float = 0.1
     absent_weight: float = 0.5
     reconstruction: float = 0.0
+    coupling_entropy: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +67,7 @@ class Recipe:
     """One training run. `batch_size` is that of all devices together; `patience` 0 never stops early.
 
     `start_from` is the folder of a run, or a file of trunk weights, whose layers the model takes over.
+    `keep_epochs` counts from one; the weights after those epochs stay as `epoch-N.safetensors`.
     """
 
     model: dict[str, Any]
@@ -72,6 +78,7 @@ class Recipe:
     seed: int = 42
     compile: bool = False
     start_from: str = ""
+    keep_epochs: tuple[int, ...] = ()
     loss: Loss = field(default_factory=Loss)
     optim: Optim = field(default_factory=Optim)
     annealing: Annealing | None = None

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.data import dataset_info
+from torchcaps.data import LabelledImages, dataset_info
 from torchcaps.models import create_model
 
 from .annealing import set_iterations
@@ -19,7 +19,7 @@ from .checkpoint import load_weights, write_atomically, write_json
 from .evaluate import evaluate
 from .objective import Objective
 from .pipeline import Pipeline, load_splits, load_test
-from .recipe import Recipe, build, recipe_as_json, recipe_as_yaml
+from .recipe import Data, Recipe, build, recipe_as_json, recipe_as_yaml
 
 
 @dataclass(frozen=True)
@@ -43,21 +43,36 @@ def write_recipe(folder: Path, recipe: Recipe) -> None:
     write_atomically(folder / "recipe.yaml", lambda draft: draft.write_text(recipe_as_yaml(recipe)))
 
 
-def load_run(folder: Path, device: torch.device | str = "cpu") -> Run:
-    """The best weights of the run in `folder`, ready for inference."""
+def load_run(folder: Path, device: torch.device | str = "cpu", *, weights: str = "weights") -> Run:
+    """The weights that the run in `folder` ended with, or others that it kept, ready for inference."""
     if not (folder / "recipe.json").is_file():
         raise MissingDataError(f"{folder} holds no run (no recipe.json); make one with torchcaps train")
     recipe = build(Recipe, json.loads((folder / "recipe.json").read_text()))
-    state, info = load_weights(folder / "weights.safetensors")
+    state, info = load_weights(folder / f"{weights}.safetensors")
     options = dict(recipe.model)
     model = create_model(options.pop("name"), **options)
     if recipe.annealing is not None:
-        set_iterations(model, int(info["iterations"]), recipe.annealing.layers)
+        set_iterations(model, info["iterations"], recipe.annealing.layers)
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
         raise UserError(f"the weights in {folder} do not fit its model: {error}") from error
     return Run(folder, recipe, model.to(device).eval(), int(info.get("epoch", -1)))
+
+
+def load_split(
+    settings: Data, split: str, data_dir: Path | None = None, device: torch.device | str = "cpu"
+) -> tuple[LabelledImages, Pipeline]:
+    """The images of one split of a recipe's data, and what becomes of them before a network sees them."""
+    place = torch.device(device)
+    match split:
+        case "test":
+            data = load_test(settings, data_dir, place)
+        case "train" | "validation":
+            data = getattr(load_splits(settings, data_dir, place), split)
+        case _:
+            raise UserError(f"split must be test, validation or train, got {split!r}")
+    return data, Pipeline(settings, dataset_info(settings.name, data_dir))
 
 
 def evaluate_run(
@@ -66,16 +81,9 @@ def evaluate_run(
     """Loss, accuracy and accuracy per class of a run on one split, of its own dataset or another."""
     settings = run.recipe.data if data_name is None else replace(run.recipe.data, name=data_name)
     device = next(run.model.parameters()).device
-    match split:
-        case "test":
-            data = load_test(settings, data_dir, device)
-        case "train" | "validation":
-            data = getattr(load_splits(settings, data_dir, device), split)
-        case _:
-            raise UserError(f"split must be test, validation or train, got {split!r}")
-    info = dataset_info(settings.name, data_dir)
+    data, pipeline = load_split(settings, split, data_dir, device)
     objective = Objective(run.recipe.loss, has_decoder=run.recipe.loss.reconstruction > 0, device=device)
-    loss, accuracy, confusion = evaluate(run.model, data, Pipeline(settings, info), objective)
+    loss, accuracy, confusion = evaluate(run.model, data, pipeline, objective)
     counts = confusion.sum(1).tolist()
     hits = confusion.diagonal().tolist()
     return {

@@ -92,7 +92,8 @@ class TrainStep:
         share = slice(self.fabric.global_rank, None, self.fabric.world_size)
         images, inputs, labels = (tensor[share] for tensor in batch)
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.objective(self.model(inputs, labels), labels, images)
+        output = self.model(inputs, labels, return_routing=self.objective.reads_couplings)
+        loss = self.objective(output, labels, images)
         self.fabric.backward(loss)
         return loss.detach()
 
