@@ -6,7 +6,20 @@ import sys
 
 import typer
 
-from . import bench, data, demo, evaluate, export, import_weights, listing, predict, prune, reproduce, train
+from . import (
+    bench,
+    data,
+    demo,
+    evaluate,
+    export,
+    import_weights,
+    listing,
+    parse,
+    predict,
+    prune,
+    reproduce,
+    train,
+)
 
 app = typer.Typer(
     name="torchcaps",
@@ -20,6 +33,7 @@ app.command("train")(train.command)
 app.command("eval")(evaluate.command)
 app.command("predict")(predict.command)
 app.command("prune")(prune.command)
+app.command("parse")(parse.command)
 app.command("export")(export.command)
 app.command("demo")(demo.command)
 app.command("reproduce")(reproduce.command)

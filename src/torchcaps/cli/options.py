@@ -14,6 +14,12 @@ DataDir = Annotated[
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that torchcaps train wrote.")]
+LevelsOption = Annotated[
+    str,
+    typer.Option(
+        "--levels", help="Levels of quantized couplings; one number, or one per routed layer: 11,6."
+    ),
+]
 
 
 def is_first_process() -> bool:
@@ -34,3 +40,14 @@ def choose_device(name: str) -> str:
     if name not in ("cpu", "cuda", "mps"):
         raise UserError(f"device must be auto, cpu, cuda or mps, got {name!r}")
     return name
+
+
+def read_levels(text: str) -> int | list[int]:
+    """Levels from an option: one number for all layers, or several with commas between."""
+    from torchcaps.core.errors import UserError
+
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UserError(f"--levels takes whole numbers such as 11 or 11,6, got {text!r}") from error
+    return numbers[0] if len(numbers) == 1 else numbers

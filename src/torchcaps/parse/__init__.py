@@ -1,6 +1,6 @@
 """What the couplings of a forward pass say: parse trees, how many there are, and saliency maps."""
 
-from .analyse import Analysis, analyse, collect_keys
+from .analyse import Analysis, analyse, analyse_run, collect_keys, spread_evenly
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
 from .quantize import (
     ChosenLevels,
@@ -29,6 +29,7 @@ __all__ = [
     "ReceptiveField",
     "TreeModel",
     "analyse",
+    "analyse_run",
     "capsule_grid",
     "choose_levels",
     "collect_keys",
@@ -44,5 +45,6 @@ __all__ = [
     "roc_auc",
     "saliency_map",
     "share_at_most",
+    "spread_evenly",
     "upsample_map",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
 from torchcaps.models.health import evaluating
-from torchcaps.train import Pipeline
+from torchcaps.train import Pipeline, Run, load_split
 
 from .dictionary import Dictionary, KeyCollector, Keys, count_trees
 from .quantize import Levels, quantized
@@ -117,3 +118,26 @@ def _batches(
     parts = torch.split(data.images, size), torch.split(data.labels, size)
     for images, labels in zip(*parts, strict=True):
         yield pipeline.for_evaluation(images)[1], labels
+
+
+def analyse_run(
+    run: Run,
+    split: str = "test",
+    *,
+    levels: Levels = 11,
+    limit: int | None = None,
+    data_dir: Path | None = None,
+) -> Analysis:
+    """`analyse` for one split of a run's own data, or for `limit` images spread evenly over it."""
+    device = next(run.model.parameters()).device
+    data, pipeline = load_split(run.recipe.data, split, data_dir, device)
+    return analyse(run.model, spread_evenly(data, limit), pipeline, levels=levels)
+
+
+def spread_evenly(data: LabelledImages, limit: int | None) -> LabelledImages:
+    """At most `limit` images of a split, evenly over it: a split may be sorted by class."""
+    if limit is not None and limit < 1:
+        raise UserError(f"limit must be at least 1, got {limit}")
+    if limit is None or limit >= len(data):
+        return data
+    return data.subset(torch.arange(limit, device=data.labels.device) * len(data) // limit)

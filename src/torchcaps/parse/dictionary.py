@@ -87,7 +87,7 @@ class ClassTrees:
         samples = self.samples
         if not samples:
             return None
-        # written so that one tree for all images gives exactly 0, and one for each exactly the bound
+        # log of samples / count, not of its inverse: one tree for all images then gives 0, not -0
         return sum(count * log2(samples / count) for count in self.counts.values()) / samples
 
     @property
