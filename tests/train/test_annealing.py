@@ -42,7 +42,7 @@ def transcription(losses, r0, r_max, step, patience):
             r_of[k], best_loss[k], best_epoch[k] = r, math.inf, 0
         elif loss < best_loss[k]:
             best_loss[k], best_epoch[k] = loss, e
-        seen.append((k, r))
+        seen.append((k, r if r <= r_max else None))
     winner = min(best_loss, key=lambda key: best_loss[key])
     return seen, (best_loss[winner], r_of[winner])
 
@@ -55,7 +55,7 @@ def transcription(losses, r0, r_max, step, patience):
     patience=st.integers(1, 4),
 )
 def test_the_state_machine_is_the_algorithm_of_the_thesis(losses, r0, more, step, patience):
-    annealer = Annealer(Annealing(r0=r0, r_max=r0 + more, step=step, patience=patience))
+    annealer = Annealer(Annealing(r0=r0, r_max=r0 + more, step=step, patience=patience), ("a", "b"))
     seen, best = [], (math.inf, r0)
     for loss in losses:
         if annealer.is_done:
@@ -63,10 +63,65 @@ def test_the_state_machine_is_the_algorithm_of_the_thesis(losses, r0, more, step
         before = annealer.iterations
         if annealer.observe(loss) is Verdict.IMPROVED:
             best = min(best, (loss, before), key=lambda pair: pair[0])
-        seen.append((annealer.step, annealer.iterations))
+        seen.append((annealer.step, None if annealer.is_done else annealer.iterations))
     expected, winner = transcription(losses, r0, r0 + more, step, patience)
     assert seen == expected
     assert best == winner
+
+
+def one_by_one(losses, r0, r_max, step, patience):
+    """Loops over two layers; (iterations of a, of b, step whose weights were restored) of each evaluation."""
+    losses, seen, found = iter(losses), [], []
+    now = {"a": r0, "b": r0}
+    for layer in ("a", "b"):
+        sweep = range(r0 if layer == "a" else r0 + step, r_max + 1, step)
+        for r in sweep:
+            if found and r == sweep[0]:
+                source = min(range(len(found)), key=lambda k: found[k][0])
+                now = dict(found[source][1])
+            else:
+                source = max(len(found) - 1, 0)
+            now[layer] = r
+            best, waited = math.inf, 0
+            while best == math.inf or waited < patience:
+                loss = next(losses, None)
+                if loss is None:
+                    return seen
+                seen.append((now["a"], now["b"], source))
+                best, waited = (loss, 0) if loss < best else (best, waited + 1)
+            found.append((best, dict(now)))
+    return seen
+
+
+@given(
+    losses=st.lists(st.floats(0, 1), min_size=1, max_size=80),
+    r0=st.integers(1, 3),
+    more=st.integers(0, 4),
+    step=st.integers(1, 3),
+    patience=st.integers(1, 3),
+)
+def test_layers_take_turns_when_annealed_one_by_one(losses, r0, more, step, patience):
+    settings = Annealing(r0=r0, r_max=r0 + more, step=step, patience=patience, order="one_by_one")
+    annealer, seen = Annealer(settings, ("a", "b")), []
+    for loss in losses:
+        if annealer.is_done:
+            break
+        seen.append((annealer.rounds["a"], annealer.rounds["b"], annealer.source))
+        annealer.observe(loss)
+    assert seen == one_by_one(losses, r0, r0 + more, step, patience)
+
+
+@given(losses=st.lists(st.floats(0, 1), min_size=1, max_size=40), cut=st.integers(0, 40))
+def test_an_annealer_goes_on_from_its_state(losses, cut):
+    settings = Annealing(r_max=3, patience=1, order="one_by_one")
+    whole, part = Annealer(settings, ("a", "b")), Annealer(settings, ("a", "b"))
+    for number, loss in enumerate(losses):
+        if whole.is_done:
+            break
+        if number == cut:
+            part = Annealer(settings, ("a", "b"), **json.loads(json.dumps(part.state())))
+        assert whole.observe(loss) is part.observe(loss)
+        assert whole.state() == part.state()
 
 
 def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
@@ -76,6 +131,9 @@ def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
     assert [step["iterations"] for step in result["annealing"]] == [1, 2, 3]
     assert result["metrics"]["val_loss"] == pytest.approx(min(step["loss"] for step in result["annealing"]))
     assert len(list(tmp_path.glob("step-*.safetensors"))) == 3
+    winner = min(result["annealing"], key=lambda step: step["loss"])
+    assert winner["test_accuracy"] == result["metrics"]["test_accuracy"]
+    assert winner["test_loss"] == result["metrics"]["test_loss"]
     run = load_run(tmp_path)
     assert [routing.iterations for _, routing in iterative_routings(run.model)] == [
         result["metrics"]["iterations"]
@@ -88,6 +146,20 @@ def test_a_step_starts_from_the_best_weights_of_the_last(tmp_path):
     files = [load_file(path) for path in sorted(tmp_path.glob("step-*.safetensors"))]
     for other in files[1:]:
         assert all(torch.allclose(files[0][name], other[name]) for name in other)
+
+
+def test_layers_annealed_one_by_one_end_with_a_number_each(tmp_path, monkeypatch):
+    monkeypatch.setattr("torchcaps.train.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    model = {"name": "gamma_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"}
+    settings = recipe(model=model, annealing={"r_max": 2, "patience": 1, "order": "one_by_one"}, epochs=6)
+    whole = train(settings, tmp_path / "whole", CPU)
+    assert [len(step["iterations"]) for step in whole["annealing"]] == [2] * len(whole["annealing"])
+    run = load_run(tmp_path / "whole")
+    used = {name: routing.iterations for name, routing in iterative_routings(run.model)}
+    assert used == whole["metrics"]["iterations"]
+    with pytest.raises(KeyboardInterrupt):
+        train(settings, tmp_path / "cut", CPU, watcher=StopAfter(4))
+    assert train(settings, tmp_path / "cut", CPU, resume=True)["annealing"] == whole["annealing"]
 
 
 class StopAfter(Silent):

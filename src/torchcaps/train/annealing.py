@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from fnmatch import fnmatch
@@ -13,13 +13,17 @@ from torch import nn
 
 from torchcaps.core.errors import UserError
 
+Iterations = int | Mapping[str, int]  # of all driven routings, or of each by name
+
 
 @dataclass(frozen=True, kw_only=True)
 class Annealing:
     """How iterations grow: by `step` from `r0` to `r_max`, each time `patience` epochs brought no lower loss.
 
     `optimizer` says what happens to Adam's moments when the best weights of the last step are restored; the
-    thesis leaves it open. `layers` is a pattern for the names of the driven routings, all by default.
+    thesis leaves it open. `layers` is a pattern for the names of the driven routings, all by default. In the
+    order "together" all of them iterate equally often; "one_by_one" drives them in the order of the network,
+    while those before keep the best number found and those after wait at `r0`.
     """
 
     r0: int = 1
@@ -28,6 +32,7 @@ class Annealing:
     patience: int = 10
     optimizer: Literal["reset", "keep"] = "reset"
     layers: str = "*"
+    order: Literal["together", "one_by_one"] = "together"
 
     def __post_init__(self) -> None:
         for key in ("r0", "step", "patience"):
@@ -50,10 +55,15 @@ def check_driven(network: nn.Module, settings: Annealing) -> None:
         raise UserError(f"annealing needs a routing with iterations; none is named {settings.layers!r}")
 
 
-def set_iterations(network: nn.Module, iterations: int, pattern: str = "*") -> None:
-    """Let every driven routing iterate this often."""
-    for _, routing in iterative_routings(network, pattern):
-        routing.iterations = iterations
+def set_iterations(network: nn.Module, iterations: Iterations, pattern: str = "*") -> None:
+    """Let every driven routing iterate this often, or as often as stands at its name."""
+    for name, routing in iterative_routings(network, pattern):
+        routing.iterations = iterations if isinstance(iterations, int) else iterations[name]
+
+
+def start_annealer(settings: Annealing, network: nn.Module) -> Annealer:
+    """An annealer at the beginning, for the driven routings of a network."""
+    return Annealer(settings, tuple(name for name, _ in iterative_routings(network, settings.layers)))
 
 
 class Verdict(Enum):
@@ -61,29 +71,50 @@ class Verdict(Enum):
 
     IMPROVED = "improved"  # best of this step: keep the weights
     WAIT = "wait"
-    NEXT_STEP = "next step"  # patience is lost: restore the best weights and iterate more
+    NEXT_STEP = "next step"  # patience is lost: restore the weights of `source` and iterate more
     DONE = "done"  # r_max was the last
 
 
 @dataclass
 class Annealer:
-    """The state of algorithm 3; `epoch` counts evaluations, as in the thesis."""
+    """The state of algorithm 3; `epoch` counts evaluations, as in the thesis.
+
+    Routings that are driven together are one group; groups are annealed one after the other.
+    """
 
     settings: Annealing
-    iterations: int = 0
+    layers: tuple[str, ...]
+    rounds: dict[str, int] = field(default_factory=dict)  # iterations of each driven routing
+    group: int = 0
     step: int = 0
+    source: int = 0  # the step whose best weights the present one started from
     epoch: int = 0
     best_loss: float = inf
     best_epoch: int = 0
     steps: list[dict[str, Any]] = field(default_factory=list)  # iterations, loss and epoch of finished steps
 
     def __post_init__(self) -> None:
-        self.iterations = self.iterations or self.settings.r0
+        self.rounds = self.rounds or dict.fromkeys(self.layers, self.settings.r0)
+
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """Names of the routings that are driven at the same time, in the order of their turns."""
+        return [self.layers] if self.settings.order == "together" else [(name,) for name in self.layers]
+
+    @property
+    def iterations(self) -> int | dict[str, int]:
+        """One number where all driven routings share it by design, else a number for each name."""
+        return self.rounds[self.layers[0]] if len(self.groups) == 1 else dict(self.rounds)
 
     @property
     def is_done(self) -> bool:
         """Whether all numbers of iterations have been tried."""
-        return self.iterations > self.settings.r_max
+        return self.group >= len(self.groups)
+
+    @property
+    def tried(self) -> list[dict[str, Any]]:
+        """The finished steps, and the one under way if it has a best epoch."""
+        return [*self.steps, self._summary()] if self.best_loss < inf else self.steps
 
     def observe(self, loss: float) -> Verdict:
         """Take in the validation loss of one epoch."""
@@ -92,17 +123,35 @@ class Annealer:
             self.best_loss, self.best_epoch = loss, self.epoch
             verdict = Verdict.IMPROVED
         elif self.epoch - self.best_epoch >= self.settings.patience:
-            verdict = self._take_step()
+            self._take_step()
+            verdict = Verdict.DONE if self.is_done else Verdict.NEXT_STEP
         self.epoch += 1
         return verdict
 
-    def _take_step(self) -> Verdict:
-        self.steps.append({"iterations": self.iterations, "loss": self.best_loss, "epoch": self.best_epoch})
+    def _take_step(self) -> None:
+        settings = self.settings
+        self.steps.append(self._summary())
+        self.source = self.step
         self.step += 1
-        self.iterations += self.settings.step
         self.best_loss, self.best_epoch = inf, 0
-        return Verdict.DONE if self.is_done else Verdict.NEXT_STEP
+        more = self.rounds[self.groups[self.group][0]] + settings.step
+        if more > settings.r_max:
+            more = self._start_next_group()
+        if not self.is_done:
+            self.rounds |= dict.fromkeys(self.groups[self.group], more)
+
+    def _start_next_group(self) -> int:
+        """Go on from the best step of all, which has tried the next group with r0 already."""
+        first = self.settings.r0 + self.settings.step
+        self.group = self.group + 1 if first <= self.settings.r_max else len(self.groups)
+        self.source = min(range(len(self.steps)), key=lambda number: self.steps[number]["loss"])
+        best: Iterations = self.steps[self.source]["iterations"]
+        self.rounds = dict.fromkeys(self.layers, best) if isinstance(best, int) else dict(best)
+        return first
+
+    def _summary(self) -> dict[str, Any]:
+        return {"iterations": self.iterations, "loss": self.best_loss, "epoch": self.best_epoch}
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""
-        return {key: value for key, value in asdict(self).items() if key != "settings"}
+        return {key: value for key, value in asdict(self).items() if key not in ("settings", "layers")}
