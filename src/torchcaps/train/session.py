@@ -19,7 +19,7 @@ from torchcaps.core.seeding import derive_seed, generator
 from torchcaps.models import create_model
 from torchcaps.prune import Pull, prunable_weights
 
-from .annealing import set_iterations
+from .annealing import Iterations, set_iterations
 from .objective import Objective
 from .pipeline import Pipeline, Splits, load_splits
 from .recipe import Recipe
@@ -129,7 +129,7 @@ class Session:
         settings = self.recipe.pruning
         return None if settings is None else Pull(prunable_weights(self.network, settings.layers), settings)
 
-    def set_iterations(self, iterations: int, pattern: str) -> None:
+    def set_iterations(self, iterations: Iterations, pattern: str) -> None:
         """Route with another number of iterations from now on."""
         set_iterations(self.network, iterations, pattern)
         self.step.forget_graph()
