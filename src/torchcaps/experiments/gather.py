@@ -18,15 +18,15 @@ from .tables import load_results
 def summarise(
     runs: Sequence[dict[str, Any]], *, setting: str, metric: str, thesis: float | None, protocol: str
 ) -> dict[str, Any]:
-    """Mean and deviation over seeds of one metric, accuracies in percent, with what each run was made by."""
+    """Mean and deviation over seeds of one metric, shares in percent, with what each run was made by."""
     if not runs:
         raise UserError(f"no runs for {setting}")
     seeds = [run["seed"] for run in runs]
     if len(set(seeds)) != len(seeds):
         raise UserError(f"{setting}: a seed occurs twice in {seeds}")
-    scale = 100 if metric.endswith("accuracy") else 1
+    scale = 100 if metric.endswith(("accuracy", "sparsity", "share")) else 1
     values = [scale * run["metrics"][metric] for run in runs]
-    kept = ("seed", "commit", "versions", "device", "seconds", "precision", "parameters")
+    kept = ("seed", "commit", "versions", "device", "seconds", "precision", "parameters", "curve")
     return {
         "setting": setting,
         "metric": metric,
@@ -35,7 +35,9 @@ def summarise(
         "spread": round(stdev(values), 4) if len(values) > 1 else None,
         "seeds": len(values),
         "protocol": protocol,
-        "runs": [{**{key: run[key] for key in kept}, metric: run["metrics"][metric]} for run in runs],
+        "runs": [
+            {**{key: run[key] for key in kept if key in run}, metric: run["metrics"][metric]} for run in runs
+        ],
     }
 
 

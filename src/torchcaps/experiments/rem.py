@@ -1,0 +1,215 @@
+"""Chapter 6, REM: accuracy, parse trees and sparsity, with quantized couplings and with pruning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torchcaps.parse import analyse
+from torchcaps.train import Machine, Watcher, load_run, load_split, train
+from torchcaps.train.session import launch
+
+from .plan import Experiment, PlannedRun, Setting, leave_result, register
+
+CHAPTER = "Capsule Networks Do Not Need to Model Everything"
+METRICS = ("test_accuracy", "quantized_accuracy", "entropy", "keys", "sparsity", "parameters_left")
+
+
+def study_trees(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+    """Train the recipe of a run, then count the parse trees of the test images."""
+    trained = train(run.recipe, folder / "training", machine, resume=True, watcher=watcher)
+    device = launch(machine).device
+    network = load_run(folder / "training", device)
+    found = analyse(
+        network.model,
+        *load_split(network.recipe.data, "test", machine.data_dir, device),
+        levels=run.setting.options["levels"],
+    ).as_json()
+    trees = {name: found[name] for name in ("quantized_accuracy", "entropy", "keys")}
+    result = {
+        "metrics": {"parameters_left": trained["parameters"], **trained["metrics"], **trees},
+        "classes": found["classes"],
+        **{key: trained[key] for key in ("parameters", "seconds", "precision")},
+    }
+    return leave_result(run, folder, device, result=result)
+
+
+class _Network(NamedTuple):
+    """A network of the tables, with the epochs and the decay of the rate that a quick budget gives it."""
+
+    name: str
+    model: str
+    levels: int | tuple[int, ...] = 11
+    quick: tuple[int, float] = (40, 0.92)
+    smoke: str = ""  # the model of a smoke budget, when the real one is slow
+    keep_epochs: tuple[int, ...] = ()
+
+
+class _Figures(NamedTuple):
+    """What the thesis prints of a network with quantized couplings, with REM, and as it is."""
+
+    accuracy: float
+    entropy: float
+    rem_accuracy: float
+    rem_entropy: float
+    rem_sparsity: float
+    vanilla: float | None = None
+
+
+def _pair(network: _Network, data: str, figures: _Figures, prefix: str = "") -> tuple[Setting, Setting]:
+    """A network as it is and with REM, trained alike: every model of the chapter is."""
+    changes = (f"model={network.model}", f"data={data}", f"keep_epochs={list(network.keep_epochs)}")
+    epochs, decay = network.quick
+    quick = (f"epochs={epochs}", f"optim.decay={decay}", "patience=0")
+    smoke = (f"model={network.smoke}",) if network.smoke else ()
+    vanilla = {} if figures.vanilla is None else {"test_accuracy": figures.vanilla}
+    return (
+        Setting(
+            name=f"{prefix}{network.name}+Q",
+            recipe=_RECIPE,
+            changes=changes,
+            options={"levels": network.levels},
+            budgets={"quick": quick, "smoke": smoke},
+            thesis={"quantized_accuracy": figures.accuracy, "entropy": figures.entropy, **vanilla},
+        ),
+        Setting(
+            name=f"{prefix}{network.name}+REM",
+            recipe=_RECIPE,
+            changes=(*changes, "pruning={}"),
+            options={"levels": network.levels},
+            budgets={"quick": (*quick, "pruning.strength=5e-4"), "smoke": smoke},
+            thesis={
+                "quantized_accuracy": figures.rem_accuracy,
+                "entropy": figures.rem_entropy,
+                "sparsity": figures.rem_sparsity,
+            },
+        ),
+    )
+
+
+_RECIPE = "mnist/dr_capsnet_thesis"
+_ROUTING = "routing: {name: dynamic, gradient: last}"
+_KEPT = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 35, 40, 60, 100, 150, 200, 300, 500, 1000)
+_DR = _Network(
+    "DR-CapsNet",
+    f"{{name: dr_capsnet_mnist, {_ROUTING}}}",
+    smoke=f"{{name: dr_capsnet_mnist, stem_channels: 8, primary_types: 4, {_ROUTING}}}",
+)
+_GAMMA = _Network("gamma-CapsNet", "{name: gamma_capsnet_mnist}", (11, 6), (12, 0.75))
+_DEEP = _Network("DeepCaps", "{name: deepcaps_28}", 11, (12, 0.75))
+_EFFICIENT = _Network("Efficient-CapsNet", "{name: efficient_capsnet_mnist}", 11, (60, 0.94))
+_IN_COLOUR = "in_channels: 3, image_size: 32"
+_SVHN_SIZES = f"{_IN_COLOUR}, stem_channels: 64, primary_types: 16, primary_pose: 6, class_pose: 8"
+_OF_COLOUR = {
+    "dr": _DR._replace(model=f"{{name: dr_capsnet_cifar10, {_ROUTING}}}"),
+    "dr_svhn": _DR._replace(model=f"{{name: dr_capsnet_mnist, {_SVHN_SIZES}, {_ROUTING}}}"),
+    "gamma": _GAMMA._replace(model="{name: gamma_capsnet_cifar10}"),
+    "deep": _DEEP._replace(model="{name: deepcaps_64}"),
+    "efficient": _EFFICIENT._replace(model=f"{{name: efficient_capsnet_mnist, {_IN_COLOUR}}}"),
+}
+_JITTER = "flip: true, brightness: 0.25, contrast: [0.2, 1.8]"
+_DATA = {
+    "mnist": "{name: mnist, augment: {shift: 2}}",
+    "fashion": "{name: fashion_mnist, augment: {shift: 2, flip: true}}",
+    "cifar10": f"{{name: cifar10, augment: {{{_JITTER}}}}}",
+    "cifar10_24": f"{{name: cifar10, preprocess: {{resize: 24}}, augment: {{{_JITTER}}}}}",
+    "cifar10_64": f"{{name: cifar10, preprocess: {{resize: 64}}, augment: {{{_JITTER}}}}}",
+    "svhn": "{name: svhn, augment: {brightness: 0.25, contrast: [0.2, 1.8]}}",
+    "svhn_64": "{name: svhn, preprocess: {resize: 64}, augment: {brightness: 0.25, contrast: [0.2, 1.8]}}",
+}
+SMOKE = ("data.limit=120", "data.validation=0.2", "batch_size=16", "epochs=1")
+
+MNIST_TABLE = register(
+    Experiment(
+        label="tab:mnist-pruned-params",
+        chapter=CHAPTER,
+        title="Accuracy, parse-tree entropy and sparsity on MNIST",
+        data=("mnist",),
+        gpu_minutes=2500,
+        metrics=METRICS,
+        budgets={"smoke": SMOKE},
+        perform=study_trees,
+        settings=(
+            *_pair(
+                _DR._replace(keep_epochs=_KEPT), _DATA["mnist"], _Figures(99.56, 9.53, 99.56, 4.16, 85.53)
+            ),
+            *_pair(_EFFICIENT, _DATA["mnist"], _Figures(99.55, 4.38, 99.58, 2.60, 73.15)),
+            *_pair(_GAMMA, _DATA["mnist"], _Figures(99.50, 1.87, 99.50, 1.34, 89.71)),
+            *_pair(_DEEP, _DATA["mnist"], _Figures(99.51, 5.26, 99.61, 3.10, 71.73)),
+        ),
+    )
+)
+register(
+    Experiment(
+        label="tab:results-otherdatasets",
+        chapter=CHAPTER,
+        title="Accuracy, parse-tree entropy and sparsity on other datasets",
+        data=("fashion_mnist", "cifar10", "svhn"),
+        gpu_minutes=9000,
+        metrics=METRICS,
+        budgets={"smoke": SMOKE},
+        perform=study_trees,
+        settings=(
+            *_pair(
+                _DR, _DATA["fashion"], _Figures(92.46, 8.64, 92.62, 4.80, 80.71, 92.76), "Fashion-MNIST, "
+            ),
+            *_pair(
+                _EFFICIENT,
+                _DATA["fashion"],
+                _Figures(93.22, 3.88, 92.98, 1.10, 63.29, 93.31),
+                "Fashion-MNIST, ",
+            ),
+            *_pair(
+                _OF_COLOUR["dr"],
+                _DATA["cifar10_24"],
+                _Figures(78.42, 6.26, 79.25, 4.15, 81.17, 79.93),
+                "CIFAR-10, ",
+            ),
+            *_pair(
+                _OF_COLOUR["efficient"],
+                _DATA["cifar10"],
+                _Figures(81.51, 0.25, 81.49, 0.005, 53.79, 81.53),
+                "CIFAR-10, ",
+            ),
+            *_pair(
+                _OF_COLOUR["efficient"],
+                _DATA["svhn"],
+                _Figures(93.62, 0.53, 93.12, 0.24, 47.80, 93.64),
+                "SVHN, ",
+            ),
+            *_pair(
+                _OF_COLOUR["dr_svhn"],
+                _DATA["svhn"],
+                _Figures(92.20, 7.13, 91.71, 5.23, 74.40, 93.30),
+                "SVHN, ",
+            ),
+            *_pair(
+                _GAMMA, _DATA["fashion"], _Figures(92.43, 3.98, 93.01, 1.45, 87.07, 92.59), "Fashion-MNIST, "
+            ),
+            *_pair(
+                _DEEP, _DATA["fashion"], _Figures(92.33, 7.15, 94.61, 6.08, 83.29, 92.36), "Fashion-MNIST, "
+            ),
+            *_pair(
+                _OF_COLOUR["gamma"],
+                _DATA["cifar10"],
+                _Figures(73.08, 3.67, 74.89, 3.22, 74.89, 74.02),
+                "CIFAR-10, ",
+            ),
+            *_pair(
+                _OF_COLOUR["deep"],
+                _DATA["cifar10_64"],
+                _Figures(90.47, 8.99, 90.35, 7.07, 46.83, 90.80),
+                "CIFAR-10, ",
+            ),
+            *_pair(
+                _OF_COLOUR["gamma"], _DATA["svhn"], _Figures(87.42, 7.15, 88.36, 5.65, 73.89, 89.02), "SVHN, "
+            ),
+            *_pair(
+                _OF_COLOUR["deep"],
+                _DATA["svhn_64"],
+                _Figures(93.20, 11.06, 93.06, 3.97, 80.50, 93.32),
+                "SVHN, ",
+            ),
+        ),
+    )
+)

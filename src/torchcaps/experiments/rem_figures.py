@@ -1,0 +1,214 @@
+"""Chapter 6, REM: the figures that look again at DR-CapsNet as it was trained for the table on MNIST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from torchcaps.data import LabelledImages
+from torchcaps.parse import Keys, analyse, collect_keys
+from torchcaps.prune import count_sparsity
+from torchcaps.train import Machine, Pipeline, Run, Watcher, load_run, load_split
+from torchcaps.train.session import launch
+from torchcaps.viz import rem as rem_figures
+
+from .plan import Experiment, PlannedRun, Setting, leave_result, register
+from .rem import CHAPTER, MNIST_TABLE, SMOKE
+
+LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network of the table on MNIST, with the test images."""
+
+    run: Run
+    data: LabelledImages
+    pipeline: Pipeline
+
+    def at_epoch(self, epoch: int) -> Run:
+        """The same network after an epoch, counted from one."""
+        return load_run(self.run.folder, self.data.labels.device, weights=f"epoch-{epoch}")
+
+
+@dataclass(frozen=True)
+class LookAgain:
+    """Performs a run by looking at one of the table's, which is made first if it is not there.
+
+    `look` gives metrics and a curve.
+    """
+
+    look: Callable[[Trained, PlannedRun], tuple[dict[str, Any], dict[str, Any]]]
+
+    def __call__(self, run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+        """Leave the result of one look."""
+        source = replace(run, experiment=MNIST_TABLE, setting=_source(run.setting))
+        made_in = source.folder(folder.parents[2])
+        if not (made_in / "result.json").is_file():
+            MNIST_TABLE.perform(source, made_in, machine, watcher)
+        device = launch(machine).device
+        network = load_run(made_in / "training", device)
+        data, pipeline = load_split(network.recipe.data, "test", machine.data_dir, device)
+        metrics, curve = self.look(Trained(network, data, pipeline), run)
+        parameters = sum(parameter.numel() for parameter in network.model.parameters())
+        facts = {"parameters": parameters, "seconds": 0.0, "precision": machine.precision}
+        return leave_result(run, folder, device, result={"metrics": metrics, "curve": curve, **facts})
+
+
+def _source(setting: Setting) -> Setting:
+    wanted = setting.options["of"]
+    return next(candidate for candidate in MNIST_TABLE.settings if candidate.name == wanted)
+
+
+def _keys_per_class(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+    found = analyse(trained.run.model, trained.data, trained.pipeline, levels=11)
+    rows = found.as_json()["classes"]
+    curve = {"class": [row["class"] for row in rows], "keys": [row["keys"] for row in rows]}
+    return {"keys": found.dictionary.num_keys, "entropy": found.dictionary.entropy}, curve
+
+
+def _levels(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+    rows = [
+        analyse(trained.run.model, trained.data, trained.pipeline, levels=levels).as_json()
+        for levels in LEVELS
+    ]
+    curve = {
+        "levels": list(LEVELS),
+        "quantized_accuracy": [row["quantized_accuracy"] for row in rows],
+        "entropy": [row["entropy"] for row in rows],
+    }
+    at_eleven = rows[LEVELS.index(11)]
+    return {key: at_eleven[key] for key in ("quantized_accuracy", "entropy")}, curve
+
+
+def _distribution(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The share of couplings to the predicted class at each level, over all children and images."""
+    epoch = run.setting.options.get("epoch")
+    network = trained.at_epoch(epoch) if epoch else trained.run
+    keys = collect_keys(network.model, trained.data, trained.pipeline, levels=11)
+    shares = [_shares(keys, number) for number in range(keys.num_classes)]
+    whole = np.bincount(keys.indices.ravel(), minlength=11) / keys.indices.size
+    metrics = {"weak_share": float(whole[:1].sum()), "strong_share": float(whole[6:].sum())}
+    return metrics, {"levels": [level / 10 for level in range(11)], "shares": shares}
+
+
+def _shares(keys: Keys, number: int) -> list[float]:
+    of_class = keys.indices[keys.predicted == number]
+    return (np.bincount(of_class.ravel(), minlength=11) / max(of_class.size, 1)).round(6).tolist()
+
+
+def _one_epoch(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+    epoch = run.setting.options.get("epoch")
+    network = trained.at_epoch(epoch) if epoch else trained.run
+    found = analyse(network.model, trained.data, trained.pipeline, levels=11).as_json()
+    return {key: found[key] for key in ("quantized_accuracy", "entropy", "keys")}, {}
+
+
+def _along_training(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sparsity, accuracy and entropy after each epoch that the run kept."""
+    curve: dict[str, list[float]] = {"epoch": [], "sparsity": [], "quantized_accuracy": [], "entropy": []}
+    for epoch in trained.run.recipe.keep_epochs:
+        if not (trained.run.folder / f"epoch-{epoch}.safetensors").is_file():
+            continue
+        network = trained.at_epoch(epoch).model
+        found = analyse(network, trained.data, trained.pipeline, levels=11).as_json()
+        curve["epoch"].append(epoch)
+        curve["sparsity"].append(count_sparsity(network)["sparsity"])
+        for key in ("quantized_accuracy", "entropy"):
+            curve[key].append(found[key])
+    return {key: curve[key][-1] for key in ("sparsity", "quantized_accuracy", "entropy")}, dict(curve)
+
+
+_DR_Q, _DR_REM = (setting.name for setting in MNIST_TABLE.settings[:2])
+
+
+def _setting(name: str, of: str, thesis: dict[str, float] | None = None, **options: Any) -> Setting:
+    source = next(setting for setting in MNIST_TABLE.settings if setting.name == of)
+    return replace(source, name=name, options={"of": of, **options}, thesis=thesis)
+
+
+def _figure(
+    label: str,
+    title: str,
+    look: Callable[[Trained, PlannedRun], tuple[dict[str, Any], dict[str, Any]]],
+    *,
+    settings: tuple[Setting, ...],
+    metrics: tuple[str, ...],
+    draw: Callable[[list[dict[str, Any]], Path], None] | None = None,
+) -> None:
+    register(
+        Experiment(
+            label=label,
+            chapter=CHAPTER,
+            title=title,
+            data=("mnist",),
+            gpu_minutes=0,  # on top of the table's
+            at_once=1,  # they share the table's runs
+            metrics=metrics,
+            budgets={"smoke": SMOKE},
+            perform=LookAgain(look),
+            settings=settings,
+            draw=draw,
+        )
+    )
+
+
+_BOTH = (_setting("DR-CapsNet+Q", _DR_Q), _setting("DR-CapsNet+REM", _DR_REM))
+_figure(
+    "fig:mnist-dictionary-test",
+    "Number of parse trees of each class on MNIST",
+    _keys_per_class,
+    settings=_BOTH,
+    metrics=("keys", "entropy"),
+    draw=rem_figures.save_keys,
+)
+_figure(
+    "fig:quantization levels",
+    "Accuracy and entropy against the number of quantization levels",
+    _levels,
+    settings=(
+        _setting("DR-CapsNet+Q", _DR_Q, {"quantized_accuracy": 99.47, "entropy": 9.32}),
+        _setting("DR-CapsNet+REM", _DR_REM, {"quantized_accuracy": 99.57, "entropy": 4.40}),
+    ),
+    metrics=("quantized_accuracy", "entropy"),
+    draw=rem_figures.save_levels,
+)
+_figure(
+    "fig:capsnetq_vscapsnetrem",
+    "Distribution of the couplings to the predicted class",
+    _distribution,
+    settings=_BOTH,
+    metrics=("weak_share", "strong_share"),
+    draw=rem_figures.save_distributions,
+)
+_EPOCHS = (
+    _setting("DR-CapsNet+Q after one epoch", _DR_Q, {"quantized_accuracy": 97.53, "entropy": 1.83}, epoch=1),
+    _setting("DR-CapsNet+Q at its best", _DR_Q, {"quantized_accuracy": 99.55, "entropy": 9.41}),
+)
+_figure(
+    "tab:acc_nopruning_epochs",
+    "Accuracy and entropy after one epoch and at the best",
+    _one_epoch,
+    settings=_EPOCHS,
+    metrics=("quantized_accuracy", "entropy", "keys"),
+)
+_figure(
+    "fig:cij_nopruning_all",
+    "Distribution of the couplings after one epoch and at the best",
+    _distribution,
+    settings=tuple(replace(setting, thesis=None) for setting in _EPOCHS),
+    metrics=("weak_share", "strong_share"),
+    draw=rem_figures.save_distributions,
+)
+_figure(
+    "fig:acc_vs_pp",
+    "Accuracy and entropy against sparsity along the training of DR-CapsNet+REM",
+    _along_training,
+    settings=(_setting("DR-CapsNet+REM", _DR_REM, {"quantized_accuracy": 99.60, "entropy": 4.31}),),
+    metrics=("quantized_accuracy", "entropy", "sparsity"),
+    draw=rem_figures.save_training,
+)
