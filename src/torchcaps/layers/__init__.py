@@ -11,6 +11,7 @@ from .geometry import ConvStage, map_sizes, pad_same, smallest_image
 from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
 from .product_conv2d import StemConv2d
+from .selected_fc import SelectedFcCaps, build_fc_caps
 from .vote import cast_votes
 
 __all__ = [
@@ -25,7 +26,9 @@ __all__ = [
     "MapRouting",
     "PositionalEM",
     "PrimaryCaps",
+    "SelectedFcCaps",
     "StemConv2d",
+    "build_fc_caps",
     "cast_votes",
     "flatten_grid",
     "map_routing",

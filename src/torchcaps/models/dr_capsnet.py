@@ -8,7 +8,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, StemConv2d, flatten_grid, map_sizes, pad_same
+from torchcaps.layers import (
+    ConvStage,
+    PrimaryCaps,
+    StemConv2d,
+    build_fc_caps,
+    flatten_grid,
+    map_sizes,
+    pad_same,
+)
 from torchcaps.layers.geometry import Padding
 from torchcaps.routing import RoutingSpec
 
@@ -30,6 +38,7 @@ class DRCapsNetConfig:
     kernel_size: int = 9
     padding: Padding = "valid"
     routing: RoutingSpec = "dynamic"
+    voters: int = 0  # primary capsules that have a vote, as `prune.shrink` leaves them; 0 means all
     decoder: DecoderName = "none"
 
     @property
@@ -58,12 +67,13 @@ class DRCapsNet(CapsuleClassifier):
             stride=2,
             padding=config.padding,
         )
-        self.classes = FcCaps(
+        self.classes = build_fc_caps(
             config.primary_types * side**2,
             config.num_classes,
             config.primary_pose,
             config.class_pose,
             routing=config.routing,
+            voters=config.voters,
         )
         self.decoder = build_decoder(config.decoder, config.num_classes, config.class_pose, self.image_shape)
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from torchcaps.core.squash import squash_exponential
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, StemConv2d, flatten_grid, map_sizes
+from torchcaps.layers import ConvStage, PrimaryCaps, StemConv2d, build_fc_caps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
@@ -35,6 +35,7 @@ class EfficientCapsNetConfig:
     primary_pose: int = 8
     class_pose: int = 16
     routing: RoutingSpec = "self_attention"
+    voters: int = 0  # primary capsules that have a vote, as `prune.shrink` leaves them; 0 means all
     decoder: DecoderName = "none"
 
     @property
@@ -86,12 +87,13 @@ class EfficientCapsNet(CapsuleClassifier):
             groups=widths[-1],
             squash=squash_exponential,
         )
-        self.classes = FcCaps(
+        self.classes = build_fc_caps(
             types * side**2,
             config.num_classes,
             config.primary_pose,
             config.class_pose,
             routing=config.routing,
+            voters=config.voters,
         )
         self.decoder = build_decoder(config.decoder, config.num_classes, config.class_pose, self.image_shape)
 

@@ -59,7 +59,8 @@ def _dry_run(model: nn.Module, batch: int) -> FlopCounterMode:
     with torch.no_grad(), FakeTensorMode(), _plain_and_evaluating(model):
         state = [*model.named_parameters(), *model.named_buffers()]
         shadows = {name: torch.empty(tensor.shape, dtype=tensor.dtype) for name, tensor in state}
-        images = torch.empty(batch, config.in_channels, config.image_size, config.image_size)
+        shape = (batch, config.in_channels, config.image_size, config.image_size)
+        images = torch.empty(shape, dtype=next(model.parameters()).dtype)
         with counter:
             torch.func.functional_call(model, shadows, (images,))
     return counter

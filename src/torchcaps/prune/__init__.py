@@ -5,6 +5,7 @@ from .channels import group_norms, random_channels, remove_channels, strongest_c
 from .groups import Units, measure_units
 from .lobster import Lobster, Pull, prunable_layers, prunable_weights
 from .plateau import Plateau
+from .shrink import Size, measure_size, shrink
 from .sparsity import count_sparsity
 from .structured import Drawn, Target, draw_widths, even_widths
 from .threshold import Cut, prune_to_loss
@@ -16,6 +17,7 @@ __all__ = [
     "Lobster",
     "Plateau",
     "Pull",
+    "Size",
     "Target",
     "TrunkCost",
     "Units",
@@ -24,11 +26,13 @@ __all__ = [
     "even_widths",
     "fresh_statistics",
     "group_norms",
+    "measure_size",
     "measure_units",
     "prunable_layers",
     "prunable_weights",
     "prune_to_loss",
     "random_channels",
     "remove_channels",
+    "shrink",
     "strongest_channels",
 ]

@@ -1,0 +1,144 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from torchcaps.core import UserError
+from torchcaps.models import config_as_json, create_model
+from torchcaps.prune import measure_size, shrink
+
+VARIANTS = {
+    "dr": ("dr_capsnet_tiny_test", {"stem_channels": 6, "primary_types": 3}),
+    "dr_same": ("dr_capsnet_tiny_test", {"stem_channels": 6, "padding": "same"}),
+    "dr_leaky": ("dr_capsnet_tiny_test", {"routing": {"name": "dynamic", "leaky": True}}),
+    "efficient": ("efficient_capsnet_tiny_test", {}),
+    "efficient_map": ("efficient_capsnet_tiny_test", {"primary_kernel": 3, "norm": "instance"}),
+}
+
+
+@torch.no_grad()
+def pruned(variant, seed=0):
+    """A network in float64 with zeros of every kind: children, types, filters, channels, single weights."""
+    torch.manual_seed(seed)
+    name, options = VARIANTS[variant]
+    network = create_model(name, decoder="none", **options).double()
+    for parameter in network.parameters():
+        parameter += 0.1 * torch.randn_like(parameter)
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2)
+    network.classes.weight[torch.rand(len(network.classes.weight)) < 0.4] = 0.0
+    network.classes.weight[1 :: network.primary.types] = 0.0  # a whole type
+    for module in network.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            module.weight[torch.rand(len(module.weight)) < 0.3] = 0.0
+            module.weight[:, torch.rand(module.weight.shape[1]) < 0.2] = 0.0
+    return network.eval()
+
+
+def images_for(network, batch=3):
+    return torch.randn(batch, *network.image_shape, dtype=torch.float64)
+
+
+@torch.no_grad()
+def assert_same_output(first, second):
+    images = images_for(first)
+    expected, got = first(images), second(images)
+    torch.testing.assert_close(got.activations, expected.activations, atol=1e-9, rtol=0)
+    torch.testing.assert_close(got.poses, expected.poses, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_output_stays_and_the_network_shrinks(variant, seed):
+    network = pruned(variant, seed)
+    smaller = shrink(network)
+    assert_same_output(network, smaller)
+    assert type(smaller) is type(network)
+    before, after = measure_size(network), measure_size(smaller)
+    assert after.parameters == sum(parameter.numel() for parameter in smaller.parameters())
+    assert all(small < large for small, large in zip(after, before, strict=True))
+
+
+@torch.no_grad()
+def test_couplings_are_those_of_all_children_of_the_types_that_are_left():
+    network = pruned("dr")
+    smaller = shrink(network)
+    images = images_for(network)
+    whole, part = (each(images, return_routing=True).layers[-1] for each in (network, smaller))
+    types = [kind for kind in range(3) if network.classes.weight[kind::3].any()]
+    assert len(types) == smaller.config.primary_types == 2
+    of_types = [child for child in range(len(network.classes.weight)) if child % 3 in types]
+    torch.testing.assert_close(part.routed.coupling, whole.routed.coupling[:, of_types])
+    torch.testing.assert_close(part.children.poses, whole.children.poses[:, of_types])
+
+
+@pytest.mark.parametrize("variant", ["dr", "efficient_map"])
+def test_config_and_weights_are_enough_to_build_it_again(variant):
+    network = pruned(variant)
+    smaller = shrink(network)
+    assert smaller.config.voters > 0
+    name, _ = VARIANTS[variant]
+    again = create_model(name, **config_as_json(smaller.config)).double()
+    again.load_state_dict(smaller.state_dict())
+    assert_same_output(network, again.eval())
+
+
+def test_a_shrunk_network_can_be_pruned_and_shrunk_again():
+    once = shrink(pruned("dr"))
+    with torch.no_grad():
+        once.classes.weight[::2] = 0.0
+    twice = shrink(once)
+    assert twice.config.voters < once.config.voters
+    assert_same_output(once, twice)
+
+
+def test_a_network_without_zeros_stays_as_it_is():
+    network = create_model("efficient_capsnet_tiny_test", decoder="none").double().eval()
+    smaller = shrink(network)
+    assert smaller.config == network.config
+    assert measure_size(smaller) == measure_size(network)
+    assert_same_output(network, smaller)
+
+
+@torch.no_grad()
+def test_a_network_of_zeros_alone_keeps_one_of_each():
+    network = create_model("dr_capsnet_tiny_test").double().eval()
+    for parameter in (network.stem.weight, network.primary.conv.weight, network.classes.weight):
+        parameter.zero_()
+    smaller = shrink(network)
+    assert smaller.config == replace(network.config, stem_channels=1, primary_types=1, voters=1)
+    assert_same_output(network, smaller)
+
+
+def test_the_network_given_is_left_alone():
+    network = pruned("efficient")
+    before = {key: value.clone() for key, value in network.state_dict().items()}
+    shrink(network)
+    assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
+
+
+def test_gradients_reach_every_parameter_of_a_shrunk_network():
+    smaller = shrink(pruned("dr")).train()
+    output = smaller(images_for(smaller), torch.tensor([0, 1, 2]))
+    output.activations.sum().backward()
+    assert all(parameter.grad is not None for parameter in smaller.parameters())
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("gamma_capsnet_tiny_test", {}, "can be shrunk, not GammaCapsNet"),
+        ("dr_capsnet_tiny_test", {"routing": "em"}, "a vote of zero still counts"),
+    ],
+)
+def test_networks_where_zeros_count_are_refused(model, options, message):
+    with pytest.raises(UserError, match=message):
+        shrink(create_model(model, **options))
+
+
+@pytest.mark.parametrize("voters", [-1, 10_000])
+def test_impossible_numbers_of_voters_are_refused(voters):
+    with pytest.raises(UserError, match="between 1 and all can vote"):
+        create_model("dr_capsnet_tiny_test", voters=voters)
