@@ -9,8 +9,12 @@ from torch.nn import functional as F
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, Routed
+from torchcaps.kernels import em_unsupported_reason, fused_dynamic_routing, unsupported_reason
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
+from torchcaps.routing.dynamic import DynamicRouting
 
+from .backend import Backend, checked_backend, reason_of_routing, takes_kernel
+from .em_conv2d import PositionalEM
 from .vote import cast_votes, matrix_columns
 
 
@@ -33,6 +37,7 @@ class ConvCaps2d(nn.Module):
         pose_rows: Rows of a pose that is a matrix; a vote is then a matrix product, with
             `in_pose * out_pose / pose_rows**2` weights a pair.
         init_std: Standard deviation of the initial matrices.
+        backend: As in `FcCaps`.
     """
 
     def __init__(  # noqa: PLR0913  a convolution has this many sizes
@@ -49,8 +54,10 @@ class ConvCaps2d(nn.Module):
         share_types: bool = False,
         pose_rows: int = 1,
         init_std: float = 0.1,
+        backend: Backend = "auto",
     ) -> None:
         super().__init__()
+        self.backend: Backend = checked_backend(backend)
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
         self.in_types, self.in_pose, self.pose_rows = in_types, in_pose, pose_rows
         window = kernel_size**2
@@ -60,8 +67,11 @@ class ConvCaps2d(nn.Module):
         columns = matrix_columns(in_pose, out_pose, pose_rows)
         self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_types, columns[1]) * init_std)
 
-    def forward(self, children: Capsules) -> Routed:
-        """Vote and route at each position of the output map."""
+    def forward(self, children: Capsules, *, return_coupling: bool = True) -> Routed:
+        """Vote and route at each position of the output map.
+
+        Without `return_coupling` the couplings are None where the fused kernel runs.
+        """
         if children.poses.shape[-2:] != (self.in_types, self.in_pose):
             raise UserError(
                 f"ConvCaps2d expects {self.in_types} types of {self.in_pose} dimensions, got "
@@ -75,7 +85,41 @@ class ConvCaps2d(nn.Module):
         with torch.autocast(children.poses.device.type, enabled=False):
             poses = self._windows(children.poses.to(self.weight.dtype))
             activations = self._windows(children.activations.to(self.weight.dtype).unsqueeze(-1)).squeeze(-1)
+            reason = self.fallback_reason(children, return_coupling=return_coupling)
+            if takes_kernel(self.backend, reason):
+                return self._route_fused(poses, activations)
             return self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
+
+    def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
+        """Why "auto" would take the plain path for these children; None where it does not."""
+        if reason := reason_of_routing(self.routing, DynamicRouting, PositionalEM):
+            return reason
+        if return_coupling:
+            return "the couplings were asked for, which only the plain path gives"
+        batch, *sides = children.poses.shape[:3]
+        rows, columns = ((side + 2 * self.padding - self.kernel_size) // self.stride + 1 for side in sides)
+        window = self.kernel_size**2 * self.in_types
+        like = self.weight.new_empty(()).expand(batch, rows, columns, window, self.in_pose)
+        if isinstance(self.routing, PositionalEM):
+            return em_unsupported_reason(like, self.weight)
+        if self.pose_rows != 1:
+            return "there is no fused kernel of dynamic routing for poses that are matrices"
+        return unsupported_reason(like.flatten(0, 2), self.weight)
+
+    def _route_fused(self, poses: Tensor, activations: Tensor) -> Routed:
+        routing = self.routing
+        if isinstance(routing, PositionalEM):
+            return routing.route_fused(poses, activations, self.weight)
+        assert isinstance(routing, DynamicRouting)
+        routed = fused_dynamic_routing(
+            poses.flatten(0, 2),
+            self.weight,
+            routing.bias,
+            iterations=routing.iterations,
+            gradient=routing.gradient,
+            leaky=routing.leaky,
+        ).view(*poses.shape[:3], *self.weight.shape[2:])
+        return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), None)
 
     def _windows(self, grid: Tensor) -> Tensor:
         padded = F.pad(grid, (0, 0, 0, 0, *[self.padding] * 4))

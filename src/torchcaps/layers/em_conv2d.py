@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from torchcaps.core.types import Routed
+from torchcaps.kernels import EMScales, fused_em_routing
 from torchcaps.routing.api import RoutingShape, keep_float32, require_iterations
 from torchcaps.routing.cost import RoutingCost
 from torchcaps.routing.em import EMCosts, EMSettings, em_cost, fit_parents, last_m_step
@@ -89,15 +90,15 @@ def positional_em_routing(
         activations,
         coupling=split(votes.new_zeros(votes.shape[:-1])),
         split=split,
-        even_mass=_even_mass(votes, kernel_size, stride),
+        even_mass=_even_mass(votes.shape, kernel_size, stride),
         costs=costs,
         settings=settings,
     )
 
 
-def _even_mass(votes: Tensor, kernel_size: int, stride: int) -> float:
+def _even_mass(shape: torch.Size, kernel_size: int, stride: int) -> float:
     """Children that a parent owns when each splits evenly over all parents of all windows."""
-    rows, columns, in_caps, out_types = votes.shape[1:5]
+    rows, columns, in_caps, out_types = shape[1:5]
     reached = _reached(rows, kernel_size, stride) * _reached(columns, kernel_size, stride)
     return in_caps // kernel_size**2 * reached / (rows * columns * out_types)
 
@@ -152,6 +153,25 @@ class PositionalEM(nn.Module):
             settings=EMSettings(self.iterations, self.inverse_temperature, self.min_variance),
         )
 
+    def route_fused(
+        self,
+        poses: Float[Tensor, "batch rows columns in_caps in_pose"],
+        activations: Float[Tensor, "batch rows columns in_caps"],
+        weight: Float[Tensor, "matrices in_columns out_types out_columns"],
+    ) -> Routed:
+        """Vote with `weight` and route in one kernel, which leaves out the couplings."""
+        shape = torch.Size((*poses.shape[:4], weight.shape[2]))
+        even_mass = _even_mass(shape, self.kernel_size, self.stride)
+        routed = fused_em_routing(
+            poses,
+            activations,
+            weight,
+            costs=(self.activation_cost, self.vote_cost),
+            window=(self.kernel_size, self.stride),
+            scales=EMScales(self.iterations, self.inverse_temperature, self.min_variance, even_mass),
+        )
+        return Routed(*routed, None)
+
     def read_out(
         self,
         votes: Float[Tensor, "batch rows columns in_caps out_types pose"],
@@ -163,7 +183,7 @@ class PositionalEM(nn.Module):
             votes,
             activations,
             coupling=coupling,
-            even_mass=_even_mass(votes, self.kernel_size, self.stride),
+            even_mass=_even_mass(votes.shape, self.kernel_size, self.stride),
             costs=EMCosts(self.activation_cost, self.vote_cost),
             settings=EMSettings(self.iterations, self.inverse_temperature, self.min_variance),
         )

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, Routed
-from torchcaps.kernels import fused_dynamic_coupling, fused_dynamic_routing, unsupported_reason
+from torchcaps.kernels import (
+    EMScales,
+    em_unsupported_reason,
+    fused_dynamic_coupling,
+    fused_dynamic_routing,
+    fused_em_routing,
+    unsupported_reason,
+)
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
 from torchcaps.routing.dynamic import DynamicRouting
+from torchcaps.routing.em import EMRouting
 
+from .backend import Backend, checked_backend, reason_of_routing, takes_kernel
+from .coordinates import CoordinateAddition
 from .vote import cast_votes, matrix_columns
-
-Backend = Literal["auto", "torch", "fused"]
 
 
 def flatten_grid(capsules: Capsules) -> Capsules:
@@ -56,9 +62,7 @@ class FcCaps(nn.Module):
         backend: Backend = "auto",
     ) -> None:
         super().__init__()
-        if backend not in ("auto", "torch", "fused"):
-            raise UserError(f"backend must be 'auto', 'torch' or 'fused', got {backend!r}")
-        self.backend: Backend = backend
+        self.backend: Backend = checked_backend(backend)
         self.routing = build_routing(routing, RoutingShape(in_caps, out_caps, out_pose))
         if matrices is None:
             matrices = 1 if getattr(self.routing, "shares_matrices", False) else in_caps
@@ -75,25 +79,47 @@ class FcCaps(nn.Module):
         """
         children = self._checked(flatten_grid(children))
         with torch.autocast(children.poses.device.type, enabled=False):
-            if self._is_fused(children, return_coupling):
-                return self._route_fused(children.poses, return_coupling)
+            reason = self.fallback_reason(children, return_coupling=return_coupling)
+            if takes_kernel(self.backend, reason):
+                return self._route_fused(children, return_coupling)
             votes = cast_votes(children.poses, self.weight, self.pose_rows)
             return self.routing(votes, children.activations)
 
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
-        if not isinstance(self.routing, DynamicRouting):
-            return f"there is no fused kernel for {type(self.routing).__name__}"
-        if self.routing._forward_hooks:
-            return "a forward hook watches or changes the routing, and the fused kernel would not call it"
+        em = self._em_and_offsets()
+        if em is not None:
+            return self._em_fallback_reason(em[0], children, return_coupling)
+        if reason := reason_of_routing(self.routing, DynamicRouting):
+            return reason
         if self.pose_rows != 1:
-            return "there is no fused kernel for poses that are matrices"
+            return "there is no fused kernel of dynamic routing for poses that are matrices"
         learns = torch.is_grad_enabled() and (self.weight.requires_grad or children.poses.requires_grad)
         if return_coupling and learns:
             return (
                 "the couplings were asked for together with gradients, which only the plain path gives them"
             )
         return unsupported_reason(flatten_grid(children).poses, self.weight)
+
+    def _em_fallback_reason(
+        self, routing: EMRouting, children: Capsules, return_coupling: bool
+    ) -> str | None:
+        for part in (self.routing, routing):  # the same, or one inside the other
+            if reason := reason_of_routing(part, EMRouting, CoordinateAddition):
+                return reason
+        if return_coupling:
+            return "the couplings were asked for, which only the plain path gives"
+        poses = flatten_grid(children).poses[:, None, None]
+        return em_unsupported_reason(poses, self.weight)
+
+    def _em_and_offsets(self) -> tuple[EMRouting, Tensor | None] | None:
+        """EM routing, with what is added to the votes before it; None for another routing."""
+        routing = self.routing
+        if isinstance(routing, EMRouting):
+            return routing, None
+        if isinstance(routing, CoordinateAddition) and isinstance(routing.routing, EMRouting):
+            return routing.routing, routing.offset.squeeze(1)
+        return None
 
     def _checked(self, children: Capsules) -> Capsules:
         poses, activations = children
@@ -104,21 +130,29 @@ class FcCaps(nn.Module):
             )
         return Capsules(poses.to(self.weight.dtype), activations.to(self.weight.dtype))
 
-    def _is_fused(self, children: Capsules, return_coupling: bool) -> bool:
-        if self.backend == "torch":
-            return False
-        reason = self.fallback_reason(children, return_coupling=return_coupling)
-        if reason is not None and self.backend == "fused":
-            raise UserError(f"the fused backend cannot be used here: {reason}")
-        return reason is None
-
-    def _route_fused(self, poses: Tensor, return_coupling: bool) -> Routed:
+    def _route_fused(self, children: Capsules, return_coupling: bool) -> Routed:
+        em = self._em_and_offsets()
+        if em is not None:
+            return self._route_em(children, *em)
         routing = self.routing
         assert isinstance(routing, DynamicRouting)
-        inputs = (poses, self.weight, routing.bias)
+        inputs = (children.poses, self.weight, routing.bias)
         iterations, leaky = routing.iterations, routing.leaky
         routed = fused_dynamic_routing(*inputs, iterations=iterations, gradient=routing.gradient, leaky=leaky)
         coupling = (
             fused_dynamic_coupling(*inputs, iterations=iterations, leaky=leaky) if return_coupling else None
         )
         return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
+
+    def _route_em(self, children: Capsules, routing: EMRouting, offsets: Tensor | None) -> Routed:
+        even_mass = self.in_caps / self.weight.shape[2]
+        poses, activations = fused_em_routing(
+            children.poses[:, None, None],
+            children.activations[:, None, None],
+            self.weight,
+            costs=(routing.activation_cost, routing.vote_cost),
+            window=(1, 1),
+            scales=EMScales(routing.iterations, routing.inverse_temperature, routing.min_variance, even_mass),
+            offsets=offsets,
+        )
+        return Routed(poses[:, 0, 0], activations[:, 0, 0], None)

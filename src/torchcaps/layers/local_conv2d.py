@@ -12,8 +12,11 @@ from torch.utils.checkpoint import checkpoint as recompute
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, Routed
+from torchcaps.kernels import fused_map_routing, map_unsupported_reason
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
+from torchcaps.routing.dynamic import DynamicRouting
 
+from .backend import Backend, reason_of_routing, takes_kernel
 from .geometry import pad_same
 
 
@@ -29,6 +32,7 @@ class _LocalCaps2d(nn.Module, ABC):
         self.in_types, self.out_types = types
         self.in_pose, self.out_pose = poses
         self.checkpoint = checkpoint
+        self.backend: Backend = "auto"
         self.routing = build_routing(routing, RoutingShape(self.in_types, self.out_types, self.out_pose))
 
     @abstractmethod
@@ -39,29 +43,69 @@ class _LocalCaps2d(nn.Module, ABC):
     def _uniform_kernel(self) -> Tensor:
         """One channel to one channel, averaging what a position of the output sees."""
 
-    def forward(self, children: Capsules) -> Routed:
-        """Vote and route at each position of the output map."""
+    def forward(self, children: Capsules, *, return_coupling: bool = True) -> Routed:
+        """Vote and route at each position of the output map.
+
+        Without `return_coupling` the couplings are None where the fused kernel runs.
+        """
         if children.poses.shape[-2:] != (self.in_types, self.in_pose):
             raise UserError(
                 f"{type(self).__name__} expects {self.in_types} types of {self.in_pose} dimensions, got "
                 f"{children.poses.shape[-2]} of {children.poses.shape[-1]}"
             )
+        reason = self.fallback_reason(children, return_coupling=return_coupling)
+        route = self._route_fused if takes_kernel(self.backend, reason) else self._vote_and_route
         if self.checkpoint and torch.is_grad_enabled():
             # nothing here draws random numbers
-            return recompute(self._vote_and_route, *children, use_reentrant=False, preserve_rng_state=False)
-        return self._vote_and_route(*children)
+            return recompute(route, *children, use_reentrant=False, preserve_rng_state=False)
+        return route(*children)
+
+    def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
+        """Why "auto" would take the plain path for these children; None where it does not."""
+        del children  # the weight says where and in which dtype votes are cast
+        if reason := reason_of_routing(self.routing, DynamicRouting):
+            return reason
+        if return_coupling:
+            return "the couplings were asked for, which only the plain path gives"
+        return map_unsupported_reason(self.weight, (self.in_types, self.out_types, self.out_pose))
+
+    def _convolve_types(self, poses: Tensor) -> Tensor:
+        maps = rearrange(poses, "b h w t d -> (b t) d h w").to(self.weight.dtype)
+        if maps.is_cuda:
+            maps = maps.contiguous(memory_format=torch.channels_last)
+        return self._convolve(maps, self.weight)
 
     def _vote_and_route(self, poses: Tensor, activations: Tensor) -> Routed:
         types = self.in_types
-        maps = rearrange(poses, "b h w t d -> (b t) d h w").to(self.weight.dtype)
         votes = rearrange(
-            self._convolve(maps, self.weight), "(b t) (o d) h w -> b h w t o d", t=types, o=self.out_types
+            self._convolve_types(poses), "(b t) (o d) h w -> b h w t o d", t=types, o=self.out_types
         )
         # a vote pools a window of children: their mean activation stands for them
         lengths = rearrange(activations, "b h w t -> (b t) 1 h w").to(self.weight.dtype)
         pooled = rearrange(self._convolve(lengths, self._uniform_kernel()), "(b t) 1 h w -> b h w t", t=types)
         with torch.autocast(votes.device.type, enabled=False):
             return self.routing(votes.to(self.weight.dtype), pooled.to(self.weight.dtype))
+
+    def _route_fused(self, poses: Tensor, activations: Tensor) -> Routed:
+        """In the layout that a channels-last convolution writes, and that the next one reads."""
+        del activations  # dynamic routing does not read them
+        routing = self.routing
+        assert isinstance(routing, DynamicRouting)
+        maps = self._convolve_types(poses)
+        height, width = maps.shape[-2:]
+        votes = rearrange(maps, "(b t) (o d) h w -> b t (h w) o d", t=self.in_types, o=self.out_types)
+        routed, lengths = fused_map_routing(
+            votes,
+            routing.bias,
+            iterations=routing.iterations,
+            gradient=routing.gradient,
+            leaky=routing.leaky,
+        )
+        return Routed(
+            rearrange(routed, "b o (h w) d -> b h w o d", h=height, w=width).to(self.weight.dtype),
+            rearrange(lengths, "b o (h w) -> b h w o", h=height, w=width).to(self.weight.dtype),
+            None,
+        )
 
 
 class LocalConvCaps2d(_LocalCaps2d):
@@ -98,6 +142,8 @@ class LocalConvCaps2d(_LocalCaps2d):
         nn.init.kaiming_normal_(self.weight)
 
     def _convolve(self, maps: Tensor, weight: Tensor) -> Tensor:
+        if self.stride == 1 and self.kernel_size % 2:  # the same zeros on both sides, without a copy
+            return F.conv2d(maps, weight, padding=self.kernel_size // 2)
         return F.conv2d(pad_same(maps, self.kernel_size, self.stride), weight, stride=self.stride)
 
     def _uniform_kernel(self) -> Tensor:

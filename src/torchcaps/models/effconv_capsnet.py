@@ -106,7 +106,7 @@ class EffConvCapsNet(CapsuleClassifier):
     ) -> tuple[LayerTrace, ...]:
         """The convolutional and the class layer."""
         primary = self.primary(self.stem(images))
-        hidden = self.hidden(primary)
+        hidden = self.hidden(primary, return_coupling=return_coupling)
         children = flatten_grid(hidden.capsules)
         classes = self.classes(children, return_coupling=return_coupling)
         return LayerTrace(primary, hidden), LayerTrace(children, classes)

@@ -16,11 +16,11 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core.types import Capsules, LayerTrace, Routed
+from torchcaps.core.types import Capsules, LayerTrace
 from torchcaps.layers import ConvCaps2d, ConvStage, FcCaps, flatten_grid, map_sizes
+from torchcaps.layers.coordinates import CoordinateAddition
 from torchcaps.layers.em_conv2d import PositionalEM
 from torchcaps.routing import EMRouting, Routing, RoutingShape, RoutingSpec, build_routing
-from torchcaps.routing.cost import RoutingCost
 
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
@@ -71,39 +71,6 @@ class MatrixPrimaryCaps(nn.Module):
         logits = rearrange(self.activations(features), "b t h w -> b h w t")
         dtype = self.poses.weight.dtype
         return Capsules(poses.to(dtype), logits.to(dtype).sigmoid())
-
-
-class CoordinateAddition(nn.Module):
-    """A routing whose votes are told where they come from (Hinton 2018, section 4.1).
-
-    Args:
-        routing: What routes the votes.
-        coordinates: Row and column of each child.
-        components: The two vote components they are added to.
-    """
-
-    offset: Tensor
-
-    def __init__(
-        self, routing: Routing, coordinates: Float[Tensor, "in_caps 2"], components: tuple[int, int]
-    ) -> None:
-        super().__init__()
-        self.routing = routing
-        offset = torch.zeros(coordinates.shape[0], 1, _POSE)
-        offset[:, 0, list(components)] = coordinates
-        self.register_buffer("offset", offset, persistent=False)
-
-    def forward(
-        self,
-        votes: Float[Tensor, "*where in_caps out_caps pose"],
-        activations: Float[Tensor, "*where in_caps"],
-    ) -> Routed:
-        """Route the shifted `votes`."""
-        return self.routing(votes + self.offset.to(votes.dtype), activations)
-
-    def cost(self, shape: RoutingShape) -> RoutingCost:
-        """The addition alone; the routing inside counts its own work."""
-        return RoutingCost(0, shape.in_caps * shape.out_caps * shape.pose)
 
 
 def child_coordinates(config: EMCapsNetConfig) -> Float[Tensor, "in_caps 2"]:
@@ -180,7 +147,7 @@ class EMCapsNet(CapsuleClassifier):
         capsules = self.primary(self.stem(images).relu())
         traces = []
         for layer in self.layers:
-            traces.append(LayerTrace(capsules, layer(capsules)))
+            traces.append(LayerTrace(capsules, layer(capsules, return_coupling=return_coupling)))
             capsules = traces[-1].routed.capsules
         children = flatten_grid(capsules)
         return *traces, LayerTrace(children, self.classes(children, return_coupling=return_coupling))

@@ -151,12 +151,14 @@ class SegCaps(Segmenter):
             else None
         )
 
-    def encode(self, images: Float[Tensor, "batch channels height width"]) -> list[LayerTrace]:
+    def encode(
+        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
+    ) -> list[LayerTrace]:
         """Every routed layer, from the primary capsules to those of the classes."""
         traces: list[LayerTrace] = []
 
         def route(layer: nn.Module, children: Capsules) -> Capsules:
-            traces.append(LayerTrace(children, layer(children)))
+            traces.append(LayerTrace(children, layer(children, return_coupling=return_coupling)))
             return traces[-1].routed.capsules
 
         stem = rearrange(self.stem(images).relu(), "b d h w -> b h w 1 d")
@@ -187,7 +189,7 @@ class SegCaps(Segmenter):
             return_routing: Also return the result of every routed layer.
         """
         self._check(images)
-        layers = self.encode(images)
+        layers = self.encode(images, return_coupling=return_routing)
         poses, lengths, _ = layers[-1].routed
         reconstruction = None
         if self.reconstruction is not None:

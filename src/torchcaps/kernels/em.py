@@ -1,0 +1,195 @@
+"""Fused EM routing of matrix capsules: the votes are never stored, nor anything else with a pose's axis.
+
+Formulas and log-space form as in `routing.em`; parents of all windows that a child stands in compete for it,
+as in `layers.em_conv2d`. Plain PyTorch keeps several tensors of `O(N C O H)` numbers for each round: 340 MB
+each for 64/8/16/16 at batch 128. Here the largest that are kept are `O(N C O)`, 21 MB, and the gradient of
+the votes exists for some windows at a time. On CUDA, in float32, for up to 32768 numbers in the votes of one
+window for one type, with the sizes of their axes rounded up to powers of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .em_state import EMGrid, EMInputs, EMScales, EMState
+
+_HAS_TRITON = find_spec("triton") is not None
+_MOST_NUMBERS = 32768
+_FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def fused_em_routing(
+    poses: Float[Tensor, "batch rows columns in_caps in_pose"],
+    activations: Float[Tensor, "batch rows columns in_caps"],
+    weight: Float[Tensor, "matrices in_columns out_types out_columns"],
+    *,
+    costs: tuple[Float[Tensor, " out_types"], Float[Tensor, " out_types"]],
+    window: tuple[int, int],
+    scales: EMScales,
+    offsets: Float[Tensor, "in_caps out_pose"] | None = None,
+) -> tuple[
+    Float[Tensor, "batch rows columns out_types out_pose"], Float[Tensor, "batch rows columns out_types"]
+]:
+    """Means as poses, and activations, differentiable in all tensors but `offsets`.
+
+    Args:
+        poses: Of each window's children, in the order (type, row, column); matrices flattened row by row.
+        activations: Of the same children.
+        weight: Child i votes with `weight[i % matrices]`.
+        costs: Activation cost and vote cost.
+        window: Side and stride; parents of one sample compete as if the windows had no padding. (1, 1) for a
+            layer of a single window.
+        scales: Settings of the loop.
+        offsets: Added to the votes of each child.
+    """
+    if reason := em_unsupported_reason(poses, weight):
+        raise ValueError(reason)
+    batch, rows, columns, in_caps, _ = poses.shape
+    matrices = weight.repeat(in_caps // weight.shape[0], 1, 1, 1).permute(2, 0, 1, 3)
+    mean, logit, *_ = _em_op(
+        poses.flatten(0, 2).float().contiguous(),
+        activations.flatten(0, 2).float().contiguous(),
+        matrices.float().contiguous(),
+        None if offsets is None else offsets.float().contiguous(),
+        *(cost.float().contiguous() for cost in costs),
+        [rows, columns, *window],
+        scales.iterations,
+        list(scales[1:]),
+    )
+    return mean.unflatten(0, (batch, rows, columns)), logit.sigmoid().unflatten(0, (batch, rows, columns))
+
+
+def em_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
+    """Why `fused_em_routing` cannot take these inputs, in one sentence; None when it can."""
+    if poses.device.type != "cuda":
+        return "the fused kernel for EM routing runs on CUDA only"
+    if not _HAS_TRITON:
+        return "the fused kernel for CUDA needs the triton package"
+    if poses.dtype not in _FLOATS or weight.dtype not in _FLOATS:
+        return f"the fused kernel computes in float32, not in {poses.dtype} and {weight.dtype}"
+    in_caps, pose = poses.shape[-2], poses.shape[-1] // weight.shape[1] * weight.shape[3]
+    if _round_up(in_caps) * _round_up(pose) > _MOST_NUMBERS:
+        return f"the votes of {in_caps} children of {pose} numbers exceed {_MOST_NUMBERS}"
+    if poses.numel() == 0:
+        return "there is nothing to route"
+    return None
+
+
+def _round_up(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+def _triton() -> Any:
+    from . import em_triton  # only here: a CPU install has no triton
+
+    return em_triton
+
+
+_operator: Callable[..., Any] = torch.library.custom_op
+_INPUTS = "Tensor poses, Tensor activations, Tensor matrices, Tensor? offsets"
+_SETTINGS = "int[] grid, int iterations, float[] scales"
+
+
+@_operator(
+    "torchcaps::em_routing",
+    mutates_args=(),
+    schema=f"({_INPUTS}, Tensor activation_cost, Tensor vote_cost, {_SETTINGS})"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+def _em_op(  # noqa: PLR0913  an operator takes its tensors one by one
+    poses: Tensor,
+    activations: Tensor,
+    matrices: Tensor,
+    offsets: Tensor | None,
+    activation_cost: Tensor,
+    vote_cost: Tensor,
+    grid: list[int],
+    iterations: int,
+    scales: list[float],
+) -> tuple[Tensor, ...]:
+    inputs = EMInputs(poses, activations, matrices, offsets)
+    costs = activation_cost, vote_cost
+    state = _triton().fit(inputs, costs, EMGrid(*grid), EMScales(iterations, *scales))
+    return state.means[-1].clone(), state.logits[-1].clone(), *state
+
+
+@_operator(
+    "torchcaps::em_routing_backward",
+    mutates_args=(),
+    schema=f"(Tensor grad_mean, Tensor grad_logit, {_INPUTS}, Tensor vote_cost, Tensor means, "
+    f"Tensor variances, Tensor masses, Tensor logits, Tensor scores, Tensor shifts, {_SETTINGS})"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+def _em_backward_op(  # noqa: PLR0913
+    grad_mean: Tensor,
+    grad_logit: Tensor,
+    poses: Tensor,
+    activations: Tensor,
+    matrices: Tensor,
+    offsets: Tensor | None,
+    vote_cost: Tensor,
+    means: Tensor,
+    variances: Tensor,
+    masses: Tensor,
+    logits: Tensor,
+    scores: Tensor,
+    shifts: Tensor,
+    grid: list[int],
+    iterations: int,
+    scales: list[float],
+) -> tuple[Tensor, ...]:
+    grads = _triton().fit_backward(
+        (grad_mean.contiguous(), grad_logit.contiguous()),
+        EMInputs(poses, activations, matrices, offsets),
+        vote_cost,
+        EMState(means, variances, masses, logits, scores, shifts),
+        EMGrid(*grid),
+        EMScales(iterations, *scales),
+    )
+    return tuple(grads)
+
+
+@_em_op.register_fake
+def _(poses, activations, matrices, offsets, activation_cost, vote_cost, grid, iterations, scales):  # noqa: ANN001, ANN202, PLR0913
+    windows, children, in_pose = poses.shape
+    types, _, in_columns, out_columns = matrices.shape
+    pose = in_pose // in_columns * out_columns
+    shapes = [
+        (windows, types, pose),
+        (windows, types),
+        (iterations, windows, types, pose),
+        (iterations, windows, types, pose),
+        (iterations, windows, types),
+        (iterations, windows, types),
+        (iterations - 1, windows, types, children),
+        (iterations, windows, children),
+    ]
+    return tuple(poses.new_empty(shape) for shape in shapes)
+
+
+@_em_backward_op.register_fake
+def _(grad_mean, grad_logit, poses, activations, matrices, offsets, vote_cost, *_):  # noqa: ANN001, ANN002, ANN202
+    return tuple(torch.empty_like(x) for x in (poses, activations, matrices, vote_cost, vote_cost))
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    *tensors, _, vote_cost, grid, iterations, scales = inputs
+    ctx.settings = grid, iterations, scales
+    ctx.save_for_backward(*tensors, vote_cost, *output[2:])
+    ctx.mark_non_differentiable(*output[2:])
+
+
+def _backward(ctx: Any, grad_mean: Tensor, grad_logit: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    poses, activations, matrices, activation_cost, vote_cost = _em_backward_op(
+        grad_mean, grad_logit, *ctx.saved_tensors, *ctx.settings
+    )
+    return poses, activations, matrices, None, activation_cost, vote_cost, None, None, None
+
+
+_em_op.register_autograd(_backward, setup_context=_save)

@@ -1,0 +1,50 @@
+"""Coordinate addition: votes of a fully connected layer that know where their child stands."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from torchcaps.core.types import Routed
+from torchcaps.routing.api import Routing, RoutingShape
+from torchcaps.routing.cost import RoutingCost
+
+
+class CoordinateAddition(nn.Module):
+    """A routing whose votes are told where they come from (Hinton 2018, section 4.1).
+
+    Args:
+        routing: What routes the votes.
+        coordinates: Row and column of each child.
+        components: The two vote components they are added to.
+        pose: Components of a vote.
+    """
+
+    offset: Tensor
+
+    def __init__(
+        self,
+        routing: Routing,
+        coordinates: Float[Tensor, "in_caps 2"],
+        components: tuple[int, int],
+        *,
+        pose: int = 16,
+    ) -> None:
+        super().__init__()
+        self.routing = routing
+        offset = torch.zeros(coordinates.shape[0], 1, pose)
+        offset[:, 0, list(components)] = coordinates
+        self.register_buffer("offset", offset, persistent=False)
+
+    def forward(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+    ) -> Routed:
+        """Route the shifted `votes`."""
+        return self.routing(votes + self.offset.to(votes.dtype), activations)
+
+    def cost(self, shape: RoutingShape) -> RoutingCost:
+        """The addition alone; the routing inside counts its own work."""
+        return RoutingCost(0, shape.in_caps * shape.out_caps * shape.pose)
