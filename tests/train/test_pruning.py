@@ -116,7 +116,7 @@ def distance(network):
 def test_the_tolerance_is_honoured():
     pruner, evaluate = scripted(session_of(recipe({"tolerance": 0.5})), distance)
     after = pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10)))
-    assert 1.497 <= after.loss <= 1.5  # 500 of 20,000 weights fit; two may stay undecided
+    assert 1.48 <= after.loss <= 1.5  # 500 of 20,000 weights fit; twenty may stay undecided
     assert pruner.row()["threshold"] > 0
     assert pruner.row()["search_evaluations"] == len(evaluate.sizes) - 1 == pruner.state()["evaluations"]
     strict, _ = scripted(session_of(recipe()), distance)

@@ -11,7 +11,7 @@ from torch import Tensor
 from .groups import Units
 
 # A search ends once the undecided units are this share of all: finer is below what an epoch changes.
-_RESOLUTION = 1e-4
+_RESOLUTION = 1e-3
 
 
 class Cut(NamedTuple):
@@ -33,9 +33,9 @@ def prune_to_loss(
 ) -> Cut:
     """Zero all units up to the largest norm for which `loss_of()` stays at or below `limit`.
 
-    The first candidate is `start`, or the mean norm; from a start that comes from the last search, candidates
+    The first candidate is `start`, or the mean norm; from a start that earlier searches suggest, candidates
     double or halve until the answer is between two of them. The rest is a bisection over the units in
-    between, which ends when none, or one in ten thousand, is undecided. Where the loss is not monotonous in
+    between, which ends when none, or one in a thousand, is undecided. Where the loss is not monotonous in
     the threshold, the result is one that keeps the limit, not always the largest. All other weights are left
     with the bits they had, also when `loss_of` raises.
     """

@@ -16,11 +16,16 @@ from .evaluate import Evaluation
 from .session import Session
 
 
+# A search starts this much above the largest threshold found so far and goes down: with few validation images
+# the loss rises and falls by chance, and a search from below would stop at the first rise.
+_HEADROOM = 2.0
+
+
 @dataclass
 class PruningState:
     """What the next search needs to know of the last ones; the zeros themselves are in the weights."""
 
-    threshold: float = 0.0
+    threshold: float = 0.0  # the largest so far
     best_loss: float = inf
     waited: int = 0
     evaluations: int = 0  # of all searches
@@ -63,11 +68,11 @@ class Pruner:
             measure_units(self.session.network, self.settings),
             self._loss,
             limit=self._shared(loss) * (1 + self.settings.tolerance),
-            start=self.past.threshold,
+            start=_HEADROOM * self.past.threshold,
         )
         evaluations = cut.evaluations + (self._images is not whole)
         self.past.evaluations += evaluations
-        self.past.threshold = cut.threshold or self.past.threshold
+        self.past.threshold = max(cut.threshold, self.past.threshold)
         self._last = {"threshold": cut.threshold, "search_evaluations": evaluations}
         return self._evaluate(whole) if cut.pruned else validation
 
