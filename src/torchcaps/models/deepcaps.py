@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, LayerTrace
-from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, flatten_grid, map_sizes
+from torchcaps.layers import ConvStage, PrimaryCaps, build_fc_caps, flatten_grid, map_sizes
 from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps, Gradient
 from torchcaps.routing import RoutingSpec
 
@@ -27,7 +27,7 @@ _GAIN = 4.0
 class DeepCapsConfig:
     """Sizes of a DeepCaps; the defaults are the authors' for 28 px images.
 
-    The last six fields before `decoder` are where the thesis' port differs from the authors' code.
+    The six fields before `voters` are where the thesis' port differs from the authors' code.
     """
 
     in_channels: int = 1
@@ -46,6 +46,7 @@ class DeepCapsConfig:
     squash_jointly: bool = True
     norm_eps: float = 1e-3
     norm_momentum: float = 0.01  # share of the new batch, as PyTorch counts it
+    voters: int = 0  # capsules that have a vote for classes, as `prune.shrink` leaves them; 0 means all
     decoder: DecoderName = "none"
 
     @property
@@ -126,12 +127,13 @@ class DeepCaps(CapsuleClassifier):
         self.stem = nn.Conv2d(config.in_channels, config.stem_channels, 3, padding=1)
         self.norm = nn.BatchNorm2d(config.stem_channels, eps=config.norm_eps, momentum=config.norm_momentum)
         self.cells = self._build_cells(config)
-        self.classes = FcCaps(
+        self.classes = build_fc_caps(
             config.types * (sizes[-2] ** 2 + sizes[-1] ** 2),
             config.num_classes,
             config.poses[-1],
             config.class_pose,
             routing=config.routing,
+            voters=config.voters,
         )
         self.decoder = build_decoder(config.decoder, config.num_classes, config.class_pose, self.image_shape)
 

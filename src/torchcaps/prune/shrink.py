@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.layers import FcCaps, SelectedFcCaps
-from torchcaps.models import DRCapsNet, EfficientCapsNet
+from torchcaps.layers import SelectedFcCaps
 from torchcaps.models.flops import count_flops
-from torchcaps.routing import DynamicRouting, SelfAttentionRouting
 
-from .dead_channels import ConvStep, fold_constants, used_channels
+from .anatomy import Anatomy, anatomy_of
+from .dead_channels import fold_constants, used_channels
 
 
 class Size(NamedTuple):
@@ -24,34 +22,6 @@ class Size(NamedTuple):
     parameters: int
     flops: int
     bytes: int
-
-
-@torch.no_grad()
-def shrink(network: nn.Module) -> nn.Module:
-    """The network without the capsules and channels that pruning has cut off.
-
-    A primary capsule that votes zero for every parent goes; a type goes with its filters when none of its
-    capsules is left. A channel whose filter is zero is constant: it goes into the bias of the layer that
-    reads it. Channels that no filter reads go too. Outputs and the couplings of what is left are those of the
-    pruned network in evaluation mode; its batch statistics would differ in training.
-
-    The result is a network of the same class, whose config says its sizes: a state dict and the config are
-    enough to build it again. DR-CapsNet and Efficient-CapsNet can be shrunk: in scaled-distance and EM
-    routing a vote of zero still counts, and the padded, added maps of DeepCaps have no constant channels.
-    """
-    if not isinstance(network, DRCapsNet | EfficientCapsNet):
-        raise UserError(f"DR-CapsNet and Efficient-CapsNet can be shrunk, not {type(network).__name__}")
-    _check_routing(network.classes)
-    source = deepcopy(network).eval()
-    steps = _conv_steps(source)
-    for step, above in zip(steps, [*steps[1:], None], strict=True):
-        reader = source.primary.conv if above is None else above.conv
-        fold_constants(step, reader, is_padded=above is None and source.primary.padding == "same")
-    plan = _Plan.of(source, steps)
-    smaller = type(network)(_config(source, plan))
-    weight = network.classes.weight
-    smaller.to(weight.device, weight.dtype).load_state_dict(plan.slice(source, steps))
-    return smaller.train(network.training)
 
 
 def measure_size(network: nn.Module) -> Size:
@@ -64,98 +34,88 @@ def measure_size(network: nn.Module) -> Size:
     )
 
 
-def _check_routing(classes: FcCaps) -> None:
-    routing: Any = classes.routing
-    if not isinstance(routing, DynamicRouting | SelfAttentionRouting):
-        raise UserError(
-            f"under {type(routing).__name__} a vote of zero still counts: only networks with dynamic or "
-            "self-attention routing can be shrunk"
-        )
+@torch.no_grad()
+def shrink(network: nn.Module) -> nn.Module:
+    """The network without the capsules and channels that pruning has cut off.
 
+    A capsule that votes zero for every class goes, and a primary type with its filters when none of its
+    capsules is left. A channel whose filter is zero is constant: it goes into the bias of the layer that
+    reads it. Channels that no filter reads go too. Outputs and the couplings of what is left are those of the
+    pruned network in evaluation mode; its batch statistics would differ in training.
 
-def _conv_steps(network: DRCapsNet | EfficientCapsNet) -> list[ConvStep]:
-    if isinstance(network, DRCapsNet):
-        return [ConvStep("stem", network.stem, nn.ReLU())]
-    return [
-        ConvStep(f"stem.{number}.0", block[0], block[1:], norm=f"stem.{number}.2")  # type: ignore[index]
-        for number, block in enumerate(network.stem)
-    ]
+    The result is a network of the same class, whose config says its sizes: a state dict and the config are
+    enough to build it again. How far each family can be shrunk is in `anatomy_of`.
+    """
+    source: Any = deepcopy(network).eval()
+    anatomy = anatomy_of(source)
+    readers = [*(step.conv for step in anatomy.steps[1:]), anatomy.reader.conv]
+    for step, reader in zip(anatomy.steps, readers, strict=True):
+        is_last = reader is anatomy.reader.conv
+        fold_constants(step, reader, is_padded=is_last and anatomy.is_padded)
+    plan = _Plan.of(anatomy)
+    smaller: nn.Module = type(source)(replace(source.config, **plan.config(source.config)))
+    weight = anatomy.parents.weight
+    state = source.state_dict() | plan.slice(anatomy)
+    smaller.to(weight.device, weight.dtype).load_state_dict({key: state[key] for key in smaller.state_dict()})
+    return smaller.train(network.training)
 
 
 class _Plan(NamedTuple):
     """Indices of what stays."""
 
-    channels: list[Tensor]  # outputs of each convolution below the primary capsules
+    channels: list[Tensor]  # outputs of each step
+    rows: Tensor  # outputs of the reader
     types: Tensor
-    voters: Tensor  # rows of the class layer's matrices
+    voters: Tensor  # rows of the parents' matrices
     places: Tensor  # of the voters, among the children of the kept types
     children: Tensor  # of the kept types, among all children
 
     @classmethod
-    def of(cls, network: DRCapsNet | EfficientCapsNet, steps: list[ConvStep]) -> _Plan:
-        classes, primary = network.classes, network.primary
-        where = classes.voters if isinstance(classes, SelectedFcCaps) else torch.arange(classes.in_caps)
-        where = where.to(classes.weight.device)
-        voters = _kept(classes.weight.flatten(1).any(1))
-        grid_caps = classes.grid_caps if isinstance(classes, SelectedFcCaps) else classes.in_caps
-        of_type = torch.arange(grid_caps, device=where.device) % primary.types
+    def of(cls, anatomy: Anatomy) -> _Plan:
+        parents = anatomy.parents
+        is_selected = isinstance(parents, SelectedFcCaps)
+        device, all_children = parents.weight.device, parents.grid_caps if is_selected else parents.in_caps
+        where = parents.voters if is_selected else torch.arange(all_children, device=device)
+        is_heard = parents.weight.flatten(1).any(1) | (not anatomy.drops_children)
+        voters = is_heard.nonzero()[:, 0] if is_heard.any() else where.new_zeros(1)  # a layer has a child
+        of_type = torch.arange(all_children, device=device) % anatomy.types
         types = torch.unique(of_type[where[voters]])
         children = torch.isin(of_type, types).nonzero()[:, 0]
-        places = torch.searchsorted(children, where[voters])
+        pose = len(anatomy.reader.conv.weight) // anatomy.types
+        rows = (types.unsqueeze(1) * pose + torch.arange(pose, device=device)).flatten()
         channels: list[Tensor] = []
-        rows = _channels_of(types, len(primary.conv.weight) // primary.types)
-        for step in [ConvStep("primary.conv", primary.conv, nn.Identity()), *reversed(steps[1:])]:
-            rows = used_channels(step.conv, rows)
-            channels.insert(0, rows)
-        return cls(channels, types, voters, places, children)
+        above = rows
+        for step in [anatomy.reader, *reversed(anatomy.steps[1:])]:
+            above = used_channels(step.conv, above)
+            channels.insert(0, above)
+        return cls(channels, rows, types, voters, torch.searchsorted(children, where[voters]), children)
 
-    def slice(self, network: DRCapsNet | EfficientCapsNet, steps: list[ConvStep]) -> dict[str, Tensor]:
-        """The state of the smaller network."""
-        state = dict(network.state_dict())
-        primary, classes = network.primary, network.classes
+    @property
+    def is_selection(self) -> bool:
+        return len(self.places) < len(self.children)
+
+    def config(self, config: Any) -> dict[str, Any]:
+        """The fields of the config that change."""
+        widths = tuple(len(channels) for channels in self.channels)
+        fields: dict[str, Any] = {"voters": len(self.places) if self.is_selection else 0}
+        fields |= {"channels": widths, "stem_channels": widths[0], "primary_types": len(self.types)}
+        return {key: value for key, value in fields.items() if hasattr(config, key)}
+
+    def slice(self, anatomy: Anatomy) -> dict[str, Tensor]:
+        """The tensors of the smaller network that differ."""
+        state: dict[str, Tensor] = {}
         below: Tensor | None = None
-        for step, kept in zip(steps, self.channels, strict=True):
-            state.update(step.sliced(kept, below))
+        for step, kept in zip(anatomy.steps, self.channels, strict=True):
+            state |= step.sliced(kept, below)
             below = kept
-        rows = _channels_of(self.types, len(primary.conv.weight) // primary.types)
-        columns = None if primary.conv.groups > 1 else below
-        state.update(ConvStep("primary.conv", primary.conv, nn.Identity()).sliced(rows, columns))
-        state["classes.weight"] = classes.weight[self.voters]
-        if "classes.routing.prior" in state:
-            state["classes.routing.prior"] = state["classes.routing.prior"][self.voters]
-        return state | self._selection(classes, state)
-
-    def _selection(self, classes: FcCaps, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        for key in ("classes.voters", "classes.silent_coupling"):
-            state.pop(key, None)
-        if len(self.places) == len(self.children):
-            return {}
-        silent = _silent_coupling(classes)[self.children]
-        return {"classes.voters": self.places, "classes.silent_coupling": silent}
-
-
-def _config(network: DRCapsNet | EfficientCapsNet, plan: _Plan) -> Any:
-    voters = 0 if len(plan.places) == len(plan.children) else len(plan.places)
-    widths = [len(channels) for channels in plan.channels]
-    if isinstance(network, EfficientCapsNet):
-        return replace(network.config, channels=tuple(widths), voters=voters)
-    return replace(network.config, stem_channels=widths[0], primary_types=len(plan.types), voters=voters)
-
-
-def _silent_coupling(classes: FcCaps) -> Tensor:
-    """What the couplings of each child are when it votes zero."""
-    votes = classes.weight.new_zeros(1, len(classes.weight), *classes.weight.shape[2:])
-    routed = classes.routing(votes, votes.new_zeros(votes.shape[:2]))
-    assert routed.coupling is not None
-    if not isinstance(classes, SelectedFcCaps):
-        return routed.coupling[0]
-    return classes.silent_coupling.index_copy(0, classes.voters, routed.coupling[0])
-
-
-def _channels_of(types: Tensor, pose: int) -> Tensor:
-    return (types.unsqueeze(1) * pose + torch.arange(pose, device=types.device)).flatten()
-
-
-def _kept(used: Tensor) -> Tensor:
-    """The places that are true; the first where none is, since no layer can be empty."""
-    return used.nonzero()[:, 0] if used.any() else torch.zeros(1, dtype=torch.int64, device=used.device)
+        is_depthwise = anatomy.reader.conv.groups > 1
+        state |= anatomy.reader.sliced(self.rows, None if is_depthwise else below)
+        parents, name = anatomy.parents, anatomy.parents_name
+        state[f"{name}.weight"] = parents.weight[self.voters]
+        prior = getattr(parents.routing, "prior", None)
+        if prior is not None:
+            state[f"{name}.routing.prior"] = prior[self.voters]
+        if self.is_selection:
+            state[f"{name}.voters"] = self.places
+            state[f"{name}.silent_coupling"] = anatomy.silent_coupling()[self.children]
+        return state

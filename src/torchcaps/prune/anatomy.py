@@ -1,0 +1,81 @@
+"""Where the parts of a network are that can be left out when they are zero."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.layers import FcCaps, SelectedFcCaps
+from torchcaps.models import DeepCaps, DRCapsNet, EfficientCapsNet, GammaCapsNet
+from torchcaps.routing import DynamicRouting, SelfAttentionRouting
+
+from .dead_channels import ConvStep
+
+
+class Anatomy(NamedTuple):
+    """A chain of convolutions, the convolution that reads the last of them, and the capsules above."""
+
+    steps: list[ConvStep]
+    reader: ConvStep
+    is_padded: bool  # whether the reader sees zeros around the map
+    parents_name: str
+    parents: Any  # FcCaps
+    types: int  # kinds of children that go with their own filters of the reader; 1 where they cannot
+
+    @property
+    def drops_children(self) -> bool:
+        """Whether a child that votes zero can go: in other routings such a vote still counts."""
+        own_matrices = len(self.parents.weight) == self.parents.in_caps
+        return own_matrices and isinstance(self.parents.routing, DynamicRouting | SelfAttentionRouting)
+
+    def silent_coupling(self) -> Tensor:
+        """What the couplings of each child are when it votes zero."""
+        parents: FcCaps = self.parents
+        votes = parents.weight.new_zeros(1, len(parents.weight), *parents.weight.shape[2:])
+        routed = parents.routing(votes, votes.new_zeros(votes.shape[:2]))
+        assert routed.coupling is not None
+        if not isinstance(parents, SelectedFcCaps):
+            return routed.coupling[0]
+        return parents.silent_coupling.index_copy(0, parents.voters, routed.coupling[0])
+
+
+def anatomy_of(network: nn.Module) -> Anatomy:
+    """What of a network can go.
+
+    - DR-CapsNet and Efficient-CapsNet: capsules, whole types with their filters, channels below them.
+    - Gamma-CapsNet: channels below the primary capsules. In scaled-distance routing a vote of zero counts.
+    - DeepCaps: capsules of the last two cells that no class hears, and stem channels that nobody reads.
+      Inside the cells maps are padded and added, where a constant channel is not constant.
+    """
+    match network:
+        case DRCapsNet() | GammaCapsNet():
+            steps = [ConvStep("stem", network.stem, nn.ReLU())]
+            name = "hidden" if isinstance(network, GammaCapsNet) else "classes"
+            return _above_primary(network, steps, name)
+        case EfficientCapsNet():
+            blocks: Any = network.stem
+            steps = [
+                ConvStep(f"stem.{number}.0", block[0], block[1:], norm=f"stem.{number}.2")
+                for number, block in enumerate(blocks)
+            ]
+            return _above_primary(network, steps, "classes")
+        case DeepCaps():
+            rectifier = nn.ReLU() if network.config.stem_relu else nn.Identity()
+            steps = [ConvStep("stem", network.stem, nn.Sequential(rectifier, network.norm), norm="norm")]
+            first: Any = network.cells[0]
+            reader = ConvStep("cells.0.halve.conv", first.halve.conv, nn.Identity())
+            return Anatomy(steps, reader, True, "classes", network.classes, 1)
+    raise UserError(
+        "DR-CapsNet, Efficient-CapsNet, gamma-CapsNet and DeepCaps can be shrunk, "
+        f"not {type(network).__name__}"
+    )
+
+
+def _above_primary(network: Any, steps: list[ConvStep], parents: str) -> Anatomy:
+    primary = network.primary
+    reader = ConvStep("primary.conv", primary.conv, nn.Identity())
+    return Anatomy(
+        steps, reader, primary.padding == "same", parents, getattr(network, parents), primary.types
+    )
