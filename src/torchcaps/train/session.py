@@ -53,6 +53,7 @@ def launch(machine: Machine) -> Fabric:
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting
     if machine.precision == "bf16":
         torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32
+    torch.backends.cudnn.benchmark = True  # batches keep their size: look for the fastest convolution once
     fabric = Fabric(
         accelerator=machine.device,
         devices=machine.devices,

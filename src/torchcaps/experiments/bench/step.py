@@ -78,7 +78,9 @@ def train_points(
 def _backends(case: TrainCase, device: torch.device) -> list[str]:
     options = dict(case.load(_STEPS * case.batch).model)
     names = ["torch"] if kernel_free(options.pop("name"), device, **options) else ["torch", "fused"]
-    return [*names, *(f"{name}+graph" for name in names)] if device.type == "cuda" else names
+    if device.type != "cuda":
+        return names
+    return [*names, *(f"{name}+graph" for name in names), f"{names[-1]}+compile+graph"]
 
 
 def _step_point(bench: Bench, case: TrainCase, backend: str, precision: Precision) -> Point:
@@ -124,6 +126,7 @@ def _words(recipe: Recipe) -> str:
 
 def _session(device: torch.device, recipe: Recipe, backend: str, precision: Precision) -> Session:
     fabric = launch(Machine(device=device.type, precision=precision))
+    recipe = replace(recipe, compile="+compile" in backend)
     session = Session(fabric, recipe, None, capture=backend.endswith("+graph"))
     use_kernels(session.network, backend.startswith("fused"))
     return session
