@@ -1,8 +1,16 @@
 import pytest
 import torch
+from torch.nn import functional as F
 from torch.testing import assert_close
 
-from torchcaps.losses import margin_by_epoch, margin_by_step, margin_loss, reconstruction_loss, spread_loss
+from torchcaps.losses import (
+    cross_entropy_loss,
+    margin_by_epoch,
+    margin_by_step,
+    margin_loss,
+    reconstruction_loss,
+    spread_loss,
+)
 
 
 def test_margin_loss_by_hand():
@@ -33,3 +41,13 @@ def test_reconstruction_loss_is_a_sum_over_pixels():
     other = torch.rand(4, 1, 28, 28)
     mean = torch.nn.functional.mse_loss(other, images)
     assert_close(0.0005 * reconstruction_loss(other, images), 0.392 * mean)
+
+
+def test_cross_entropy_of_probabilities_is_that_of_their_logits():
+    logits = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([0, 3, 1, 1, 2])
+    (mine,) = torch.autograd.grad(cross_entropy_loss(logits.softmax(1), labels), logits)
+    (theirs,) = torch.autograd.grad(F.cross_entropy(logits, labels), logits)
+    assert_close(mine, theirs)
+    vanished = torch.tensor([[1.0, 0.0]], requires_grad=True)
+    assert cross_entropy_loss(vanished, torch.tensor([1])).isfinite()

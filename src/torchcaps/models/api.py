@@ -48,7 +48,9 @@ def create_model(name: str, **overrides: Any) -> nn.Module:
     for field in overrides:
         if field not in known:
             raise unknown_name(f"field of model {name!r}", field, known)
-    return variant.build(replace(variant.config, **overrides))
+    # a frozen config holds tuples, YAML and JSON know lists alone
+    settled = {key: tuple(value) if isinstance(value, list) else value for key, value in overrides.items()}
+    return variant.build(replace(variant.config, **settled))
 
 
 def list_models(pattern: str = "*") -> list[str]:

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torchcaps.core.errors import UserError
 from torchcaps.models import BackboneCapsNet, TrunkClassifier
 
-Kept = list[Int64[Tensor, " channels"]]  # of each group, in ascending order
+Kept = list[Int64[Tensor, " _"]]  # of each group, in ascending order
 _Cut = tuple[Tensor | None, ...]  # the indices to keep along each axis; None keeps all
 
 
-def group_norms(trunk: nn.Module) -> list[Float[Tensor, " channels"]]:
+def group_norms(trunk: nn.Module) -> list[Float[Tensor, " _"]]:
     """L1 norm of every filter of each group, taken from the group's first convolution, as EagleEye does."""
     layout: Any = trunk.convolutions
     leaders: dict[int, str] = {}

@@ -1,0 +1,57 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from torchcaps.core import UserError
+from torchcaps.layers.backbone import TRUNKS, create_trunk
+from torchcaps.prune import TrunkCost
+
+
+def counted(name, widths, side, channels):
+    with torch.device("meta"):
+        trunk = create_trunk(name, in_channels=channels, widths=widths).eval()
+    with FlopCounterMode(display=False) as counter:
+        trunk(torch.empty(1, channels, side, side, device="meta"))
+    return counter.get_total_flops() // 2
+
+
+def cost_of(name, side=64, channels=3):
+    with torch.device("meta"):
+        trunk = create_trunk(name, in_channels=channels)
+    return TrunkCost(trunk, side)
+
+
+@pytest.mark.parametrize(
+    ("name", "giga"),
+    [("resnet50_flops75", 3.080), ("resnet50_flops50", 2.057), ("resnet50_flops25", 1.034)],
+)
+def test_published_widths_cost_what_is_published(name, giga):
+    widths = TRUNKS[name].widths
+    assert (cost_of("resnet50", 224).macs_of(widths) + 1000 * widths[-1]) / 1e9 == pytest.approx(
+        giga, abs=5e-4
+    )
+
+
+def test_the_published_mobilenet_costs_289_million():
+    widths = TRUNKS["mobilenetv1_flops50"].widths
+    assert (cost_of("mobilenetv1", 224).macs_of(widths) + 1000 * widths[-1]) / 1e6 == pytest.approx(
+        289, abs=0.5
+    )
+
+
+@pytest.mark.parametrize("name", ["resnet_tiny", "resnet_small", "mobilenet_tiny", "mobilenet_small"])
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_the_arithmetic_agrees_with_a_counted_pass(name, data):
+    full = TRUNKS[name].widths
+    widths = [data.draw(st.integers(1, width)) for width in full]
+    side, channels = data.draw(st.integers(32, 100)), data.draw(st.sampled_from([1, 3]))
+    assert cost_of(name, side, channels).macs_of(widths) == counted(name, widths, side, channels)
+
+
+def test_a_trunk_that_hides_its_groups_is_refused():
+    with pytest.raises(UserError, match="Conv2d does not say which of its channels belong together"):
+        TrunkCost(nn.Conv2d(3, 8, 3), 64)

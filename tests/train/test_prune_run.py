@@ -1,0 +1,212 @@
+"""From a trained trunk to a pruned one and to capsules on it, at toy size."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from torchcaps.core import UserError
+from torchcaps.layers.backbone import create_trunk
+from torchcaps.train import Machine, StructuredPruning, load_run, prune_run, train
+from torchcaps.train.import_weights import import_trunk_file
+from torchcaps.train.prune_run import _AT_ONCE
+from torchcaps.train.recipe import Recipe, build
+
+from refusal import REFUSED
+
+CPU = Machine(device="cpu")
+DATA = {"name": "synthetic_mnist", "limit": 120, "validation": 0.3}
+TRUNK = {
+    "model": {
+        "name": "trunk_classifier_tiny_test",
+        "trunk": "resnet_tiny",
+        "image_size": 28,
+        "num_classes": 10,
+    },
+    "data": DATA,
+    "loss": {"name": "cross_entropy"},
+    "epochs": 1,
+    "batch_size": 16,
+}
+CAPSULES = {
+    **TRUNK,
+    "model": {
+        "name": "backbone_capsnet_tiny_test",
+        "image_size": 28,
+        "num_classes": 10,
+        "decoder": "none",
+    },
+    "loss": {},
+}
+SEARCH = StructuredPruning(candidates=6, batches=2, batch_size=16)
+
+
+@pytest.fixture(scope="module")
+def trunk(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trunk") / "run"
+    train(build(Recipe, TRUNK), folder, CPU)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pruned(trunk):
+    folder = trunk.with_name("pruned")
+    prune_run(trunk, folder, SEARCH, CPU)
+    return folder
+
+
+def scores(folder):
+    return [json.loads(line)["accuracy"] for line in (folder / "candidates.jsonl").read_text().splitlines()]
+
+
+def same_weights(one, other):
+    mine, theirs = (load_file(folder / "weights.safetensors") for folder in (one, other))
+    return mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
+
+
+def test_the_best_candidate_is_kept_and_meets_the_target(trunk, pruned):
+    result = json.loads((pruned / "result.json").read_text())
+    assert result["macs"]["after"] / result["macs"]["before"] == pytest.approx(0.5, abs=0.005)
+    assert result["search"]["scores"] == scores(pruned)
+    assert result["metrics"]["val_accuracy"] == max(scores(pruned))
+    run = load_run(pruned)
+    assert list(run.model.trunk.widths) == result["search"]["widths"]
+    assert result["parameters"] < sum(p.numel() for p in load_run(trunk).model.parameters())
+    assert int(run.model.trunk.bn1.num_batches_tracked) == SEARCH.batches
+
+
+def test_a_search_that_was_killed_ends_as_if_it_had_not_been(trunk, pruned, tmp_path):
+    def kill(done, planned, best):
+        assert (done, planned) == (_AT_ONCE, SEARCH.candidates)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prune_run(trunk, tmp_path / "again", SEARCH, CPU, on_candidate=kill)
+    assert not (tmp_path / "again" / "result.json").exists()
+    told = []
+    prune_run(trunk, tmp_path / "again", SEARCH, CPU, on_candidate=lambda *facts: told.append(facts[0]))
+    assert told == [SEARCH.candidates]  # the first four were not scored again
+    assert scores(tmp_path / "again") == scores(pruned)
+    assert same_weights(tmp_path / "again", pruned)
+
+
+def test_a_finished_search_is_read_back_and_more_candidates_continue_it(trunk, pruned, tmp_path):
+    few = replace(SEARCH, candidates=2)
+    first = prune_run(trunk, tmp_path, few, CPU)
+    assert prune_run(trunk, tmp_path, few, CPU, on_candidate=pytest.fail) == first
+    prune_run(trunk, tmp_path, SEARCH, CPU)
+    assert scores(tmp_path) == scores(pruned)
+
+
+@pytest.mark.parametrize("method", ["l1", "random"])
+def test_baselines_have_one_candidate_of_even_widths(trunk, method, tmp_path):
+    result = prune_run(trunk, tmp_path, replace(SEARCH, method=method), CPU)
+    assert len(result["search"]["scores"]) == 1
+    widths, full = result["search"]["widths"], create_trunk("resnet_tiny").widths
+    assert result["macs"]["after"] / result["macs"]["before"] == pytest.approx(0.5, abs=0.05)
+    removed = [1 - width / whole for width, whole in zip(widths, full, strict=True)]
+    assert max(removed) - min(removed) < 0.3  # one channel of four
+
+
+def test_a_pruned_trunk_is_tuned_and_carries_frozen_or_learning_capsules(pruned, tmp_path):
+    run = load_run(pruned)
+    tuned = train(run.recipe, tmp_path / "tuned", CPU)
+    assert tuned["metrics"]["epochs"] == 1
+    widths = list(run.model.trunk.widths)
+    for freeze in (True, False):
+        recipe = build(
+            Recipe,
+            {
+                **CAPSULES,
+                "model": CAPSULES["model"] | {"trunk_widths": widths, "freeze_trunk": freeze},
+                "start_from": str(tmp_path / "tuned"),
+            },
+        )
+        folder = tmp_path / f"capsules-{freeze}"
+        train(recipe, folder, CPU)
+        before, after = (
+            load_file(tmp_path / "tuned" / "weights.safetensors"),
+            load_file(folder / "weights.safetensors"),
+        )
+        shared = [name for name in after if name.startswith("trunk.")]
+        assert len(shared) > 20
+        assert all(torch.equal(before[name], after[name]) for name in shared) == freeze
+
+
+def test_a_capsule_network_is_pruned_with_its_head(tmp_path):
+    train(build(Recipe, CAPSULES), tmp_path / "run", CPU)
+    result = prune_run(tmp_path / "run", tmp_path / "pruned", replace(SEARCH, candidates=2), CPU)
+    model = load_run(tmp_path / "pruned").model
+    assert model.classes.in_caps == result["search"]["widths"][-1] // 4
+    train(load_run(tmp_path / "pruned").recipe, tmp_path / "tuned", CPU)
+
+
+def test_impossible_targets_end_before_any_data_is_read(trunk, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchcaps.train.candidates.load_splits", lambda *_: pytest.fail("data was read"))
+    with pytest.raises(UserError, match="cannot be reached"):
+        prune_run(trunk, tmp_path / "a", replace(SEARCH, flops=0.01), CPU)
+    with pytest.raises(UserError, match="must lie above 0 and be at most 1"):
+        prune_run(trunk, tmp_path / "a", replace(SEARCH, flops=2.0), CPU)
+    assert not (tmp_path / "a").exists()
+    for wrong in ({"method": "best"}, {"candidates": 0}, {"batches": 0}):
+        with pytest.raises(REFUSED, match="|".join(wrong)):
+            replace(SEARCH, **wrong)
+
+
+def test_folders_are_not_mixed_up(trunk, pruned, tmp_path):
+    with pytest.raises(UserError, match="already holds a run"):
+        prune_run(trunk, trunk, SEARCH, CPU)
+    with pytest.raises(UserError, match=r"holds another search \(flops, seed differ\)"):
+        prune_run(trunk, pruned, replace(SEARCH, flops=0.7, seed=1), CPU)
+    with pytest.raises(UserError, match="holds no trained run"):
+        prune_run(tmp_path, tmp_path / "b", SEARCH, CPU)
+
+
+def test_starting_from_other_weights_is_explained(trunk, pruned, tmp_path):
+    wide = build(Recipe, {**TRUNK, "start_from": str(pruned)})
+    with pytest.raises(UserError, match=r"classifier\.weight is 10x\d+ in .* and 10x32 .* same widths"):
+        train(wide, tmp_path / "a", CPU)
+    with pytest.raises(UserError, match="no weights at"):
+        train(replace(wide, start_from=str(tmp_path / "none")), tmp_path / "b", CPU)
+    save_file({"other": torch.zeros(1)}, tmp_path / "other.safetensors")
+    with pytest.raises(UserError, match="no layer in common"):
+        train(replace(wide, start_from=str(tmp_path / "other.safetensors")), tmp_path / "c", CPU)
+
+
+def test_imported_trunk_weights_start_a_capsule_network(tmp_path):
+    given = create_trunk("resnet_tiny")
+    save_file({**given.state_dict(), "fc.weight": torch.zeros(5, 32)}, tmp_path / "vision.safetensors")
+    import_trunk_file(tmp_path / "vision.safetensors", tmp_path / "trunk.safetensors", "resnet_tiny")
+    model = CAPSULES["model"] | {"freeze_trunk": True, "in_channels": 3, "image_size": 32}
+    recipe = build(
+        Recipe,
+        {
+            **CAPSULES,
+            "model": model,
+            "data": DATA | {"name": "synthetic_cifar10"},
+            "start_from": str(tmp_path / "trunk.safetensors"),
+        },
+    )
+    train(recipe, tmp_path / "run", CPU)
+    after = load_file(tmp_path / "run" / "weights.safetensors")
+    assert all(torch.equal(after[f"trunk.{name}"], values) for name, values in given.state_dict().items())
+
+
+@pytest.mark.gpu
+def test_a_frozen_trunk_stays_as_it_is_in_a_captured_step(trunk, tmp_path):
+    model = CAPSULES["model"] | {"freeze_trunk": True}
+    recipe = build(Recipe, {**CAPSULES, "model": model, "epochs": 3, "start_from": str(trunk)})
+    train(recipe, tmp_path, Machine(device="cuda", precision="bf16"))
+    before, after = load_file(trunk / "weights.safetensors"), load_file(tmp_path / "weights.safetensors")
+    assert all(torch.equal(before[name], after[name]) for name in after if name.startswith("trunk."))
+
+
+@pytest.mark.gpu
+def test_candidates_score_alike_on_side_streams(trunk, tmp_path):
+    alone = [
+        prune_run(trunk, tmp_path / str(n), replace(SEARCH, candidates=n), Machine(device="cuda"))
+        for n in (1, 4)
+    ]
+    assert alone[1]["search"]["scores"][0] == pytest.approx(alone[0]["search"]["scores"][0], abs=0.03)
