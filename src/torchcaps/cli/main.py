@@ -11,6 +11,7 @@ from . import (
     data,
     demo,
     evaluate,
+    explain,
     export,
     import_weights,
     listing,
@@ -18,6 +19,7 @@ from . import (
     predict,
     prune,
     reproduce,
+    shrink,
     train,
 )
 
@@ -33,7 +35,9 @@ app.command("train")(train.command)
 app.command("eval")(evaluate.command)
 app.command("predict")(predict.command)
 app.command("prune")(prune.command)
+app.command("shrink")(shrink.command)
 app.command("parse")(parse.command)
+app.command("explain")(explain.command)
 app.command("export")(export.command)
 app.command("demo")(demo.command)
 app.command("reproduce")(reproduce.command)

@@ -2,6 +2,9 @@
 
 from .analyse import Analysis, analyse, analyse_run, collect_keys, spread_evenly
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
+from .explain import Explainer, Explanation, Source, Usual
+from .perturb import OFFSETS, perturb_capsule
+from .places import CapsuleMap, capsule_maps, evidence_on_image, fully_connected
 from .quantize import (
     ChosenLevels,
     Levels,
@@ -16,26 +19,36 @@ from .tree import Edge, Node, ParseTree, parse_tree
 from .typicality import TreeModel, learn_trees, roc_auc, share_at_most
 
 __all__ = [
+    "OFFSETS",
     "Analysis",
+    "CapsuleMap",
     "ChosenLevels",
     "ClassTrees",
     "Dictionary",
     "Edge",
+    "Explainer",
+    "Explanation",
     "KeyCollector",
     "Keys",
     "Levels",
     "Node",
     "ParseTree",
     "ReceptiveField",
+    "Source",
     "TreeModel",
+    "Usual",
     "analyse",
     "analyse_run",
     "capsule_grid",
+    "capsule_maps",
     "choose_levels",
     "collect_keys",
     "count_trees",
+    "evidence_on_image",
+    "fully_connected",
     "learn_trees",
     "parse_tree",
+    "perturb_capsule",
     "place_map",
     "quantizable_routings",
     "quantization_indices",

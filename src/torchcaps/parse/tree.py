@@ -142,7 +142,8 @@ def _read(trace: LayerTrace, number: int, sample: int, threshold: float | None) 
     if not -len(coupling) <= sample < len(coupling):
         raise UserError(f"sample {sample} is not in a batch of {len(coupling)}")
     activations = _row(trace.children.activations.flatten(1), sample)
-    limit = 1 / coupling.shape[2] if threshold is None else threshold
+    share = 1 / coupling.shape[2] if threshold is None else threshold
+    limit = coupling.new_tensor(share).item()  # rounded as couplings are: an equal share is not above itself
     return _Layer(activations, _row(coupling, sample), limit)
 
 

@@ -93,6 +93,10 @@ class Report:
             parts.append(_table(table))
         self._sections.append(f"<section>\n{''.join(parts)}\n</section>")
 
+    def insert(self, heading: str, text: str, markup: str) -> None:
+        """Add a section whose body is HTML that this library made, such as an interactive tree."""
+        self._sections.append(f"<section>\n<h2>{escape(heading)}</h2>{_paragraphs(text)}{markup}\n</section>")
+
     def to_html(self) -> str:
         """The whole page."""
         numbers = "".join(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
-from io import BytesIO
+from io import BytesIO, StringIO
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
@@ -96,6 +99,21 @@ def to_png(figure: Figure, scale: Number = 2) -> bytes:
         pil_kwargs={"optimize": True},
     )
     return buffer.getvalue()
+
+
+def to_svg(figure: Figure) -> str:
+    """The figure as SVG text, the same for the same drawing; letters are kept as letters."""
+    buffer = StringIO()
+    with rc_context({"svg.hashsalt": "torchcaps", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", facecolor=figure.get_facecolor(), metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def to_data_uri(colours: NDArray[np.float64]) -> str:
+    """RGB values in [0, 1] as a PNG that a page holds in itself, one pixel each."""
+    buffer = BytesIO()
+    Image.fromarray((colours.clip(0, 1) * 255).round().astype(np.uint8)).save(buffer, "PNG", optimize=True)
+    return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode('ascii')}"
 
 
 def to_array(values: ArrayLike) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from matplotlib.path import Path
 from numpy.typing import NDArray
 
 from torchcaps.parse.saliency import ReceptiveField
-from torchcaps.parse.tree import Edge, Node, ParseTree
+from torchcaps.parse.tree import Edge, ParseTree
 
 from .style import (
     COOL,
@@ -39,26 +38,19 @@ from .style import (
     to_colour,
     to_pictures,
 )
-
-Point = tuple[Number, Number]
-Key = tuple[int, int]  # layer, index
-
-_WIDTH, _HEIGHT = 900, 500
-_TOP, _BOTTOM = 92, 440  # of the body, between headings and legend
-_IMAGE = (28.0, 126.0, 280.0)  # left, top, side
-_FIRST_COLUMN, _CLASS_COLUMN, _RIGHT = 412.0, 662.0, 872.0
-_MOST_CLASSES = 12
-_PILL = 30.0
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Where things stand on the board, in screen pixels."""
-
-    capsules: dict[Key, Point]
-    classes: dict[int, float]  # class -> y
-    dots: dict[Key, Point]  # primary capsule -> centre of its receptive field
-    row_height: float
+from .tree_layout import (
+    CLASS_COLUMN,
+    FIRST_COLUMN,
+    HEIGHT,
+    IMAGE,
+    PILL,
+    RIGHT,
+    WIDTH,
+    Point,
+    TreeLayout,
+    arrange_tree,
+    arrival,
+)
 
 
 def draw_tree(
@@ -80,83 +72,24 @@ def draw_tree(
     """
     picture = to_pictures(image[None])[0]
     names = class_labels(class_names, len(tree.class_activations))
-    figure = canvas(_WIDTH, _HEIGHT)
+    figure = canvas(WIDTH, HEIGHT)
     board = drawing_board(figure)
-    layout = _arrange(tree, picture.shape, field)
+    layout = arrange_tree(tree, picture.shape, field)
     _draw_image(board, picture)
     _draw_links(board, tree, layout)
     _draw_edges(board, tree, layout)
     _draw_capsules(board, tree, layout)
     _draw_dots(board, tree, layout)
     if field is not None:
-        _draw_field(board, tree, layout, _IMAGE[2] * field.size / picture.shape[0])
+        _draw_field(board, tree, layout, IMAGE[2] * field.size / picture.shape[0])
     _draw_classes(board, tree, layout, names)
     _write_headings(board, tree, names, label)
     _draw_legend(board, has_field=field is not None)
     return figure
 
 
-def _arrange(tree: ParseTree, shape: tuple[int, ...], field: ReceptiveField | None) -> _Layout:
-    dots = {
-        (0, node.index): _on_image(node.position, tree, shape, field)
-        for node in tree.layer(0)
-        if node.position is not None
-    }
-    num_layers = len(tree.layer_sizes) - 1
-    step = (_CLASS_COLUMN - _FIRST_COLUMN) / num_layers
-    capsules: dict[Key, Point] = {}
-    spacings = []
-    for number in range(num_layers):
-        nodes = sorted(tree.layer(number), key=lambda node: _height_order(node, tree, {**dots, **capsules}))
-        heights, spacing = _spread(len(nodes))
-        spacings.append(spacing)
-        x = _FIRST_COLUMN + number * step
-        capsules |= {(number, node.index): (x, y) for node, y in zip(nodes, heights, strict=True)}
-    shown = _shown_classes(tree)
-    classes = dict(zip(shown, _spread(len(shown))[0], strict=True))
-    return _Layout(capsules, classes, dots, min(spacings, default=30.0))
-
-
-def _on_image(
-    position: tuple[int, int, int], tree: ParseTree, shape: tuple[int, ...], field: ReceptiveField | None
-) -> Point:
-    left, top, side = _IMAGE
-    rows, columns, _ = tree.grid or (1, 1, 1)
-    row, column, _ = position
-    if field is None:
-        return left + side * (column + 0.5) / columns, top + side * (row + 0.5) / rows
-    x, y = field.centre(column) + 0.5, field.centre(row) + 0.5  # from the edge of the image
-    return left + side * x / shape[1], top + side * y / shape[0]
-
-
-def _height_order(node: Node, tree: ParseTree, placed: dict[Key, Point]) -> tuple[float, float, int]:
-    """Sorts a column so that few lines cross: by place on the image, or by the mean height of children."""
-    if node.layer == 0 and (0, node.index) in placed:
-        x, y = placed[0, node.index]
-        return y, x if y < (_TOP + _BOTTOM) / 2 else -x, node.index
-    below = [
-        placed[edge.layer, edge.child][1]
-        for edge in tree.edges
-        if (edge.layer + 1, edge.parent) == (node.layer, node.index)
-    ]
-    return float(np.mean(below)) if below else 0.0, 0.0, node.index
-
-
-def _spread(count: int) -> tuple[list[float], float]:
-    spacing = min(34.0, (_BOTTOM - _TOP) / max(count, 1))
-    middle = (_TOP + _BOTTOM) / 2
-    return [middle + spacing * (number - (count - 1) / 2) for number in range(count)], spacing
-
-
-def _shown_classes(tree: ParseTree) -> list[int]:
-    strongest = np.argsort(-np.array(tree.class_activations), kind="stable")[:_MOST_CLASSES].tolist()
-    if tree.chosen not in strongest:
-        strongest[-1] = tree.chosen
-    return sorted(strongest)
-
-
 def _draw_image(board: Axes, picture: NDArray[np.float64]) -> None:
-    left, top, side = _IMAGE
+    left, top, side = IMAGE
     colours = soften(to_colour(picture, picture.ndim == 2), 0.8)
     frame = FancyBboxPatch(
         (left, top), side, side, "round,pad=0,rounding_size=10", facecolor=TILE, edgecolor=LINE, linewidth=1
@@ -178,30 +111,30 @@ def _stroke(board: Axes, path: Path, colour: str, width: Number, alpha: Number, 
     board.add_patch(patch)
 
 
-def _draw_links(board: Axes, tree: ParseTree, layout: _Layout) -> None:
+def _draw_links(board: Axes, tree: ParseTree, layout: TreeLayout) -> None:
     largest = max((edge.contribution for edge in tree.edges if edge.layer == 0), default=1.0)
     for edge in tree.edges:
         key = (edge.layer, edge.child)
         if key in layout.dots:
             x, y = layout.capsules[key]
             strength = min(max(edge.contribution / max(largest, 1e-12), 0.0), 1.0)
-            path = _curve(layout.dots[key], (x - _PILL / 2, y))
+            path = _curve(layout.dots[key], (x - PILL / 2, y))
             _stroke(board, path, COOL, 0.5 + 0.6 * strength, 0.15 + 0.45 * strength, 2)
 
 
-def _draw_edges(board: Axes, tree: ParseTree, layout: _Layout) -> None:
+def _draw_edges(board: Axes, tree: ParseTree, layout: TreeLayout) -> None:
     for edge in tree.alternatives:
         _draw_edge(board, edge, tree, layout, is_winning=False)
     for edge in reversed(tree.edges):  # the strongest on top
         _draw_edge(board, edge, tree, layout, is_winning=True)
 
 
-def _draw_edge(board: Axes, edge: Edge, tree: ParseTree, layout: _Layout, *, is_winning: bool) -> None:
-    end = _arrival(edge, tree, layout)
+def _draw_edge(board: Axes, edge: Edge, tree: ParseTree, layout: TreeLayout, *, is_winning: bool) -> None:
+    end = arrival(edge, tree, layout)
     if end is None:
         return
     x, y = layout.capsules[edge.layer, edge.child]
-    path = _curve((x + _PILL / 2, y), end)
+    path = _curve((x + PILL / 2, y), end)
     strength = min(max(edge.coupling, 0.0), 1.0)
     if not is_winning:
         _stroke(board, path, COOL, 0.5 + 2.2 * strength, 0.18 + 0.5 * strength, 3)
@@ -212,14 +145,6 @@ def _draw_edge(board: Axes, edge: Edge, tree: ParseTree, layout: _Layout, *, is_
 
 def _winning_stroke(strength: Number) -> tuple[float, float]:
     return 0.4 + 2.2 * strength, 0.25 + 0.6 * strength
-
-
-def _arrival(edge: Edge, tree: ParseTree, layout: _Layout) -> Point | None:
-    if edge.layer == len(tree.layer_sizes) - 2:
-        y = layout.classes.get(edge.parent)
-        return None if y is None else (_CLASS_COLUMN, y)
-    place = layout.capsules.get((edge.layer + 1, edge.parent))
-    return None if place is None else (place[0] - _PILL / 2, place[1])
 
 
 def _pill(board: Axes, left: Number, middle: Number, size: Point, colour: object, zorder: Number = 6) -> None:
@@ -238,15 +163,15 @@ def _pill(board: Axes, left: Number, middle: Number, size: Point, colour: object
     board.add_patch(shape)
 
 
-def _draw_capsules(board: Axes, tree: ParseTree, layout: _Layout) -> None:
+def _draw_capsules(board: Axes, tree: ParseTree, layout: TreeLayout) -> None:
     height = min(14.0, 0.78 * layout.row_height)
     for node in tree.nodes:
         if (node.layer, node.index) in layout.capsules:
             x, y = layout.capsules[node.layer, node.index]
-            _pill(board, x - _PILL / 2, y, (_PILL, height), COOL_MAP(min(max(node.activation, 0), 1)))
+            _pill(board, x - PILL / 2, y, (PILL, height), COOL_MAP(min(max(node.activation, 0), 1)))
 
 
-def _draw_dots(board: Axes, tree: ParseTree, layout: _Layout) -> None:
+def _draw_dots(board: Axes, tree: ParseTree, layout: TreeLayout) -> None:
     """One marker for each position on the image, as large as the contributions of its capsules together."""
     totals: dict[Point, float] = {}
     for edge in tree.edges:
@@ -261,13 +186,13 @@ def _draw_dots(board: Axes, tree: ParseTree, layout: _Layout) -> None:
     board.scatter(x, y, s=areas, color=WARM, alpha=0.9, edgecolor=PAPER, linewidth=1.2, zorder=7)
 
 
-def _draw_field(board: Axes, tree: ParseTree, layout: _Layout, side: Number) -> None:
+def _draw_field(board: Axes, tree: ParseTree, layout: TreeLayout, side: Number) -> None:
     """A frame around what the strongest capsule sees of the image."""
     strongest = [layout.dots[0, edge.child] for edge in tree.edges if (edge.layer, edge.child) in layout.dots]
     if not strongest:
         return
     x, y = strongest[0]  # edges of a layer come strongest first
-    left, top, whole = _IMAGE
+    left, top, whole = IMAGE
     start = (max(x - side / 2, left), max(y - side / 2, top))
     end = (min(x + side / 2, left + whole), min(y + side / 2, top + whole))
     frame = FancyBboxPatch(
@@ -285,26 +210,24 @@ def _draw_field(board: Axes, tree: ParseTree, layout: _Layout, side: Number) -> 
     board.add_patch(frame)
 
 
-def _draw_classes(board: Axes, tree: ParseTree, layout: _Layout, names: list[str]) -> None:
+def _draw_classes(board: Axes, tree: ParseTree, layout: TreeLayout, names: list[str]) -> None:
     longest = max(len(names[number]) for number in layout.classes)
-    start = _CLASS_COLUMN + 22 + min(7.5 * longest, 80)
-    room = _RIGHT - 42 - start
+    start = CLASS_COLUMN + 22 + min(7.5 * longest, 80)
+    room = RIGHT - 42 - start
     for number, y in layout.classes.items():
         length, is_chosen = tree.class_activations[number], number == tree.chosen
         colour, weight = (WARM, "bold") if is_chosen else (MUTED, "normal")
-        board.scatter(
-            [_CLASS_COLUMN], [y], s=34 if is_chosen else 14, color=colour, edgecolor=PAPER, zorder=7
-        )
+        board.scatter([CLASS_COLUMN], [y], s=34 if is_chosen else 14, color=colour, edgecolor=PAPER, zorder=7)
         style: dict[str, Any] = {
             "fontsize": TEXT + (2 if is_chosen else 0),
             "fontweight": weight,
             "va": "center_baseline",
         }
         ink = INK if is_chosen else MUTED
-        board.text(_CLASS_COLUMN + 12, y, shorten(names[number], 11), color=ink, **style)
+        board.text(CLASS_COLUMN + 12, y, shorten(names[number], 11), color=ink, **style)
         _pill(board, start, y, (room, 10), TILE)
         _pill(board, start, y, (max(room * min(length, 1.0), 5), 10), WARM if is_chosen else "#b9c0e4")
-        board.text(_RIGHT, y, f"{length:.2f}", color=ink, ha="right", **style)
+        board.text(RIGHT, y, f"{length:.2f}", color=ink, ha="right", **style)
 
 
 def _write_headings(board: Axes, tree: ParseTree, names: list[str], label: int | None) -> None:
@@ -313,9 +236,9 @@ def _write_headings(board: Axes, tree: ParseTree, names: list[str], label: int |
     if label is not None:
         verdict += f", true {shorten(names[label], 9)}"
     headings = (
-        (_IMAGE[0], "Image", "where capsules fired" if tree.grid else "what the network saw"),
-        (_FIRST_COLUMN - _PILL / 2, "Capsules", f"{len(tree.layer(0))} of {tree.layer_sizes[0]} in the tree"),
-        (_CLASS_COLUMN, "Classes", verdict),
+        (IMAGE[0], "Image", "where capsules fired" if tree.grid else "what the network saw"),
+        (FIRST_COLUMN - PILL / 2, "Capsules", f"{len(tree.layer(0))} of {tree.layer_sizes[0]} in the tree"),
+        (CLASS_COLUMN, "Classes", verdict),
     )
     for x, title, below in headings:
         board.text(x, 38, title, fontsize=TITLE + 2, fontweight="bold", color=INK)
@@ -323,16 +246,16 @@ def _write_headings(board: Axes, tree: ParseTree, names: list[str], label: int |
 
 
 def _draw_legend(board: Axes, *, has_field: bool) -> None:
-    y = _HEIGHT - 26
+    y = HEIGHT - 26
     board.scatter([38], [y], s=70, color=WARM, alpha=0.88, edgecolor=PAPER, linewidth=1.2)
     board.text(52, y, "activation times coupling", fontsize=SMALL, color=MUTED, va="center")
     if has_field:
         board.add_patch(Rectangle((208, y - 6), 12, 12, fill=False, edgecolor=WARM, linestyle=(0, (2, 1.5))))
         board.text(228, y, "seen by the strongest", fontsize=SMALL, color=MUTED, va="center")
-    left = _FIRST_COLUMN - _PILL / 2
+    left = FIRST_COLUMN - PILL / 2
     place_picture(board, COOL_MAP(np.linspace(0, 1, 64))[None, :, :3], (left, y - 5, 60, 10))
     board.text(left + 68, y, "activation 0 to 1", fontsize=SMALL, color=MUTED, va="center")
     for number, strength in enumerate((0.15, 0.5, 0.9)):
-        x = _CLASS_COLUMN + 22 * number
+        x = CLASS_COLUMN + 22 * number
         _stroke(board, Path([(x, y), (x + 14, y)]), WARM, *_winning_stroke(strength), 5)
-    board.text(_CLASS_COLUMN + 70, y, "coupling to the class", fontsize=SMALL, color=MUTED, va="center")
+    board.text(CLASS_COLUMN + 70, y, "coupling to the class", fontsize=SMALL, color=MUTED, va="center")

@@ -1,0 +1,42 @@
+"""`torchcaps explain`: why a run reads an image as it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, read_levels
+from .show import print_json
+
+
+def command(
+    run: RunFolder,
+    images: Annotated[
+        list[str],
+        typer.Argument(metavar="IMAGE...", help="Image files, or test:17 for one of the test split."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for pages, drawings and JSON; default RUN/explain.")
+    ] = None,
+    levels: LevelsOption = "11",
+    data_dir: DataDir = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Explain images: class, parse tree, where the network looked, and how typical that is."""
+    from torchcaps.experiments.explain import explain_images
+    from torchcaps.parse import Explainer
+    from torchcaps.train import load_run
+
+    explainer = Explainer(load_run(run, choose_device(device)), levels=read_levels(levels), data_dir=data_dir)
+    rows = explain_images(explainer, images, out or run / "explain")
+    if json:
+        print_json(rows)
+        return
+    for row in rows:
+        rank = (row["typicality"] or {}).get("share_no_more_surprising")
+        usual = "" if rank is None else f", stranger than {rank:.0%} of its class"
+        typer.echo(f"{row['image']}: {row['class']} (activation {row['activation']:.3f}{usual})")
+        typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")

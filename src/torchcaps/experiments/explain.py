@@ -1,0 +1,158 @@
+"""One image, one page: prediction, parse tree, saliency, perturbations, and how typical all that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torchcaps.parse import OFFSETS, Explainer, Explanation
+from torchcaps.train.checkpoint import write_atomically, write_json
+from torchcaps.viz import (
+    Report,
+    draw_couplings,
+    draw_perturbations,
+    draw_surprise,
+    draw_tree,
+    to_png,
+    to_svg,
+    tree_markup,
+)
+
+
+def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> list[dict[str, Any]]:
+    """Write a page, drawings and JSON for each image; one row of plain data for each, with its files."""
+    sources = [explainer.read(name) for name in names]  # a bad one is refused before any work is done
+    classes = explainer.info.classes
+    rows = []
+    for stem, source in zip(_stems(names), sources, strict=True):
+        found = explainer.explain(source)
+        data = found.as_json(classes)
+        write_json(out / f"{stem}.json", data)
+        drawings = draw_all(found, classes)
+        files = [out / f"{stem}.json", *_write_drawings(drawings, out, stem)]
+        files.append(build_page(found, classes, drawings).save(out / f"{stem}.html"))
+        rows.append({**data, "files": [str(path) for path in files]})
+    return rows
+
+
+def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
+    """The drawings that this network can give, by name."""
+    figures = {
+        "tree": draw_tree(
+            found.shown, found.tree, field=_field(found), class_names=classes, label=found.source.label
+        )
+    }
+    if found.evidence is not None:
+        figures["saliency"] = draw_couplings(
+            found.shown[None],
+            found.evidence[None],
+            found.activations[None],
+            labels=None if found.source.label is None else found.activations.new_tensor([found.source.label]),
+            class_names=classes,
+        )
+    if found.perturbed is not None:
+        figures["perturbations"] = draw_perturbations(found.perturbed, OFFSETS)
+    if found.usual is not None and len(found.usual.others):
+        figures["typicality"] = draw_surprise(found.usual.surprise, found.usual.others)
+    return figures
+
+
+def _field(found: Explanation) -> Any:
+    return found.maps[0].field if len(found.maps) == 1 else None
+
+
+def _write_drawings(figures: dict[str, Any], out: Path, stem: str) -> list[Path]:
+    files = []
+    for name, figure in figures.items():
+        picture, text = to_png(figure), to_svg(figure)
+        paths = [out / f"{stem}-{name}.png", out / f"{stem}-{name}.svg"]
+        write_atomically(paths[0], lambda draft, picture=picture: draft.write_bytes(picture))  # type: ignore[misc]
+        write_atomically(paths[1], lambda draft, text=text: draft.write_text(text))  # type: ignore[misc]
+        files += paths
+    return files
+
+
+def build_page(found: Explanation, classes: Sequence[str], drawings: dict[str, Any]) -> Report:
+    """The page of one image."""
+    winner = int(found.activations.argmax())
+    name = classes[found.tree.chosen]
+    report = Report(f"Why {classes[winner]}?", _verdict(found, classes))
+    report.numbers(
+        {
+            "predicted": classes[winner],
+            "activation": f"{float(found.activations[winner]):.3f}",
+            "capsules in the tree": f"{len(found.tree.layer(0))} of {found.tree.layer_sizes[0]}",
+            "stranger than": _rank(found),
+        }
+    )
+    report.insert(
+        "The parse tree",
+        f"The capsules whose couplings, quantized, lead most strongly to {name}. Orange lines are couplings "
+        "to the class, blue ones to others. Point at a capsule, or step through them with the tab key.",
+        tree_markup(found.shown, found.tree, field=_field(found), class_names=classes),
+    )
+    report.section("Where it looked", _about_saliency(found), drawings.get("saliency"))
+    report.section("How typical it is", _about_typicality(found, name), drawings.get("typicality"))
+    report.section("What its dimensions mean", _about_decoder(found), drawings.get("perturbations"))
+    return report
+
+
+def _verdict(found: Explanation, classes: Sequence[str]) -> str:
+    winner = int(found.activations.argmax())
+    truth = "" if found.source.label is None else f"; it is {classes[found.source.label]}"
+    verdict = f"{found.source.name}: the network reads {classes[winner]}{truth}."
+    if found.tree.chosen != winner:
+        verdict += f" With quantized couplings it reads {classes[found.tree.chosen]}, and so does this page."
+    return verdict
+
+
+def _rank(found: Explanation) -> str:
+    if found.usual is None or found.usual.share is None:
+        return "not known"
+    return f"{found.usual.share:.0%}"
+
+
+def _about_saliency(found: Explanation) -> str:
+    if found.evidence is None:
+        return (
+            "There is no map: capsules that vote for the class have no place on the image. The tree above "
+            "is what there is to see."
+        )
+    return (
+        "Activation of the capsules times their quantized coupling to the class, each at the middle of the "
+        "patch it sees. Where no patch has its middle, near the border of the image, nothing can be shown."
+    )
+
+
+def _about_typicality(found: Explanation, name: str) -> str:
+    usual = found.usual
+    if usual is None:
+        return "Not known: the data that the network was trained on is not at hand to compare with."
+    if usual.share is None:
+        return f"Not known: no validation image was read as {name}."
+    return (
+        f"This tree carries {usual.surprise:.0f} bits of surprise: minus the logarithm of the probability "
+        f"that its capsules are coupled to {name} as they are, each taken alone, judged by training images. "
+        f"It is stranger than {usual.share:.0%} of the {len(usual.others)} validation images read as {name}. "
+        f"As a whole the tree has {usual.key_surprise:.1f} bits under the dictionary of the class."
+    )
+
+
+def _about_decoder(found: Explanation) -> str:
+    if found.perturbed is None:
+        return "Not known: this network was trained without a decoder, so its capsules cannot be drawn."
+    return (
+        "The winning capsule decoded back into an image, one of its numbers changed at a time by the amount "
+        "above the column."
+    )
+
+
+def _stems(names: Sequence[str]) -> list[str]:
+    """A file name for each image; a second one of the same name gets a number."""
+    stems: list[str] = []
+    for name in names:
+        stem = Path(name).stem.replace(":", "-")
+        count = sum(other == stem or other.startswith(f"{stem}~") for other in stems)
+        stems.append(f"{stem}~{count + 1}" if count else stem)
+    return stems

@@ -1,0 +1,52 @@
+"""How surprising a parse tree is beside those of other images."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from torchcaps.core.errors import UserError
+
+from .style import (
+    COOL,
+    INK,
+    MUTED,
+    SMALL,
+    TEXT,
+    WARM,
+    ArrayLike,
+    Number,
+    axes_at,
+    canvas,
+    plain_chart,
+    to_array,
+)
+
+
+def draw_surprise(score: Number, reference: ArrayLike) -> Figure:
+    """A histogram of the surprise of other images, in bits, and where this one stands among them."""
+    others = to_array(reference)
+    others = others[np.isfinite(others)]
+    if not len(others):
+        raise UserError("there are no reference images to compare with")
+    figure = canvas(760, 230)
+    axes = axes_at(figure, (44, 30, 690, 150))
+    plain_chart(axes)
+    axes.hist(others, bins=min(40, max(8, len(others) // 8)), color=COOL, alpha=0.55, edgecolor="white")
+    axes.set_xlabel("surprise of the tree, bits", fontsize=TEXT, color=MUTED)
+    axes.set_ylabel("images", fontsize=TEXT, color=MUTED)
+    if np.isfinite(score):
+        axes.axvline(float(score), color=WARM, linewidth=2.2)
+        top = axes.get_ylim()[1]
+        is_left = score > np.mean(axes.get_xlim())
+        axes.text(
+            float(score),
+            top * 1.02,
+            "this image ",
+            ha="right" if is_left else "left",
+            va="bottom",
+            fontsize=SMALL + 1,
+            color=INK,
+            fontweight="bold",
+        )
+    return figure
