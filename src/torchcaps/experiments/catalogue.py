@@ -9,25 +9,48 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.data import check_dataset
 
-from . import annealing, rem, rem_figures, smoke
+from . import annealing, annealing_couplings, rem, rem_figures, smoke
 from .plan import BUDGETS, EXPERIMENTS, Experiment
 from .runner import count_runs
 
-__all__ = ["EXPERIMENTS", "NOT_BUILT", "annealing", "list_experiments", "rem", "rem_figures", "smoke"]
+__all__ = [
+    "EXPERIMENTS",
+    "LABELS",
+    "annealing",
+    "annealing_couplings",
+    "list_experiments",
+    "rem",
+    "rem_figures",
+    "smoke",
+]
 
+_ANNEALING = annealing.CHAPTER
 _REM = "Capsule Networks Do Not Need to Model Everything"
 _BACKBONES = "Towards Efficient Capsule Networks"
 _UAV = "LSVL: Large-scale season-invariant visual localization for UAVs"
 _POSE = "Encoding rotation representations as quaternions"
 _LUNG = "Lung Nodules Segmentation with Capsule networks"
 
-NOT_BUILT = {
-    "fig:annealing": "Capsule networks with routing annealing",
+_NOT_BUILT = {"needs": "", "state": "not built", "done": 0, "planned": 0, "thesis": None, "ours": None}
+
+LABELS = {
+    "fig:annealing": _ANNEALING,
+    "fig:fix_vs_ann": _ANNEALING,
+    "fig:fashion": _ANNEALING,
+    "fig:cifar10": _ANNEALING,
     "fig:flops_vs_acc": _BACKBONES,
     "tab:performance-dynamiccaps": _BACKBONES,
+    "fig:quantization levels": _REM,
+    "fig:cij_nopruning_all": _REM,
+    "tab:acc_nopruning_epochs": _REM,
+    "fig:acc_vs_pp": _REM,
+    "fig:capsnetq_vscapsnetrem": _REM,
+    "fig:mnist-dictionary-test": _REM,
     "fig:reconstruction": _REM,
     "tab:decoder-acc-supp": _REM,
     "tab:decoder-ent-supp": _REM,
+    "tab:mnist-pruned-params": _REM,
+    "tab:results-otherdatasets": _REM,
     "tab:results-affnist": _REM,
     "tab:novelviewpoints": _REM,
     "tab:novelviewpoints_full_original": _REM,
@@ -37,19 +60,25 @@ NOT_BUILT = {
     "fig:parse_trees_cifar10_samples": _REM,
     "tab:lsl-time_to_convergence_and_error": _UAV,
     "fig:lsl-errorplots": _UAV,
+    "fig:quaternions_visualdiff": _POSE,
     "tab:quaternions_tinyshapenetresults": _POSE,
-    "fig:loss": _POSE,
-    "fig:acc": _POSE,
     "fig:quaternions_tinyshapenetresults": _POSE,
     "tab:lung-results": _LUNG,
 }
 
 
 def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> list[dict[str, Any]]:
-    """One row for each table and figure: chapter, needs, state, runs done and planned, thesis and ours."""
-    built = [_describe(EXPERIMENTS[label], out, results, data_dir) for label in EXPERIMENTS.names()]
-    empty = {"needs": "", "state": "not built", "done": 0, "planned": 0, "thesis": None, "ours": None}
-    return [*built, *({"label": label, "chapter": chapter, **empty} for label, chapter in NOT_BUILT.items())]
+    """One row for each table and figure: chapter, needs, state, runs done and planned, thesis and ours.
+
+    Those of the thesis come in its order, whether they are built or not; then our own.
+    """
+    built = EXPERIMENTS.names()
+    return [
+        _describe(EXPERIMENTS[label], out, results, data_dir)
+        if label in built
+        else {"label": label, "chapter": LABELS[label], **_NOT_BUILT}
+        for label in dict.fromkeys((*LABELS, *built))
+    ]
 
 
 def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path | None) -> dict[str, Any]:
@@ -62,11 +91,16 @@ def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path |
         "chapter": experiment.chapter,
         "needs": f"{', '.join(experiment.data)}; {experiment.gpu_minutes} GPU minutes",
         "state": _state(experiment, rows, runs, data_dir),
-        "done": runs["full"]["done"] + runs["quick"]["done"],
+        "done": max(runs["full"]["done"] + runs["quick"]["done"], _gathered(rows)),
         "planned": runs["full"]["planned"],
         "thesis": [row["thesis"] for row in accuracies] or None,
         "ours": [row["ours"] for row in accuracies] or None,
     }
+
+
+def _gathered(rows: list[Any]) -> int:
+    """Runs that stand behind the rows; their folders may be on another machine."""
+    return len({(row["setting"], run["seed"]) for row in rows for run in row["runs"]})
 
 
 def _state(experiment: Experiment, rows: list[Any], runs: dict[str, Any], data_dir: Path | None) -> str:

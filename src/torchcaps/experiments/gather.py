@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.train.checkpoint import write_json
 
-from .plan import Experiment, PlannedRun
+from .page import write_page
+from .plan import BUDGETS, Experiment, PlannedRun
 from .tables import load_results
 
 
@@ -24,7 +26,7 @@ def summarise(
     seeds = [run["seed"] for run in runs]
     if len(set(seeds)) != len(seeds):
         raise UserError(f"{setting}: a seed occurs twice in {seeds}")
-    scale = 100 if metric.endswith(("accuracy", "sparsity", "share")) else 1
+    scale = _scale(metric)
     values = [scale * run["metrics"][metric] for run in runs]
     kept = ("seed", "commit", "versions", "device", "seconds", "precision", "parameters", "curve")
     return {
@@ -41,17 +43,42 @@ def summarise(
     }
 
 
+def _scale(metric: str) -> int:
+    return 100 if metric.endswith(("accuracy", "sparsity", "share")) else 1
+
+
+def mean_curve(curves: Sequence[Mapping[int, float]], metric: str) -> dict[str, list[Any]]:
+    """Mean and deviation over runs at every place that a run has reached, shares in percent."""
+    scale = _scale(metric)
+    places = sorted({place for curve in curves for place in curve})
+    values = [[scale * curve[place] for curve in curves if place in curve] for place in places]
+    return {
+        "at": list(places),
+        "mean": [round(mean(some), 4) for some in values],
+        "spread": [round(stdev(some), 4) if len(some) > 1 else None for some in values],
+        "seeds": [len(some) for some in values],
+    }
+
+
 def write_results(folder: Path, label: str, rows: Sequence[dict[str, Any]], command: str) -> None:
-    """Write `results/<label>.json`; rows of settings that are not given again are kept."""
+    """Write `results/<label>.json`; rows not given again are kept, and so are those of a larger budget."""
     path = folder / f"{label}.json"
     before = json.loads(path.read_text())["rows"] if path.is_file() else []
-    renewed = {(row["setting"], row["metric"]) for row in rows}
-    kept = [row for row in before if (row["setting"], row["metric"]) not in renewed]
-    write_json(path, {"label": label, "command": command, "rows": [*kept, *rows]})
+    merged = {(row["setting"], row["metric"]): row for row in before}
+    for row in rows:
+        old = merged.get((row["setting"], row["metric"]))
+        if old is None or _size(row) >= _size(old):
+            merged[row["setting"], row["metric"]] = row
+    write_json(path, {"label": label, "command": command, "rows": list(merged.values())})
+
+
+def _size(row: Mapping[str, Any]) -> int:
+    budget = row["protocol"].partition(" ")[0]
+    return BUDGETS.index(budget) if budget in BUDGETS else 0
 
 
 def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str, command: str) -> int:
-    """Write `results/<label>.json` and the picture from the finished runs; the number of rows."""
+    """Write `results/<label>.json`, picture and page from the finished runs; the number of rows."""
     rows: list[dict[str, Any]] = []
     for setting in experiment.settings:
         any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0).folder(out)
@@ -62,11 +89,16 @@ def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str
             having = [run for run in runs if metric in run["metrics"]]
             if having:
                 thesis = setting.thesis_value(metric)
-                rows.append(
-                    summarise(having, setting=setting.name, metric=metric, thesis=thesis, protocol=protocol)
-                )
+                row = summarise(having, setting=setting.name, metric=metric, thesis=thesis, protocol=protocol)
+                curves = [curve for curve in map(partial(_curve, experiment, metric), having) if curve]
+                rows.append(row | ({"curve": mean_curve(curves, metric)} if curves else {}))
     if rows:
         write_results(results, experiment.slug, rows, command)
         if experiment.draw is not None:
             experiment.draw(load_results(results, experiment.slug), results / f"{experiment.slug}.png")
+        write_page(experiment, results)
     return len(rows)
+
+
+def _curve(experiment: Experiment, metric: str, run: dict[str, Any]) -> Mapping[int, float]:
+    return {} if experiment.curve is None else experiment.curve(run, metric)

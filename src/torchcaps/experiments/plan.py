@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -18,6 +18,22 @@ from torchcaps.train.results import provenance
 
 BUDGETS = ("smoke", "quick", "full")
 Rows = list[dict[str, Any]]
+RowsOf = Callable[[str], Rows]  # the rows of an experiment by its label, none where it has no results
+
+
+class Finding(NamedTuple):
+    """What the rows say about a claim, and the numbers that decide it."""
+
+    verdict: Literal["confirmed", "not confirmed", "beyond", "open"]
+    because: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the thesis, or one of ours that goes beyond it, and how rows decide it."""
+
+    text: str
+    check: Callable[[RowsOf], Finding]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +112,8 @@ class Experiment:
 
     `budgets` gives the changes that make a run smaller than the thesis's; "full" has none. `perform` makes
     one run in its folder: it leaves `result.json` last, returns its content, and goes on where it stopped.
-    `draw` makes a picture at a path from the rows of `results/<label>.json`.
+    `draw` makes a picture at a path from the rows of `results/<label>.json`. `curve` finds in one result how
+    a metric went within the run: numbers by what they are drawn against.
     """
 
     label: str
@@ -111,6 +128,9 @@ class Experiment:
     budgets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     perform: Callable[[PlannedRun, Path, Machine, Watcher], dict[str, Any]] = train_recipe
     draw: Callable[[Rows, Path], None] | None = None
+    curve: Callable[[dict[str, Any], str], Mapping[int, float]] | None = None
+    claims: tuple[Claim, ...] = ()
+    deviations: tuple[str, ...] = ()  # where the runs differ from the thesis's, in sentences
 
     @property
     def slug(self) -> str:
@@ -127,13 +147,18 @@ class Experiment:
         """What the runs of a row got, in words."""
         recipe = PlannedRun(experiment=self, setting=setting, budget=budget, seed=42).recipe
         images = f"{recipe.data.limit:,} images" if recipe.data.limit else "all images"
-        epochs = (
-            f"at most {recipe.epochs} epochs"
-            if recipe.annealing or recipe.patience
-            else f"{recipe.epochs} epochs"
-        )
-        parts = [f"{budget} budget", epochs, images, setting.note]
+        stops = _stopping(recipe)
+        epochs = f"at most {recipe.epochs} epochs" if stops else f"{recipe.epochs} epochs"
+        parts = [f"{budget} budget", epochs, stops, images, setting.note]
         return ", ".join(part for part in parts if part)
+
+
+def _stopping(recipe: Recipe) -> str:
+    """What may end a run before its epochs are over."""
+    annealing = recipe.annealing
+    if annealing is not None:
+        return f"iterations {annealing.r0} to {annealing.r_max}, patience {annealing.patience}"
+    return f"patience {recipe.patience}" if recipe.patience else ""
 
 
 EXPERIMENTS: Registry[Experiment] = Registry("experiment")

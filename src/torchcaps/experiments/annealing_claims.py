@@ -1,0 +1,209 @@
+"""What the chapter on routing annealing claims, decided by the rows of its three figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import correlation, median
+from typing import Any, NamedTuple
+
+from .plan import Finding, Rows, RowsOf
+
+FIXED = (1, 2, 3, 5, 10, 20, 50)
+WAYS = ("fixed 1", "fixed 3", "annealed")
+_POSES = ((2, 4), (4, 8), (8, 16))
+_FIRST = ((1, (2, 4)), (32, (8, 16)), (8, (4, 8)), (32, (2, 4)), (1, (8, 16)), (4, (2, 4)), (16, (8, 16)))
+GRID = tuple(  # sizes spread over the range come first, for when time runs out
+    dict.fromkeys((*_FIRST, *((types, poses) for poses in _POSES for types in (1, 2, 4, 8, 16, 32))))
+)
+_FEWEST_SIZES = 3  # that a claim about sizes is decided on
+
+
+def grid_name(types: int, poses: tuple[int, int], way: str) -> str:
+    """The setting of one network size and way of training."""
+    return f"{types} types, {poses[0]}D and {poses[1]}D, {way}"
+
+
+class Size(NamedTuple):
+    """One network size for which all three ways of training are there."""
+
+    name: str
+    poses: tuple[int, int]
+    parameters: int
+    fixed_one: float
+    fixed_three: float
+    annealed: float
+    iterations: float  # median over seeds
+
+    @property
+    def gain(self) -> float:
+        """Points of accuracy above the better of the fixed ones."""
+        return self.annealed - max(self.fixed_one, self.fixed_three)
+
+
+def sizes_of(rows: Rows) -> list[Size]:
+    """The complete triples of a grid, smallest networks first."""
+    found = {(row["setting"], row["metric"]): row for row in rows}
+    sizes = []
+    for types, poses in GRID:
+        names = [grid_name(types, poses, way) for way in WAYS]
+        if all((name, "test_accuracy") in found for name in names):
+            one, three, annealed = (found[name, "test_accuracy"] for name in names)
+            chosen: dict[str, Any] = found[names[2], "iterations"]
+            sizes.append(
+                Size(
+                    name=names[2].removesuffix(", annealed"),
+                    poses=poses,
+                    parameters=annealed["runs"][0]["parameters"],
+                    fixed_one=one["ours"],
+                    fixed_three=three["ours"],
+                    annealed=annealed["ours"],
+                    iterations=median(run["iterations"] for run in chosen["runs"]),
+                )
+            )
+    return sorted(sizes, key=lambda size: size.parameters)
+
+
+def _decide(is_so: bool, because: str) -> Finding:
+    return Finding("confirmed" if is_so else "not confirmed", because)
+
+
+def _about_sizes(label: str, check: Callable[[list[Size]], Finding]) -> Callable[[RowsOf], Finding]:
+    def checked(rows_of: RowsOf) -> Finding:
+        sizes = sizes_of(rows_of(label))
+        if len(sizes) < _FEWEST_SIZES:
+            return Finding("open", f"only {len(sizes)} of {len(GRID)} sizes have all three trainings")
+        return check(sizes)
+
+    return checked
+
+
+def wins(label: str) -> Callable[[RowsOf], Finding]:
+    """Annealed above both fixed ones at every size."""
+
+    def check(sizes: list[Size]) -> Finding:
+        won = [size for size in sizes if size.gain > 0]
+        worst = min(sizes, key=lambda size: size.gain)
+        because = f"in {len(won)} of {len(sizes)}, smallest gain {worst.gain:+.2f} points ({worst.name})"
+        return _decide(len(won) == len(sizes), because)
+
+    return _about_sizes(label, check)
+
+
+def gains_shrink(label: str) -> Callable[[RowsOf], Finding]:
+    """Gain falls with the number of parameters."""
+
+    def check(sizes: list[Size]) -> Finding:
+        half = len(sizes) // 2
+        small, large = ([size.gain for size in part] for part in (sizes[:half], sizes[-half:]))
+        means = sum(small) / half, sum(large) / half
+        trend = rank_correlation([size.parameters for size in sizes], [size.gain for size in sizes])
+        because = (
+            f"{means[0]:+.2f} points in the smaller half, {means[1]:+.2f} in the larger, "
+            f"rank correlation of gain and parameters {trend:+.2f}"
+        )
+        return _decide(means[0] > means[1] and trend < 0, because)
+
+    return _about_sizes(label, check)
+
+
+def iterations_shrink(label: str) -> Callable[[RowsOf], Finding]:
+    """The number of iterations found falls with the number of parameters."""
+
+    def check(sizes: list[Size]) -> Finding:
+        trend = rank_correlation([size.parameters for size in sizes], [size.iterations for size in sizes])
+        small, large = sizes[0], sizes[-1]
+        because = (
+            f"{small.iterations:g} for the smallest, {large.iterations:g} for the largest, "
+            f"rank correlation {trend:+.2f} over {len(sizes)} sizes"
+        )
+        return _decide(trend < 0 and small.iterations > large.iterations, because)
+
+    return _about_sizes(label, check)
+
+
+def one_beats_three(label: str) -> Callable[[RowsOf], Finding]:
+    """One fixed iteration above three where capsules have many dimensions."""
+
+    def check(sizes: list[Size]) -> Finding:
+        wide = [size for size in sizes if size.poses == _POSES[-1]]
+        better = [size for size in wide if size.fixed_one > size.fixed_three]
+        because = f"in {len(better)} of {len(wide)} sizes"
+        return _decide(len(better) == len(wide), because) if wide else Finding("open", because)
+
+    return _about_sizes(label, check)
+
+
+def largest_finds_three(rows_of: RowsOf) -> Finding:
+    """Three iterations for the largest network on Fashion-MNIST."""
+    largest = [size for size in sizes_of(rows_of("fig:fashion")) if size.name == "32 types, 8D and 16D"]
+    if not largest:
+        return Finding("open", "this network has not been trained in all three ways")
+    found = largest[0].iterations
+    return _decide(found == 3, f"the median over seeds is {found:g}")
+
+
+def datasets_differ(rows_of: RowsOf) -> Finding:
+    """The number of iterations found depends on the dataset."""
+    fashion, cifar = (
+        {size.name: size.iterations for size in sizes_of(rows_of(label))}
+        for label in ("fig:fashion", "fig:cifar10")
+    )
+    both = sorted(fashion.keys() & cifar.keys())
+    if len(both) < _FEWEST_SIZES:
+        return Finding("open", f"only {len(both)} sizes have been trained on both")
+    other = [name for name in both if fashion[name] != cifar[name]]
+    return _decide(len(other) > len(both) / 2, f"it differs for {len(other)} of {len(both)} sizes")
+
+
+def _losses(rows: Rows) -> tuple[dict[int, dict[str, Any]], dict[str, Any]]:
+    """Rows of the loss with fixed iterations, by their number, and the curve of annealed training."""
+    of_metric = {row["setting"]: row for row in rows if row["metric"] == "test_loss"}
+    fixed = {r: of_metric[f"fixed {r}"] for r in FIXED if f"fixed {r}" in of_metric}
+    return fixed, of_metric.get("annealed to 50", {}).get("curve", {"at": [], "mean": [], "spread": []})
+
+
+def annealed_loss_falls(rows_of: RowsOf) -> Finding:
+    """The test loss is lower at the end of the annealed curve than at its start."""
+    _, curve = _losses(rows_of("fig:fix_vs_ann"))
+    if len(curve["at"]) < 2:
+        return Finding("open", "no annealed training has come beyond one iteration")
+    first, last = curve["mean"][0], curve["mean"][-1]
+    because = f"test loss {first:.4f} at {curve['at'][0]}, {last:.4f} at {curve['at'][-1]} iterations"
+    return _decide(last < first, f"{because}, lowest {min(curve['mean']):.4f}")
+
+
+def fixed_loss_grows(rows_of: RowsOf) -> Finding:
+    """Trained with the most iterations, the loss is clearly higher than with one."""
+    fixed, _ = _losses(rows_of("fig:fix_vs_ann"))
+    if len(fixed) < _FEWEST_SIZES or max(fixed) == 1:
+        return Finding("open", f"only {len(fixed)} of {len(FIXED)} numbers of iterations have been trained")
+    trend = rank_correlation(list(fixed), [row["ours"] for row in fixed.values()])
+    first, last = fixed[min(fixed)], fixed[max(fixed)]
+    noise = (first["spread"] or 0.0) + (last["spread"] or 0.0)
+    because = (
+        f"test loss {first['ours']:.4f} with {min(fixed)}, {last['ours']:.4f} with {max(fixed)} iterations, "
+        f"deviations {noise:.4f} together, rank correlation {trend:+.2f}"
+    )
+    return _decide(last["ours"] - first["ours"] > noise and trend > 0, because)
+
+
+def annealed_is_above(rows_of: RowsOf) -> Finding:
+    """Accuracy of annealed training above fixed training wherever both have been made."""
+    of_metric = {row["setting"]: row for row in rows_of("fig:fix_vs_ann") if row["metric"] == "test_accuracy"}
+    curve = of_metric.get("annealed to 50", {}).get("curve", {"at": [], "mean": []})
+    annealed = dict(zip(curve["at"], curve["mean"], strict=True))
+    both = [r for r in FIXED if r > 1 and r in annealed and f"fixed {r}" in of_metric]
+    above = [r for r in both if annealed[r] > of_metric[f"fixed {r}"]["ours"]]
+    because = f"at {len(above)} of {len(both)} numbers of iterations above one"
+    return _decide(len(above) == len(both), because) if both else Finding("open", because)
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Spearman's, ties at their mean rank; 0 where one of them does not vary."""
+    if len(set(first)) < 2 or len(set(second)) < 2:
+        return 0.0
+    return correlation(_ranks(first), _ranks(second))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    return [sum(other < value for other in values) + (values.count(value) + 1) / 2 for value in values]
