@@ -1,0 +1,109 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from torchcaps.core import UserError
+from torchcaps.models import create_model
+from torchcaps.parse import Explainer, quantized
+from torchcaps.train import Run
+from torchcaps.train.recipe import Data, Recipe
+
+
+def make_run(tmp_path, model="dr_capsnet_tiny_test", data="synthetic_mnist", **options):
+    torch.manual_seed(0)
+    settings = {"image_size": 28, "num_classes": 10, **options}
+    recipe = Recipe(
+        model={"name": model, **settings}, data=Data(name=data, limit=100, validation=0.2), epochs=1
+    )
+    network = create_model(model, **settings).eval()
+    return Run(tmp_path, recipe, network, 0)
+
+
+@pytest.fixture(scope="module")
+def explainer(tmp_path_factory):
+    return Explainer(make_run(tmp_path_factory.mktemp("run")), reference=40)
+
+
+def test_an_image_of_a_split_is_explained_by_the_quantized_network(explainer):
+    source = explainer.read("test:17")
+    found = explainer.explain(source)
+    network = explainer.run.model
+    inputs = explainer.pipeline.for_evaluation(source.image)[1]
+    with torch.no_grad():
+        plain = network(inputs).activations[0]
+        with quantized(network, 11):
+            output = network(inputs, return_routing=True)
+    assert torch.equal(found.activations, plain)
+    assert found.tree.class_activations == pytest.approx(output.activations[0].tolist())
+    assert found.tree.chosen == output.activations.argmax()
+    assert found.evidence.shape == (28, 28)
+    assert found.perturbed.shape == (6, 11, 1, 28, 28)
+    assert source.label == int(explainer._split("test").labels[17])
+    data = found.as_json(explainer.info.classes)
+    assert data["class"] == explainer.info.classes[int(plain.argmax())]
+    assert data["typicality"]["compared_with"] == len(found.usual.others)
+    assert found.usual.key_surprise > 0
+
+
+def test_the_share_is_that_of_less_surprising_images_of_the_class(explainer):
+    found = explainer.explain(explainer.read("validation:0"))
+    others = found.usual.others
+    assert found.usual.share == sum(other <= found.usual.surprise for other in others) / len(others)
+    assert found.usual.surprise in others  # a validation image is among those it is compared with
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_files_of_any_size_and_colour_are_read(explainer, tmp_path, mode):
+    pixels = np.random.default_rng(0).integers(0, 255, (40, 33, len(mode)), dtype=np.uint8)
+    Image.fromarray(pixels.squeeze()).save(tmp_path / "image.png")
+    source = explainer.read(str(tmp_path / "image.png"))
+    assert source.image.shape == (1, 1, 28, 28)
+    assert source.label is None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("test:128", "images 0 to 127"),
+        ("test:x", "images 0 to 127"),
+        ("test:-1", "images 0 to 127"),
+        ("nowhere.png", "no image at nowhere.png"),
+    ],
+)
+def test_what_is_no_image_is_answered(explainer, name, message):
+    with pytest.raises(UserError, match=message):
+        explainer.read(name)
+
+
+def test_a_network_without_decoder_or_places_says_less(tmp_path):
+    run = make_run(tmp_path, "gamma_capsnet_tiny_test", decoder="none")
+    found = Explainer(run, levels=(11, 6), reference=10).explain(Explainer(run).read("test:0"))
+    assert found.perturbed is None
+    assert found.evidence is None  # hidden capsules have no place
+    assert found.tree.grid is not None  # the primary ones below them have
+    assert found.as_json(tuple("0123456789"))["has_decoder"] is False
+
+
+def test_without_the_data_of_the_run_an_image_is_explained_all_the_same(tmp_path):
+    Image.new("L", (28, 28), 99).save(tmp_path / "image.png")
+    explainer = Explainer(make_run(tmp_path, data="mnist"), data_dir=tmp_path)
+    found = explainer.explain(explainer.read(str(tmp_path / "image.png")))
+    assert found.usual is None
+    assert found.as_json(explainer.info.classes)["typicality"] is None
+
+
+def test_a_class_that_no_training_image_was_read_as_is_infinitely_strange(explainer):
+    model, predicted, surprise = explainer._known
+    unseen = set(range(10)) - {j for j, trees in enumerate(model.dictionary.classes) if trees.samples}
+    assert unseen  # the network is not trained
+    assert all(math.isinf(s) == (int(j) in unseen) for j, s in zip(predicted, surprise, strict=True))
+
+
+def test_a_network_without_couplings_is_refused(tmp_path):
+    run = make_run(tmp_path, "conv_baseline_tiny_test")
+    explainer = Explainer(run)
+    with pytest.raises(UserError, match="no couplings"):
+        explainer.explain(explainer.read("test:0"))

@@ -1,0 +1,68 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from torchcaps.core import Capsules
+from torchcaps.core.types import LayerTrace, Routed
+from torchcaps.models import create_model
+from torchcaps.parse import (
+    capsule_maps,
+    evidence_on_image,
+    fully_connected,
+    place_map,
+    quantized,
+    saliency_map,
+)
+
+
+def forward(family):
+    torch.manual_seed(0)
+    model = create_model(f"{family}_tiny_test").eval()
+    with torch.no_grad(), quantized(model, 11):
+        return model, model(torch.rand(2, *model.image_shape), return_routing=True)
+
+
+@pytest.mark.parametrize(
+    ("family", "layers", "grids"),
+    [
+        ("dr_capsnet", 1, [(2, 2, 2)]),
+        ("gamma_capsnet", 2, [(2, 2, 2)]),
+        ("deepcaps", 1, [(3, 3, 2), (2, 2, 2)]),
+        ("efficient_capsnet", 1, []),
+        ("backbone_capsnet", 1, []),
+        ("parse_capsnet", 3, []),
+    ],
+)
+def test_capsules_stand_where_the_family_puts_them(family, layers, grids):
+    model, output = forward(family)
+    chain = fully_connected(output.layers)
+    assert len(chain) == layers
+    in_caps = chain[0].children.activations.flatten(1).shape[1]
+    maps = capsule_maps(model, in_caps)
+    assert [each.grid for each in maps] == grids
+    assert not maps or sum(each.capsules for each in maps) == in_caps
+
+
+@pytest.mark.parametrize("family", ["em_capsnet", "effconv_capsnet"])
+def test_a_tree_begins_after_the_last_convolution(family):
+    model, output = forward(family)
+    (last,) = fully_connected(output.layers)
+    maps = capsule_maps(model, last.children.activations.shape[1])
+    assert sum(each.capsules for each in maps) in (0, last.children.activations.shape[1])
+
+
+def test_the_evidence_of_two_maps_is_their_sum():
+    model = create_model("deepcaps_tiny_test")
+    maps = capsule_maps(model, 26)
+    generator = torch.Generator().manual_seed(0)
+    activations = torch.rand(2, 26, generator=generator)
+    coupling = torch.rand(2, 26, 4, generator=generator)
+    chosen = torch.tensor([1, 3])
+    routed = Routed(torch.zeros(2, 4, 6), torch.zeros(2, 4), coupling)
+    found = evidence_on_image(
+        LayerTrace(Capsules(torch.zeros(2, 26, 4), activations), routed), chosen, maps, (20, 20)
+    )
+    first = saliency_map(activations[:, :18], coupling[:, :18], chosen, (3, 3, 2))
+    second = saliency_map(activations[:, 18:], coupling[:, 18:], chosen, (2, 2, 2))
+    expected = place_map(first, (20, 20), maps[0].field) + place_map(second, (20, 20), maps[1].field)
+    assert_close(found, expected)
