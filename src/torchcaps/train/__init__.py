@@ -12,6 +12,7 @@ from .prune_run import prune_run
 from .recipe import Recipe, load_recipe, packaged_recipes
 from .run import Run, evaluate_run, load_run, load_split
 from .session import Machine
+from .shrink_run import shrink_run
 from .together import side_by_side, train_together
 from .watch import Several, Silent, TensorBoard, Watcher
 
@@ -45,6 +46,7 @@ __all__ = [
     "predict",
     "prune_run",
     "read_image",
+    "shrink_run",
     "side_by_side",
     "train",
     "train_together",

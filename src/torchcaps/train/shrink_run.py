@@ -1,0 +1,40 @@
+"""From a pruned run to one without its zeros."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.models import config_as_json
+from torchcaps.prune import shrink
+
+from .checkpoint import save_weights, write_atomically
+from .run import Run, load_run, write_recipe
+
+
+def shrink_run(source: Run, out: Path) -> Run:
+    """Leave what pruning left of a run's network as a run in `out`, which answers as `source` does.
+
+    Its recipe trains on from these weights.
+    """
+    if (out / "recipe.json").is_file():
+        raise UserError(f"{out} already holds a run; choose another --out")
+    network = shrink(source.model)
+    model = {**source.recipe.model, **_changes(source.model, network)}
+    recipe = replace(source.recipe, model=model, start_from=str(out))
+    config: Any = network.config
+    info = {"model": model, "config": config_as_json(config), "epoch": source.epoch}
+    save_weights(out / "weights.safetensors", network.state_dict(), info)
+    write_recipe(out, recipe)
+    write_atomically(out / "metrics.jsonl", lambda draft: draft.write_text(""))
+    return load_run(out, next(source.model.parameters()).device)
+
+
+def _changes(before: nn.Module, after: nn.Module) -> dict[str, Any]:
+    old, new = before.config, after.config
+    names = [field.name for field in fields(new)]  # type: ignore[arg-type]
+    return {name: getattr(new, name) for name in names if getattr(new, name) != getattr(old, name)}
