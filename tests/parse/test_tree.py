@@ -9,7 +9,7 @@ from parse.traces import random_layers
 from torchcaps.core import Capsules, UserError
 from torchcaps.core.types import LayerTrace, Routed
 from torchcaps.models import create_model
-from torchcaps.parse import parse_tree
+from torchcaps.parse import parse_tree, quantize
 
 
 def slow_edges(layers, sample, root, threshold):
@@ -137,3 +137,12 @@ def test_layers_that_give_no_tree_are_answered():
     grid = Routed(torch.zeros(1, 2, 2, 3, 4), torch.zeros(1, 2, 2, 3), torch.zeros(1, 2, 2, 9, 3))
     with pytest.raises(UserError, match="convolutional"):
         parse_tree((LayerTrace(first.children, grid),))
+
+
+def test_a_quantized_equal_share_is_not_above_the_threshold():
+    coupling = quantize(torch.full((1, 3, 10), 0.1), 11)  # 0.1 in single precision is more than 1/10
+    coupling[0, 1, 4] = 0.2
+    routed = Routed(torch.zeros(1, 10, 2), torch.zeros(1, 10), coupling)
+    trace = LayerTrace(Capsules(torch.zeros(1, 3, 2), torch.ones(1, 3)), routed)
+    tree = parse_tree((trace,), chosen=4)
+    assert [(edge.child, edge.parent) for edge in tree.edges] == [(1, 4)]

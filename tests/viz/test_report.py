@@ -101,3 +101,10 @@ def test_a_failed_save_keeps_the_old_page(tmp_path, monkeypatch):
 def test_rows_of_a_table_agree():
     with pytest.raises(UserError, match="columns"):
         Report("a").section("b", table=[{"x": 1}, {"y": 2}])
+
+
+def test_a_section_may_hold_markup_of_our_own():
+    report = Report("Title")
+    report.insert("A < B", "text & more", "<svg id='drawn'></svg>")
+    page = report.to_html()
+    assert "<h2>A &lt; B</h2><p>text &amp; more</p><svg id='drawn'></svg>" in page

@@ -19,7 +19,7 @@ from torchcaps.train import Pipeline, Run, load_split
 from .dictionary import Dictionary, KeyCollector, Keys, count_trees
 from .quantize import Levels, quantized
 
-_BATCH = {"cuda": 1024}  # by device; other devices take 250
+_BATCH = {"cuda": 512}  # by device; other devices take 250
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+"""`torchcaps parse` and `torchcaps explain` on a run of the smallest kind."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+from torchcaps.core import UserError
+from torchcaps.train import Machine, train
+from torchcaps.train.recipe import Data, Recipe
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parse") / "run"
+    recipe = Recipe(
+        model={"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        data=Data(name="synthetic_mnist", limit=100, validation=0.2),
+        batch_size=16,
+        epochs=1,
+    )
+    train(recipe, folder, Machine(device="cpu"))
+    return folder
+
+
+def torchcaps(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments), "--device", "cpu"])
+
+
+def test_parse_trees_are_counted(run):
+    done = torchcaps("parse", run, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert found["images"] == 128
+    assert found["levels"] == 11
+    assert 0 <= found["entropy"] <= 7
+    assert sum(row["keys"] for row in found["classes"]) == found["keys"]
+
+
+def test_parse_trees_are_shown_to_people(run):
+    done = torchcaps("parse", run, "--split", "validation", "--limit", 7, "--levels", 6)
+    assert done.exit_code == 0, done.output
+    assert "synthetic_mnist validation: 7 images" in done.output
+    assert "6 levels" in done.output
+    assert "never predicted" in done.output
+
+
+def test_an_image_is_explained(run, tmp_path):
+    done = torchcaps("explain", run, "test:5", "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("test:5: ")
+    assert (tmp_path / "test-5.html").is_file()
+    assert str(tmp_path / "test-5.html") in done.output.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["parse", "--levels", "1"], "levels must lie in 2"),
+        (["parse", "--levels", "eleven"], "whole numbers"),
+        (["parse", "--levels", "11,6"], "1 routed layer"),
+        (["parse", "--split", "tset"], "split must be"),
+        (["parse", "--limit", "0"], "at least 1"),
+        (["explain", "test:1000"], "0 to 127"),
+        (["explain", "nowhere.png"], "no image at"),
+    ],
+)
+def test_mistakes_are_answered(run, arguments, message, tmp_path):
+    command, *rest = arguments
+    done = torchcaps(command, run, *rest)
+    assert isinstance(done.exception, UserError)
+    assert message in str(done.exception)

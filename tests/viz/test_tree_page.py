@@ -1,0 +1,100 @@
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+from parse.traces import random_layers
+from viz.test_drawings import assert_draws
+
+from torchcaps.core import UserError
+from torchcaps.parse import ReceptiveField, parse_tree
+from torchcaps.viz import draw_surprise, draw_tree, to_svg, tree_markup
+
+FIELD = ReceptiveField(2.0, 4.0, 5.0)
+
+
+@pytest.fixture
+def tree():
+    return parse_tree(random_layers(0, [24, 5, 3]), grid=(3, 4, 2))
+
+
+def parts(markup):
+    facts = json.loads(re.search(r'<script type="application/json">(.*?)</script>', markup, re.S)[1])
+    drawing = ElementTree.fromstring(re.search(r"<svg .*?</svg>", markup, re.S)[0])
+    return facts, drawing
+
+
+def test_every_node_can_be_pointed_at_and_has_its_facts(tree):
+    facts, drawing = parts(tree_markup(torch.rand(1, 20, 20), tree, field=FIELD))
+    nodes = [part.get("data-key") for part in drawing.iter() if part.get("class") == "node"]
+    assert sorted(nodes) == sorted(facts) == sorted(f"{node.layer}-{node.index}" for node in tree.nodes)
+    assert all(part.get("tabindex") == "0" for part in drawing.iter() if part.get("class") == "node")
+
+
+def test_facts_are_those_of_the_tree(tree):
+    facts, _ = parts(tree_markup(torch.rand(1, 20, 20), tree, field=FIELD, class_names=["a", "b", "c"]))
+    for node in tree.nodes:
+        fact = facts[f"{node.layer}-{node.index}"]
+        assert f"Activation {node.activation:.3f}." in fact["text"]
+        edges = [
+            e for e in (*tree.edges, *tree.alternatives) if (e.layer, e.child) == (node.layer, node.index)
+        ]
+        if node.layer < 2:
+            expected = sorted((round(edge.coupling, 4) for edge in edges), reverse=True)
+            assert [row["value"] for row in fact["rows"]] == expected[:8]
+        if node.layer == 1:
+            assert {row["name"] for row in fact["rows"]} <= {"a", "b", "c"}
+    assert facts[f"2-{tree.chosen}"]["title"] == "abc"[tree.chosen]
+
+
+def test_a_patch_is_the_receptive_field_cut_at_the_border(tree):
+    facts, _ = parts(tree_markup(torch.rand(3, 12, 16), tree, field=FIELD))
+    for node in tree.layer(0):
+        row, column, _ = node.position
+        seen_x = [x for x in range(16) if abs(x - (2 + 4 * column)) <= 2]
+        seen_y = [y for y in range(12) if abs(y - (2 + 4 * row)) <= 2]
+        assert facts[f"0-{node.index}"]["patch"] == [seen_x[0], seen_y[0], len(seen_x), len(seen_y)]
+    assert all(facts[f"1-{node.index}"]["patch"] is None for node in tree.layer(1))
+
+
+def test_without_a_grid_there_are_no_patches():
+    tree = parse_tree(random_layers(0, [24, 3]))
+    facts, drawing = parts(tree_markup(torch.rand(20, 20), tree))
+    assert all(fact["patch"] is None for fact in facts.values())
+    assert not [part for part in drawing.iter() if part.get("class") == "dot"]
+
+
+def test_nothing_comes_from_outside_and_names_are_never_markup(tree):
+    names = ["</script><b>", 'quo"te', "&amp"]
+    markup = tree_markup(torch.rand(1, 20, 20), tree, class_names=names, name="tree-1")
+    assert not re.search(r'(src|href)="(?!data:)', markup)
+    assert "<b>" not in markup
+    facts, _ = parts(markup)
+    assert facts[f"2-{tree.chosen}"]["title"] == names[tree.chosen]
+    tags = []
+    reader = HTMLParser()
+    reader.handle_starttag = lambda tag, attributes: tags.append(tag)
+    reader.feed(markup)
+    assert tags.count("div") == 1
+    assert tags.count("script") == 2
+
+
+def test_the_same_drawing_gives_the_same_svg(tree):
+    image = torch.rand(1, 20, 20)
+    first, second = (to_svg(draw_tree(image, tree, field=FIELD)) for _ in range(2))
+    assert first == second
+    texts = [part.text for part in ElementTree.fromstring(first).iter() if part.tag.endswith("text")]
+    assert "Capsules" in texts
+
+
+@pytest.mark.parametrize("score", [3.0, 90.0, float("inf")])
+def test_surprise_is_drawn(score):
+    assert_draws(draw_surprise(score, np.random.default_rng(0).normal(40, 9, 300)))
+
+
+def test_surprise_needs_others():
+    with pytest.raises(UserError, match="no reference images"):
+        draw_surprise(1.0, np.array([np.inf]))
