@@ -43,7 +43,9 @@ _ANNEALED = (
 
 def steps_of_run(result: dict[str, Any], metric: str) -> Mapping[int, float]:
     """A metric on the test images by the number of iterations of each annealing step."""
-    return {step["iterations"]: step[metric] for step in result.get("annealing", ()) if metric in step}
+    if not metric.startswith("test_"):
+        return {}
+    return {step["iterations"]: step[metric] for step in result.get("annealing", ())}
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -198,12 +198,12 @@ def annealed_is_above(rows_of: RowsOf) -> Finding:
     return _decide(len(above) == len(both), because) if both else Finding("open", because)
 
 
-def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+def rank_correlation(first: Sequence[float | int], second: Sequence[float | int]) -> float:
     """Spearman's, ties at their mean rank; 0 where one of them does not vary."""
     if len(set(first)) < 2 or len(set(second)) < 2:
         return 0.0
     return correlation(_ranks(first), _ranks(second))
 
 
-def _ranks(values: Sequence[float]) -> list[float]:
+def _ranks(values: Sequence[float | int]) -> list[float]:
     return [sum(other < value for other in values) + (values.count(value) + 1) / 2 for value in values]

@@ -55,7 +55,13 @@ def _claims(experiment: Experiment, results: Path) -> str:
     for claim in experiment.claims:
         verdict, because = claim.check(rows_of)
         lines.append(f"- {claim.text} **{verdict}**: {because}.")
-    return "## Claims\n\n" + "\n".join(lines) if lines else ""
+    if not lines:
+        return ""
+    rows = rows_of(experiment.label)
+    budgets = sorted({row["protocol"].partition(",")[0] for row in rows})
+    seeds = min(row["seeds"] for row in rows)
+    decided = f"Decided by runs of the {' and '.join(budgets)}, at least {seeds} to a setting."
+    return "\n".join(["## Claims", "", decided, "", *lines])
 
 
 def _verdicts(rows: Rows) -> str:

@@ -31,9 +31,10 @@ def render_table(rows: Iterable[Mapping[str, Any]]) -> str:
     """Rows as a Markdown table, thesis and ours side by side."""
     lines = []
     for row in rows:
-        spread = f" ± {row['spread']:.2f}" if row["spread"] is not None else ""
-        ours = "not yet" if row["ours"] is None else f"{row['ours']:.2f}{spread}"
-        thesis = "-" if row["thesis"] is None else f"{row['thesis']:.2f}"
+        digits = 4 if row["metric"].endswith("loss") else 2
+        spread = f" ± {row['spread']:.{digits}f}" if row["spread"] is not None else ""
+        ours = "not yet" if row["ours"] is None else f"{row['ours']:.{digits}f}{spread}"
+        thesis = "-" if row["thesis"] is None else f"{row['thesis']:.{digits}f}"
         cells = (row["setting"], row["metric"], thesis, ours, row["seeds"], row["protocol"])
         lines.append(f"| {' | '.join(map(str, cells))} |\n")
     return _HEAD + "".join(lines)

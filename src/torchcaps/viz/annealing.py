@@ -73,7 +73,8 @@ def _titled(axes: Axes, title: str) -> None:
 
 def _draw_line(axes: Axes, name: str, points: Sequence[Point], colour: str) -> None:
     places, means = [point.iterations for point in points], [point.mean for point in points]
-    axes.plot(places, means, color=colour, linewidth=2, marker="o", markersize=3.5, label=name)
+    marker = "o" if len(points) < 20 else ""
+    axes.plot(places, means, color=colour, linewidth=2, marker=marker, markersize=3.5, label=name)
     low, high = (
         [point.mean + sign * (point.spread or 0.0) for point in points] for sign in (-1, 1)
     )  # a single seed has no band
@@ -102,7 +103,7 @@ def draw_accuracy_bars(panels: Mapping[str, Mapping[str, Mapping[str, Bar]]]) ->
     if not heights:
         raise UserError("there is no finished run to draw")
     ways = list(dict.fromkeys(way for groups in panels.values() for g in groups.values() for way in g))
-    figure = canvas(1110, 110 + 210 * len(panels))
+    figure = canvas(1110, 50 + 210 * len(panels))
     margin = max(0.5, 0.12 * (max(heights) - min(heights)))
     for position, (title, groups) in enumerate(panels.items()):
         axes = axes_at(figure, (56, 64 + 210 * position, 1030, 140))
@@ -133,6 +134,8 @@ def _name_ways(figure: Figure, ways: Sequence[str]) -> None:
         left = 56 + 150 * number
         board.text(left, 20, "■", fontsize=TEXT, va="center", color=_WAYS[number % 3])
         board.text(left + 16, 20, way, fontsize=TEXT, va="center", color=INK)
+    words = "on top: iterations, the median over seeds"
+    board.text(1086, 20, words, fontsize=TEXT, va="center", ha="right", color=MUTED)
 
 
 def draw_coupling_fans(

@@ -1,0 +1,85 @@
+import pytest
+
+from torchcaps.experiments import annealing_claims as claims
+from torchcaps.experiments.annealing_claims import GRID, WAYS, grid_name, rank_correlation, sizes_of
+
+
+def row(setting, metric, value, **more):
+    runs = [{"seed": 42, "parameters": more.pop("parameters", 1), metric: value}]
+    return {"setting": setting, "metric": metric, "ours": value, "spread": 0.1, "runs": runs, **more}
+
+
+def grid(gain, iterations, sizes=GRID):
+    """Rows of a grid where annealing gains and finds what the functions of (types, dimensions) say."""
+    rows = []
+    for types, poses in sizes:
+        for way in WAYS:
+            name, parameters = grid_name(types, poses, way), types * poses[0] * poses[1]
+            value = 80.0 + (gain(types, poses[0]) if way == "annealed" else 0) - (way == "fixed 3")
+            rows.append(row(name, "test_accuracy", value, parameters=parameters))
+            if way == "annealed":
+                rows.append(row(name, "iterations", iterations(types, poses[0]), parameters=parameters))
+    return lambda label: rows
+
+
+AS_CLAIMED = grid(lambda types, pose: 10 / (types * pose), lambda types, pose: 10 if types * pose < 64 else 3)
+OTHERWISE = grid(lambda types, pose: types * pose - 5, lambda types, pose: 1 + types)
+ABOUT_GRIDS = [claims.wins, claims.gains_shrink, claims.iterations_shrink, claims.one_beats_three]
+
+
+@pytest.mark.parametrize("claim", ABOUT_GRIDS)
+def test_claims_about_grids_are_decided_by_the_rows(claim):
+    check = claim("fig:fashion")
+    assert check(AS_CLAIMED).verdict == "confirmed"
+    if claim is not claims.one_beats_three:
+        assert check(OTHERWISE).verdict == "not confirmed"
+    assert check(lambda label: []).verdict == "open"
+    assert check(grid(lambda t, p: 1, lambda t, p: 1, sizes=GRID[:2])).verdict == "open"
+
+
+def test_three_iterations_for_the_largest():
+    assert claims.largest_finds_three(AS_CLAIMED).verdict == "confirmed"
+    assert claims.largest_finds_three(OTHERWISE).verdict == "not confirmed"
+    assert claims.largest_finds_three(lambda label: []).verdict == "open"
+
+
+def test_datasets_are_compared_size_by_size():
+    def differing(label):
+        return (AS_CLAIMED if label == "fig:fashion" else OTHERWISE)(label)
+
+    assert claims.datasets_differ(differing).verdict == "confirmed"
+    assert claims.datasets_differ(AS_CLAIMED).verdict == "not confirmed"
+    assert claims.datasets_differ(lambda label: []).verdict == "open"
+
+
+def curves(fixed, annealed):
+    """Rows of the curves: loss at r fixed iterations, and on the annealed curve; accuracy is minus that."""
+    rows = []
+    for metric, sign in (("test_loss", 1), ("test_accuracy", -1)):
+        rows += [row(f"fixed {r}", metric, sign * fixed(r), spread=0.0) for r in claims.FIXED]
+        curve = {"at": list(range(1, 51)), "mean": [sign * annealed(r) for r in range(1, 51)]}
+        rows.append(row("annealed to 50", metric, 0.0, curve=curve))
+    return lambda label: rows
+
+
+def test_claims_about_curves_are_decided_by_the_rows():
+    checks = (claims.annealed_loss_falls, claims.fixed_loss_grows, claims.annealed_is_above)
+    as_claimed = curves(lambda r: 0.1 + 0.01 * r, lambda r: 0.1 - 0.001 * r)
+    turned = curves(lambda r: 0.1 - 0.001 * r, lambda r: 0.1 + 0.01 * r)
+    for check in checks:
+        assert check(as_claimed).verdict == "confirmed"
+        assert check(turned).verdict == "not confirmed"
+        assert check(lambda label: []).verdict == "open"
+
+
+def test_sizes_without_all_three_trainings_are_left_out():
+    rows = AS_CLAIMED("fig:fashion")
+    assert len(sizes_of(rows)) == len(GRID) == 18
+    assert len(sizes_of(rows[1:])) == 17
+
+
+def test_rank_correlation_is_spearmans():
+    scipy_stats = pytest.importorskip("scipy.stats", reason="the oracle is scipy")
+    first, second = [3.0, 1.0, 2.0, 2.0, 9.0], [1.0, 2.0, 2.0, 5.0, 3.0]
+    assert rank_correlation(first, second) == pytest.approx(scipy_stats.spearmanr(first, second).statistic)
+    assert rank_correlation([1, 1], [1, 2]) == 0
