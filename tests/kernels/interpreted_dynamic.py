@@ -1,17 +1,14 @@
-"""The Triton kernels in Triton's interpreter, on the CPU; `test_dynamic_triton.py` runs this file on its own.
-
-The interpreter must be chosen before Triton is imported, so these tests need a process of their own.
-"""
+"""Fused dynamic routing in Triton's interpreter, on the CPU; `test_triton.py` runs this file on its own."""
 
 from dataclasses import replace
 
 import pytest
 import torch
-import triton.runtime.interpreter as interpreter
 
 from torchcaps.kernels import dynamic, dynamic_triton, fused_dynamic_coupling, fused_dynamic_routing
 from torchcaps.kernels.dynamic_triton import Tile
 
+from kernels.interpreter import repair_interpreter
 from kernels.poison import poison_fresh_memory
 from kernels.routing_reference import Case, assert_as_accurate_as_the_textbook, textbook_routing
 
@@ -36,13 +33,7 @@ CASES = {
 
 @pytest.fixture(autouse=True)
 def _interpreted(monkeypatch):
-    patch = interpreter._patch_lang_tensor
-
-    def patch_tensor(tensor, scope):
-        patch(tensor, scope)  # its own `__index__` relies on a conversion that numpy 2.4 has removed
-        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
-
-    monkeypatch.setattr(interpreter, "_patch_lang_tensor", patch_tensor)
+    repair_interpreter(monkeypatch)
     monkeypatch.setattr(dynamic, "_backend", lambda poses, weight: dynamic_triton)
     monkeypatch.setattr(dynamic_triton, "override", {})
     poison_fresh_memory(monkeypatch)

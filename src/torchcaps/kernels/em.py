@@ -20,6 +20,7 @@ from torch import Tensor
 from .em_state import EMGrid, EMInputs, EMScales, EMState
 
 _HAS_TRITON = find_spec("triton") is not None
+_KERNEL_DEVICE = "cuda"  # Triton interprets on a CPU
 _MOST_NUMBERS = 32768
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -67,7 +68,7 @@ def fused_em_routing(
 
 def em_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
     """Why `fused_em_routing` cannot take these inputs, in one sentence; None when it can."""
-    if poses.device.type != "cuda":
+    if poses.device.type != _KERNEL_DEVICE:
         return "the fused kernel for EM routing runs on CUDA only"
     if not _HAS_TRITON:
         return "the fused kernel for CUDA needs the triton package"

@@ -21,6 +21,7 @@ from torch import Tensor
 from .dynamic import Gradient
 
 _HAS_TRITON = find_spec("triton") is not None
+_KERNEL_DEVICE = "cuda"  # Triton interprets on a CPU
 _MOST_NUMBERS = 8192  # votes of one position: they must fit in the registers of a program
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -58,7 +59,7 @@ def map_unsupported_reason(votes: Tensor, sizes: tuple[int, int, int]) -> str | 
         votes: Or any tensor like them.
         sizes: Children, parents and pose at one position.
     """
-    if votes.device.type != "cuda":
+    if votes.device.type != _KERNEL_DEVICE:
         return "the fused kernel for given votes runs on CUDA only"
     if not _HAS_TRITON:
         return "the fused kernel for CUDA needs the triton package"

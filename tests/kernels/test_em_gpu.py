@@ -1,0 +1,109 @@
+"""Fused EM and map routing on a GPU, against the plain layers in float64."""
+
+import pytest
+import torch
+
+from torchcaps.kernels import fused_map_routing
+from torchcaps.models import create_model
+
+from kernels import em_reference, map_reference
+from kernels.em_reference import EMCase, assert_as_accurate_as_the_plain_layer
+from kernels.map_reference import MapCase, assert_as_accurate_as_the_plain_function
+from kernels.poison import poison_fresh_memory
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+
+MATRICES = {"rows": 4, "in_columns": 4, "out_columns": 4}
+LARGE = {
+    "64/8/16/16, first": EMCase(batch=16, height=14, width=14, in_types=8, out_types=16, **MATRICES),
+    "64/8/16/16, second": EMCase(
+        batch=16, height=6, width=6, in_types=16, out_types=16, stride=1, **MATRICES
+    ),
+    "64/8/16/16, classes": EMCase(
+        batch=16, height=4, width=4, in_types=16, out_types=5, kernel=0, coordinates=True, **MATRICES
+    ),
+    "32/32/32/32": EMCase(batch=3, height=14, width=14, in_types=32, out_types=32, **MATRICES),
+}
+MAPS = {
+    "many parents": MapCase(batch=4, in_caps=4, positions=256, out_caps=8, pose=32),
+    "many children": MapCase(batch=4, in_caps=16, positions=256, out_caps=4, pose=32),
+    "long poses": MapCase(batch=4, in_caps=8, positions=64, out_caps=8, pose=64),
+    "classes": MapCase(batch=4, in_caps=3, positions=4096, out_caps=1, pose=16),
+    "odd": MapCase(batch=3, in_caps=7, positions=123, out_caps=3, pose=11, gradient="last", leaky=True),
+}
+
+
+@pytest.fixture(autouse=True)
+def _exact_products(monkeypatch):
+    previous = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    yield
+    torch.set_float32_matmul_precision(previous)
+
+
+@pytest.mark.parametrize("case", (em_reference.QUICK | em_reference.CASES).values())
+def test_em_is_as_accurate_as_the_plain_layer(case):
+    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=8)
+
+
+@pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
+def test_em_of_real_sizes_is_as_accurate_as_the_plain_layer(case, monkeypatch):
+    poison_fresh_memory(monkeypatch)
+    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=1)
+
+
+@pytest.mark.parametrize("case", (map_reference.QUICK | map_reference.CASES | MAPS).values())
+def test_map_routing_is_as_accurate_as_the_plain_function(case, monkeypatch):
+    poison_fresh_memory(monkeypatch)
+    assert_as_accurate_as_the_plain_function(case, "cuda")
+
+
+def test_half_precision_votes_are_routed_in_float32():
+    votes, bias = (x.detach() for x in MAPS["many children"].inputs(device="cuda"))
+    votes = votes.bfloat16()
+    routed = fused_map_routing(votes, bias)
+    exact = map_reference.plain_map_routing(votes.double(), bias.double())
+    torch.testing.assert_close(routed, tuple(x.float() for x in exact))
+
+
+@pytest.mark.parametrize(("name", "side"), [("em_capsnet_small", 32), ("segcaps_r3", 64)])
+def test_a_model_learns_the_same_with_and_without_the_kernels(name, side):
+    def losses(backend):
+        torch.manual_seed(0)
+        model = create_model(name, image_size=side).cuda()
+        for layer in model.modules():
+            if hasattr(layer, "fallback_reason"):
+                layer.backend = backend
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+        images = torch.rand(4, model.config.in_channels, side, side, device="cuda")
+        values = []
+        for _ in range(5):
+            loss = (model(images).activations - 0.7).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            values.append(loss.detach())
+        return torch.stack(values)
+
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        plain, fused = losses("torch"), losses("auto")
+    torch.testing.assert_close(plain, fused, rtol=1e-4, atol=1e-6)
+
+
+def test_two_calls_give_the_same_bits():
+    first, second = (
+        LARGE["64/8/16/16, first"].outputs_and_gradients("fused", torch.float32, "cuda", 1) for _ in range(2)
+    )
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_memory_stays_far_below_the_votes():
+    case = EMCase(batch=128, height=14, width=14, in_types=8, out_types=16, **MATRICES)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    case.outputs_and_gradients("fused", torch.float32, "cuda", 1)
+    assert torch.cuda.max_memory_allocated() - before <= 400 << 20
