@@ -58,6 +58,66 @@ def _softmax_grad_sums(
     return largest, total, (moment + moment_lost) / total
 
 
+@triton.jit
+@no_type_check
+def _sums(
+    pose,
+    weight,
+    matrix_place,
+    matrix_mask,
+    direction,
+    grad_pooled,
+    target_place,
+    target_mask,
+    J: tl.constexpr,
+    P: tl.constexpr,
+    IN: tl.constexpr,
+    ROWS: tl.constexpr,
+    KIDS: tl.constexpr,
+    FULL: tl.constexpr,
+    LEAKY: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Largest logit of each pair, 1 over the sum of `exp(logit - largest)` and, FULL, the mean of `dL/dc`."""
+    if FULL:
+        largest, total, mean = _softmax_grad_sums(
+            pose,
+            weight,
+            matrix_place,
+            matrix_mask,
+            direction,
+            grad_pooled,
+            target_place,
+            target_mask,
+            J,
+            P,
+            IN,
+            ROWS,
+            KIDS,
+            LEAKY,
+            PRECISION,
+        )
+    else:
+        largest, total = _softmax_sums(
+            pose,
+            weight,
+            matrix_place,
+            matrix_mask,
+            direction,
+            target_place,
+            target_mask,
+            J,
+            P,
+            IN,
+            ROWS,
+            KIDS,
+            LEAKY,
+            PRECISION,
+        )
+        mean = total
+    return largest, 1.0 / total, mean
+
+
 @triton.jit(do_not_specialize=["blocks"])
 @no_type_check
 def pose_grad_kernel(
@@ -103,42 +163,24 @@ def pose_grad_kernel(
         pose_place, pose_mask = _pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
         pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
         place, mask = _matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
-        if FULL:
-            largest, total, mean = _softmax_grad_sums(
-                pose,
-                weight,
-                place,
-                mask,
-                direction,
-                grad_pooled,
-                target_place,
-                target_mask,
-                J,
-                P,
-                IN,
-                ROWS,
-                KIDS,
-                LEAKY,
-                PRECISION,
-            )
-        else:
-            largest, total = _softmax_sums(
-                pose,
-                weight,
-                place,
-                mask,
-                direction,
-                target_place,
-                target_mask,
-                J,
-                P,
-                IN,
-                ROWS,
-                KIDS,
-                LEAKY,
-                PRECISION,
-            )
-        inverse = 1.0 / total
+        largest, inverse, mean = _sums(
+            pose,
+            weight,
+            place,
+            mask,
+            direction,
+            grad_pooled,
+            target_place,
+            target_mask,
+            J,
+            P,
+            IN,
+            ROWS,
+            KIDS,
+            FULL,
+            LEAKY,
+            PRECISION,
+        )
         for first in range(0, J, 32):
             grad_pose = tl.zeros((ROWS, IN * KIDS), tl.float32)
             for out in range(first, min(first + 32, J)):
