@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import UserError
-from torchcaps.prune import Lobster, Pull
+from torchcaps.prune import Lobster, Pull, measure_size, shrink
 from torchcaps.train import Evaluation, Machine, Silent, evaluate_run, load_run, train
 from torchcaps.train.pruning import Pruner
 from torchcaps.train.recipe import Recipe, build, recipe_as_json, recipe_as_yaml
@@ -174,6 +174,27 @@ def test_two_processes_prune_what_one_does(tmp_path):
     for first, second in zip(rows(tmp_path / "one"), rows(tmp_path / "two"), strict=True):
         assert second["val_loss"] == pytest.approx(first["val_loss"], abs=1e-4)
         assert second["sparsity"] == pytest.approx(first["sparsity"], abs=0.02)
+
+
+@pytest.mark.slow
+def test_cut_capsules_make_a_smaller_network_and_cut_weights_do_not(tmp_path):
+    shares = {}
+    for group in ("weight", "capsule"):
+        settings = recipe(
+            {"strength": 3e-3, "tolerance": 0.1, "group": group},
+            model={**recipe().model, "stem_channels": 16, "primary_types": 8},
+            data={"name": "synthetic_mnist", "limit": 480, "validation": 0.2},
+            optim={"learning_rate": 3e-3, "decay": 0.9},
+            epochs=12,
+        )
+        metrics = train(settings, tmp_path / group, CPU)["metrics"]
+        assert metrics["test_accuracy"] > 0.95
+        network = load_run(tmp_path / group).model
+        left = measure_size(shrink(network)).parameters / measure_size(network).parameters
+        shares[group] = (metrics["sparsity"], left)
+    assert shares["weight"][0] > 0.6  # many zeros, scattered
+    assert shares["weight"][1] > 0.95
+    assert shares["capsule"][1] < 0.8
 
 
 @pytest.mark.gpu
