@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -18,7 +21,9 @@ from .objective import Objective
 from .pipeline import Pipeline
 from .recipe import Optim
 
-_CAPTURING = threading.Lock()
+# Runs that train together take turns in what is not replayed: Fabric notes in a global variable that it goes
+# back, autograd has one thread for all of them, and a capture bears no foreign work in either.
+_TAKING_TURNS = threading.RLock()
 _WARM_UP = 3  # steps before a CUDA graph is captured: kernels are compiled and buffers allocated by then
 
 
@@ -94,7 +99,8 @@ class TrainStep:
         self.optimizer.zero_grad(set_to_none=True)
         output = self.model(inputs, labels, return_routing=self.objective.reads_couplings)
         loss = self.objective(output, labels, images)
-        self.fabric.backward(loss)
+        with _TAKING_TURNS:
+            self.fabric.backward(loss)
         return loss.detach()
 
     def update(self) -> None:
@@ -151,7 +157,7 @@ class CapturedStep(TrainStep):
     def _run_on_side_stream(self) -> None:
         assert self._indices is not None
         self._side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._side):
+        with _TAKING_TURNS, torch.cuda.stream(self._side):
             super().__call__(self._indices)
         torch.cuda.current_stream().wait_stream(self._side)
         self._warm += 1
@@ -161,8 +167,21 @@ class CapturedStep(TrainStep):
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.random)
         self.optimizer.zero_grad(set_to_none=True)
-        # runs that train together capture one after the other, while the others go on
-        with _CAPTURING, torch.cuda.graph(graph, stream=self._side, capture_error_mode="thread_local"):
+        with (
+            _TAKING_TURNS,
+            _uncollected(),
+            torch.cuda.graph(graph, stream=self._side, capture_error_mode="thread_local"),
+        ):
             super().__call__(self._indices)
         self._graph = graph
         graph.replay()
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection inside: it could free the graph of another run, which a capture forbids."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
