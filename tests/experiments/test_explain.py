@@ -44,3 +44,11 @@ def test_what_a_network_cannot_show_is_said(tmp_path):
     assert "trained without a decoder" in page
     assert "have no place on the image" in page
     assert not any("perturbations" in path or "saliency" in path for path in row["files"])
+
+
+def test_several_images_get_an_index(written):
+    out, rows = written
+    page = (out / "index.html").read_text()
+    assert page.count("<tr><td>") == len(rows)
+    assert 'href="test-3~2.html"' in page
+    assert (out / "overview.png").stat().st_size

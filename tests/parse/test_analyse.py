@@ -5,7 +5,7 @@ import torch
 from torchcaps.core import UserError
 from torchcaps.data import dataset_info, load_dataset
 from torchcaps.models import create_model
-from torchcaps.parse import analyse, collect_keys, count_trees, quantized
+from torchcaps.parse import analyse, collect_keys, count_trees, quantized, some_images
 from torchcaps.train import Pipeline
 from torchcaps.train.recipe import Data
 
@@ -76,3 +76,14 @@ def test_nothing_to_analyse_is_refused(model, split):
         analyse(model, data.subset([]), pipeline)
     with pytest.raises(UserError, match="no couplings"):
         analyse(create_model("conv_baseline_tiny_test", image_size=28, num_classes=10), data, pipeline)
+
+
+def test_some_images_are_drawn_from_all_and_always_the_same(split):
+    data, _ = split
+    some = some_images(data, 20)
+    assert len(some) == 20
+    assert len(some.labels.unique()) > 2
+    assert torch.equal(some.images, some_images(data, 20).images)
+    assert some_images(data, None) is some_images(data, 50) is data
+    with pytest.raises(UserError, match="at least 1"):
+        some_images(data, 0)

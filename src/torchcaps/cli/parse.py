@@ -15,7 +15,7 @@ def command(
     split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
     levels: LevelsOption = "11",
     limit: Annotated[
-        int | None, typer.Option("--limit", help="Images to look at, spread evenly over the split.")
+        int | None, typer.Option("--limit", help="Images to look at, drawn from the split.")
     ] = None,
     data_dir: DataDir = None,
     device: Device = "auto",

@@ -11,7 +11,15 @@ from torch import Tensor
 
 from torchcaps.core.types import CapsuleOutput
 from torchcaps.data import LabelledImages, dataset_info
-from torchcaps.parse import capsule_grid, parse_tree, place_map, receptive_field, saliency_map
+from torchcaps.parse import (
+    OFFSETS,
+    capsule_grid,
+    parse_tree,
+    perturb_capsule,
+    place_map,
+    receptive_field,
+    saliency_map,
+)
 from torchcaps.train import (
     Machine,
     Pipeline,
@@ -35,7 +43,6 @@ from torchcaps.viz import (
 )
 
 RECIPE = "mnist5k/dr_capsnet_small"
-_OFFSETS = [round(-0.25 + 0.05 * step, 2) for step in range(11)]  # as in Sabour 2017, figure 4
 
 
 def run_demo(out: Path, *, recipe: str | Path = RECIPE, watcher: Watcher | None = None) -> dict[str, Any]:
@@ -157,7 +164,7 @@ class _Page:
             "What its dimensions mean",
             "One number of the winning capsule is changed at a time, by the amount above the column. Rows "
             "often come to mean thickness, slant, width or the shape of a stroke, unasked.",
-            draw_perturbations(self._perturb(self.examples[2]), _OFFSETS),
+            draw_perturbations(self._perturb(self.examples[2]), OFFSETS),
         )
 
     def tree(self, index: int) -> Any:
@@ -173,14 +180,8 @@ class _Page:
             label=int(self.test.labels[index]),
         )
 
-    @torch.no_grad()
     def _perturb(self, index: int) -> Tensor:
         """Reconstructions with each dimension of the winning capsule moved by each offset."""
-        poses = self._look([index]).poses
-        winner = poses.norm(dim=-1).argmax(1)
-        dimensions = poses.shape[-1]
-        moved = poses.repeat(dimensions * len(_OFFSETS), 1, 1)
-        steps = torch.eye(dimensions).unsqueeze(1) * torch.tensor(_OFFSETS).view(1, -1, 1)
-        moved[:, winner] += steps.view(-1, 1, dimensions)
-        drawn = self.run.model.decoder(moved, winner.expand(len(moved)))  # type: ignore[operator]
-        return drawn.unflatten(0, (dimensions, len(_OFFSETS)))
+        output = self._look([index])
+        decoder: Any = self.run.model.decoder
+        return perturb_capsule(decoder, output.poses, output.activations.argmax(1))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+import torch
 
 from torchcaps.parse import OFFSETS, Explainer, Explanation
 from torchcaps.train.checkpoint import write_atomically, write_json
@@ -19,20 +23,26 @@ from torchcaps.viz import (
     tree_markup,
 )
 
+_MOST_COLUMNS = 8  # of the overview
+
 
 def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> list[dict[str, Any]]:
     """Write a page, drawings and JSON for each image; one row of plain data for each, with its files."""
     sources = [explainer.read(name) for name in names]  # a bad one is refused before any work is done
-    classes = explainer.info.classes
+    classes, stems = explainer.info.classes, _stems(names)
+    explained = [explainer.explain(source) for source in sources]
     rows = []
-    for stem, source in zip(_stems(names), sources, strict=True):
-        found = explainer.explain(source)
+    for stem, found in zip(stems, explained, strict=True):
         data = found.as_json(classes)
         write_json(out / f"{stem}.json", data)
         drawings = draw_all(found, classes)
-        files = [out / f"{stem}.json", *_write_drawings(drawings, out, stem)]
+        files = [out / f"{stem}.json", *_write_drawings(drawings, out, f"{stem}-")]
         files.append(build_page(found, classes, drawings).save(out / f"{stem}.html"))
         rows.append({**data, "files": [str(path) for path in files]})
+    if len(rows) > 1:
+        overview = _draw_saliency(explained[:_MOST_COLUMNS], classes)
+        _write_drawings({} if overview is None else {"overview": overview}, out, "")
+        _build_index(rows, stems, overview).save(out / "index.html")
     return rows
 
 
@@ -43,14 +53,9 @@ def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
             found.shown, found.tree, field=_field(found), class_names=classes, label=found.source.label
         )
     }
-    if found.evidence is not None:
-        figures["saliency"] = draw_couplings(
-            found.shown[None],
-            found.evidence[None],
-            found.activations[None],
-            labels=None if found.source.label is None else found.activations.new_tensor([found.source.label]),
-            class_names=classes,
-        )
+    saliency = _draw_saliency([found], classes)
+    if saliency is not None:
+        figures["saliency"] = saliency
     if found.perturbed is not None:
         figures["perturbations"] = draw_perturbations(found.perturbed, OFFSETS)
     if found.usual is not None and len(found.usual.others):
@@ -58,15 +63,45 @@ def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
     return figures
 
 
+def _draw_saliency(explained: Sequence[Explanation], classes: Sequence[str]) -> Any:
+    """A column for each image, or None for a network whose capsules have no place on it."""
+    evidence = [found.evidence for found in explained if found.evidence is not None]
+    labels = [found.source.label for found in explained if found.source.label is not None]
+    if len(evidence) < len(explained):
+        return None
+    return draw_couplings(
+        torch.stack([found.shown for found in explained]),
+        torch.stack(evidence),
+        torch.stack([found.activations for found in explained]),
+        labels=torch.tensor(labels) if len(labels) == len(explained) else None,
+        class_names=classes,
+    )
+
+
+def _build_index(rows: Sequence[dict[str, Any]], stems: Sequence[str], overview: Any) -> Report:
+    """A page that leads to those of the images."""
+    report = Report("Explained images", f"{len(rows)} images, each with a page of its own")
+    lines = "".join(
+        f'<tr><td><a href="{quote(stem)}.html">{escape(row["image"])}</a></td><td>{escape(row["class"])}</td>'
+        f"<td>{row['activation']:.3f}</td></tr>"
+        for row, stem in zip(rows, stems, strict=True)
+    )
+    head = "<thead><tr><th>image</th><th>class</th><th>activation</th></tr></thead>"
+    report.insert("Images", "", f'<div class="scroll"><table>{head}<tbody>{lines}</tbody></table></div>')
+    if overview is not None:
+        report.section("Where the network looked", "As on the page of each image, side by side.", overview)
+    return report
+
+
 def _field(found: Explanation) -> Any:
     return found.maps[0].field if len(found.maps) == 1 else None
 
 
-def _write_drawings(figures: dict[str, Any], out: Path, stem: str) -> list[Path]:
+def _write_drawings(figures: dict[str, Any], out: Path, prefix: str) -> list[Path]:
     files = []
     for name, figure in figures.items():
         picture, text = to_png(figure), to_svg(figure)
-        paths = [out / f"{stem}-{name}.png", out / f"{stem}-{name}.svg"]
+        paths = [out / f"{prefix}{name}.png", out / f"{prefix}{name}.svg"]
         write_atomically(paths[0], lambda draft, picture=picture: draft.write_bytes(picture))  # type: ignore[misc]
         write_atomically(paths[1], lambda draft, text=text: draft.write_text(text))  # type: ignore[misc]
         files += paths

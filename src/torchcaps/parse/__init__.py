@@ -1,6 +1,6 @@
 """What the couplings of a forward pass say: parse trees, how many there are, and saliency maps."""
 
-from .analyse import Analysis, analyse, analyse_run, collect_keys, spread_evenly
+from .analyse import Analysis, analyse, analyse_run, collect_keys, some_images
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
 from .explain import Explainer, Explanation, Source, Usual
 from .perturb import OFFSETS, perturb_capsule
@@ -58,6 +58,6 @@ __all__ = [
     "roc_auc",
     "saliency_map",
     "share_at_most",
-    "spread_evenly",
+    "some_images",
     "upsample_map",
 ]

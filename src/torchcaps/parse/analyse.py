@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.seeding import generator
 from torchcaps.data import LabelledImages
 from torchcaps.models.health import evaluating
 from torchcaps.train import Pipeline, Run, load_split
@@ -128,16 +129,17 @@ def analyse_run(
     limit: int | None = None,
     data_dir: Path | None = None,
 ) -> Analysis:
-    """`analyse` for one split of a run's own data, or for `limit` images spread evenly over it."""
+    """`analyse` for one split of a run's own data, or for `limit` images of it."""
     device = next(run.model.parameters()).device
     data, pipeline = load_split(run.recipe.data, split, data_dir, device)
-    return analyse(run.model, spread_evenly(data, limit), pipeline, levels=levels)
+    return analyse(run.model, some_images(data, limit), pipeline, levels=levels)
 
 
-def spread_evenly(data: LabelledImages, limit: int | None) -> LabelledImages:
-    """At most `limit` images of a split, evenly over it: a split may be sorted by class."""
+def some_images(data: LabelledImages, limit: int | None) -> LabelledImages:
+    """At most `limit` images of a split, drawn at random but always the same: its classes may have an order."""
     if limit is not None and limit < 1:
         raise UserError(f"limit must be at least 1, got {limit}")
     if limit is None or limit >= len(data):
         return data
-    return data.subset(torch.arange(limit, device=data.labels.device) * len(data) // limit)
+    order = torch.randperm(len(data), generator=generator(0, "limit"))
+    return data.subset(order[:limit].sort().values)

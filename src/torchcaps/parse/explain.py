@@ -18,7 +18,7 @@ from torchcaps.core.types import CapsuleOutput
 from torchcaps.data import LabelledImages, dataset_info
 from torchcaps.train import Pipeline, Run, load_split, read_image
 
-from .analyse import collect_keys, spread_evenly
+from .analyse import collect_keys, some_images
 from .dictionary import KeyCollector
 from .perturb import perturb_capsule
 from .places import CapsuleMap, capsule_maps, evidence_on_image, fully_connected
@@ -131,7 +131,7 @@ class Explainer:
         keys, others = (
             collect_keys(
                 self.run.model,
-                spread_evenly(self._split(split), self.reference),
+                some_images(self._split(split), self.reference),
                 self.pipeline,
                 levels=self.levels,
             )
