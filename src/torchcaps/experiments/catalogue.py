@@ -9,7 +9,7 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.data import check_dataset
 
-from . import annealing, annealing_couplings, rem, rem_figures, smoke
+from . import annealing, annealing_couplings, backbones, rem, rem_figures, smoke
 from .plan import BUDGETS, EXPERIMENTS, Experiment
 from .runner import count_runs
 
@@ -18,6 +18,7 @@ __all__ = [
     "LABELS",
     "annealing",
     "annealing_couplings",
+    "backbones",
     "list_experiments",
     "rem",
     "rem_figures",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -100,7 +100,7 @@ class Candidates:
 
     def evaluate(self, model: nn.Module, data: LabelledImages) -> Evaluation:
         """Loss and accuracy on a split."""
-        with self.fabric.autocast():
+        with self.fabric.autocast(), _without_tuning():
             return evaluate(model, data, self.pipeline, self.objective)
 
     @torch.no_grad()
@@ -109,6 +109,7 @@ class Candidates:
         models = [self._prune(chosen) for chosen in widths]
         with ExitStack() as stack:
             stack.enter_context(self.fabric.autocast())
+            stack.enter_context(_without_tuning())
             for model in models:
                 stack.enter_context(fresh_statistics(model))
             for inputs in self._batches():
@@ -134,6 +135,11 @@ class Candidates:
         for _ in range(settings.batches):
             indices = torch.randint(len(images), (settings.batch_size,), generator=chosen)
             yield self.pipeline.for_training(images, indices.to(self.fabric.device), changes).inputs
+
+
+def _without_tuning() -> AbstractContextManager[Any]:
+    """Every candidate has convolutions of its own sizes: looking for the fastest would take the longest."""
+    return torch.backends.cudnn.flags(enabled=True, benchmark=False)
 
 
 def _show(models: Sequence[nn.Module], inputs: Tensor) -> None:

@@ -1,0 +1,232 @@
+"""Chapter 5, efficient capsules: what pruned trunks do to accuracy and cost of the capsules on them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from torchcaps.models import BackboneCapsNet, create_model
+from torchcaps.train import (
+    Machine,
+    Recipe,
+    StructuredPruning,
+    Watcher,
+    load_recipe,
+    load_run,
+    prune_run,
+    train,
+)
+from torchcaps.train.session import launch
+
+from .backbones_claims import FIGURE_CLAIMS, TABLE_CLAIMS, TRUNKS, WAYS, capsnet_name, draw_figure
+from .footprint import BATCH, METRICS, count_costs, measure_inference, measure_training
+from .plan import Experiment, PlannedRun, Setting, leave_result, register
+
+_CHAPTER = "Towards Efficient Capsule Networks"
+_TINY = {"resnet50": "resnet_tiny", "mobilenetv1": "mobilenet_tiny"}
+_TINY_SIZES = "in_channels: 3, image_size: 32, num_classes: 10"
+_SMALL_DATA = ("data.preprocess.resize=32", "data.limit=80", "data.validation=0.2", "batch_size=16")
+_QUICK_DATA = ("data.limit=20000", "batch_size=256")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """What is done to a trunk before capsules stand on it: changes of two recipes, and a search."""
+
+    trunk: tuple[str, ...] = ()
+    tuning: tuple[str, ...] = ()
+    search: StructuredPruning
+
+
+_PREPARATIONS = {
+    "smoke": Preparation(
+        trunk=(*_SMALL_DATA, "epochs=1"),
+        tuning=("epochs=1",),
+        search=StructuredPruning(candidates=2, batches=2, batch_size=16),
+    ),
+    "quick": Preparation(
+        trunk=(*_QUICK_DATA, "epochs=12", "optim.decay=0.8"),
+        tuning=("epochs=3", "optim.learning_rate=3e-4", "optim.decay=0.5"),
+        search=StructuredPruning(candidates=12, batches=30),
+    ),
+    "full": Preparation(
+        tuning=("epochs=20", "optim.learning_rate=1e-4"),
+        search=StructuredPruning(candidates=100, batches=100),
+    ),
+}
+
+
+def compare_trunks(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+    """Take the trunk of this seed, prune it, put capsules on it, train them and measure the network.
+
+    Trunks lie beside the runs, in `trunks/`: each is trained, pruned and tuned once for all settings.
+    """
+    trunk, kept = run.setting.options["trunk"], run.setting.options["kept"]
+    prepared = _prepared_trunk(run, folder.parent / "trunks", machine, watcher)
+    widths = load_run(prepared).recipe.model.get("trunk_widths")
+    recipe = replace(run.recipe, model={**run.recipe.model, "trunk_widths": widths}, start_from=str(prepared))
+    trained = _train_once(recipe, folder / "capsules", machine, watcher)
+    network = load_run(folder / "capsules")
+    seconds = [row["seconds"] for row in network.metrics]
+    metrics = {
+        **trained["metrics"],
+        "trunk_accuracy": json.loads((prepared / "result.json").read_text())["metrics"]["test_accuracy"],
+        "epoch_seconds": median(seconds[1:] or seconds),  # the first one captures and tunes
+        **_measure(network.model, machine, is_frozen=bool(recipe.model.get("freeze_trunk"))),
+    }
+    facts = {key: trained[key] for key in ("parameters", "seconds", "precision")}
+    result = {"metrics": metrics, "trunk": trunk, "kept": kept, "widths": widths, **facts}
+    return leave_result(run, folder, launch(machine).device, result=result)
+
+
+def _prepared_trunk(run: PlannedRun, store: Path, machine: Machine, watcher: Watcher) -> Path:
+    trunk, kept = run.setting.options["trunk"], run.setting.options["kept"]
+    plan, whole = _PREPARATIONS[run.budget], store / f"{trunk}-{run.seed}"
+    changes = [*plan.trunk, f"seed={run.seed}"]
+    if run.budget == "smoke":
+        changes.append(f"model={{name: trunk_classifier_tiny_test, trunk: {_TINY[trunk]}, {_TINY_SIZES}}}")
+    _train_once(load_recipe(f"cifar10/{trunk}_classifier", changes), whole, machine, watcher)
+    if kept == 1:
+        return whole
+    pruned, tuned = (store / f"{whole.name}-{kept:g}{suffix}" for suffix in ("-pruned", ""))
+    prune_run(whole, pruned, replace(plan.search, flops=kept, seed=run.seed), machine)
+    recipe = replace(load_recipe(pruned / "recipe.yaml", plan.tuning), start_from=str(pruned))
+    _train_once(recipe, tuned, machine, watcher)
+    return tuned
+
+
+def _train_once(recipe: Recipe, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+    result = train(recipe, folder, machine, resume=True, watcher=watcher)
+    (folder / "last.ckpt").unlink(missing_ok=True)  # half a gigabyte, of no use once there is a result
+    return result
+
+
+def _measure(model: Any, machine: Machine, *, is_frozen: bool) -> dict[str, float]:
+    device = launch(machine).device
+    found = count_costs(model)
+    if not is_frozen:  # a frozen trunk answers as fast as one that learnt
+        found |= measure_inference(model, torch.device("cpu"), "32")
+        found |= measure_inference(model, device, machine.precision) if device.type == "cuda" else {}
+    training = measure_training(model, device, machine.precision)
+    return found | {key: value for key, value in training.items() if key in METRICS}
+
+
+def measure_published(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+    """Measure an untrained network in the sizes of the thesis; an epoch is as long as its steps."""
+    del watcher
+    device = launch(machine).device
+    options = dict(run.recipe.model)
+    model = create_model(options.pop("name"), **options)
+    assert isinstance(model, BackboneCapsNet)
+    metrics = count_costs(model) | measure_inference(model, torch.device("cpu"), "32", (1,))
+    if device.type == "cuda":
+        metrics |= measure_inference(model, device, machine.precision)
+    metrics |= measure_training(model, device, machine.precision)
+    if "seconds_per_image" in metrics:
+        metrics["epoch_seconds"] = metrics.pop("seconds_per_image") * run.recipe.data.limit
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    result = {"metrics": metrics, "parameters": parameters, "seconds": 0.0, "precision": machine.precision}
+    return leave_result(run, folder, device, result=result)
+
+
+def _setting(title: str, kept: float, way: str) -> Setting:
+    trunk = TRUNKS[title]
+    is_frozen, is_factorised = way == "frozen", way == "factorised"
+    tiny = (
+        f"{{name: backbone_capsnet_tiny_test, trunk: {_TINY[trunk]}, {_TINY_SIZES}, decoder: none, "
+        f"freeze_trunk: {is_frozen}, factorised: {is_factorised}}}"
+    )
+    rate = "1e-3" if is_frozen else "2e-4"
+    return Setting(
+        name=capsnet_name(title, kept, way),
+        recipe=f"cifar10/{trunk}_capsnet{'_frozen' if is_frozen else ''}",
+        changes=("model.factorised=true",) if is_factorised else (),
+        options={"trunk": trunk, "kept": kept},
+        budgets={
+            "smoke": (f"model={tiny}", *_SMALL_DATA, "epochs=1", "patience=0"),
+            "quick": (
+                *_QUICK_DATA,
+                "epochs=6",
+                "patience=0",
+                f"optim.learning_rate={rate}",
+                "optim.decay=0.7",
+            ),
+        },
+        note="trunk trained here on the same images",
+    )
+
+
+_PUBLISHED = {  # pruned FLOPs in percent: trunk, and the thesis's row
+    0: ("resnet50", (2048.0, 256.0, 12.9, 47.02, 462.0)),
+    25: ("resnet50_flops75", (1970.0, 246.0, 9.8, 43.50, 450.0)),
+    50: ("resnet50_flops50", (1947.0, 243.0, 6.7, 39.42, 410.0)),
+    75: ("resnet50_flops25", (944.0, 118.0, 3.2, 20.11, 214.0)),
+}
+_COLUMNS = ("bottleneck", "primary_capsules", "training_gflops", "gpu_memory_gb", "epoch_seconds")
+_TINY_PUBLISHED = f"model={{name: backbone_capsnet_tiny_test, decoder: none, {_TINY_SIZES}}}"
+
+register(
+    Experiment(
+        label="fig:flops_vs_acc",
+        chapter=_CHAPTER,
+        title="Accuracy of capsules on pruned trunks against their operations, CIFAR-10 at 64 px",
+        data=("cifar10",),
+        gpu_minutes=600,
+        seeds=3,
+        at_once=1,  # runs are timed, and share trunks
+        metrics=("test_accuracy", "trunk_accuracy", *METRICS),
+        settings=(
+            *(_setting(t, kept, way) for kept in (1.0, 0.5, 0.75, 0.25) for t in TRUNKS for way in WAYS),
+            *(_setting(t, 1.0, "factorised") for t in TRUNKS),
+        ),
+        perform=compare_trunks,
+        draw=draw_figure,
+        claims=FIGURE_CLAIMS,
+        deviations=(
+            "No ImageNet weights: trunks are trained on CIFAR-10 first, then pruned by a search of our own.",
+            "Only CIFAR-10 at 64 px; the thesis also shows Tiny ImageNet at 224 px.",
+            "GPU memory is what PyTorch's allocator handed out at most in a step with a batch of 128.",
+        ),
+    )
+)
+register(
+    Experiment(
+        label="tab:performance-dynamiccaps",
+        chapter=_CHAPTER,
+        title="Cost of capsules on a pruned ResNet-50 at 224 px, in the sizes of Tiny ImageNet",
+        data=(),
+        gpu_minutes=2,
+        seeds=1,
+        at_once=1,
+        metrics=METRICS,
+        budgets={"smoke": (_TINY_PUBLISHED, "data.limit=100")},
+        settings=tuple(
+            Setting(
+                name=f"ResNet-50, {pruned} % pruned",
+                recipe="cifar10/resnet50_capsnet",
+                changes=(
+                    f"model={{name: resnet50_capsnet_64, trunk: {trunk}, image_size: 224, num_classes: 200}}",
+                    "data.limit=90000",
+                    f"batch_size={BATCH}",
+                    "epochs=1",
+                    "patience=0",
+                ),
+                thesis=dict(zip(_COLUMNS, thesis, strict=True)),
+                note="random images, nothing learnt: an epoch is the median step times its length",
+            )
+            for pruned, (trunk, thesis) in _PUBLISHED.items()
+        ),
+        perform=measure_published,
+        claims=TABLE_CLAIMS,
+        deviations=(
+            "Widths are EagleEye's published ones, as in the thesis.",
+            "No accuracy, for nothing is trained; the thesis has 78, 80, 78 and 74 % on Tiny ImageNet.",
+            "The thesis used an A40 and read memory with NVML, which also counts the context and the cache.",
+        ),
+    )
+)

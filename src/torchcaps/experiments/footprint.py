@@ -1,0 +1,137 @@
+"""What a capsule network on a trunk costs: capsules, operations, memory, time and energy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torchcaps.losses import margin_loss
+from torchcaps.models import BackboneCapsNet, count_flops
+from torchcaps.prune import TrunkCost
+from torchcaps.train.session import use_channels_last
+
+from .bench.memory import PeakMemory, release_memory
+from .bench.timing import Effort, Work, as_graph, time_work
+
+METRICS = (
+    "bottleneck",
+    "primary_capsules",
+    "forward_gmacs",
+    "training_gflops",
+    "gpu_memory_gb",
+    "epoch_seconds",
+    "joules_per_image",
+    "cpu_ms_1",
+    "cpu_ms_128",
+    "gpu_ms_1",
+    "gpu_ms_128",
+)
+BATCH = 128  # of the thesis
+
+
+def count_costs(model: BackboneCapsNet) -> dict[str, float]:
+    """Channels before the capsules, primary capsules, and operations for one image, in billions.
+
+    The FLOPs of training are counted as in the thesis: multiply-adds, once forward and twice backward; a
+    frozen trunk has no backward pass.
+    """
+    trunk: Any = model.trunk
+    macs = count_flops(model)["products"] / 2
+    frozen = TrunkCost(trunk, model.config.image_size).macs_of_full if model.config.freeze_trunk else 0
+    return {
+        "bottleneck": float(trunk.out_channels),
+        "primary_capsules": float(model.classes.in_caps),
+        "forward_gmacs": macs / 1e9,
+        "training_gflops": (3 * macs - 2 * frozen) / 1e9,
+    }
+
+
+def measure_training(model: BackboneCapsNet, device: torch.device, precision: str) -> dict[str, float]:
+    """Memory in GB, seconds and, where the driver tells it, joules an image of steps on random images.
+
+    Empty without a GPU. The model is moved there and learns noise: give one that is not needed afterwards.
+    """
+    if device.type != "cuda":
+        return {}
+    peak = PeakMemory(device)
+    step = _training_step(model.to(device).train(), device, precision)
+    for _ in range(3):
+        step()
+    torch.cuda.reset_peak_memory_stats(device)  # the search for the fastest convolutions took more
+    seconds = time_work(step, device, Effort.usual(device, quick=True)).ms / 1000 / BATCH
+    memory = peak.mebibytes() * 2**20 / 1e9
+    joules = _joules_per_call(step, device)
+    release_memory(device)
+    energy = {} if joules is None else {"joules_per_image": joules / BATCH}
+    return {"gpu_memory_gb": memory, "seconds_per_image": seconds, **energy}
+
+
+def _training_step(model: BackboneCapsNet, device: torch.device, precision: str) -> Work:
+    use_channels_last(model)
+    images, labels = _images(model, BATCH, device), torch.zeros(BATCH, dtype=torch.int64, device=device)
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.Adam(learned, 1e-5, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        with _autocast(device, precision):
+            output = model(images)
+        torch.autograd.backward(margin_loss(output.activations, labels))
+        optimizer.step()
+
+    return step
+
+
+@torch.no_grad()
+def measure_inference(
+    model: BackboneCapsNet, device: torch.device, precision: str, batches: tuple[int, ...] = (1, BATCH)
+) -> dict[str, float]:
+    """Milliseconds of a forward pass for each batch, on a GPU replayed as a CUDA graph."""
+    model = model.to(device).eval()
+    name = "gpu" if device.type == "cuda" else "cpu"
+    if name == "gpu":
+        use_channels_last(model)
+    effort = Effort.usual(device, quick=True)
+    found = {}
+    for batch in batches:
+        images = _images(model, batch, device)
+
+        def work(images: Tensor = images) -> Any:
+            with _autocast(device, precision):
+                return model(images).activations
+
+        timed: Callable[[], Any] = as_graph(work) if name == "gpu" else work
+        found[f"{name}_ms_{batch}"] = time_work(timed, device, effort).ms
+    return found
+
+
+def _images(model: BackboneCapsNet, batch: int, device: torch.device) -> Tensor:
+    images = torch.randn(batch, *model.image_shape, generator=torch.Generator().manual_seed(0)).to(device)
+    return images.to(memory_format=torch.channels_last) if device.type == "cuda" else images
+
+
+def _autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:
+    is_mixed = precision == "bf16" and device.type == "cuda"
+    # the cache of cast weights would outlive a capture
+    return torch.autocast("cuda", torch.bfloat16, cache_enabled=False) if is_mixed else nullcontext()
+
+
+def _joules_per_call(work: Work, device: torch.device, repeats: int = 20) -> float | None:
+    """Energy by the driver's counter, which moves in steps; None where it cannot be read."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(device.index or 0)
+        torch.cuda.synchronize(device)
+        before = pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
+        for _ in range(repeats):
+            work()
+        torch.cuda.synchronize(device)
+        return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1000 / repeats
+    except Exception:  # no library, no driver, or a device without a counter: the figure is left out
+        return None

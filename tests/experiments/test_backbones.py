@@ -1,0 +1,130 @@
+"""Chapter 5 from the trunk to the figure, at toy size."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+
+from torchcaps.data import write_twin
+from torchcaps.experiments.backbones_claims import FIGURE_CLAIMS, TABLE_CLAIMS, TRUNKS, WAYS, capsnet_name
+from torchcaps.experiments.catalogue import EXPERIMENTS
+from torchcaps.experiments.footprint import count_costs, measure_inference, measure_training
+from torchcaps.experiments.gather import gather_runs
+from torchcaps.experiments.runner import run_missing
+from torchcaps.layers.backbone import create_trunk
+from torchcaps.models import create_model
+from torchcaps.prune import TrunkCost
+from torchcaps.train import Machine
+
+FIGURE, TABLE = EXPERIMENTS["fig:flops_vs_acc"], EXPERIMENTS["tab:performance-dynamiccaps"]
+GIGA = 1e9
+
+
+def on_meta(**changes):
+    with torch.device("meta"):
+        return create_model("resnet50_capsnet_64", **changes)
+
+
+def test_trunks_are_made_once_and_every_setting_is_measured(tmp_path):
+    write_twin("cifar10", tmp_path, 300)
+    machine = Machine(device="cpu", data_dir=tmp_path)
+    names = [capsnet_name("MobileNetV1", 0.5, way) for way in WAYS]
+    chosen = replace(FIGURE, settings=tuple(s for s in FIGURE.settings if s.name in names))
+    assert run_missing(chosen, tmp_path, machine, budget="smoke", seeds=1)["done"] == 2
+    store = tmp_path / "fig-flops_vs_acc" / "smoke" / "trunks"
+    assert sorted(path.name for path in store.iterdir()) == [
+        f"mobilenetv1-42{suffix}" for suffix in ("", "-0.5", "-0.5-pruned")
+    ]
+    assert not list(tmp_path.rglob("last.ckpt"))
+    tuned, frozen = (
+        json.loads((tmp_path / "fig-flops_vs_acc/smoke" / f"{s.slug}-42/result.json").read_text())
+        for s in chosen.settings
+    )
+    assert tuned["widths"] == frozen["widths"]
+    assert tuned["metrics"]["trunk_accuracy"] == frozen["metrics"]["trunk_accuracy"]
+    assert tuned["metrics"]["primary_capsules"] == tuned["widths"][-1] // 4
+    assert tuned["metrics"]["cpu_ms_128"] > 0
+    assert tuned["metrics"]["training_gflops"] > frozen["metrics"]["training_gflops"]
+    gather_runs(chosen, tmp_path, tmp_path, budget="smoke", command="c")
+    assert (tmp_path / "fig-flops_vs_acc.png").is_file()
+
+
+@pytest.mark.parametrize("setting", TABLE.settings, ids=lambda setting: setting.name)
+def test_the_flops_of_the_thesis_table_are_met(setting):
+    trunk = re.search(r"trunk: (\w+)", setting.changes[0])[1]
+    channels = int(setting.thesis["bottleneck"])
+    capsules = channels // 8
+    assert capsules == setting.thesis["primary_capsules"]
+    with torch.device("meta"):
+        built = create_trunk(trunk)
+    assert built.out_channels == channels
+    macs = TrunkCost(built, 224).macs_of_full + 49 * channels * 8 * capsules + capsules * 200 * 8 * 16
+    assert 3 * macs / GIGA == pytest.approx(setting.thesis["training_gflops"], abs=0.06)
+
+
+def test_the_table_counts_what_the_formula_gives():
+    run = next(run for run in TABLE.planned("full") if run.setting.name == "ResNet-50, 75 % pruned")
+    options = dict(run.recipe.model)
+    assert options.pop("name") == "resnet50_capsnet_64"
+    costs = count_costs(on_meta(**options))
+    assert (costs["bottleneck"], costs["primary_capsules"]) == (944, 118)
+    assert costs["training_gflops"] == pytest.approx(3.2, abs=0.06)
+
+
+def test_a_frozen_trunk_is_counted_without_its_backward_pass():
+    tuned, frozen = (count_costs(on_meta(freeze_trunk=freeze)) for freeze in (False, True))
+    head = 4 * 2048 * 2048 + 256 * 8 * 10 * 16
+    assert tuned["forward_gmacs"] == frozen["forward_gmacs"]
+    assert frozen["training_gflops"] * GIGA == pytest.approx(tuned["forward_gmacs"] * GIGA + 2 * head)
+
+
+def test_only_what_a_machine_has_is_measured():
+    model = create_model("backbone_capsnet_tiny_test")
+    assert measure_training(model, torch.device("cpu"), "32") == {}
+    assert set(measure_inference(model, torch.device("cpu"), "32", (1, 2))) == {"cpu_ms_1", "cpu_ms_2"}
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_memory_and_time():
+    model = create_model("backbone_capsnet_tiny_test", image_size=32, decoder="none")
+    device = torch.device("cuda")
+    for precision in ("32", "bf16"):
+        assert set(measure_inference(model, device, precision)) == {"gpu_ms_1", "gpu_ms_128"}
+        found = measure_training(model, device, precision)
+        assert found["gpu_memory_gb"] > 0
+        assert found["seconds_per_image"] > 0
+
+
+def rows(values, metric="test_accuracy"):
+    return [{"setting": name, "metric": metric, "ours": value} for name, value in values.items()]
+
+
+def test_claims_are_decided_by_the_rows():
+    whole = {
+        capsnet_name(trunk, kept, way): 80.0 + 4 * kept - (20 if way == "frozen" else 0)
+        for trunk in TRUNKS
+        for kept in (1.0, 0.75, 0.5, 0.25)
+        for way in WAYS
+    }
+    whole |= {capsnet_name(trunk, 1.0, "factorised"): 83.5 for trunk in TRUNKS}
+    verdicts = [claim.check(lambda label: rows(whole)).verdict for claim in FIGURE_CLAIMS]
+    assert verdicts == ["not confirmed", "not confirmed", "confirmed", "confirmed", "beyond"]
+    whole[capsnet_name("ResNet-50", 0.5, "fine-tuned")] = 83.5
+    whole[capsnet_name("ResNet-50", 0.75, "fine-tuned")] = 85.0
+    assert [claim.check(lambda label: rows(whole)).verdict for claim in FIGURE_CLAIMS[:2]] == [
+        "confirmed"
+    ] * 2
+    assert {claim.check(lambda label: []).verdict for claim in (*FIGURE_CLAIMS, *TABLE_CLAIMS)} == {"open"}
+
+
+def test_the_table_claims_a_fall():
+    def falling(label):
+        return [
+            row
+            for metric in ("gpu_memory_gb", "epoch_seconds")
+            for row in rows({str(n): 10.0 - n for n in range(4)}, metric)
+        ]
+
+    assert [claim.check(falling).verdict for claim in TABLE_CLAIMS] == ["confirmed", "confirmed"]
