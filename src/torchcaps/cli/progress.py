@@ -54,10 +54,11 @@ class ProgressBar:
 
     def epoch_done(self, row: dict[str, Any]) -> None:
         """Print the epoch's numbers above the bar."""
+        sparsity = f"sparsity {row['sparsity']:.1%}  " if "sparsity" in row else ""
         self._bar.console.print(
             f"epoch {row['epoch'] + 1:>3}  loss {row['train_loss']:.4f}  "
             f"validation loss {row['val_loss']:.4f}  "
-            f"accuracy {row['val_accuracy']:.2%}  {row['images_per_second']:,.0f} img/s",
+            f"accuracy {row['val_accuracy']:.2%}  {sparsity}{row['images_per_second']:,.0f} img/s",
             highlight=False,
         )
         self._tell(row.get("findings", ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
@@ -30,7 +31,7 @@ class Anatomy(NamedTuple):
         own_matrices = len(self.parents.weight) == self.parents.in_caps
         return own_matrices and isinstance(self.parents.routing, DynamicRouting | SelfAttentionRouting)
 
-    def silent_coupling(self) -> Tensor:
+    def silent_coupling(self) -> Float[Tensor, "in_caps out_caps"]:
         """What the couplings of each child are when it votes zero."""
         parents: FcCaps = self.parents
         votes = parents.weight.new_zeros(1, len(parents.weight), *parents.weight.shape[2:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
@@ -16,7 +17,7 @@ class ConvStep(NamedTuple):
     tail: nn.Module  # activation and normalisation
     norm: str = ""
 
-    def sliced(self, rows: Tensor, columns: Tensor | None) -> dict[str, Tensor]:
+    def sliced(self, rows: Int[Tensor, " kept"], columns: Int[Tensor, " read"] | None) -> dict[str, Tensor]:
         """State of the step with these output channels, reading these channels; None reads all."""
         weight = self.conv.weight[rows]
         state = {f"{self.name}.weight": weight if columns is None else weight[:, columns]}
@@ -28,7 +29,7 @@ class ConvStep(NamedTuple):
         return state
 
 
-def constant_channels(step: ConvStep) -> tuple[Tensor, Tensor]:
+def constant_channels(step: ConvStep) -> tuple[Bool[Tensor, " channels"], Float[Tensor, " channels"]]:
     """Which channels of a step do not depend on the image, and the value of each channel if it does not."""
     is_constant = ~step.conv.weight.flatten(1).any(1)
     bias = step.conv.weight.new_zeros(len(is_constant)) if step.conv.bias is None else step.conv.bias
@@ -50,7 +51,7 @@ def fold_constants(step: ConvStep, reader: nn.Conv2d, *, is_padded: bool) -> Non
     reader.weight[:, is_constant] = 0.0
 
 
-def used_channels(conv: nn.Conv2d, rows: Tensor) -> Tensor:
+def used_channels(conv: nn.Conv2d, rows: Int[Tensor, " kept"]) -> Int[Tensor, " read"]:
     """Input channels that the filters of the given output channels read; a depthwise one reads its own."""
     if conv.groups > 1:
         return rows

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from einops import rearrange
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
@@ -20,7 +21,7 @@ class Units(NamedTuple):
 
     weights: Sequence[Tensor]
     norms: Sequence[Tensor]  # one for each weight tensor, of a shape that broadcasts over it
-    each: Tensor  # (units,) the norm of each unit once
+    each: Float[Tensor, " units"]  # the norm of each unit once
 
 
 @torch.no_grad()
