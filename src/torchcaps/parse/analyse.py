@@ -136,7 +136,7 @@ def analyse_run(
 
 
 def some_images(data: LabelledImages, limit: int | None) -> LabelledImages:
-    """At most `limit` images of a split, drawn at random but always the same: its classes may have an order."""
+    """At most `limit` images of a split, drawn at random but always the same: classes may have an order."""
     if limit is not None and limit < 1:
         raise UserError(f"limit must be at least 1, got {limit}")
     if limit is None or limit >= len(data):
