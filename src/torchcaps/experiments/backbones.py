@@ -68,14 +68,15 @@ def compare_trunks(run: PlannedRun, folder: Path, machine: Machine, watcher: Wat
     """
     trunk, kept = run.setting.options["trunk"], run.setting.options["kept"]
     prepared = _prepared_trunk(run, folder.parent / "trunks", machine, watcher)
-    widths = load_run(prepared).recipe.model.get("trunk_widths")
+    tuned = json.loads((prepared / "result.json").read_text())
+    widths = tuned["recipe"]["model"].get("trunk_widths")
     recipe = replace(run.recipe, model={**run.recipe.model, "trunk_widths": widths}, start_from=str(prepared))
     trained = _train_once(recipe, folder / "capsules", machine, watcher)
     network = load_run(folder / "capsules")
     seconds = [row["seconds"] for row in network.metrics]
     metrics = {
         **trained["metrics"],
-        "trunk_accuracy": json.loads((prepared / "result.json").read_text())["metrics"]["test_accuracy"],
+        "trunk_accuracy": tuned["metrics"]["test_accuracy"],
         "epoch_seconds": median(seconds[1:] or seconds),  # the first one captures and tunes
         **_measure(network.model, machine, is_frozen=bool(recipe.model.get("freeze_trunk"))),
     }

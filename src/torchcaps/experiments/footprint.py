@@ -57,6 +57,7 @@ def measure_training(model: BackboneCapsNet, device: torch.device, precision: st
     """
     if device.type != "cuda":
         return {}
+    model.cpu()  # so that its weights count
     peak = PeakMemory(device)
     step = _training_step(model.to(device).train(), device, precision)
     for _ in range(3):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -137,9 +137,15 @@ class Candidates:
             yield self.pipeline.for_training(images, indices.to(self.fabric.device), changes).inputs
 
 
-def _without_tuning() -> AbstractContextManager[Any]:
+@contextmanager
+def _without_tuning() -> Iterator[None]:
     """Every candidate has convolutions of its own sizes: looking for the fastest would take the longest."""
-    return torch.backends.cudnn.flags(enabled=True, benchmark=False)
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 def _show(models: Sequence[nn.Module], inputs: Tensor) -> None:
