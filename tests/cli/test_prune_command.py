@@ -1,0 +1,56 @@
+"""`torchcaps prune` as a person would use it, within this process."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+from torchcaps.core import UserError
+
+RECIPE = """
+model: {name: trunk_classifier_tiny_test, image_size: 28, num_classes: 10}
+data: {name: synthetic_mnist, limit: 60, validation: 0.3}
+loss: {name: cross_entropy}
+batch_size: 16
+epochs: 1
+"""
+
+
+def torchcaps(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prune")
+    (folder / "small.yaml").write_text(RECIPE)
+    torchcaps("train", folder / "small.yaml", "--device", "cpu", "--out", folder / "run", "--json")
+    return folder / "run"
+
+
+def prune(run, *options):
+    return torchcaps("prune", run, "--device", "cpu", "--candidates", 3, "--batches", 2, *options)
+
+
+def test_the_pruned_run_lies_beside_and_the_next_command_is_named(run):
+    done = prune(run, "--flops", 0.6)
+    folder = run.with_name("run-eagleeye-0.6")
+    assert f"torchcaps train {folder / 'recipe.yaml'}" in done.stdout.replace("\n", "")
+    assert "(60." in done.stdout or "(59." in done.stdout
+    tuned = torchcaps(
+        "train", folder / "recipe.yaml", "--device", "cpu", "--out", f"{folder}-tuned", "--json"
+    )
+    assert json.loads(tuned.stdout)["recipe"]["start_from"] == str(folder)
+
+
+def test_json_is_the_result_file(run, tmp_path):
+    done = prune(run, "--method", "l1", "--out", tmp_path, "--json")
+    assert json.loads(done.stdout) == json.loads((tmp_path / "result.json").read_text())
+
+
+def test_mistakes_are_one_line_for_the_user(run, tmp_path):
+    with pytest.raises(UserError, match="cannot be reached"):
+        prune(run, "--flops", 0.001, "--out", tmp_path / "a")
+    with pytest.raises(UserError, match="holds no trained run"):
+        prune(tmp_path / "none")
