@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from .options import DataDir, Device, Json
 from .show import print_json, print_table
+
+_RESULTS = Path("results")
 
 
 def command(
@@ -20,11 +23,14 @@ def command(
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds of each setting.")] = None,
     minutes: Annotated[float, typer.Option("--minutes", help="Stop cleanly after so many.")] = float("inf"),
     out: Annotated[Path, typer.Option("--out", help="Folder of the runs.")] = Path("runs/experiments"),
-    results: Annotated[Path, typer.Option("--results", help="Folder of the gathered results.")] = Path(
-        "results"
-    ),
+    results: Annotated[
+        Path | None, typer.Option("--results", help="Folder of the gathered results; results/ by default.")
+    ] = None,
     at_once: Annotated[
         int | None, typer.Option("--at-once", min=1, help="Runs side by side; several on a GPU by default.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Run on this Ray cluster; local starts one here.")
     ] = None,
     merge: Annotated[
         Path | None,
@@ -42,10 +48,11 @@ def command(
     from torchcaps.experiments.catalogue import list_experiments
 
     if list_ or label is None:
-        rows = list_experiments(out, results, data_dir)
+        rows = list_experiments(out, results or _RESULTS, data_dir)
         (print_json if json else print_table)(rows)
         return
 
+    from torchcaps.experiments.cluster import run_on_cluster
     from torchcaps.experiments.exchange import merge_runs, pack_runs
     from torchcaps.experiments.gather import gather_runs
     from torchcaps.experiments.plan import EXPERIMENTS
@@ -57,10 +64,11 @@ def command(
         typer.echo(f"{merge_runs(experiment, merge, out)} runs taken over from {merge}", err=json)
     machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
     visit = Visit(minutes, at_once=at_once, on_run=lambda words: typer.echo(words, err=json))
-    counts = run_missing(experiment, out, machine, budget=budget, seeds=seeds, visit=visit)
-    gather_runs(
-        experiment, out, results, budget=budget, command=f"torchcaps reproduce {label} --budget {budget}"
-    )
+    make = run_missing if cluster is None else partial(run_on_cluster, address=cluster)
+    counts = make(experiment, out, machine, budget=budget, seeds=seeds, visit=visit)
+    place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
+    made_by = f"torchcaps reproduce {label} --budget {budget}"
+    gather_runs(experiment, out, place, budget=budget, command=made_by)
     if pack is not None:
         typer.echo(f"{pack_runs(out, pack)} files packed into {pack}", err=json)
     if json:

@@ -43,6 +43,11 @@ class Visit(Silent):
         """Whether nothing more should be begun."""
         return time.monotonic() > self._end
 
+    @property
+    def minutes_left(self) -> float:
+        """Until it is over."""
+        return max(0.0, (self._end - time.monotonic()) / 60)
+
     def stop(self) -> None:
         """Let it be over now."""
         self._end = float("-inf")
@@ -69,7 +74,7 @@ def run_missing(
     visit = visit or Visit()
     runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
     at_once = visit.at_once or (experiment.at_once if uses_gpu(machine) else 1)
-    jobs = [partial(_perform, run, out, machine, visit) for run in runs]
+    jobs = [partial(perform_run, run, out, machine, visit) for run in runs]
     side_by_side(jobs, machine, at_once=at_once, stop=visit.stop)
     return count_runs(experiment, out, budget=budget, seeds=seeds)
 
@@ -87,7 +92,11 @@ def missing_runs(
     ]
 
 
-def _perform(run: PlannedRun, out: Path, machine: Machine, visit: Visit) -> None:
+def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit) -> None:
+    """Make one run in its folder below `out`, which then holds its result or its error.
+
+    It holds neither where time was up or the data is missing.
+    """
     if visit.is_over:
         return
     visit.on_run(run.name)
@@ -98,12 +107,11 @@ def _perform(run: PlannedRun, out: Path, machine: Machine, visit: Visit) -> None
     except MissingDataError as error:  # nothing failed: the run waits for its data
         visit.on_run(f"{run.name} left out: {error}")
     except Exception as error:  # whatever it is, the other runs go on
-        write_json(run.folder(out) / "error.json", describe_error(run, error))
+        write_json(run.folder(out) / "error.json", _describe(run, error))
         visit.on_run(f"{run.name} failed: {error}")
 
 
-def describe_error(run: PlannedRun, error: BaseException) -> dict[str, Any]:
-    """What is written down of a run that failed."""
+def _describe(run: PlannedRun, error: Exception) -> dict[str, Any]:
     return {"setting": run.setting.name, "seed": run.seed, "error": f"{type(error).__name__}: {error}"}
 
 
