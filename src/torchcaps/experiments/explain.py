@@ -155,9 +155,14 @@ def _about_saliency(found: Explanation) -> str:
             "is what there is to see."
         )
     return (
-        "Activation of the capsules times their quantized coupling to the class, each at the middle of the "
-        "patch it sees. Where no patch has its middle, near the border of the image, nothing can be shown."
+        "Activation of the capsules times their quantized coupling to the class, the mean over types, "
+        f"stretched over the image. The strongest place has {_contrast(found.evidence):.1f} times the "
+        "evidence of the mean place; near 1, the network looked everywhere alike."
     )
+
+
+def _contrast(evidence: torch.Tensor) -> float:
+    return float(evidence.max() / evidence.mean().clamp(min=1e-12))
 
 
 def _about_typicality(found: Explanation, name: str) -> str:

@@ -13,7 +13,7 @@ from torchcaps.core.types import LayerTrace
 from torchcaps.layers import map_sizes
 from torchcaps.models.deepcaps import DeepCaps
 
-from .saliency import Grid, ReceptiveField, place_map, receptive_field, saliency_map
+from .saliency import Grid, ReceptiveField, receptive_field, saliency_map, upsample_map
 
 
 class CapsuleMap(NamedTuple):
@@ -63,13 +63,13 @@ def capsule_maps(network: nn.Module, in_caps: int) -> tuple[CapsuleMap, ...]:
 def evidence_on_image(
     trace: LayerTrace, chosen: Int[Tensor, " batch"], maps: Sequence[CapsuleMap], size: tuple[int, int]
 ) -> Float[Tensor, "batch height width"]:
-    """The saliency of all maps over an image of `size`, each capsule where it looks."""
+    """The saliency of all maps, each stretched over an image of `size` as in the thesis, and summed."""
     assert trace.routed.coupling is not None
     counts = [each.capsules for each in maps]
     activations = torch.split(trace.children.activations.flatten(1), counts, dim=1)
     couplings = torch.split(trace.routed.coupling, counts, dim=1)
-    total = torch.zeros(())
-    for each, activation, coupling in zip(maps, activations, couplings, strict=True):
-        saliency = saliency_map(activation, coupling, chosen, each.grid)
-        total = total.to(saliency.device) + place_map(saliency, size, each.field)
-    return total
+    stretched = [
+        upsample_map(saliency_map(activation, coupling, chosen, each.grid), size)
+        for each, activation, coupling in zip(maps, activations, couplings, strict=True)
+    ]
+    return torch.stack(stretched).sum(0)
