@@ -31,6 +31,7 @@ h1 { font-size: clamp(1.7rem, 4.5vw, 2.6rem); line-height: 1.15; letter-spacing:
 h2 { font-size: 1.3rem; letter-spacing: -0.01em; margin: 0 0 0.35rem; }
 p { margin: 0 0 0.6rem; max-width: 44rem; color: var(--muted); }
 header p { font-size: 1.1rem; }
+a { color: var(--accent); }
 .numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: 0.75rem;
   margin: 1.6rem 0 0; }
 .numbers div { background: var(--card); border: 1px solid var(--line); border-radius: 0.8rem;
