@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -22,23 +23,22 @@ from torchcaps.routing import EMRouting, RoutingShape
 from torchcaps.routing.dynamic import dynamic_routing
 
 START = time.monotonic()
-EM_SWEEP = {  # (types a program, warps); None is the default
+warnings.filterwarnings("ignore", message=".*Profiler clears events.*")
+EM_SWEEP = {  # children and types a program, warps; None is the default
     "default": None,
-    "16 types, 4 warps": (16, 4),
-    "16 types, 8 warps": (16, 8),
-    "8 types, 4 warps": (8, 4),
-    "8 types, 8 warps": (8, 8),
-    "4 types, 4 warps": (4, 4),
-    "1 type, 4 warps": (1, 4),
-    "1 type, 2 warps": (1, 2),
+    "1x16, 2 warps": (1, 16, 2),
+    "1x16, 1 warp": (1, 16, 1),
+    "1x8, 1 warp": (1, 8, 1),
+    "2x16, 4 warps": (2, 16, 4),
+    "2x16, 2 warps": (2, 16, 2),
+    "2x8, 2 warps": (2, 8, 2),
+    "4x16, 4 warps": (4, 16, 4),
+    "4x8, 4 warps": (4, 8, 4),
+    "16x8, 8 warps": (16, 8, 8),
 }
 MAP_SWEEP = {  # (numbers of the votes a thread, positions beyond those that fill a warp)
     "default": None,
-    "8 a thread": (8, 1),
     "32 a thread": (32, 1),
-    "16 a thread, 2x positions": (16, 2),
-    "32 a thread, 4x positions": (32, 4),
-    "64 a thread, 4x positions": (64, 4),
 }
 SEGCAPS_LAYERS = [  # children, parents, pose and side of the map at 64 px
     (1, 2, 16, 32), (2, 4, 16, 32), (4, 4, 32, 16), (4, 8, 32, 16), (8, 8, 64, 8), (8, 8, 32, 8),
@@ -60,8 +60,8 @@ def map_tile(numbers, factor):
 def tiles(em=None, maps=None):
     kept = em_triton.choose_tile, votes_dynamic_triton.choose_tile
     if em is not None:
-        em_triton.choose_tile = lambda children, types, pose, windows: em_triton.Tile(
-            min(em[0], types), em[1]
+        em_triton.choose_tile = lambda windows, types, pose: em_triton.Tile(
+            em[0], min(em[1], 1 << (types - 1).bit_length()), em[2]
         )
     if maps is not None:
         votes_dynamic_triton.choose_tile = map_tile(*maps)

@@ -52,11 +52,11 @@ def fused_em_routing(
     if reason := em_unsupported_reason(poses, weight):
         raise ValueError(reason)
     batch, rows, columns, in_caps, _ = poses.shape
-    matrices = weight.repeat(in_caps // weight.shape[0], 1, 1, 1).permute(2, 0, 1, 3)
+    matrices = weight.repeat(in_caps // weight.shape[0], 1, 1, 1)
     mean, logit, *_ = _em_op(
         poses.flatten(0, 2).float().contiguous(),
         activations.flatten(0, 2).float().contiguous(),
-        matrices.float().contiguous(),
+        matrices.float(),
         None if offsets is None else offsets.float().contiguous(),
         *(cost.float().contiguous() for cost in costs),
         [rows, columns, *window],
@@ -159,7 +159,7 @@ def _em_backward_op(  # noqa: PLR0913
 @_em_op.register_fake
 def _(poses, activations, matrices, offsets, activation_cost, vote_cost, grid, iterations, scales):  # noqa: ANN001, ANN202, PLR0913
     windows, children, in_pose = poses.shape
-    types, _, in_columns, out_columns = matrices.shape
+    _, in_columns, types, out_columns = matrices.shape
     pose = in_pose // in_columns * out_columns
     shapes = [
         (windows, types, pose),
@@ -168,7 +168,7 @@ def _(poses, activations, matrices, offsets, activation_cost, vote_cost, grid, i
         (iterations, windows, types, pose),
         (iterations, windows, types),
         (iterations, windows, types),
-        (iterations - 1, windows, types, children),
+        (iterations - 1, windows, children, types),
         (iterations, windows, children),
     ]
     return tuple(poses.new_empty(shape) for shape in shapes)

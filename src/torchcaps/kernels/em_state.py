@@ -12,7 +12,7 @@ class EMInputs(NamedTuple):
 
     poses: Tensor  # (N, C, rows * in_columns)
     activations: Tensor  # (N, C)
-    matrices: Tensor  # (O, C, in_columns, out_columns)
+    matrices: Tensor  # (C, in_columns, O, out_columns)
     offsets: Tensor | None  # (C, rows * out_columns), added to a child's votes; no gradient
 
 
@@ -45,7 +45,7 @@ class EMState(NamedTuple):
     variances: Tensor  # (iterations, N, O, H)
     masses: Tensor  # (iterations, N, O)
     logits: Tensor  # (iterations, N, O)
-    scores: Tensor  # (iterations - 1, N, O, C)
+    scores: Tensor  # (iterations - 1, N, C, O)
     shifts: Tensor  # (iterations, N, C): couplings are exp(scores of the round before - shifts)
 
 

@@ -6,17 +6,16 @@ from typing import no_type_check  # run-time shape checks would wrap a kernel be
 import triton
 import triton.language as tl
 
-from .em_triton_kernels import LEAST_MASS, _coupling, _log_sum, _votes
+from .em_triton_kernels import LEAST_MASS, _axes, _coupling, _over_parts, _place, _votes
 
 
 @triton.jit
 @no_type_check
-def _score_grad(scores, shifts, grad_shares, means_of_grads, active, child_mask, exists):
-    """`dL/dscore = R a (dL/dw - its mean)` of one window's children, w being `R a`; 0 unless `exists`."""
-    mask = child_mask & exists
-    coupling = _coupling(scores, shifts, mask, False)
-    grad = tl.load(grad_shares, mask=mask, other=0.0) - tl.load(means_of_grads, mask=mask, other=0.0)
-    return coupling * active * grad
+def _score_grad(scores, shifts, grad_shares, share_means, active, pair_mask, child_mask):
+    """`dL/dscore = R a (dL/dw - its mean)`, w being `R a` and the mean that over a child's parents."""
+    coupling = _coupling(scores, shifts, pair_mask, child_mask, False)
+    mean = tl.load(share_means, mask=child_mask, other=0.0)
+    return coupling * active * (tl.load(grad_shares, mask=pair_mask, other=0.0) - mean)
 
 
 @triton.jit
@@ -26,12 +25,10 @@ def fit_grad_kernel(
     activations,
     matrices,
     offsets,
-    scores,
-    shifts,
     next_scores,
     next_shifts,
     next_grad_shares,
-    next_grad_means,
+    next_share_means,
     vote_cost,
     means,
     variances,
@@ -42,7 +39,6 @@ def fit_grad_kernel(
     slopes,
     curves,
     grad_shares,
-    totals,
     temperature,
     per_even_mass,
     min_variance,
@@ -50,78 +46,122 @@ def fit_grad_kernel(
     J: tl.constexpr,
     ROWS: tl.constexpr,
     P: tl.constexpr,
-    D: tl.constexpr,
-    IN: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    KIDS: tl.constexpr,
     OUT: tl.constexpr,
-    POSE: tl.constexpr,
+    R: tl.constexpr,
+    D: tl.constexpr,
     OFFSET: tl.constexpr,
-    FIRST: tl.constexpr,
     LAST: tl.constexpr,
 ):
-    """One round's `dL/dw` and its sum over OUT types under the couplings; `dL/dmean` and `dL/dvariance`,
-    each over the mass, go to `slopes` and `curves`, and `dL/dlogit` to `grad_logits`, read there if LAST.
+    """One round's `dL/dw`; its `dL/dmean` and `dL/dvariance`, over the mass, go to `slopes` and `curves`.
+
+    `dL/dlogit` is read from `grad_logits` if LAST, and otherwise written there.
     """
-    window, H = tl.program_id(0).to(tl.int64), ROWS * D
-    child, part = tl.arange(0, IN), tl.arange(0, POSE)
-    child_mask, part_mask = child < C, part < H
-    at_child = window * C + child
-    active = tl.load(activations + at_child, mask=child_mask, other=0.0)
-    total = tl.zeros((IN,), tl.float32)
-    for out in range(tl.program_id(1) * OUT, min(tl.program_id(1) * OUT + OUT, J)):
-        parent = window * J + out
-        at_pair, at_part = parent * C + child, parent * H + part
-        votes = _votes(
-            poses + window * (C * ROWS * P),
-            matrices + out * (C * P * D),
-            offsets,
-            child,
-            C,
-            ROWS,
-            P,
-            D,
-            POSE,
-            OFFSET,
-        )
-        mean = tl.load(means + at_part, mask=part_mask, other=0.0)
-        variance = tl.load(variances + at_part, mask=part_mask, other=1.0)
-        mass = tl.load(masses + parent)
-        away = votes - mean[None, :]
-        if LAST:
-            grad_mean = tl.load(grad_means + at_part, mask=part_mask, other=0.0)
-            grad_variance = tl.zeros((POSE,), tl.float32)
-            grad_logit = tl.load(grad_logits + parent)
-        else:
+    window, H = tl.program_id(0).to(tl.int64), ROWS * COLUMNS
+    kid, out, row, column = _axes(KIDS, OUT, R, D)
+    poses += window * (C * ROWS * P)
+    parent = window * J + out
+    part = parent * H + row * COLUMNS + column
+    part_mask = (out < J) & (row < ROWS) & (column < COLUMNS)
+    mean = tl.load(means + part, mask=part_mask, other=0.0)
+    variance = tl.load(variances + part, mask=part_mask, other=1.0)
+    mass = tl.load(masses + parent, mask=out < J, other=1.0)
+    precision = 1.0 / variance
+    if LAST:
+        grad_mean = tl.load(grad_means + part, mask=part_mask, other=0.0)
+        grad_variance = tl.zeros((1, OUT, R, D), tl.float32)
+        grad_logit = tl.load(grad_logits + parent, mask=out < J, other=0.0)
+    else:
+        on_mean = tl.zeros((KIDS, OUT, R, D), tl.float32)
+        on_variance = tl.zeros((KIDS, OUT, R, D), tl.float32)
+        on_logit = tl.zeros((KIDS, OUT, 1, 1), tl.float32)
+        for first in range(0, C, KIDS):
+            child = first + kid
+            votes = _votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
+            at, child_mask = window * C + child, child < C
+            active = tl.load(activations + at, mask=child_mask, other=0.0)
+            pair, pair_mask = at * J + out, child_mask & (out < J)
             grad_score = _score_grad(
-                next_scores + at_pair,
-                next_shifts + at_child,
-                next_grad_shares + at_pair,
-                next_grad_means + at_child,
+                next_scores + pair,
+                next_shifts + at,
+                next_grad_shares + pair,
+                next_share_means + at,
                 active,
+                pair_mask,
                 child_mask,
-                True,
             )
-            scaled = away / variance[None, :]
-            grad_mean = tl.sum(grad_score[:, None] * scaled, 0)
-            grad_variance = 0.5 * tl.sum(grad_score[:, None] * (scaled * away - 1.0), 0) / variance
-            grad_logit = tl.sum(grad_score, 0) / (1.0 + tl.exp(tl.load(logits + parent)))
-            tl.store(grad_logits + parent, grad_logit)
-        grad_cost = -temperature * grad_logit * per_even_mass
-        grad_variance += 0.5 * grad_cost * mass / variance
-        grad_mean -= 2.0 * grad_variance * mean * (LEAST_MASS / mass)  # shares sum to a little less than one
-        slope, curve = grad_mean / mass, grad_variance / mass
-        tl.store(slopes + at_part, slope, mask=part_mask)
-        tl.store(curves + at_part, curve, mask=part_mask)
-        grad_mass = grad_cost * (H * tl.load(vote_cost + out) + 0.5 * _log_sum(variance, H, POSE))
-        change = curve[None, :] * (away * away - (variance - min_variance)[None, :]) + slope[None, :] * away
-        grad_share = grad_mass + tl.sum(tl.where(part_mask[None, :], change, 0.0), 1)
-        if not FIRST:
-            tl.store(grad_shares + at_pair, grad_share, mask=child_mask)
-        total += grad_share * _coupling(scores + at_pair, shifts + at_child, child_mask, FIRST)
-    slot = (tl.program_id(1).to(tl.int64) * tl.num_programs(0) + window) * C
-    tl.store(totals + slot + child, total, mask=child_mask)
+            on_mean += grad_score * (votes - mean)
+            on_variance += grad_score * ((votes - mean) * (votes - mean) * precision - 1.0)
+            on_logit += grad_score
+        grad_mean = tl.sum(on_mean, 0, keep_dims=True) * precision
+        grad_variance = 0.5 * tl.sum(on_variance, 0, keep_dims=True) * precision
+        logit = tl.load(logits + parent, mask=out < J, other=0.0)
+        grad_logit = tl.sum(on_logit, 0, keep_dims=True) / (1.0 + tl.exp(logit))
+        tl.store(grad_logits + parent, grad_logit, mask=out < J)
+    grad_cost = -temperature * grad_logit * per_even_mass
+    grad_variance += 0.5 * grad_cost * mass * precision
+    grad_mean -= 2.0 * grad_variance * mean * (LEAST_MASS / mass)  # shares sum to a little less than one
+    slope, curve = grad_mean / mass, grad_variance / mass
+    tl.store(slopes + part, slope, mask=part_mask)
+    tl.store(curves + part, curve, mask=part_mask)
+    per_part = tl.load(vote_cost + out, mask=out < J, other=0.0) * H
+    grad_mass = grad_cost * (per_part + 0.5 * _over_parts(tl.log(variance)))
+    curve = tl.where(part_mask, curve, 0.0)
+    grad_mass -= _over_parts(curve * (variance - min_variance))
+    for first in range(0, C, KIDS):
+        child = first + kid
+        votes = _votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
+        grad_share = grad_mass + _over_parts((curve * (votes - mean) + slope) * (votes - mean))
+        to = grad_shares + (window * C + child) * J + out
+        tl.store(to, grad_share, mask=(child < C) & (out < J))
 
 
-@triton.jit(do_not_specialize=["first", "iterations", "parents", "count"])
+@triton.jit
+@no_type_check
+def share_mean_kernel(
+    scores,
+    shifts,
+    grad_shares,
+    share_means,
+    grad_activations,
+    count,
+    J: tl.constexpr,
+    OUT: tl.constexpr,
+    TYPES: tl.constexpr,
+    WINDOW_ROWS: tl.constexpr,
+    WINDOW_COLUMNS: tl.constexpr,
+    SIDE: tl.constexpr,
+    STRIDE: tl.constexpr,
+    EVEN: tl.constexpr,
+    ADD: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Mean of `dL/dw` under a child's couplings, at all its places, and `dL/da` of each, or ADD to that.
+
+    EVEN: the couplings of the first round, whose mean nobody needs.
+    """
+    TIMES: tl.constexpr = ((SIDE + STRIDE - 1) // STRIDE) * ((SIDE + STRIDE - 1) // STRIDE)
+    child, out = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, OUT)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for reach in range(TIMES):
+        place, exists = _place(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
+        here = exists & (child < count)
+        mask = here[:, None] & (out < J)[None, :]
+        pair = place[:, None] * J + out[None, :]
+        coupling = _coupling(scores + pair, shifts + place[:, None], mask, here[:, None], EVEN)
+        mean = tl.sum(coupling * tl.load(grad_shares + pair, mask=mask, other=0.0), 1)
+        total += mean
+        if ADD:
+            mean += tl.load(grad_activations + place, mask=here, other=0.0)
+        tl.store(grad_activations + place, mean, mask=here)
+    if not EVEN:
+        for reach in range(TIMES):
+            place, exists = _place(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
+            tl.store(share_means + place, total, mask=exists & (child < count))
+
+
+@triton.jit(do_not_specialize=["first", "iterations", "parents", "places"])
 @no_type_check
 def votes_grad_kernel(
     poses,
@@ -131,7 +171,7 @@ def votes_grad_kernel(
     scores,
     shifts,
     grad_shares,
-    grad_means,
+    share_means,
     means,
     variances,
     slopes,
@@ -140,61 +180,69 @@ def votes_grad_kernel(
     first,
     iterations,
     parents,
-    count,
+    places,
     C: tl.constexpr,
     J: tl.constexpr,
     ROWS: tl.constexpr,
     P: tl.constexpr,
-    D: tl.constexpr,
-    IN: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    KIDS: tl.constexpr,
     OUT: tl.constexpr,
-    POSE: tl.constexpr,
+    R: tl.constexpr,
+    D: tl.constexpr,
     OFFSET: tl.constexpr,
 ):
-    """`dL/dvote` over all rounds, for windows from `first` on, as `[C, windows, ROWS, J, D]`.
+    """`dL/dvote` over all rounds, for windows from `first` on, as `[C, windows, ROWS, J, COLUMNS]`.
 
-    A round is `parents` pairs of window and type; it is `count` children of windows in `shifts`.
+    Two rounds are `parents` pairs of window and type apart, and `places` pairs of window and child.
     """
-    window, H = first + tl.program_id(0).to(tl.int64), ROWS * D
-    child, part = tl.arange(0, IN), tl.arange(0, POSE)
-    child_mask, part_mask = child < C, part < H
-    at_child = window * C + child
-    active = tl.load(activations + at_child, mask=child_mask, other=0.0)
-    row = (child * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)[:, None] * ROWS + (part // D)[None, :]
-    for out in range(tl.program_id(1) * OUT, min(tl.program_id(1) * OUT + OUT, J)):
-        parent = window * J + out
+    window = first + tl.program_id(0).to(tl.int64)
+    kid, out, row, column = _axes(KIDS, OUT, R, D)
+    part_mask = (out < J) & (row < ROWS) & (column < COLUMNS)
+    part = (window * J + out) * (ROWS * COLUMNS) + row * COLUMNS + column
+    for start in range(0, C, KIDS):
+        child = start + kid
         votes = _votes(
             poses + window * (C * ROWS * P),
-            matrices + out * (C * P * D),
+            matrices,
             offsets,
             child,
+            out,
+            row,
+            column,
             C,
+            J,
             ROWS,
             P,
-            D,
-            POSE,
+            COLUMNS,
             OFFSET,
         )
-        result = tl.zeros(votes.shape, tl.float32)
+        at, child_mask = window * C + child, child < C
+        pair_mask = child_mask & (out < J)
+        active = tl.load(activations + at, mask=child_mask, other=0.0)
+        result = tl.zeros((KIDS, OUT, R, D), tl.float32)
         for step in range(iterations):
-            at_part = (step * parents + parent) * H + part
-            away = votes - tl.load(means + at_part, mask=part_mask, other=0.0)[None, :]
-            variance = tl.load(variances + at_part, mask=part_mask, other=1.0)
-            slope = tl.load(slopes + at_part, mask=part_mask, other=0.0)
-            curve = tl.load(curves + at_part, mask=part_mask, other=0.0)
-            before, here = ((step - 1) * parents + parent) * C + child, (step * parents + parent) * C + child
-            shift = shifts + tl.cast(step, tl.int64) * count + at_child
-            share = active * _coupling(scores + before, shift, child_mask, step == 0)
-            grad_score = _score_grad(
-                scores + here,
-                shift + count,
-                grad_shares + here,
-                grad_means + tl.cast(step, tl.int64) * count + at_child,
-                active,
-                child_mask,
-                step + 1 < iterations,
-            )
-            result += share[:, None] * (slope[None, :] + 2.0 * curve[None, :] * away)
-            result -= grad_score[:, None] * (away / variance[None, :])
-        place = row * (J * D) + out * D + (part % D)[None, :]
-        tl.store(grad_votes + place, result, mask=child_mask[:, None] & part_mask[None, :])
+            here = tl.cast(step, tl.int64) * parents * (ROWS * COLUMNS) + part
+            away = votes - tl.load(means + here, mask=part_mask, other=0.0)
+            slope = tl.load(slopes + here, mask=part_mask, other=0.0)
+            curve = tl.load(curves + here, mask=part_mask, other=0.0)
+            place = tl.cast(step, tl.int64) * places + at
+            before = (place - places) * J + out
+            share = active * _coupling(scores + before, shifts + place, pair_mask, child_mask, step == 0)
+            result += share * (slope + 2.0 * curve * away)
+            if step + 1 < iterations:
+                variance = tl.load(variances + here, mask=part_mask, other=1.0)
+                grad_score = _score_grad(
+                    scores + place * J + out,
+                    shifts + place + places,
+                    grad_shares + (place + places) * J + out,
+                    share_means + place,
+                    active,
+                    pair_mask,
+                    child_mask,
+                )
+                result -= grad_score * away / variance
+        to = (child.to(tl.int64) * tl.num_programs(0) + tl.program_id(0)) * ROWS + row
+        tl.store(
+            grad_votes + to * (J * COLUMNS) + out * COLUMNS + column, result, mask=part_mask & child_mask
+        )

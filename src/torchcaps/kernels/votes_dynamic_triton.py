@@ -219,11 +219,13 @@ class Tile:
 
 
 def choose_tile(num_in: int, num_out: int, pose: int) -> Tile:
-    """Four numbers of each child for every thread of a warp, and as many warps as hold 16 a thread."""
-    block = triton.next_power_of_2(num_out) * triton.next_power_of_2(pose)
-    spots = max(1, 128 // block)
-    warps = triton.next_power_of_2(num_in) * spots * block // 512
-    return Tile(spots, min(max(warps, 1), 8))
+    """Positions that give each thread of a warp four numbers of a child, or more where children are few."""
+    children, block = (
+        triton.next_power_of_2(num_in),
+        triton.next_power_of_2(num_out) * triton.next_power_of_2(pose),
+    )
+    spots = max(1, 128 // block, 512 // (children * block))
+    return Tile(spots, min(max(children * spots * block // 1024, 1), 8))
 
 
 @lru_cache(maxsize=16)
