@@ -53,7 +53,9 @@ def launch(machine: Machine) -> Fabric:
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting
     if machine.precision == "bf16":
         torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32
-    torch.backends.cudnn.benchmark = True  # batches keep their size: look for the fastest convolution once
+    # Batches keep their size, so that the fastest convolution is looked for once. Not beside other runs: the
+    # search frees memory, and that breaks a capture under way in another thread.
+    torch.backends.cudnn.benchmark = threading.current_thread() is threading.main_thread()
     fabric = Fabric(
         accelerator=machine.device,
         devices=machine.devices,

@@ -135,7 +135,7 @@ class CapturedStep(TrainStep):
         super().__init__(*arguments, **settings)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._indices: Tensor | None = None
-        self._side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._side = stream_of_thread("side")
         self._warm = 0
 
     def __call__(self, indices: Tensor) -> None:
@@ -175,6 +175,20 @@ class CapturedStep(TrainStep):
             super().__call__(self._indices)
         self._graph = graph
         graph.replay()
+
+
+_STREAMS = threading.local()
+
+
+def stream_of_thread(name: str) -> torch.cuda.Stream:
+    """A stream of the calling thread's own, the same each time.
+
+    PyTorch hands out 32 streams in turn: a new one for each run would soon be another run's.
+    """
+    if not hasattr(_STREAMS, name):
+        setattr(_STREAMS, name, torch.cuda.Stream())  # type: ignore[no-untyped-call]
+    stream: torch.cuda.Stream = getattr(_STREAMS, name)
+    return stream
 
 
 @contextmanager

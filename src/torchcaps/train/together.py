@@ -15,6 +15,7 @@ from torchcaps.core.errors import UserError
 from .loop import train
 from .recipe import Recipe
 from .session import Machine
+from .step import stream_of_thread
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ def side_by_side(
 def _on_own_stream(job: Callable[[], T], machine: Machine) -> T:
     if machine.device == "cpu" or not torch.cuda.is_available():
         return job()
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream = stream_of_thread("main")
     with torch.cuda.stream(stream):
         result = job()
     stream.synchronize()
