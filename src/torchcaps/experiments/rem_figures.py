@@ -14,7 +14,7 @@ from torchcaps.parse import Keys, analyse, collect_keys
 from torchcaps.prune import count_sparsity
 from torchcaps.train import Machine, Pipeline, Run, Watcher, load_run, load_split
 from torchcaps.train.session import launch
-from torchcaps.viz import rem as rem_figures
+from torchcaps.viz.rem import save_distributions, save_keys, save_levels, save_training
 
 from .plan import Experiment, PlannedRun, Setting, leave_result, register
 from .rem import CHAPTER, MNIST_TABLE, SMOKE
@@ -164,7 +164,7 @@ _figure(
     _keys_per_class,
     settings=_BOTH,
     metrics=("keys", "entropy"),
-    draw=rem_figures.save_keys,
+    draw=save_keys,
 )
 _figure(
     "fig:quantization levels",
@@ -175,7 +175,7 @@ _figure(
         _setting("DR-CapsNet+REM", _DR_REM, {"quantized_accuracy": 99.57, "entropy": 4.40}),
     ),
     metrics=("quantized_accuracy", "entropy"),
-    draw=rem_figures.save_levels,
+    draw=save_levels,
 )
 _figure(
     "fig:capsnetq_vscapsnetrem",
@@ -183,7 +183,7 @@ _figure(
     _distribution,
     settings=_BOTH,
     metrics=("weak_share", "strong_share"),
-    draw=rem_figures.save_distributions,
+    draw=save_distributions,
 )
 _EPOCHS = (
     _setting("DR-CapsNet+Q after one epoch", _DR_Q, {"quantized_accuracy": 97.53, "entropy": 1.83}, epoch=1),
@@ -202,7 +202,7 @@ _figure(
     _distribution,
     settings=tuple(replace(setting, thesis=None) for setting in _EPOCHS),
     metrics=("weak_share", "strong_share"),
-    draw=rem_figures.save_distributions,
+    draw=save_distributions,
 )
 _figure(
     "fig:acc_vs_pp",
@@ -210,5 +210,5 @@ _figure(
     _along_training,
     settings=(_setting("DR-CapsNet+REM", _DR_REM, {"quantized_accuracy": 99.60, "entropy": 4.31}),),
     metrics=("quantized_accuracy", "entropy", "sparsity"),
-    draw=rem_figures.save_training,
+    draw=save_training,
 )
