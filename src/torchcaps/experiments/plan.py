@@ -149,7 +149,8 @@ class Experiment:
         images = f"{recipe.data.limit:,} images" if recipe.data.limit else "all images"
         stops = _stopping(recipe)
         epochs = f"at most {recipe.epochs} epochs" if stops else f"{recipe.epochs} epochs"
-        parts = [f"{budget} budget", epochs, stops, images, setting.note]
+        pruning = "" if recipe.pruning is None else f"pruning strength {recipe.pruning.strength:g}"
+        parts = [f"{budget} budget", epochs, stops, pruning, images, setting.note]
         return ", ".join(part for part in parts if part)
 
 

@@ -18,6 +18,9 @@ _MODELS = re.compile(r"(<!-- models -->\n).*?(<!-- end -->)", re.DOTALL)
 _HEAD = "| setting | metric | thesis | ours | seeds | protocol |\n| --- | --- | --- | --- | --- | --- |\n"
 
 
+_COUNTS = ("keys", "parameters_left")
+
+
 def load_results(folder: Path, label: str) -> list[dict[str, Any]]:
     """Rows of one table or figure of the thesis, by its label with ':' and spaces as '-'."""
     path = folder / f"{label}.json"
@@ -31,9 +34,9 @@ def render_table(rows: Iterable[Mapping[str, Any]]) -> str:
     """Rows as a Markdown table, thesis and ours side by side."""
     lines = []
     for row in rows:
-        digits = 4 if row["metric"].endswith("loss") else 2
-        spread = f" ± {row['spread']:.{digits}f}" if row["spread"] is not None else ""
-        ours = "not yet" if row["ours"] is None else f"{row['ours']:.{digits}f}{spread}"
+        digits = 4 if row["metric"].endswith("loss") else 0 if row["metric"] in _COUNTS else 2
+        spread = f" ± {row['spread']:,.{digits}f}" if row["spread"] is not None else ""
+        ours = "not yet" if row["ours"] is None else f"{row['ours']:,.{digits}f}{spread}"
         thesis = "-" if row["thesis"] is None else f"{row['thesis']:.{digits}f}"
         cells = (row["setting"], row["metric"], thesis, ours, row["seeds"], row["protocol"])
         lines.append(f"| {' | '.join(map(str, cells))} |\n")

@@ -82,11 +82,18 @@ def save_training(rows: Sequence[Row], path: Path) -> None:
                 axes.plot(
                     100 * np.array(run["sparsity"]), values, color=colour, marker="o", markersize=4, alpha=0.8
                 )
-                for x, y, epoch in zip(run["sparsity"], values, run["epoch"], strict=True):
-                    axes.annotate(
-                        f"{epoch}", (100 * x, y), (0, 5), textcoords="offset points", fontsize=7, color=MUTED
-                    )
+                _name_epochs(axes, run, values)
     path.write_bytes(to_png(figure))
+
+
+def _name_epochs(axes: Axes, run: Mapping[str, Any], values: NDArray[np.float64]) -> None:
+    """Write the epoch at its point, where the last one written is not in the way."""
+    last = -np.inf
+    for share, value, epoch in zip(run["sparsity"], values, run["epoch"], strict=True):
+        if 100 * share - last > 1.5:
+            place = (100 * share, value)
+            axes.annotate(f"{epoch}", place, (3, 5), textcoords="offset points", fontsize=7, color=MUTED)
+            last = 100 * share
 
 
 def _curves(rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
@@ -119,4 +126,12 @@ def _chart(figure: Figure, box: tuple[int, int, int, int], title: str, unit: str
 
 
 def _legend(axes: Axes) -> None:
-    axes.legend(frameon=False, fontsize=TEXT, labelcolor=INK)
+    axes.legend(
+        frameon=False,
+        fontsize=TEXT,
+        labelcolor=INK,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=2,
+        borderaxespad=0.2,
+    )
