@@ -114,18 +114,18 @@ def test_a_pruned_trunk_is_tuned_and_carries_frozen_or_learning_capsules(pruned,
     run = load_run(pruned)
     tuned = train(run.recipe, tmp_path / "tuned", CPU)
     assert tuned["metrics"]["epochs"] == 1
-    widths = list(run.model.trunk.widths)
     for freeze in (True, False):
         recipe = build(
             Recipe,
             {
                 **CAPSULES,
-                "model": CAPSULES["model"] | {"trunk_widths": widths, "freeze_trunk": freeze},
+                "model": CAPSULES["model"] | {"freeze_trunk": freeze},
                 "start_from": str(tmp_path / "tuned"),
             },
         )
         folder = tmp_path / f"capsules-{freeze}"
         train(recipe, folder, CPU)
+        assert load_run(folder).recipe.model["trunk_widths"] == list(run.model.trunk.widths)
         before, after = (
             load_file(tmp_path / "tuned" / "weights.safetensors"),
             load_file(folder / "weights.safetensors"),
@@ -165,7 +165,8 @@ def test_folders_are_not_mixed_up(trunk, pruned, tmp_path):
 
 
 def test_starting_from_other_weights_is_explained(trunk, pruned, tmp_path):
-    wide = build(Recipe, {**TRUNK, "start_from": str(pruned)})
+    model = TRUNK["model"] | {"trunk_widths": list(create_trunk("resnet_tiny").widths)}
+    wide = build(Recipe, {**TRUNK, "model": model, "start_from": str(pruned)})
     with pytest.raises(UserError, match=r"classifier\.weight is 10x\d+ in .* and 10x32 .* same widths"):
         train(wide, tmp_path / "a", CPU)
     with pytest.raises(UserError, match="no weights at"):

@@ -35,6 +35,7 @@ from .recipe import Recipe, recipe_as_json
 from .results import provenance
 from .run import write_recipe
 from .session import Machine, Session, launch
+from .start import adopt_widths
 from .watch import Silent, Watcher
 
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
@@ -72,7 +73,7 @@ def train(
     prunes, for it is the sparsest. A run that was killed, at any
     moment, continues with `resume=True` and ends as if it had not been.
     """
-    machine = machine or Machine()
+    machine, recipe = machine or Machine(), adopt_widths(recipe)
     finished = out / "result.json"
     _check_folder(recipe, out, resume)
     if finished.is_file():

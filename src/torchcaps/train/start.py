@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 from torch import nn
@@ -9,6 +11,16 @@ from torch import nn
 from torchcaps.core.errors import UserError
 
 from .checkpoint import load_weights
+from .recipe import Recipe
+
+
+def adopt_widths(recipe: Recipe) -> Recipe:
+    """The recipe with the trunk widths of the run that it starts from, unless it has its own."""
+    before = Path(recipe.start_from) / "recipe.json"
+    if not recipe.start_from or "trunk_widths" in recipe.model or not before.is_file():
+        return recipe
+    widths = json.loads(before.read_text())["model"].get("trunk_widths")
+    return recipe if widths is None else replace(recipe, model={**recipe.model, "trunk_widths": widths})
 
 
 def start_from(network: nn.Module, source: Path) -> None:
