@@ -42,6 +42,7 @@ def test_what_a_network_cannot_show_is_said(tmp_path):
     (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
     page = (tmp_path / "out" / "test-0.html").read_text()
     assert "trained without a decoder" in page
+    assert ("no coupling to" in page) == (not row["tree"]["edges"])
     assert "have no place on the image" in page
     assert not any("perturbations" in path or "saliency" in path for path in row["files"])
 

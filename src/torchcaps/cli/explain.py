@@ -37,6 +37,6 @@ def command(
         return
     for row in rows:
         rank = (row["typicality"] or {}).get("share_no_more_surprising")
-        usual = "" if rank is None else f", stranger than {rank:.0%} of its class"
+        usual = "" if rank is None else f", at least as strange as {rank:.0%} of its class"
         typer.echo(f"{row['image']}: {row['class']} (activation {row['activation']:.3f}{usual})")
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")

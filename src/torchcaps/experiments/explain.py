@@ -118,13 +118,12 @@ def build_page(found: Explanation, classes: Sequence[str], drawings: dict[str, A
             "predicted": classes[winner],
             "activation": f"{float(found.activations[winner]):.3f}",
             "capsules in the tree": f"{len(found.tree.layer(0))} of {found.tree.layer_sizes[0]}",
-            "stranger than": _rank(found),
+            "at least as strange as": _rank(found),
         }
     )
     report.insert(
         "The parse tree",
-        f"The capsules whose couplings, quantized, lead most strongly to {name}. Orange lines are couplings "
-        "to the class, blue ones to others. Point at a capsule, or step through them with the tab key.",
+        _about_tree(found, name),
         tree_markup(found.shown, found.tree, field=_field(found), class_names=classes),
     )
     report.section("Where it looked", _about_saliency(found), drawings.get("saliency"))
@@ -146,6 +145,15 @@ def _rank(found: Explanation) -> str:
     if found.usual is None or found.usual.share is None:
         return "not known"
     return f"{found.usual.share:.0%}"
+
+
+def _about_tree(found: Explanation, name: str) -> str:
+    if not found.tree.edges:
+        return f"There is none: once quantized, no coupling to {name} exceeds an equal share."
+    return (
+        f"The capsules whose couplings, quantized, lead most strongly to {name}. Orange lines are couplings "
+        "to the class, blue ones to others. Point at a capsule, or step through them with the tab key."
+    )
 
 
 def _about_saliency(found: Explanation) -> str:
@@ -174,8 +182,8 @@ def _about_typicality(found: Explanation, name: str) -> str:
     return (
         f"This tree carries {usual.surprise:.0f} bits of surprise: minus the logarithm of the probability "
         f"that its capsules are coupled to {name} as they are, each taken alone, judged by training images. "
-        f"It is stranger than {usual.share:.0%} of the {len(usual.others)} validation images read as {name}. "
-        f"As a whole the tree has {usual.key_surprise:.1f} bits under the dictionary of the class."
+        f"It is at least as strange as {usual.share:.0%} of the {len(usual.others)} validation images read "
+        f"as {name}. As a whole the tree has {usual.key_surprise:.1f} bits under the dictionary of the class."
     )
 
 

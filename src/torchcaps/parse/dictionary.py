@@ -45,8 +45,8 @@ class KeyCollector:
 
     levels: int
     num_classes: int
-    _indices: list[Tensor] = field(default_factory=list)
-    _predicted: list[Tensor] = field(default_factory=list)
+    _indices: list[Tensor] = field(default_factory=list, init=False)
+    _predicted: list[Tensor] = field(default_factory=list, init=False)
 
     def add(
         self, coupling: Float[Tensor, "batch in_caps out_caps"], predicted: Int[Tensor, " batch"]
