@@ -18,6 +18,7 @@ from . import (
     parse,
     predict,
     prune,
+    rem,
     reproduce,
     shrink,
     train,
@@ -36,6 +37,7 @@ app.command("eval")(evaluate.command)
 app.command("predict")(predict.command)
 app.command("prune")(prune.command)
 app.command("shrink")(shrink.command)
+app.command("rem")(rem.command)
 app.command("parse")(parse.command)
 app.command("explain")(explain.command)
 app.command("export")(export.command)

@@ -1,0 +1,44 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+
+RECIPE = """
+model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10, decoder: none}
+data: {name: synthetic_mnist, limit: 80, validation: 0.25}
+batch_size: 16
+epochs: 1
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(RECIPE)
+    return path
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, ["rem", *map(str, arguments)])
+
+
+def test_a_recipe_is_trained_with_rem_and_stands_beside_a_run(recipe, tmp_path):
+    options = "--out", tmp_path / "runs", "--device", "cpu", "--levels", 6
+    first = call(recipe, *options, "--set", "pruning.strength=0.01", "--json")
+    assert first.exit_code == 0, first.output
+    (row,) = json.loads(first.stdout)
+    assert row["pruned"]
+    assert 0 <= row["sparsity"] <= 1
+    assert row["keys"] <= row["images"]
+    assert row["run"] == str(tmp_path / "runs" / "small-rem")
+    assert sum(of_class["images"] for of_class in row["classes"]) == row["images"]
+    both = call(row["run"], row["run"], *options)
+    assert both.stdout.count("small-rem") == 2
+
+
+def test_a_source_that_is_neither_is_an_error():
+    result = call("nowhere")
+    assert result.exit_code != 0
+    assert "unknown recipe 'nowhere'" in str(result.exception)
