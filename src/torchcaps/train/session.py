@@ -39,6 +39,7 @@ class Machine:
     devices: int = 1
     precision: Precision = "32"
     data_dir: Path | None = None
+    tune_convolutions: bool = True  # time the algorithms for each size: seconds that a short run never earns
 
 
 def launch(machine: Machine) -> Fabric:
@@ -55,7 +56,8 @@ def launch(machine: Machine) -> Fabric:
         torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32
     # Batches keep their size, so that the fastest convolution is looked for once. Not beside other runs: the
     # search frees memory, and that breaks a capture under way in another thread.
-    torch.backends.cudnn.benchmark = threading.current_thread() is threading.main_thread()
+    is_alone = threading.current_thread() is threading.main_thread()
+    torch.backends.cudnn.benchmark = is_alone and machine.tune_convolutions
     fabric = Fabric(
         accelerator=machine.device,
         devices=machine.devices,
