@@ -97,7 +97,7 @@ def assert_as_accurate_as_the_plain_layer(case: EMCase, device: str = "cpu", see
 QUICK = {
     "odd": EMCase(batch=1, height=5, width=3, out_types=2),
     "fully connected, with coordinates": EMCase(
-        batch=4, height=2, width=1, out_types=2, kernel=0, iterations=2, coordinates=True
+        batch=6, height=2, width=1, out_types=2, kernel=0, iterations=2, coordinates=True
     ),
 }
 CASES = {

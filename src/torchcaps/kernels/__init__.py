@@ -1,6 +1,6 @@
 """Fused kernels: faster twins of what `routing` and `layers` compute."""
 
-from .dynamic import fused_dynamic_coupling, fused_dynamic_routing, unsupported_reason
+from .dynamic import fused_dynamic_coupling, fused_dynamic_routing, slower_reason, unsupported_reason
 from .em import em_unsupported_reason, fused_em_routing
 from .em_state import EMScales
 from .votes_dynamic import fused_map_routing, map_unsupported_reason
@@ -13,5 +13,6 @@ __all__ = [
     "fused_em_routing",
     "fused_map_routing",
     "map_unsupported_reason",
+    "slower_reason",
     "unsupported_reason",
 ]

@@ -32,6 +32,7 @@ Gradient = Literal["full", "last"]
 _HAS_TRITON = find_spec("triton") is not None
 _MAX_POSE = 64  # a tile of votes must fit in registers
 _FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+_FEWEST_VOTERS = 6  # poses a matrix; with fewer, 10 to 1000 classes are faster plain on a CPU
 
 
 def fused_dynamic_routing(
@@ -85,6 +86,14 @@ def unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
         return f"poses and weight must be on one device, got {poses.device} and {weight.device}"
     if poses.device.type == "cuda":
         return _unsupported_on_cuda(poses, weight)
+    return None
+
+
+def slower_reason(poses: Tensor, weight: Tensor) -> str | None:
+    """Why the fused path would only cost time here, in one sentence; None where it is worth its while."""
+    voters = poses.shape[0] * poses.shape[1] // weight.shape[0]
+    if poses.device.type == "cpu" and voters < _FEWEST_VOTERS:
+        return f"with {voters} poses to a matrix the plain path is faster on a CPU"
     return None
 
 

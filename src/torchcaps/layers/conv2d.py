@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, Routed
-from torchcaps.kernels import em_unsupported_reason, fused_dynamic_routing, unsupported_reason
+from torchcaps.kernels import em_unsupported_reason, fused_dynamic_routing, slower_reason, unsupported_reason
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
 from torchcaps.routing.dynamic import DynamicRouting
 
@@ -85,26 +85,30 @@ class ConvCaps2d(nn.Module):
         with torch.autocast(children.poses.device.type, enabled=False):
             poses = self._windows(children.poses.to(self.weight.dtype))
             activations = self._windows(children.activations.to(self.weight.dtype).unsqueeze(-1)).squeeze(-1)
-            reason = self.fallback_reason(children, return_coupling=return_coupling)
-            if takes_kernel(self.backend, reason):
+            slower = slower_reason(poses.flatten(0, 2), self.weight)
+            if takes_kernel(self.backend, self._obstacle(poses, return_coupling), slower):
                 return self._route_fused(poses, activations)
             return self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
 
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
+        batch, *sides = children.poses.shape[:3]
+        rows, columns = ((side + 2 * self.padding - self.kernel_size) // self.stride + 1 for side in sides)
+        children_of_one = self.kernel_size**2 * self.in_types
+        windows = self.weight.new_empty(()).expand(batch, rows, columns, children_of_one, self.in_pose)
+        obstacle = self._obstacle(windows, return_coupling)
+        return obstacle or slower_reason(windows.flatten(0, 2), self.weight)
+
+    def _obstacle(self, windows: Tensor, return_coupling: bool) -> str | None:
         if reason := reason_of_routing(self.routing, DynamicRouting, PositionalEM):
             return reason
         if return_coupling:
             return "the couplings were asked for, which only the plain path gives"
-        batch, *sides = children.poses.shape[:3]
-        rows, columns = ((side + 2 * self.padding - self.kernel_size) // self.stride + 1 for side in sides)
-        window = self.kernel_size**2 * self.in_types
-        like = self.weight.new_empty(()).expand(batch, rows, columns, window, self.in_pose)
         if isinstance(self.routing, PositionalEM):
-            return em_unsupported_reason(like, self.weight)
+            return em_unsupported_reason(windows, self.weight)
         if self.pose_rows != 1:
             return "there is no fused kernel of dynamic routing for poses that are matrices"
-        return unsupported_reason(like.flatten(0, 2), self.weight)
+        return unsupported_reason(windows.flatten(0, 2), self.weight)
 
     def _route_fused(self, poses: Tensor, activations: Tensor) -> Routed:
         routing = self.routing

@@ -13,6 +13,7 @@ from torchcaps.kernels import (
     fused_dynamic_coupling,
     fused_dynamic_routing,
     fused_em_routing,
+    slower_reason,
     unsupported_reason,
 )
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
@@ -79,17 +80,24 @@ class FcCaps(nn.Module):
         """
         children = self._checked(flatten_grid(children))
         with torch.autocast(children.poses.device.type, enabled=False):
-            reason = self.fallback_reason(children, return_coupling=return_coupling)
-            if takes_kernel(self.backend, reason):
+            obstacle, slower = (
+                self._obstacle(children, return_coupling),
+                slower_reason(children.poses, self.weight),
+            )
+            if takes_kernel(self.backend, obstacle, slower):
                 return self._route_fused(children, return_coupling)
             votes = cast_votes(children.poses, self.weight, self.pose_rows)
             return self.routing(votes, children.activations)
 
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
+        poses = flatten_grid(children).poses
+        return self._obstacle(children, return_coupling) or slower_reason(poses, self.weight)
+
+    def _obstacle(self, children: Capsules, return_coupling: bool) -> str | None:
         em = self._em_and_offsets()
         if em is not None:
-            return self._em_fallback_reason(em[0], children, return_coupling)
+            return self._em_obstacle(em[0], children, return_coupling)
         if reason := reason_of_routing(self.routing, DynamicRouting):
             return reason
         if self.pose_rows != 1:
@@ -101,9 +109,7 @@ class FcCaps(nn.Module):
             )
         return unsupported_reason(flatten_grid(children).poses, self.weight)
 
-    def _em_fallback_reason(
-        self, routing: EMRouting, children: Capsules, return_coupling: bool
-    ) -> str | None:
+    def _em_obstacle(self, routing: EMRouting, children: Capsules, return_coupling: bool) -> str | None:
         for part in (self.routing, routing):  # the same, or one inside the other
             if reason := reason_of_routing(part, EMRouting, CoordinateAddition):
                 return reason

@@ -1,0 +1,62 @@
+"""The choice between the plain path and a fused kernel, on a CPU."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from torchcaps.core import Capsules, UserError
+from torchcaps.layers import ConvCaps2d, FcCaps
+from torchcaps.layers.backend import checked_backend, takes_kernel
+
+from refusal import REFUSED
+
+
+def test_a_reason_stops_auto_and_is_an_error_for_fused():
+    assert takes_kernel("auto", None)
+    assert takes_kernel("fused", None)
+    assert not takes_kernel("auto", "it is Sunday")
+    assert not takes_kernel("torch", None)
+    with pytest.raises(UserError, match="it is Sunday"):
+        takes_kernel("fused", "it is Sunday")
+
+
+def test_only_auto_minds_a_slower_kernel():
+    assert not takes_kernel("auto", None, slower="few poses")
+    assert takes_kernel("fused", None, slower="few poses")
+
+
+def test_an_unknown_backend_is_named():
+    with pytest.raises(REFUSED, match="backend"):
+        checked_backend("quick")
+    with pytest.raises(REFUSED, match="backend"):
+        ConvCaps2d(2, 3, 4, 5, kernel_size=3, backend="quick")
+
+
+@pytest.mark.parametrize(("batch", "matrices", "expected"), [(5, 12, True), (6, 12, False), (1, 2, False)])
+def test_few_poses_to_a_matrix_are_routed_plain(batch, matrices, expected):
+    layer = FcCaps(12, 3, 4, 5, matrices=matrices)
+    poses = torch.rand(batch, 12, 4)
+    children = Capsules(poses, poses.norm(dim=-1))
+    reason = layer.fallback_reason(children, return_coupling=False)
+    assert (reason is not None and "faster on a CPU" in reason) == expected
+    assert (layer(children, return_coupling=False).coupling is not None) == expected
+
+
+@pytest.mark.parametrize("settings", [{}, {"padding": 1, "stride": 2}, {"share_types": True}])
+@pytest.mark.parametrize("gradient", ["full", "last"])
+def test_a_convolutional_layer_answers_the_same_fused(settings, gradient):
+    torch.manual_seed(0)
+    routing = {"name": "dynamic", "gradient": gradient}
+    layer = ConvCaps2d(2, 3, 4, 5, kernel_size=3, init_std=0.5, routing=routing, **settings).double()
+    poses = torch.randn(2, 5, 6, 2, 4, dtype=torch.float64, requires_grad=True)
+    children = Capsules(poses, torch.linalg.vector_norm(poses, dim=-1))
+    results = []
+    for backend in ("torch", "fused"):
+        layer.backend = backend
+        routed = layer(children, return_coupling=False)
+        loss = routed.poses.square().sum() + routed.activations.sin().sum()
+        gradients = torch.autograd.grad(loss, [poses, *layer.parameters()], retain_graph=True)
+        results.append([routed.poses, routed.activations, *gradients])
+    assert routed.coupling is None
+    assert layer.fallback_reason(children, return_coupling=False) is None
+    assert_close(*results)
