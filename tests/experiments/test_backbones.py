@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from torchcaps.data import write_twin
-from torchcaps.experiments.backbones_claims import FIGURE_CLAIMS, TABLE_CLAIMS, TRUNKS, WAYS, capsnet_name
+from torchcaps.experiments.backbones_claims import (
+    FIGURE_CLAIMS,
+    TABLE_CLAIMS,
+    TRUNKS,
+    WAYS,
+    baseline_name,
+    capsnet_name,
+)
 from torchcaps.experiments.catalogue import EXPERIMENTS
 from torchcaps.experiments.footprint import count_costs, measure_inference, measure_training
 from torchcaps.experiments.gather import gather_runs
@@ -35,7 +42,7 @@ def test_trunks_are_made_once_and_every_setting_is_measured(tmp_path):
     assert run_missing(chosen, tmp_path, machine, budget="smoke", seeds=1)["done"] == 2
     store = tmp_path / "fig-flops_vs_acc" / "smoke" / "trunks"
     assert sorted(path.name for path in store.iterdir()) == [
-        f"mobilenetv1-42{suffix}" for suffix in ("", "-0.5", "-0.5-pruned")
+        f"mobilenetv1-42{suffix}" for suffix in ("", "-eagleeye-0.5", "-eagleeye-0.5-pruned")
     ]
     assert not list(tmp_path.rglob("last.ckpt"))
     tuned, frozen = (
@@ -109,8 +116,9 @@ def test_claims_are_decided_by_the_rows():
         for way in WAYS
     }
     whole |= {capsnet_name(trunk, 1.0, "factorised"): 83.5 for trunk in TRUNKS}
+    whole |= {baseline_name("l1"): 81.0, baseline_name("random"): 82.5}
     verdicts = [claim.check(lambda label: rows(whole)).verdict for claim in FIGURE_CLAIMS]
-    assert verdicts == ["not confirmed", "not confirmed", "confirmed", "confirmed", "beyond"]
+    assert verdicts == ["not confirmed", "not confirmed", "confirmed", "confirmed", "not confirmed", "beyond"]
     whole[capsnet_name("ResNet-50", 0.5, "fine-tuned")] = 83.5
     whole[capsnet_name("ResNet-50", 0.75, "fine-tuned")] = 85.0
     assert [claim.check(lambda label: rows(whole)).verdict for claim in FIGURE_CLAIMS[:2]] == [

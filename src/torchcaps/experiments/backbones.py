@@ -23,7 +23,16 @@ from torchcaps.train import (
 )
 from torchcaps.train.session import launch
 
-from .backbones_claims import FIGURE_CLAIMS, TABLE_CLAIMS, TRUNKS, WAYS, capsnet_name, draw_figure
+from .backbones_claims import (
+    BASELINES,
+    FIGURE_CLAIMS,
+    TABLE_CLAIMS,
+    TRUNKS,
+    WAYS,
+    baseline_name,
+    capsnet_name,
+    draw_figure,
+)
 from .footprint import BATCH, METRICS, count_costs, measure_inference, measure_training
 from .plan import Experiment, PlannedRun, Setting, leave_result, register
 
@@ -87,7 +96,7 @@ def compare_trunks(run: PlannedRun, folder: Path, machine: Machine, watcher: Wat
 
 
 def _prepared_trunk(run: PlannedRun, store: Path, machine: Machine, watcher: Watcher) -> Path:
-    trunk, kept = run.setting.options["trunk"], run.setting.options["kept"]
+    trunk, kept, method = (run.setting.options[key] for key in ("trunk", "kept", "method"))
     plan, whole = _PREPARATIONS[run.budget], store / f"{trunk}-{run.seed}"
     changes = [*plan.trunk, f"seed={run.seed}"]
     if run.budget == "smoke":
@@ -95,8 +104,8 @@ def _prepared_trunk(run: PlannedRun, store: Path, machine: Machine, watcher: Wat
     _train_once(load_recipe(f"cifar10/{trunk}_classifier", changes), whole, machine, watcher)
     if kept == 1:
         return whole
-    pruned, tuned = (store / f"{whole.name}-{kept:g}{suffix}" for suffix in ("-pruned", ""))
-    prune_run(whole, pruned, replace(plan.search, flops=kept, seed=run.seed), machine)
+    pruned, tuned = (store / f"{whole.name}-{method}-{kept:g}{suffix}" for suffix in ("-pruned", ""))
+    prune_run(whole, pruned, replace(plan.search, method=method, flops=kept, seed=run.seed), machine)
     recipe = replace(load_recipe(pruned / "recipe.yaml", plan.tuning), start_from=str(pruned))
     _train_once(recipe, tuned, machine, watcher)
     return tuned
@@ -148,7 +157,7 @@ def _setting(title: str, kept: float, way: str) -> Setting:
         name=capsnet_name(title, kept, way),
         recipe=f"cifar10/{trunk}_capsnet{'_frozen' if is_frozen else ''}",
         changes=("model.factorised=true",) if is_factorised else (),
-        options={"trunk": trunk, "kept": kept},
+        options={"trunk": trunk, "kept": kept, "method": "eagleeye"},
         budgets={
             "smoke": (f"model={tiny}", *_SMALL_DATA, "epochs=1", "patience=0"),
             "quick": (
@@ -161,6 +170,11 @@ def _setting(title: str, kept: float, way: str) -> Setting:
         },
         note="trunk trained here on the same images",
     )
+
+
+def _baseline(method: str) -> Setting:
+    searched = _setting("ResNet-50", 0.5, "fine-tuned")
+    return replace(searched, name=baseline_name(method), options={**searched.options, "method": method})
 
 
 _PUBLISHED = {  # pruned FLOPs in percent: trunk, and the thesis's row
@@ -178,13 +192,14 @@ register(
         chapter=_CHAPTER,
         title="Accuracy of capsules on pruned trunks against their operations, CIFAR-10 at 64 px",
         data=("cifar10",),
-        gpu_minutes=600,
+        gpu_minutes=240,
         seeds=3,
         at_once=1,  # runs are timed, and share trunks
         metrics=("test_accuracy", "trunk_accuracy", *METRICS),
         settings=(
             *(_setting(t, kept, way) for kept in (1.0, 0.5, 0.75, 0.25) for t in TRUNKS for way in WAYS),
             *(_setting(t, 1.0, "factorised") for t in TRUNKS),
+            *map(_baseline, BASELINES),
         ),
         perform=compare_trunks,
         draw=draw_figure,
