@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from torchcaps.core import UserError
+from torchcaps.experiments.catalogue import EXPERIMENTS
 from torchcaps.experiments.gather import summarise, write_results
+from torchcaps.experiments.page import render_page
 from torchcaps.experiments.tables import refresh, render_table
 from torchcaps.models import MODELS, list_models
 
@@ -43,6 +45,12 @@ def test_result_rows_have_their_form(path):
         if row["runs"] and row["metric"] == "test_accuracy":
             values = [100 * made[row["metric"]] for made in row["runs"]]
             assert row["ours"] == pytest.approx(sum(values) / len(values), abs=1e-3)
+
+
+def test_pages_are_those_of_the_result_files():
+    built = {EXPERIMENTS[label].slug: EXPERIMENTS[label] for label in EXPERIMENTS.names()}
+    for path in sorted((ROOT / "results").glob("*.md")):
+        assert render_page(built[path.stem], ROOT / "results") == path.read_text()
 
 
 def test_the_readme_shows_what_the_demo_gave():

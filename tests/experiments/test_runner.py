@@ -110,9 +110,9 @@ def test_a_visit_ends_in_time_and_the_next_goes_on(experiment, tmp_path):
 
 
 def test_runs_side_by_side_are_those_made_one_after_the_other(experiment, tmp_path):
-    counts = run_missing(experiment, tmp_path / "packed", CPU, visit=Visit(at_once=3))
-    assert counts == run_missing(experiment, tmp_path / "single", CPU)
-    for run in experiment.planned("full"):
+    counts = run_missing(experiment, tmp_path / "packed", CPU, seeds=1, visit=Visit(at_once=3))
+    assert counts == run_missing(experiment, tmp_path / "single", CPU, seeds=1)
+    for run in experiment.planned("full", 1):
         results = [run.folder(tmp_path / way) / "result.json" for way in ("packed", "single")]
         if results[0].is_file():
             packed, single = (json.loads(path.read_text())["metrics"] for path in results)
@@ -123,13 +123,12 @@ def test_time_that_is_up_stops_all_runs_and_each_goes_on_later(experiment, tmp_p
     visit = Visit(at_once=2)
 
     def perform(run, folder, machine, watcher):
-        if run.seed == 42:
-            visit.stop()
+        visit.stop()
         return train_recipe(run, folder, machine, watcher)
 
     stopping = replace(experiment, settings=experiment.settings[1:], perform=perform)
-    assert run_missing(stopping, tmp_path, CPU, visit=visit)["left"] == 4
-    assert run_missing(replace(stopping, perform=train_recipe), tmp_path, CPU)["done"] == 4
+    assert run_missing(stopping, tmp_path, CPU, visit=visit, seeds=1)["left"] == 2
+    assert run_missing(replace(stopping, perform=train_recipe), tmp_path, CPU, seeds=1)["done"] == 2
 
 
 def test_an_interrupted_visit_stops_the_runs_under_way(experiment, tmp_path):

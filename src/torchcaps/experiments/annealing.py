@@ -18,7 +18,10 @@ from .plan import Claim, Experiment, Rows, Setting, register
 CHAPTER = "Capsule networks with routing annealing"
 _MINIMAL = "mnist/dr_capsnet_minimal"
 _AT_ONCE = 6  # small networks on one GPU
-_SMOKE = ("data.limit=200", "data.validation=0.2", "batch_size=32", "epochs=2")
+SMOKE = (
+    *("data.limit=200", "data.validation=0.2", "batch_size=32", "epochs=2"),
+    "model.stem_channels=16",  # most of the time goes into the stem
+)
 _DEVIATIONS = (
     "The thesis prints no numbers for its figures, only curves and bars; the claims are those of its text.",
     "Adam's moments start anew when weights are restored; the thesis does not say.",
@@ -138,7 +141,7 @@ register(
         gpu_minutes=200,
         at_once=_AT_ONCE,
         metrics=("test_accuracy", "test_loss", "iterations"),
-        budgets={"smoke": _SMOKE},
+        budgets={"smoke": SMOKE},
         settings=(
             *(
                 Setting(
@@ -178,7 +181,7 @@ register(
         gpu_minutes=1500,
         at_once=_AT_ONCE,
         metrics=("test_accuracy", "iterations"),
-        budgets={"smoke": _SMOKE},
+        budgets={"smoke": SMOKE},
         settings=_grid(("data.name=fashion_mnist",)),
         draw=draw_grid,
         claims=(
@@ -200,7 +203,7 @@ register(
         gpu_minutes=1500,
         at_once=_AT_ONCE,
         metrics=("test_accuracy", "iterations"),
-        budgets={"smoke": _SMOKE},
+        budgets={"smoke": SMOKE},
         settings=_grid(
             (
                 "data={name: cifar10, preprocess: {center_crop: 24}, augment: {crop: 24}}",

@@ -17,7 +17,7 @@ from torchcaps.train.session import launch
 from torchcaps.viz import to_png
 from torchcaps.viz.annealing import draw_coupling_fans
 
-from .annealing import CHAPTER
+from .annealing import CHAPTER, SMOKE
 from .plan import Claim, Experiment, Finding, PlannedRun, Rows, RowsOf, Setting, leave_result, register
 
 LABEL = "fig:annealing"
@@ -52,12 +52,12 @@ def couplings_by_iterations(run: Run, data_dir: Path | None) -> dict[str, list[A
     device = next(run.model.parameters()).device
     data, pipeline = load_split(run.recipe.data, "test", data_dir, device)
     _, inputs = pipeline.for_evaluation(data.images[:_IMAGES])
+    children = run.model(inputs, return_routing=True).layers[-1].children
+    chosen = int(children.activations[0].argmax())
     curve: dict[str, list[Any]] = {"at": [], "capsule": [], "parents": [], "largest": []}
     for iterations in _ITERATIONS:
         set_iterations(run.model, iterations)
-        children, routed = run.model(inputs, return_routing=True).layers[-1]
-        shares = parent_shares(routed.coupling)
-        chosen = int(children.activations[0].argmax())
+        shares = parent_shares(run.model.classes(children).coupling)  # type: ignore[operator]
         curve["at"].append(iterations)
         curve["capsule"].append(_rounded(shares[0, chosen]))
         curve["parents"].append(round(float(torch.special.entr(shares).sum(-1).mean().exp()), 4))
@@ -102,7 +102,7 @@ register(
         seeds=3,
         metrics=("parents", "largest_coupling", "test_accuracy"),
         budgets={
-            "smoke": ("data.limit=200", "data.validation=0.2", "batch_size=32", "epochs=1"),
+            "smoke": SMOKE,
             "quick": ("patience=3", "epochs=15"),
         },
         settings=(Setting(name="minimal network, trained with 3", recipe="mnist/dr_capsnet_minimal"),),

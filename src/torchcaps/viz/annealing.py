@@ -159,11 +159,13 @@ def draw_coupling_fans(
     _titled(axes, "coupling to each class")
     places = sorted(couplings)
     final = couplings[places[-1]]
+    named: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": SMALL, "color": INK}
     for number, name in enumerate(class_names):
-        colour = COOL_MAP(sqrt(final[number])) if final[number] > 1 / len(final) else LINE
+        is_chosen = final[number] > 1.5 / len(final)  # clearly more than an even split
+        colour = COOL_MAP(sqrt(final[number])) if is_chosen else LINE
         axes.plot(places, [couplings[place][number] for place in places], color=colour, linewidth=2)
-        if final[number] > 1 / len(final):
-            axes.annotate(name, (places[-1], final[number]), (5, 0), textcoords="offset points", color=INK)
+        if is_chosen:
+            axes.annotate(name, (places[-1], final[number]), (5, 0), **named)
     axes.set_ylim(0, 1.02)
     _scale_iterations(axes, places)
     return figure
