@@ -11,7 +11,7 @@ from torchcaps.parse import Explainer
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("explain")
     rows = explain_images(
-        Explainer(make_run(folder, primary_pose=2, class_pose=3), reference=20),
+        Explainer(make_run(folder, primary_pose=2, class_pose=1), reference=20),
         ["test:3", "test:3"],
         folder / "out",
     )

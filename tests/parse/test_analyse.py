@@ -12,7 +12,7 @@ from torchcaps.train.recipe import Data
 
 @pytest.fixture(scope="module")
 def split():
-    data = load_dataset("synthetic_mnist", "test").subset(range(50))
+    data = load_dataset("synthetic_mnist", "test").subset(range(24))
     return data, Pipeline(Data(name="synthetic_mnist"), dataset_info("synthetic_mnist"))
 
 
@@ -38,7 +38,7 @@ def test_an_analysis_is_what_image_by_image_gives(model, split):
         right_quantized += int(winner == label)
         column = output.layers[-1].routed.coupling[0, :, winner].double().numpy()
         keys.append((winner, tuple(np.rint(column * 5).astype(int))))
-    assert (found.images, found.accuracy, found.quantized_accuracy) == (50, right / 50, right_quantized / 50)
+    assert (found.images, found.accuracy, found.quantized_accuracy) == (24, right / 24, right_quantized / 24)
     assert [
         (int(p), tuple(row)) for p, row in zip(found.keys.predicted, found.keys.indices, strict=True)
     ] == keys
@@ -47,7 +47,7 @@ def test_an_analysis_is_what_image_by_image_gives(model, split):
 
 
 def test_the_batch_size_does_not_matter(model, split):
-    small, large = (collect_keys(model, *split, levels=11, batch_size=size) for size in (7, 50))
+    small, large = (collect_keys(model, *split, levels=11, batch_size=size) for size in (7, 24))
     assert (small.indices == large.indices).all()
     assert (small.predicted == large.predicted).all()
 
@@ -56,7 +56,7 @@ def test_classes_that_are_never_predicted_are_named(model, split):
     found = analyse(model, *split).as_json()
     rows = {row["class"]: row for row in found["classes"]}
     assert set(found["never_predicted"]) == {name for name, row in rows.items() if not row["images"]}
-    assert sum(row["images"] for row in rows.values()) == 50
+    assert sum(row["images"] for row in rows.values()) == 24
     assert found["never_predicted"]  # an untrained network does not name all ten
     assert all(rows[name]["entropy"] is None for name in found["never_predicted"])
 
@@ -84,6 +84,6 @@ def test_some_images_are_drawn_from_all_and_always_the_same(split):
     assert len(some) == 20
     assert len(some.labels.unique()) > 2
     assert torch.equal(some.images, some_images(data, 20).images)
-    assert some_images(data, None) is some_images(data, 50) is data
+    assert some_images(data, None) is some_images(data, 24) is data
     with pytest.raises(UserError, match="at least 1"):
         some_images(data, 0)

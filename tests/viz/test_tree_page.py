@@ -90,7 +90,7 @@ def test_the_same_drawing_gives_the_same_svg(tree):
     assert "Capsules" in texts
 
 
-@pytest.mark.parametrize("score", [3.0, 90.0, float("inf")])
+@pytest.mark.parametrize("score", [90.0, float("inf")])
 def test_surprise_is_drawn(score):
     assert_draws(draw_surprise(score, np.random.default_rng(0).normal(40, 9, 300)))
 
