@@ -87,3 +87,14 @@ def test_a_local_layer_answers_the_same_with_the_kernel(kind, checkpoint):
         loss = routed.poses.square().sum() + routed.activations.sum()
         results.append([*routed[:2], *torch.autograd.grad(loss, list(layer.parameters()))])
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_operators_announce_the_shapes_they_return():
+    children = torch.rand(4, 3, 4), torch.rand(4, 3)
+    costs = torch.rand(2), torch.rand(2)
+    settings = [1, 1, 1, 1], 2, [1.0, 0.1, 1.5]
+    checks = {"test_utils": ("test_schema", "test_faketensor")}
+    torch.library.opcheck(em._em_op, (*children, torch.rand(3, 2, 2, 2), None, *costs, *settings), **checks)
+    votes, bias = (x.detach() for x in MapCase(batch=1, positions=2).inputs())
+    torch.library.opcheck(votes_dynamic._map_routing_op, (votes, bias, 2, True, False), **checks)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from torchcaps.core import Capsules
 from torchcaps.kernels import fused_map_routing
 from torchcaps.models import create_model
 
@@ -107,3 +108,40 @@ def test_memory_stays_far_below_the_votes():
     before = torch.cuda.memory_allocated()
     case.outputs_and_gradients("fused", torch.float32, "cuda", 1)
     assert torch.cuda.max_memory_allocated() - before <= 400 << 20
+
+
+@pytest.mark.compile
+def test_layers_compile_into_one_graph():
+    case = EMCase(batch=4, height=6, width=6, in_types=4, out_types=4, **MATRICES)
+    layer = case.layer().cuda()
+    children = Capsules(*(x.cuda() for x in case.children(0)))
+    compiled = torch.compile(lambda x: layer(x, return_coupling=False).poses.square().sum(), fullgraph=True)
+    gradients = [
+        torch.autograd.grad(value, list(layer.parameters()), allow_unused=True)
+        for value in (compiled(children), layer(children, return_coupling=False).poses.square().sum())
+    ]
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["em_capsnet_small", "segcaps_r3"])
+def test_a_captured_graph_replays_a_step(name):
+    torch.manual_seed(0)
+    model = create_model(name).cuda()
+    side = model.config.image_size
+    images = torch.rand(2, model.config.in_channels, side, side, device="cuda")
+    learned = list(model.parameters())
+
+    def step():
+        return torch.autograd.grad(model(images).activations.square().sum(), learned, allow_unused=True)
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    with torch.no_grad():
+        images.copy_(torch.rand(images.shape))
+    graph.replay()
+    torch.testing.assert_close(captured, step(), rtol=1e-3, atol=1e-5)

@@ -9,6 +9,8 @@ from torch import nn
 
 from torchcaps.models import create_model
 
+_ASKED = 8  # images: on a CPU a kernel is not worth its while for less than 6
+
 
 def use_kernels(model: nn.Module, on: bool) -> None:
     """Let every layer that has a choice take a fused kernel where there is one, or the plain path."""
@@ -28,7 +30,7 @@ def kernel_free(name: str, device: torch.device, **options: Any) -> bool:
     for layer in _with_a_choice(model):
         layer.register_forward_pre_hook(ask, with_kwargs=True)
     config: Any = model.config
-    model(torch.randn(2, config.in_channels, config.image_size, config.image_size, device=device))
+    model(torch.randn(_ASKED, config.in_channels, config.image_size, config.image_size, device=device))
     return all(reason is not None for reason in reasons)
 
 

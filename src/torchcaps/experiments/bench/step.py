@@ -52,7 +52,7 @@ class TrainCase:
         )
 
 
-DR, EFFICIENT = "mnist/dr_capsnet", "mnist/efficient_capsnet_fast"
+DR, EFFICIENT, EM = "mnist/dr_capsnet", "mnist/efficient_capsnet_fast", "mnist/em_capsnet"
 EPOCH = TrainCase(recipe=DR, images=60_000, validation=3_000)
 
 
@@ -63,11 +63,12 @@ def train_points(
     steps: tuple[TrainCase, ...] | None = None,
     epochs: tuple[TrainCase, ...] = (EPOCH, replace(EPOCH, recipe=EFFICIENT)),
 ) -> Iterator[Point]:
-    """Steps of DR-CapsNet and Efficient-CapsNet in both precisions, and an epoch of MNIST's size."""
+    """Steps of DR-, Efficient- and EM-CapsNet in both precisions, and epochs of MNIST's size."""
     on_gpu = bench.device.type == "cuda"
     batches = (128, 1024) if on_gpu else (128,)
     precisions: tuple[Precision, ...] = ("32",) if quick else ("32", "bf16")
-    cases = steps or [TrainCase(recipe=name, batch=size) for name in (DR, EFFICIENT) for size in batches]
+    usual = [TrainCase(recipe=name, batch=size) for name in (DR, EFFICIENT) for size in batches]
+    cases = steps or [*usual, TrainCase(recipe=EM)]
     for case, precision in product(cases, precisions):
         for backend in _backends(case, bench.device):
             yield _step_point(bench, case, backend, precision)
