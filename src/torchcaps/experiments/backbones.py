@@ -162,7 +162,7 @@ def _setting(title: str, kept: float, way: str) -> Setting:
             "smoke": (f"model={tiny}", *_SMALL_DATA, "epochs=1", "patience=0"),
             "quick": (
                 *_QUICK_DATA,
-                "epochs=6",
+                "epochs=5",
                 "patience=0",
                 f"optim.learning_rate={rate}",
                 "optim.decay=0.7",
