@@ -1,65 +1,93 @@
-"""Early exit against a fixed number of iterations: `python benchmarks/early_exit.py RUN`.
+"""Early exit against a fixed number of iterations: `python benchmarks/early_exit.py RUN RESULTS`.
 
-Accuracy and time of the routing alone, on the votes that the run's network casts for its test images.
+Accuracy and time of the routing alone, on the votes that the run's network casts for its test images. The
+rows go to `RESULTS/early-exit.json`.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
 
 import torch
 
+from torchcaps.experiments.gather import summarise, write_results
 from torchcaps.layers.vote import cast_votes
 from torchcaps.routing.dynamic import dynamic_routing
 from torchcaps.routing.early_exit import settled_dynamic_routing
 from torchcaps.train import load_run, load_split
+from torchcaps.train.results import provenance
 
-IMAGES, BATCH, REPEATS = 1000, 250, 5
+IMAGES, BATCH, REPEATS = 1000, 250, 2
 FIXED = (1, 3, 10, 50)
 TOLERANCES = (1e-3, 1e-2, 5e-2)
+METRICS = ("test_accuracy", "rounds", "milliseconds")
+
+
+def main(folder, results):
+    run = load_run(Path(folder))
+    facts = {"parameters": sum(p.numel() for p in run.model.parameters()), "precision": "32"}
+    facts |= {"seed": run.recipe.seed, **provenance(torch.device("cpu"))}
+    protocol = f"{IMAGES:,} test images, network trained with 3 rounds, routing alone, time of one image"
+    rows = []
+    batches = votes_of(run)
+    for setting, route in ways(run.model.classes.routing.bias):
+        made = measure(route, batches) | facts
+        print(setting, json.dumps(made["metrics"]), flush=True)
+        rows += [
+            summarise([made], setting=setting, metric=metric, thesis=None, protocol=protocol)
+            for metric in METRICS
+        ]
+    write_results(Path(results), "early-exit", rows, "python benchmarks/early_exit.py RUN results")
 
 
 @torch.no_grad()
-def main(folder):
-    run = load_run(Path(folder))
+def votes_of(run):
+    """Votes, activations and labels, batch by batch."""
     data, pipeline = load_split(run.recipe.data, "test")
     _, inputs = pipeline.for_evaluation(data.images[:IMAGES])
-    labels = data.labels[:IMAGES].split(BATCH)
-    layer = run.model.classes
     batches = []
-    for part in inputs.split(BATCH):
+    for part, labels in zip(inputs.split(BATCH), data.labels[:IMAGES].split(BATCH), strict=True):
         children = run.model(part, return_routing=True).layers[-1].children
-        batches.append((cast_votes(children.poses, layer.weight), children.activations))
-    print("| routing | rounds, mean | most | accuracy | ms an image |")
-    print("| --- | --- | --- | --- | --- |")
+        batches.append((cast_votes(children.poses, run.model.classes.weight), children.activations, labels))
+    return batches
+
+
+def ways(bias):
+    """Names and functions from votes and activations to parents and rounds."""
     for iterations in FIXED:
 
         def fixed(votes, activations, iterations=iterations):
-            routed = dynamic_routing(votes, activations, iterations=iterations, bias=layer.routing.bias)
+            routed = dynamic_routing(votes, activations, iterations=iterations, bias=bias)
             return routed, torch.full((len(votes),), iterations)
 
-        report(f"fixed {iterations}", fixed, batches, labels)
+        yield f"fixed {iterations}", fixed
     for tolerance in TOLERANCES:
 
         def settled(votes, activations, tolerance=tolerance):
-            return settled_dynamic_routing(votes, activations, tolerance=tolerance, bias=layer.routing.bias)
+            return settled_dynamic_routing(votes, activations, tolerance=tolerance, bias=bias)
 
-        report(f"until settled to {tolerance:g}, at most 50", settled, batches, labels)
+        yield f"until settled to {tolerance:g}, at most 50", settled
 
 
-def report(name, route, batches, labels):
-    """One line: rounds and accuracy over all batches, the fastest of a few passes."""
+@torch.no_grad()
+def measure(route, batches):
+    """Rounds and accuracy over all batches, and the fastest of a few passes."""
     times = []
     for _ in range(REPEATS):
         started = time.perf_counter()
-        results = [route(*batch) for batch in batches]
+        results = [route(votes, activations) for votes, activations, _ in batches]
         times.append(time.perf_counter() - started)
-    rounds = torch.cat([taken for _, taken in results]).float()
-    hits = [routed.activations.argmax(1) == part for (routed, _), part in zip(results, labels, strict=True)]
-    accuracy = torch.cat(hits).float().mean()
-    cost = 1000 * min(times) / len(rounds)
-    print(f"| {name} | {rounds.mean():.1f} | {rounds.max():.0f} | {accuracy:.2%} | {cost:.3f} |")
+    rounds = torch.cat([taken for _, taken in results]).double()
+    answers = [routed.activations.argmax(1) for routed, _ in results]
+    hits = [answer == labels for answer, (*_, labels) in zip(answers, batches, strict=True)]
+    metrics = {
+        "test_accuracy": float(torch.cat(hits).double().mean()),
+        "rounds": float(rounds.mean()),
+        "milliseconds": 1000 * min(times) / len(rounds),
+    }
+    return {"metrics": metrics, "seconds": round(sum(times), 3)}
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from torchcaps.core import UserError
-from torchcaps.train import Machine, Silent, load_run, train
+from torchcaps.data import write_twin
+from torchcaps.train import Machine, Silent, load_recipe, load_run, train
 from torchcaps.train.annealing import Annealer, Annealing, Verdict, iterative_routings
 from torchcaps.train.recipe import Recipe, build
 
@@ -186,6 +187,19 @@ def test_a_run_killed_within_a_step_resumes_exactly(optimizer, tmp_path, monkeyp
     for name in ("weights.safetensors", "step-2.safetensors"):
         first, second = (load_file(tmp_path / run / name) for run in ("whole", "cut"))
         assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_the_packaged_recipe_runs_to_the_end_in_a_reduced_form(tmp_path):
+    write_twin("fashion_mnist", tmp_path, 100)
+    smaller = ("data.limit=80", "data.validation=0.25", "batch_size=20", "model.stem_channels=8")
+    shorter = ("annealing.r_max=2", "annealing.patience=1", "epochs=12", "optim.learning_rate=1e-30")
+    result = train(
+        load_recipe("fashion_mnist/annealed_small", (*smaller, *shorter)),
+        tmp_path / "run",
+        Machine(device="cpu", data_dir=tmp_path),
+    )
+    assert [step["iterations"] for step in result["annealing"]] == [1, 2]
+    assert result["metrics"]["epochs"] < 12  # annealing ended, not the epochs
 
 
 @pytest.mark.parametrize("routing", ["em", "scaled_distance"])
