@@ -20,11 +20,6 @@ def test_a_reason_stops_auto_and_is_an_error_for_fused():
         takes_kernel("fused", "it is Sunday")
 
 
-def test_only_auto_minds_a_slower_kernel():
-    assert not takes_kernel("auto", None, slower="few poses")
-    assert takes_kernel("fused", None, slower="few poses")
-
-
 def test_an_unknown_backend_is_named():
     with pytest.raises(REFUSED, match="backend"):
         checked_backend("quick")
@@ -40,6 +35,8 @@ def test_few_poses_to_a_matrix_are_routed_plain(batch, matrices, expected):
     reason = layer.fallback_reason(children, return_coupling=False)
     assert (reason is not None and "faster on a CPU" in reason) == expected
     assert (layer(children, return_coupling=False).coupling is not None) == expected
+    layer.backend = "fused"
+    assert layer(children, return_coupling=False).coupling is None
 
 
 @pytest.mark.parametrize("settings", [{}, {"padding": 1, "stride": 2}, {"share_types": True}])

@@ -16,19 +16,13 @@ def checked_backend(backend: Backend) -> Backend:
     return backend
 
 
-def takes_kernel(backend: Backend, obstacle: str | None, slower: str | None = None) -> bool:
-    """Whether the fused kernel runs: unless something is against it, which is an error for "fused".
-
-    Args:
-        backend: The layer's choice.
-        obstacle: Why the kernel cannot run.
-        slower: Why it would only cost time, which "fused" does not mind.
-    """
+def takes_kernel(backend: Backend, reason: str | None) -> bool:
+    """Whether the fused kernel runs, given what is against it; "fused" makes a reason an error."""
     if backend == "torch":
         return False
-    if obstacle is not None and backend == "fused":
-        raise UserError(f"the fused backend cannot be used here: {obstacle}")
-    return obstacle is None and (slower is None or backend == "fused")
+    if reason is not None and backend == "fused":
+        raise UserError(f"the fused backend cannot be used here: {reason}")
+    return reason is None
 
 
 def reason_of_routing(routing: Any, *kinds: type) -> str | None:

@@ -85,30 +85,35 @@ class ConvCaps2d(nn.Module):
         with torch.autocast(children.poses.device.type, enabled=False):
             poses = self._windows(children.poses.to(self.weight.dtype))
             activations = self._windows(children.activations.to(self.weight.dtype).unsqueeze(-1)).squeeze(-1)
-            slower = slower_reason(poses.flatten(0, 2), self.weight)
-            if takes_kernel(self.backend, self._obstacle(poses, return_coupling), slower):
+            # asked for by name, the kernel runs even where it only costs time
+            ask = self._obstacle if self.backend == "fused" else self.fallback_reason
+            if takes_kernel(self.backend, ask(children, return_coupling=return_coupling)):
                 return self._route_fused(poses, activations)
             return self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
 
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
-        batch, *sides = children.poses.shape[:3]
-        rows, columns = ((side + 2 * self.padding - self.kernel_size) // self.stride + 1 for side in sides)
-        children_of_one = self.kernel_size**2 * self.in_types
-        windows = self.weight.new_empty(()).expand(batch, rows, columns, children_of_one, self.in_pose)
-        obstacle = self._obstacle(windows, return_coupling)
-        return obstacle or slower_reason(windows.flatten(0, 2), self.weight)
+        obstacle = self._obstacle(children, return_coupling=return_coupling)
+        return obstacle or slower_reason(self._like_windows(children).flatten(0, 2), self.weight)
 
-    def _obstacle(self, windows: Tensor, return_coupling: bool) -> str | None:
+    def _obstacle(self, children: Capsules, *, return_coupling: bool) -> str | None:
         if reason := reason_of_routing(self.routing, DynamicRouting, PositionalEM):
             return reason
         if return_coupling:
             return "the couplings were asked for, which only the plain path gives"
+        windows = self._like_windows(children)
         if isinstance(self.routing, PositionalEM):
             return em_unsupported_reason(windows, self.weight)
         if self.pose_rows != 1:
             return "there is no fused kernel of dynamic routing for poses that are matrices"
         return unsupported_reason(windows.flatten(0, 2), self.weight)
+
+    def _like_windows(self, children: Capsules) -> Tensor:
+        """A single number in the shape of the poses that windows see."""
+        batch, *sides = children.poses.shape[:3]
+        rows, columns = ((side + 2 * self.padding - self.kernel_size) // self.stride + 1 for side in sides)
+        children_of_one = self.kernel_size**2 * self.in_types
+        return self.weight.new_empty(()).expand(batch, rows, columns, children_of_one, self.in_pose)
 
     def _route_fused(self, poses: Tensor, activations: Tensor) -> Routed:
         routing = self.routing

@@ -80,11 +80,9 @@ class FcCaps(nn.Module):
         """
         children = self._checked(flatten_grid(children))
         with torch.autocast(children.poses.device.type, enabled=False):
-            obstacle, slower = (
-                self._obstacle(children, return_coupling),
-                slower_reason(children.poses, self.weight),
-            )
-            if takes_kernel(self.backend, obstacle, slower):
+            # asked for by name, the kernel runs even where it only costs time
+            ask = self._obstacle if self.backend == "fused" else self.fallback_reason
+            if takes_kernel(self.backend, ask(children, return_coupling=return_coupling)):
                 return self._route_fused(children, return_coupling)
             votes = cast_votes(children.poses, self.weight, self.pose_rows)
             return self.routing(votes, children.activations)
@@ -92,9 +90,10 @@ class FcCaps(nn.Module):
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
         poses = flatten_grid(children).poses
-        return self._obstacle(children, return_coupling) or slower_reason(poses, self.weight)
+        obstacle = self._obstacle(children, return_coupling=return_coupling)
+        return obstacle or slower_reason(poses, self.weight)
 
-    def _obstacle(self, children: Capsules, return_coupling: bool) -> str | None:
+    def _obstacle(self, children: Capsules, *, return_coupling: bool) -> str | None:
         em = self._em_and_offsets()
         if em is not None:
             return self._em_obstacle(em[0], children, return_coupling)
