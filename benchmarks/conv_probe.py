@@ -27,13 +27,8 @@ warnings.filterwarnings("ignore", message=".*Profiler clears events.*")
 EM_SWEEP = {  # children and types a program, warps; None is the default
     "default": None,
     "1x16, 2 warps": (1, 16, 2),
-    "1x16, 1 warp": (1, 16, 1),
     "1x8, 1 warp": (1, 8, 1),
-    "2x16, 4 warps": (2, 16, 4),
     "2x16, 2 warps": (2, 16, 2),
-    "2x8, 2 warps": (2, 8, 2),
-    "4x16, 4 warps": (4, 16, 4),
-    "4x8, 4 warps": (4, 8, 4),
     "16x8, 8 warps": (16, 8, 8),
 }
 MAP_SWEEP = {  # (numbers of the votes a thread, positions beyond those that fill a warp)
@@ -56,17 +51,23 @@ def map_tile(numbers, factor):
     return choose
 
 
+def em_tiles(kids, out, warps):
+    def choose(windows, types, pose):
+        tile = em_triton.Tile(kids, min(out, 1 << (types - 1).bit_length()), warps)
+        return em_triton.Tiles(fit=tile, votes=tile)
+
+    return choose
+
+
 @contextmanager
 def tiles(em=None, maps=None):
-    kept = em_triton.choose_tile, votes_dynamic_triton.choose_tile
+    kept = em_triton.choose_tiles, votes_dynamic_triton.choose_tile
     if em is not None:
-        em_triton.choose_tile = lambda windows, types, pose: em_triton.Tile(
-            em[0], min(em[1], 1 << (types - 1).bit_length()), em[2]
-        )
+        em_triton.choose_tiles = em_tiles(*em)
     if maps is not None:
         votes_dynamic_triton.choose_tile = map_tile(*maps)
     yield
-    em_triton.choose_tile, votes_dynamic_triton.choose_tile = kept
+    em_triton.choose_tiles, votes_dynamic_triton.choose_tile = kept
 
 
 def em_layer(in_types, out_types, stride, dtype=torch.float32):

@@ -37,7 +37,8 @@ def test_em_is_as_accurate_as_the_plain_layer_in_many_shapes(case):
 
 
 def test_types_split_among_programs_and_windows_among_chunks_join_without_a_seam(monkeypatch):
-    monkeypatch.setattr(em_triton, "choose_tile", lambda *sizes: em_triton.Tile(16, 2, 1))
+    tiles = em_triton.Tiles(fit=em_triton.Tile(16, 2, 1), votes=em_triton.Tile(8, 2, 1))
+    monkeypatch.setattr(em_triton, "choose_tiles", lambda *sizes: tiles)
     monkeypatch.setattr(em_triton, "_VOTE_BYTES", 4 * 18 * 4 * 3)  # one window at a time
     assert_as_accurate_as_the_plain_layer(EMCase(batch=1, height=3, width=5, iterations=2), seeds=1)
 

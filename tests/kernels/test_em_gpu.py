@@ -45,9 +45,12 @@ def _exact_products(monkeypatch):
     torch.set_float32_matmul_precision(previous)
 
 
-@pytest.mark.parametrize("case", (em_reference.QUICK | em_reference.CASES).values())
-def test_em_is_as_accurate_as_the_plain_layer(case):
-    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=8)
+SMALL = ["stride beyond the window", "shared by types", "vectors", "one iteration"]  # each is compiled anew
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_em_is_as_accurate_as_the_plain_layer(name):
+    assert_as_accurate_as_the_plain_layer(em_reference.CASES[name], "cuda", seeds=8)
 
 
 @pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
@@ -56,7 +59,7 @@ def test_em_of_real_sizes_is_as_accurate_as_the_plain_layer(case, monkeypatch):
     assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=1)
 
 
-@pytest.mark.parametrize("case", (map_reference.QUICK | map_reference.CASES | MAPS).values())
+@pytest.mark.parametrize("case", (map_reference.QUICK | MAPS).values())
 def test_map_routing_is_as_accurate_as_the_plain_function(case, monkeypatch):
     poison_fresh_memory(monkeypatch)
     assert_as_accurate_as_the_plain_function(case, "cuda")

@@ -36,11 +36,22 @@ class Tile:
     warps: int
 
 
-def choose_tile(windows: int, types: int, pose: int) -> Tile:
-    """Four numbers a thread; programs of few windows take several children at a time."""
-    out = min(triton.next_power_of_2(types), max(1, 256 // pose))
-    kids = 8 if windows * -(-types // out) < 1024 else 1
-    return Tile(kids, out, min(max(kids * out * pose // 128, 1), 8))
+@dataclass(frozen=True, kw_only=True)
+class Tiles:
+    """Tiles of the passes that fit parents, forwards and backwards, and of the gradient of the votes."""
+
+    fit: Tile
+    votes: Tile
+
+
+def choose_tiles(windows: int, types: int, pose: int) -> Tiles:
+    """Tiles for poses of `pose` numbers, as measured on an H200; few windows take more children at a time."""
+    out = triton.next_power_of_2(types)
+    fit, votes = min(out, max(1, 128 // pose)), min(out, max(1, 256 // pose))
+    if windows * -(-types // fit) < 1024:
+        few = Tile(16, fit, min(max(fit * pose // 8, 1), 8))
+        return Tiles(fit=few, votes=few)
+    return Tiles(fit=Tile(1, fit, 1), votes=Tile(2, votes, 2))
 
 
 class _Layer:
@@ -54,38 +65,36 @@ class _Layer:
         rows = in_pose // in_columns
         self.pose = rows * columns
         sides = triton.next_power_of_2(rows), triton.next_power_of_2(columns)
-        self.tile = choose_tile(self.windows, self.types, sides[0] * sides[1])
+        self.tiles = choose_tiles(self.windows, self.types, sides[0] * sides[1])
         self.sizes = {
             "C": self.children,
             "J": self.types,
             "ROWS": rows,
             "P": in_columns,
             "COLUMNS": columns,
-            "KIDS": self.tile.kids,
-            "OUT": self.tile.types,
             "R": sides[0],
             "D": sides[1],
             "OFFSET": offsets is not None,
-            "num_warps": self.tile.warps,
         }
 
     def new(self, *shape: int) -> Tensor:
         """Memory for numbers of this shape."""
         return self.inputs.poses.new_empty(shape)
 
-    def over_windows(
-        self, kernel: Any, *arguments: Any, windows: int | None = None, **constants: Any
-    ) -> None:
+    def over_windows(self, kernel: Any, tile: Tile, windows: int, *arguments: Any, **constants: Any) -> None:
         """Launches a pass whose programs each see one window and some of its types."""
         poses, activations, matrices, offsets = self.inputs
-        kernel[(windows or self.windows, -(-self.types // self.tile.types))](
+        kernel[(windows, -(-self.types // tile.types))](
             poses,
             activations,
             matrices,
             matrices if offsets is None else offsets,
             *arguments,
+            KIDS=tile.kids,
+            OUT=tile.types,
             **self.sizes,
             **constants,
+            num_warps=tile.warps,
         )
 
     def over_children(self, kernel: Any, *arguments: Any, **constants: Any) -> None:
@@ -128,6 +137,8 @@ def fit(inputs: EMInputs, costs: tuple[Tensor, Tensor], grid: EMGrid, scales: EM
             layer.over_children(total_kernel, scores, state.shifts[step], EVEN=first)
             layer.over_windows(
                 fit_kernel,
+                layer.tiles.fit,
+                layer.windows,
                 scores,
                 state.shifts[step],
                 *costs,
@@ -209,6 +220,8 @@ def _round_backward(
     )
     layer.over_windows(
         fit_grad_kernel,
+        layer.tiles.fit,
+        layer.windows,
         *later,
         vote_cost,
         state.means[step],
@@ -264,6 +277,8 @@ def _votes_grad(
 ) -> None:
     layer.over_windows(
         votes_grad_kernel,
+        layer.tiles.votes,
+        windows,
         state.scores,
         state.shifts,
         rates.shares,
@@ -277,5 +292,4 @@ def _votes_grad(
         state.means.shape[0],
         layer.windows * layer.types,
         layer.windows * layer.children,
-        windows=windows,
     )
