@@ -101,8 +101,8 @@ def test_a_finished_run_is_not_trained_again(run):
 def test_every_table_of_the_thesis_is_listed(tmp_path):
     rows = json.loads(torchcaps("reproduce", "--list", "--json", cwd=tmp_path).stdout)
     labels = {row["label"]: row["state"] for row in rows}
-    assert labels["tab:mnist-pruned-params"] == "not built"
-    assert labels["fig:fix_vs_ann"] in ("not started", "data missing")
+    assert {"tab:mnist-pruned-params", "tab:lung-results", "fig:lsl-errorplots"} < labels.keys()
+    assert set(labels.values()) <= {"not built", "not started", "data missing"}  # there are no results here
 
 
 def test_datasets_without_files_need_no_check():

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from torchcaps.train.checkpoint import write_atomically
 from torchcaps.viz import to_png
 from torchcaps.viz.annealing import Bar, Point, draw_accuracy_bars, draw_iterations
 
@@ -51,11 +50,6 @@ def steps_of_run(result: dict[str, Any], metric: str) -> Mapping[int, float]:
     return {step["iterations"]: step[metric] for step in result.get("annealing", ())}
 
 
-def _save(figure: Any, path: Path) -> None:
-    picture = to_png(figure)
-    write_atomically(path, lambda draft: draft.write_bytes(picture))
-
-
 def draw_fixed_and_annealed(rows: Rows, path: Path) -> None:
     """Loss and accuracy against the number of iterations."""
     panels = {}
@@ -69,7 +63,7 @@ def draw_fixed_and_annealed(rows: Rows, path: Path) -> None:
         curve = of_metric.get("annealed to 50", {}).get("curve", {"at": (), "mean": (), "spread": ()})
         annealed = list(map(Point, curve["at"], curve["mean"], curve["spread"]))
         panels[title] = {"fixed, one training for each": fixed, "annealed, one training": annealed}
-    _save(draw_iterations(panels), path)
+    path.write_bytes(to_png(draw_iterations(panels)))
 
 
 def draw_grid(rows: Rows, path: Path) -> None:
@@ -88,7 +82,7 @@ def draw_grid(rows: Rows, path: Path) -> None:
                 ways[way] = Bar(row["ours"], row["spread"], f"{number:g}")
         title = f"test accuracy in %, primary capsules {poses[0]}D, class capsules {poses[1]}D"
         panels.setdefault(title, {})[f"{types} type{'s' if types > 1 else ''}"] = ways
-    _save(draw_accuracy_bars(panels), path)
+    path.write_bytes(to_png(draw_accuracy_bars(panels)))
 
 
 def _grid(data: tuple[str, ...]) -> tuple[Setting, ...]:

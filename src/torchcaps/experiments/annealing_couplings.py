@@ -12,7 +12,6 @@ from torch import Tensor
 from torchcaps.models.health import parent_shares
 from torchcaps.train import Machine, Run, Watcher, load_run, load_split, train
 from torchcaps.train.annealing import set_iterations
-from torchcaps.train.checkpoint import write_atomically
 from torchcaps.train.session import launch
 from torchcaps.viz import to_png
 from torchcaps.viz.annealing import draw_coupling_fans
@@ -74,8 +73,7 @@ def draw_couplings_of_one(rows: Rows, path: Path) -> None:
     curve = rows[0]["runs"][0]["curve"]
     couplings = dict(zip(curve["at"], curve["capsule"], strict=True))
     names = [str(number) for number in range(len(curve["capsule"][0]))]
-    picture = to_png(draw_coupling_fans(couplings, names, panels=_FANS))
-    write_atomically(path, lambda draft: draft.write_bytes(picture))
+    path.write_bytes(to_png(draw_coupling_fans(couplings, names, panels=_FANS)))
 
 
 def couplings_polarise(rows_of: RowsOf) -> Finding:
