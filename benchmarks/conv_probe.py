@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 
 import torch
+import triton
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from torchcaps.core.types import Capsules
@@ -317,6 +318,20 @@ def checks():
     ]
 
 
+def rows_of(steps):
+    """Steps as rows of a benchmark, for the tables in the documents."""
+    names = {"em": "em_capsnet_small", "segcaps": "segcaps_r3, 64 px"}
+    rows = []
+    for step in steps:
+        kind, batch = "fused" if step["backend"] == "auto" else "torch", 128 if step["case"] == "em" else 16
+        for key, backend in (("eager_ms", kind), ("graph_ms", f"{kind}+graph")):
+            if key in step and "cudnn" not in step:
+                row = {"suite": "probe", "case": f"{names[step['case']]}, step, {step['precision']}"}
+                row |= {"backend": backend, "batch": batch, "ms": step[key]}
+                rows.append(row | {"img_s": 1000 * batch / step[key], "peak_mb": step["peak_mib"]})
+    return rows
+
+
 def all_steps(save):
     for name, precision, backend in product(("em", "segcaps"), ("32", "bf16"), ("torch", "auto")):
         save("steps", [timed_step(name, precision, backend, profile=True)])
@@ -336,10 +351,13 @@ def main():
         (sweep_em if kind == "em" else sweep_maps)(name)
         return
     compiling = [] if arguments.quick else compile_all()
-    report = {"device": torch.cuda.get_device_name(), "checks": [], "steps": [], "sweep": []}
+    report = {"command": "python benchmarks/conv_probe.py FILE", "device": torch.cuda.get_device_name()}
+    report |= {"versions": {"torch": torch.__version__, "triton": triton.__version__}}
+    report |= {"checks": [], "steps": [], "rows": [], "sweep": []}
 
     def save(part, rows):
         report[part] += rows
+        report["rows"] = rows_of(report["steps"])
         arguments.out.write_text(json.dumps(report, indent=1))
 
     save("checks", guarded(lambda _: checks(), "checks"))
