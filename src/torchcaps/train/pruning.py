@@ -15,7 +15,6 @@ from torchcaps.prune import Lobster, Plateau, count_sparsity, measure_units, pru
 from .evaluate import Evaluation
 from .session import Session
 
-
 # A search starts this much above the largest threshold found so far and goes down: with few validation images
 # the loss rises and falls by chance, and a search from below would stop at the first rise.
 _HEADROOM = 2.0
