@@ -10,13 +10,17 @@ from torchcaps.core import UserError
 from torchcaps.experiments.catalogue import EXPERIMENTS
 from torchcaps.experiments.exchange import merge_runs, pack_runs
 from torchcaps.experiments.runner import count_runs
+from torchcaps.train import load_recipe
+from torchcaps.train.recipe import recipe_as_json
 
 EXPERIMENT = EXPERIMENTS["smoke-mnist"]
 
 
 def result(seed, accuracy=0.5):
     made_by = dict.fromkeys(("commit", "versions", "device", "precision", "parameters"))
-    return {"seed": seed, "metrics": {"test_accuracy": accuracy}, "seconds": 1.0, **made_by}
+    recipe = recipe_as_json(load_recipe("mnist/dr_capsnet"))
+    metrics = {"test_accuracy": accuracy}
+    return {"recipe": recipe, "seed": seed, "metrics": metrics, "seconds": 1.0, **made_by}
 
 
 MINE = result(42, 0.75)

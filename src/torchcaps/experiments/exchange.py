@@ -35,7 +35,7 @@ def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
     """Take over results made elsewhere and leave those that are here already; how many were new."""
     merged = 0
     for place, result in _results_in(source):
-        if not isinstance(result, dict) or not result.keys() >= {"metrics", "seed"}:
+        if not isinstance(result, dict) or not result.keys() >= {"recipe", "metrics", "seed"}:
             raise UserError(f"{source}: {place}/result.json is not the result of a run")
         target = out / place / "result.json"
         if place.split("/")[0] == experiment.slug and not target.is_file():
