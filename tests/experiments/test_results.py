@@ -65,6 +65,10 @@ def test_mean_and_spread_are_over_seeds():
     assert row["ours"] == pytest.approx(91)
     assert row["spread"] == pytest.approx(2**0.5, abs=1e-3)
     assert "| s | test_accuracy | 95.00 | 91.00 ± 1.41 | 2 | short |" in render_table([row])
+    several = [{**row, "metric": name} for name in ("test_accuracy", "entropy", "keys")]
+    assert "| s | 91.00 ± 1.41 (thesis 95.00) | 91.00 ± 1.41 (thesis 95.00) | 91 ± 1 (thesis 95) |" in (
+        render_table(several)
+    )
     with pytest.raises(UserError, match="a seed occurs twice"):
         summarise([run(1, 0.9), run(1, 0.9)], setting="s", metric="test_accuracy", thesis=None, protocol="")
     with pytest.raises(UserError, match="no runs"):

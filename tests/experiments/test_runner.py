@@ -9,9 +9,18 @@ from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.experiments.catalogue import LABELS, list_experiments
 from torchcaps.experiments.gather import gather_runs
-from torchcaps.experiments.plan import EXPERIMENTS, Experiment, Setting, leave_result, train_recipe
+from torchcaps.experiments.plan import (
+    EXPERIMENTS,
+    Experiment,
+    PlannedRun,
+    Setting,
+    leave_result,
+    protocol_of,
+    train_recipe,
+)
 from torchcaps.experiments.runner import Visit, run_missing
 from torchcaps.train import Machine
+from torchcaps.train.recipe import recipe_as_json
 
 CPU = Machine(device="cpu")
 TINY = (
@@ -181,7 +190,8 @@ def test_every_setting_of_every_budget_is_a_recipe(label):
     assert len(set(slugs)) == len(slugs)
     for setting in experiment.settings:
         for budget in ("smoke", "quick", "full"):
-            assert "epochs" in experiment.protocol(setting, budget)
+            planned = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=42)
+            assert "epochs" in protocol_of(recipe_as_json(planned.recipe), budget)
 
 
 def test_the_list_names_every_table_with_its_state(tmp_path):

@@ -13,7 +13,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.train.checkpoint import write_json
 
 from .page import write_page
-from .plan import BUDGETS, Experiment, PlannedRun
+from .plan import BUDGETS, Experiment, PlannedRun, protocol_of
 from .tables import load_results
 
 
@@ -84,7 +84,8 @@ def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str
         any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0).folder(out)
         paths = sorted(any_run.parent.glob(f"{any_run.name.removesuffix('0')}[0-9]*/result.json"))
         runs = [json.loads(path.read_text()) for path in paths]
-        protocol = experiment.protocol(setting, budget)
+        found = {protocol_of(run["recipe"], budget, setting.note): None for run in runs}
+        protocol = "; or ".join(found)
         for metric in experiment.metrics:
             having = [run for run in runs if metric in run["metrics"]]
             if having:

@@ -143,23 +143,23 @@ class Experiment:
             for setting in self.settings:
                 yield PlannedRun(experiment=self, setting=setting, budget=budget, seed=seed)
 
-    def protocol(self, setting: Setting, budget: str) -> str:
-        """What the runs of a row got, in words."""
-        recipe = PlannedRun(experiment=self, setting=setting, budget=budget, seed=42).recipe
-        images = f"{recipe.data.limit:,} images" if recipe.data.limit else "all images"
-        stops = _stopping(recipe)
-        epochs = f"at most {recipe.epochs} epochs" if stops else f"{recipe.epochs} epochs"
-        pruning = "" if recipe.pruning is None else f"pruning strength {recipe.pruning.strength:g}"
-        parts = [f"{budget} budget", epochs, stops, pruning, images, setting.note]
-        return ", ".join(part for part in parts if part)
+
+def protocol_of(recipe: Mapping[str, Any], budget: str, note: str = "") -> str:
+    """What a run got, in words; `recipe` is the one in its result, for the plan may have changed since."""
+    limit = recipe["data"]["limit"]
+    stops = _stopping(recipe)
+    epochs = f"at most {recipe['epochs']} epochs" if stops else f"{recipe['epochs']} epochs"
+    pruning = recipe.get("pruning")
+    strength = f"pruning strength {pruning['strength']:g}" if pruning else ""
+    images = f"{limit:,} images" if limit else "all images"
+    return ", ".join(part for part in (f"{budget} budget", epochs, stops, strength, images, note) if part)
 
 
-def _stopping(recipe: Recipe) -> str:
+def _stopping(recipe: Mapping[str, Any]) -> str:
     """What may end a run before its epochs are over."""
-    annealing = recipe.annealing
-    if annealing is not None:
-        return f"iterations {annealing.r0} to {annealing.r_max}, patience {annealing.patience}"
-    return f"patience {recipe.patience}" if recipe.patience else ""
+    if annealing := recipe.get("annealing"):
+        return f"iterations {annealing['r0']} to {annealing['r_max']}, patience {annealing['patience']}"
+    return f"patience {recipe['patience']}" if recipe["patience"] else ""
 
 
 EXPERIMENTS: Registry[Experiment] = Registry("experiment")
