@@ -33,7 +33,9 @@ def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
     weight = like(9, 4, 2, 4)
     assert em_unsupported_reason(like(1, 1, 1, 9, 16), weight) is None
     assert "float64" in em_unsupported_reason(like(1, 1, 1, 9, 16, dtype=torch.float64), weight)
-    assert "4000 children of 16" in em_unsupported_reason(like(1, 1, 1, 4000, 16), weight)
+    assert "17x17" in em_unsupported_reason(like(1, 1, 1, 9, 17), like(9, 1, 2, 17))
+    assert "257" in em_unsupported_reason(like(1, 1, 1, 9, 16), like(9, 4, 257, 4))
+    assert "2**31" in em_unsupported_reason(like(2**20, 1, 1, 2**7, 16), weight)
     assert "nothing" in em_unsupported_reason(like(0, 1, 1, 9, 16), weight)
 
 

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from torchcaps.core import Capsules, UserError
-from torchcaps.layers import ConvCaps2d, FcCaps
+from torchcaps.layers import ConvCaps2d, FcCaps, LocalConvCaps2d
 from torchcaps.layers.backend import checked_backend, takes_kernel
 
 from refusal import REFUSED
@@ -25,6 +25,8 @@ def test_an_unknown_backend_is_named():
         checked_backend("quick")
     with pytest.raises(REFUSED, match="backend"):
         ConvCaps2d(2, 3, 4, 5, kernel_size=3, backend="quick")
+    with pytest.raises(REFUSED, match="backend"):
+        LocalConvCaps2d(2, 3, 4, 5, kernel_size=3, backend="quick")
 
 
 @pytest.mark.parametrize(("batch", "matrices", "expected"), [(5, 12, True), (6, 12, False), (1, 2, False)])

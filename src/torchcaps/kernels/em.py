@@ -3,8 +3,8 @@
 Formulas and log-space form as in `routing.em`; parents of all windows that a child stands in compete for it,
 as in `layers.em_conv2d`. Plain PyTorch keeps several tensors of `O(N C O H)` numbers for each round: 340 MB
 each for 64/8/16/16 at batch 128. Here the largest that are kept are `O(N C O)`, 21 MB, and the gradient of
-the votes exists for some windows at a time. On CUDA, in float32, for up to 32768 numbers in the votes of one
-window for one type, with the sizes of their axes rounded up to powers of two.
+the votes exists for some windows at a time. On CUDA, in float32, for any number of children, up to 256 parent
+types, and poses of up to 256 numbers, with rows and columns rounded up to powers of two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from .em_state import EMGrid, EMInputs, EMScales, EMState
 
 _HAS_TRITON = find_spec("triton") is not None
 _KERNEL_DEVICE = "cuda"  # Triton interprets on a CPU
-_MOST_NUMBERS = 32768
+_MOST_NUMBERS = 256  # of a pose: a tile of votes must fit in registers
+_MOST_TYPES = 256  # a child's scores in one window must as well
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -74,9 +75,13 @@ def em_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
         return "the fused kernel for CUDA needs the triton package"
     if poses.dtype not in _FLOATS or weight.dtype not in _FLOATS:
         return f"the fused kernel computes in float32, not in {poses.dtype} and {weight.dtype}"
-    in_caps, pose = poses.shape[-2], poses.shape[-1] // weight.shape[1] * weight.shape[3]
-    if _round_up(in_caps) * _round_up(pose) > _MOST_NUMBERS:
-        return f"the votes of {in_caps} children of {pose} numbers exceed {_MOST_NUMBERS}"
+    rows, columns = poses.shape[-1] // weight.shape[1], weight.shape[3]
+    if _round_up(rows) * _round_up(columns) > _MOST_NUMBERS:
+        return f"poses of {rows}x{columns} exceed {_MOST_NUMBERS} numbers"
+    if weight.shape[2] > _MOST_TYPES:
+        return f"the fused kernel takes at most {_MOST_TYPES} parent types, not {weight.shape[2]}"
+    if max(poses.numel(), poses.shape[-2] * weight[0].numel()) >= 2**31:
+        return "the fused kernel takes fewer than 2**31 numbers in poses and in matrices"
     if poses.numel() == 0:
         return "there is nothing to route"
     return None

@@ -16,7 +16,7 @@ from torchcaps.kernels import fused_map_routing, map_unsupported_reason
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
 from torchcaps.routing.dynamic import DynamicRouting
 
-from .backend import Backend, reason_of_routing, takes_kernel
+from .backend import Backend, checked_backend, reason_of_routing, takes_kernel
 from .geometry import pad_same
 
 
@@ -26,13 +26,19 @@ class _LocalCaps2d(nn.Module, ABC):
     weight: nn.Parameter
 
     def __init__(
-        self, types: tuple[int, int], poses: tuple[int, int], routing: RoutingSpec, checkpoint: bool
+        self,
+        types: tuple[int, int],
+        poses: tuple[int, int],
+        routing: RoutingSpec,
+        *,
+        checkpoint: bool,
+        backend: Backend,
     ) -> None:
         super().__init__()
         self.in_types, self.out_types = types
         self.in_pose, self.out_pose = poses
         self.checkpoint = checkpoint
-        self.backend: Backend = "auto"
+        self.backend: Backend = checked_backend(backend)
         self.routing = build_routing(routing, RoutingShape(self.in_types, self.out_types, self.out_pose))
 
     @abstractmethod
@@ -122,6 +128,7 @@ class LocalConvCaps2d(_LocalCaps2d):
         stride: Step of the window.
         routing: As in `FcCaps`; it splits a child type over the parent types of one position.
         checkpoint: Compute votes and routing again in the backward pass instead of storing them.
+        backend: "fused" routes the votes in one kernel, otherwise as in `FcCaps`.
     """
 
     def __init__(  # noqa: PLR0913  a convolution has this many sizes
@@ -135,8 +142,10 @@ class LocalConvCaps2d(_LocalCaps2d):
         stride: int = 1,
         routing: RoutingSpec = "dynamic",
         checkpoint: bool = False,
+        backend: Backend = "auto",
     ) -> None:
-        super().__init__((in_types, out_types), (in_pose, out_pose), routing, checkpoint)
+        sizes = (in_types, out_types), (in_pose, out_pose)
+        super().__init__(*sizes, routing, checkpoint=checkpoint, backend=backend)
         self.kernel_size, self.stride = kernel_size, stride
         self.weight = nn.Parameter(torch.empty(out_types * out_pose, in_pose, kernel_size, kernel_size))
         nn.init.kaiming_normal_(self.weight)
@@ -162,6 +171,7 @@ class LocalDeconvCaps2d(_LocalCaps2d):
         stride: Factor by which height and width grow.
         routing: As in `FcCaps`.
         checkpoint: As in `LocalConvCaps2d`.
+        backend: As in `LocalConvCaps2d`.
     """
 
     def __init__(  # noqa: PLR0913  a convolution has this many sizes
@@ -175,13 +185,15 @@ class LocalDeconvCaps2d(_LocalCaps2d):
         stride: int = 2,
         routing: RoutingSpec = "dynamic",
         checkpoint: bool = False,
+        backend: Backend = "auto",
     ) -> None:
         if kernel_size < stride or (kernel_size - stride) % 2:
             raise UserError(
                 f"a transposed convolution grows a map by {stride} only with kernel {stride}, {stride + 2}, "
                 f"{stride + 4}, ..., got {kernel_size}"
             )
-        super().__init__((in_types, out_types), (in_pose, out_pose), routing, checkpoint)
+        sizes = (in_types, out_types), (in_pose, out_pose)
+        super().__init__(*sizes, routing, checkpoint=checkpoint, backend=backend)
         self.kernel_size, self.stride = kernel_size, stride
         self.weight = nn.Parameter(torch.empty(in_pose, out_types * out_pose, kernel_size, kernel_size))
         nn.init.kaiming_normal_(self.weight)  # counts the outputs as fan-in, as the published code does
