@@ -72,6 +72,14 @@ def test_claims_about_curves_are_decided_by_the_rows():
         assert check(lambda label: []).verdict == "open"
 
 
+def test_gradients_through_all_rounds_are_compared_at_the_most_iterations():
+    last = row("fixed 50", "test_loss", 0.1)
+    for loss, verdict in ((0.5, "beyond"), (0.2, "not confirmed")):
+        full = row(f"fixed 50, {claims.FULL}", "test_loss", loss)
+        assert claims.full_gradient_is_worse(lambda label, full=full: [last, full]).verdict == verdict
+    assert claims.full_gradient_is_worse(lambda label: [last]).verdict == "open"
+
+
 def test_sizes_without_all_three_trainings_are_left_out():
     rows = AS_CLAIMED("fig:fashion")
     assert len(sizes_of(rows)) == len(GRID) == 18

@@ -165,7 +165,7 @@ def smallest(experiment):
     if experiment.label in ("fig:fashion", "fig:cifar10"):
         return experiment.settings[0:3:2]  # fixed and annealed
     if experiment.label == "fig:fix_vs_ann":
-        return experiment.settings[-1:]  # annealed
+        return experiment.settings[:1]  # annealed
     return experiment.settings[1:2] or experiment.settings  # elsewhere the second, Efficient-CapsNet
 
 

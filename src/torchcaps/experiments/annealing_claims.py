@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from .plan import Finding, Rows, RowsOf
 
 FIXED = (1, 2, 3, 5, 10, 20, 50)
+FULL = "gradient through all rounds"
 WAYS = ("fixed 1", "fixed 3", "annealed")
 _POSES = ((2, 4), (4, 8), (8, 16))
 _FIRST = ((1, (2, 4)), (32, (8, 16)), (8, (4, 8)), (32, (2, 4)), (1, (8, 16)), (4, (2, 4)), (16, (8, 16)))
@@ -196,6 +197,20 @@ def annealed_is_above(rows_of: RowsOf) -> Finding:
     above = [r for r in both if annealed[r] > of_metric[f"fixed {r}"]["ours"]]
     because = f"at {len(above)} of {len(both)} numbers of iterations above one"
     return _decide(len(above) == len(both), because) if both else Finding("open", because)
+
+
+def full_gradient_is_worse(rows_of: RowsOf) -> Finding:
+    """With many iterations the loss is clearly higher where gradients flow through all rounds."""
+    of_metric = {row["setting"]: row for row in rows_of("fig:fix_vs_ann") if row["metric"] == "test_loss"}
+    last, full = (of_metric.get(name) for name in (f"fixed {FIXED[-1]}", f"fixed {FIXED[-1]}, {FULL}"))
+    if last is None or full is None:
+        return Finding("open", "one of the two has not been trained")
+    noise = (last["spread"] or 0.0) + (full["spread"] or 0.0)
+    because = (
+        f"test loss {last['ours']:.4f} through the last, {full['ours']:.4f} through all of {FIXED[-1]}, "
+        f"deviations {noise:.4f} together"
+    )
+    return Finding("beyond" if full["ours"] - last["ours"] > noise else "not confirmed", because)
 
 
 def rank_correlation(first: Sequence[float | int], second: Sequence[float | int]) -> float:
