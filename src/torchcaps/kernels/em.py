@@ -150,14 +150,15 @@ def _em_backward_op(  # noqa: PLR0913
     iterations: int,
     scales: list[float],
 ) -> tuple[Tensor, ...]:
-    grads = _triton().fit_backward(
-        (grad_mean.contiguous(), grad_logit.contiguous()),
-        EMInputs(poses, activations, matrices, offsets),
-        vote_cost,
-        EMState(means, variances, masses, logits, scores, shifts),
-        EMGrid(*grid),
-        EMScales(iterations, *scales),
-    )
+    with torch.autocast(poses.device.type, enabled=False):  # it reaches inside registered operators
+        grads = _triton().fit_backward(
+            (grad_mean.contiguous(), grad_logit.contiguous()),
+            EMInputs(poses, activations, matrices, offsets),
+            vote_cost,
+            EMState(means, variances, masses, logits, scores, shifts),
+            EMGrid(*grid),
+            EMScales(iterations, *scales),
+        )
     return tuple(grads)
 
 
