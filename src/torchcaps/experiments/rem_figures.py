@@ -3,65 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from torchcaps.data import LabelledImages
 from torchcaps.parse import Keys, analyse, collect_keys
 from torchcaps.prune import count_sparsity
-from torchcaps.train import Machine, Pipeline, Run, Watcher, load_run, load_split
-from torchcaps.train.session import launch
 from torchcaps.viz.rem import save_distributions, save_keys, save_levels, save_training
 
-from .plan import Experiment, PlannedRun, Setting, leave_result, register
+from . import rem_claims as claims
+from .plan import Claim, Experiment, PlannedRun, Setting, register
 from .rem import CHAPTER, MNIST_TABLE, SMOKE
+from .rem_again import SHARED_RUNS, Look, LookAgain, Trained, again
 
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A network of the table on MNIST, with the test images."""
-
-    run: Run
-    data: LabelledImages
-    pipeline: Pipeline
-
-    def at_epoch(self, epoch: int) -> Run:
-        """The same network after an epoch, counted from one."""
-        return load_run(self.run.folder, self.data.labels.device, weights=f"epoch-{epoch}")
-
-
-@dataclass(frozen=True)
-class LookAgain:
-    """Performs a run by looking at one of the table's, which is made first if it is not there.
-
-    `look` gives metrics and a curve.
-    """
-
-    look: Callable[[Trained, PlannedRun], tuple[dict[str, Any], dict[str, Any]]]
-
-    def __call__(self, run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
-        """Leave the result of one look."""
-        source = replace(run, experiment=MNIST_TABLE, setting=_source(run.setting))
-        made_in = source.folder(folder.parents[2])
-        if not (made_in / "result.json").is_file():
-            MNIST_TABLE.perform(source, made_in, machine, watcher)
-        device = launch(machine).device
-        network = load_run(made_in / "training", device)
-        data, pipeline = load_split(network.recipe.data, "test", machine.data_dir, device)
-        metrics, curve = self.look(Trained(network, data, pipeline), run)
-        parameters = sum(parameter.numel() for parameter in network.model.parameters())
-        facts = {"parameters": parameters, "seconds": 0.0, "precision": machine.precision}
-        return leave_result(run, folder, device, result={"metrics": metrics, "curve": curve, **facts})
-
-
-def _source(setting: Setting) -> Setting:
-    wanted = setting.options["of"]
-    return next(candidate for candidate in MNIST_TABLE.settings if candidate.name == wanted)
 
 
 def _keys_per_class(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -127,18 +84,18 @@ _DR_Q, _DR_REM = (setting.name for setting in MNIST_TABLE.settings[:2])
 
 
 def _setting(name: str, of: str, thesis: dict[str, float] | None = None, **options: Any) -> Setting:
-    source = next(setting for setting in MNIST_TABLE.settings if setting.name == of)
-    return replace(source, name=name, options={"of": of, **options}, thesis=thesis)
+    return again((MNIST_TABLE,), of, name=name, thesis=thesis, options=options)
 
 
 def _figure(
     label: str,
     title: str,
-    look: Callable[[Trained, PlannedRun], tuple[dict[str, Any], dict[str, Any]]],
+    look: Look,
     *,
     settings: tuple[Setting, ...],
     metrics: tuple[str, ...],
     draw: Callable[[list[dict[str, Any]], Path], None] | None = None,
+    claim: Claim | None = None,
 ) -> None:
     register(
         Experiment(
@@ -150,9 +107,11 @@ def _figure(
             at_once=1,  # they share the table's runs
             metrics=metrics,
             budgets={"smoke": SMOKE},
-            perform=LookAgain(look),
+            perform=LookAgain(look, (MNIST_TABLE,)),
             settings=settings,
             draw=draw,
+            claims=() if claim is None else (claim,),
+            deviations=(SHARED_RUNS.format(MNIST_TABLE.label),),
         )
     )
 
@@ -165,6 +124,7 @@ _figure(
     settings=_BOTH,
     metrics=("keys", "entropy"),
     draw=save_keys,
+    claim=Claim("Every class has fewer parse trees with REM.", claims.fewer_trees_in_every_class),
 )
 _figure(
     "fig:quantization levels",
@@ -176,6 +136,7 @@ _figure(
     ),
     metrics=("quantized_accuracy", "entropy"),
     draw=save_levels,
+    claim=Claim("With 11 levels the accuracy is about the best.", claims.eleven_levels_suffice),
 )
 _figure(
     "fig:capsnetq_vscapsnetrem",
@@ -184,6 +145,10 @@ _figure(
     settings=_BOTH,
     metrics=("weak_share", "strong_share"),
     draw=save_distributions,
+    claim=Claim(
+        "With REM couplings are sparser: more of them are rounded to zero.",
+        claims.compare("fig:capsnetq_vscapsnetrem", "weak_share", "DR-CapsNet+Q", "DR-CapsNet+REM"),
+    ),
 )
 _EPOCHS = (
     _setting("DR-CapsNet+Q after one epoch", _DR_Q, {"quantized_accuracy": 97.53, "entropy": 1.83}, epoch=1),
@@ -195,6 +160,10 @@ _figure(
     _one_epoch,
     settings=_EPOCHS,
     metrics=("quantized_accuracy", "entropy", "keys"),
+    claim=Claim(
+        "After one epoch the entropy is low; at the best it is not.",
+        claims.compare("tab:acc_nopruning_epochs", "entropy", *(setting.name for setting in _EPOCHS)),
+    ),
 )
 _figure(
     "fig:cij_nopruning_all",
@@ -203,6 +172,10 @@ _figure(
     settings=tuple(replace(setting, thesis=None) for setting in _EPOCHS),
     metrics=("weak_share", "strong_share"),
     draw=save_distributions,
+    claim=Claim(
+        "After one epoch nearly all couplings are an equal share; fewer are strong than at the best.",
+        claims.compare("fig:cij_nopruning_all", "strong_share", *(setting.name for setting in _EPOCHS)),
+    ),
 )
 _figure(
     "fig:acc_vs_pp",
@@ -211,4 +184,8 @@ _figure(
     settings=(_setting("DR-CapsNet+REM", _DR_REM, {"quantized_accuracy": 99.60, "entropy": 4.31}),),
     metrics=("quantized_accuracy", "entropy", "sparsity"),
     draw=save_training,
+    claim=Claim(
+        "Entropy is low at first, because routing does not discriminate yet, and grows with the accuracy.",
+        claims.entropy_grows_in_training,
+    ),
 )
