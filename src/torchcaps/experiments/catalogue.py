@@ -9,7 +9,7 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.data import check_dataset
 
-from . import annealing, annealing_couplings, backbones, rem, rem_figures, smoke
+from . import annealing, annealing_couplings, backbones, rem, rem_decoder, rem_figures, rem_saliency, smoke
 from .plan import BUDGETS, EXPERIMENTS, Experiment
 from .runner import count_runs
 
@@ -21,7 +21,9 @@ __all__ = [
     "backbones",
     "list_experiments",
     "rem",
+    "rem_decoder",
     "rem_figures",
+    "rem_saliency",
     "smoke",
 ]
 

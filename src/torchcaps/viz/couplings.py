@@ -66,8 +66,8 @@ def draw_couplings(
     truth = [None] * len(pictures) if labels is None else to_array(labels).astype(int).tolist()
     for column in range(len(pictures)):
         x = left + column * (cell + gap)
-        _draw_image(axes_at(figure, (x, 18, cell, cell)), colours[column])
-        _draw_heat(axes_at(figure, (x, 26 + cell, cell, cell)), colours[column], heat[column])
+        draw_image(axes_at(figure, (x, 18, cell, cell)), colours[column])
+        draw_heat(axes_at(figure, (x, 26 + cell, cell, cell)), colours[column], heat[column])
         bars = axes_at(figure, (x, 2 * cell + 66, cell, 74))
         _draw_lengths(bars, lengths[column], names)
         _name_class(bars, names, int(lengths[column].argmax()), truth[column])
@@ -75,13 +75,15 @@ def draw_couplings(
     return figure
 
 
-def _draw_image(axes: Axes, colours: NDArray[np.float64]) -> None:
+def draw_image(axes: Axes, colours: NDArray[np.float64]) -> None:
+    """RGB values over the whole of the axes, without a frame."""
     axes.imshow(colours.clip(0, 1), aspect="auto")
     axes.set_axis_off()
 
 
-def _draw_heat(axes: Axes, colours: NDArray[np.float64], heat: NDArray[np.float64]) -> None:
-    _draw_image(axes, soften(colours, 0.55))
+def draw_heat(axes: Axes, colours: NDArray[np.float64], heat: NDArray[np.float64]) -> None:
+    """A map of the picture's size over the picture, relative to its maximum."""
+    draw_image(axes, soften(colours, 0.55))
     relative = (heat / max(heat.max(), 1e-12)).clip(0, 1)
     overlay = HEAT_MAP(relative)
     overlay[..., 3] = 0.9 * relative**1.5

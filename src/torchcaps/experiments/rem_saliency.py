@@ -1,0 +1,131 @@
+"""Chapter 6, REM: saliency maps without and with it, and how much of them lies on the object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torchcaps.data import LabelledImages
+from torchcaps.parse import (
+    CapsuleMap,
+    capsule_maps,
+    fully_connected,
+    place_map,
+    quantized,
+    saliency_map,
+    upsample_map,
+)
+from torchcaps.train import Pipeline
+from torchcaps.viz import to_png
+from torchcaps.viz.saliency import Panel, draw_saliency
+
+from . import rem_claims as claims
+from .packed import pack_pictures, unpack_pictures
+from .plan import Claim, Experiment, PlannedRun, Rows, Setting, register
+from .rem import CHAPTER, MNIST_TABLE, OTHERS_TABLE, SMOKE
+from .rem_again import SHARED_RUNS, LookAgain, Trained, again
+
+_TABLES = (MNIST_TABLE, OTHERS_TABLE)
+_BLACK = 0.1  # what is brighter belongs to the object, where the background is black
+_BATCH = 500
+
+
+@torch.no_grad()
+def find_saliency(network: nn.Module, data: LabelledImages, pipeline: Pipeline) -> tuple[Tensor, CapsuleMap]:
+    """Saliency of the predicted class at each position of the primary capsules, (images, rows, columns)."""
+    found = []
+    with quantized(network, 11):
+        for part in torch.split(data.images, _BATCH):
+            output = network(pipeline.for_evaluation(part)[1], return_routing=True)
+            layer = fully_connected(output.layers)[-1]
+            activations = layer.children.activations.flatten(1)
+            (where,) = capsule_maps(network, activations.shape[1])
+            chosen = output.activations.argmax(1)
+            coupling = layer.routed.coupling
+            assert coupling is not None  # they were asked for
+            found.append(saliency_map(activations, coupling, chosen, where.grid))
+    return torch.cat(found), where
+
+
+def share_on_object(maps: Tensor, is_object: Tensor, where: CapsuleMap) -> float:
+    """The part of the saliency that lies on objects, mean over images.
+
+    Each capsule stands at the centre of what it sees, as `place_map` puts it: stretching a map over the
+    whole image, as the drawings do, would move evidence outwards.
+    """
+    placed = place_map(maps, (is_object.shape[1], is_object.shape[2]), where.field)
+    inside, whole = (placed * is_object).sum((1, 2)), placed.sum((1, 2))
+    return float((inside[whole > 0] / whole[whole > 0]).mean())
+
+
+def _compare(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Where the saliency lies over all test images, and the maps of the first image of each class."""
+    data, pipeline = trained.data, trained.pipeline
+    maps, where = find_saliency(trained.run.model, data, pipeline)
+    metrics = {"peak": float((maps.amax((1, 2)) / maps.mean((1, 2)).clamp(min=1e-12)).mean())}
+    if run.setting.options["is_on_black"]:
+        is_object = (pipeline.for_evaluation(data.images)[0].mean(1) > _BLACK).float()
+        metrics["on_object_share"] = share_on_object(maps, is_object, where)
+        metrics["even_map_share"] = share_on_object(torch.ones_like(maps), is_object, where)
+        metrics["area_share"] = float(is_object.mean())
+    shown = [int((data.labels == number).int().argmax()) for number in range(len(data.classes))]
+    relative = maps[shown] / maps[shown].amax((1, 2), keepdim=True).clamp(min=1e-12)
+    images, _ = pipeline.for_evaluation(data.images[shown])
+    return metrics, {"images": pack_pictures(images), "maps": pack_pictures(relative)}
+
+
+def draw_pairs(rows: Rows, path: Path) -> None:
+    """For each dataset the images, and the first seed's maps without and with REM stretched over them."""
+    curves = {row["setting"]: row["runs"][0]["curve"] for row in rows}
+    panels: dict[str, Panel] = {}
+    for setting, curve in curves.items():
+        images, maps = unpack_pictures(curve["images"]), torch.from_numpy(unpack_pictures(curve["maps"]))
+        panel = panels.setdefault(setting.partition(",")[0], Panel(images, {}))
+        way = "with REM" if setting.endswith("+REM") else "without REM"
+        stretched = {way: upsample_map(maps, (images.shape[-2], images.shape[-1]))}
+        panels[setting.partition(",")[0]] = panel._replace(maps={**panel.maps, **stretched})
+    path.write_bytes(to_png(draw_saliency(panels)))
+
+
+def _settings(data: str, prefix: str) -> list[Setting]:
+    options = {"is_on_black": data != "CIFAR-10"}
+    return [
+        again(_TABLES, f"{prefix}DR-CapsNet{way}", name=f"{data}, DR-CapsNet{way}", options=options)
+        for way in ("+Q", "+REM")
+    ]
+
+
+register(
+    Experiment(
+        label="fig:saliency_maps",
+        chapter=CHAPTER,
+        title="Saliency maps of DR-CapsNet without and with REM",
+        data=("mnist", "fashion_mnist", "cifar10"),
+        gpu_minutes=0,  # on top of the tables'
+        at_once=1,  # they share the tables' runs
+        metrics=("on_object_share", "even_map_share", "area_share", "peak"),
+        budgets={"smoke": SMOKE},
+        perform=LookAgain(_compare, _TABLES),
+        settings=(
+            *_settings("MNIST", ""),
+            *_settings("Fashion-MNIST", "Fashion-MNIST, "),
+            *_settings("CIFAR-10", "CIFAR-10, "),
+        ),
+        draw=draw_pairs,
+        claims=(
+            Claim("With REM the network concentrates on the object of interest.", claims.looks_at_the_object),
+        ),
+        deviations=(
+            SHARED_RUNS.format(" and ".join(table.label for table in _TABLES)),
+            "The thesis shows Eff-ConvCapsNet on Dogs vs. Cats and Imagenette.",
+            "The on object share is the part of the saliency on pixels brighter than 0.1, over all test "
+            "images, where the background is black. Capsules stand at the centres of what they see, which is "
+            "the middle of the image: the even map share is what a map without any preference would have, "
+            "the area share what a map over the whole image would have.",
+            "Peak is the strongest position over the mean one: 1 is a flat map.",
+        ),
+    )
+)

@@ -1,0 +1,87 @@
+"""Saliency maps of several networks below the images they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from torchcaps.core.errors import UserError
+
+from .couplings import draw_heat, draw_image
+from .style import (
+    INK,
+    MUTED,
+    TEXT,
+    TITLE,
+    ArrayLike,
+    Number,
+    axes_at,
+    canvas,
+    pixel_size,
+    to_array,
+    to_colour,
+    to_pictures,
+)
+
+
+class Panel(NamedTuple):
+    """Images, and a map of the same size for each image and network."""
+
+    images: ArrayLike  # (n, channels, height, width) or (n, height, width)
+    maps: Mapping[str, ArrayLike]  # by the name of the network, (n, height, width)
+
+
+def draw_saliency(panels: Mapping[str, Panel]) -> Figure:
+    """A block for each panel: its images in a row, and a row of maps over them for each network."""
+    if not panels:
+        raise UserError("there are no images to draw")
+    left, top, gap = 132, 34, 6
+    most = max(len(panel.images) for panel in panels.values())
+    cell = max(48, min(96, (900 - left - 16) // most - gap))
+    heights = [top + (1 + len(panel.maps)) * (cell + gap) for panel in panels.values()]
+    figure = canvas(left + most * (cell + gap) + 16, sum(heights) + 12)
+    starts = np.cumsum([0, *heights[:-1]])
+    for (title, panel), start in zip(panels.items(), starts.tolist(), strict=True):
+        _write(figure, (left, start + 18), title, is_title=True)
+        for row, (name, pictures, heat) in enumerate(_rows(panel)):
+            y = start + top + row * (cell + gap)
+            _write(figure, (left - 12, y + cell / 2), name, is_title=False)
+            for column, colours in enumerate(pictures):
+                axes = axes_at(figure, (left + column * (cell + gap), y, cell, cell))
+                if heat is None:
+                    draw_image(axes, colours)
+                else:
+                    draw_heat(axes, colours, heat[column])
+    return figure
+
+
+def _rows(panel: Panel) -> list[tuple[str, NDArray[np.float64], NDArray[np.float64] | None]]:
+    pictures = to_pictures(panel.images)
+    colours = to_colour(pictures, pictures.ndim == 3)
+    rows: list[tuple[str, NDArray[np.float64], NDArray[np.float64] | None]] = [("image", colours, None)]
+    for name, maps in panel.maps.items():
+        heat = to_array(maps)
+        if heat.shape != pictures.shape[:3]:
+            raise UserError(
+                f"{name}: {len(pictures)} images of {pictures.shape[1:3]} need maps of that size, "
+                f"got {heat.shape}; upsample the maps first"
+            )
+        rows.append((name, colours, heat))
+    return rows
+
+
+def _write(figure: Figure, place: tuple[Number, Number], text: str, *, is_title: bool) -> None:
+    width, height = pixel_size(figure)
+    figure.text(
+        place[0] / width,
+        1 - place[1] / height,
+        text,
+        ha="left" if is_title else "right",
+        va="center",
+        fontsize=TITLE if is_title else TEXT,
+        color=INK if is_title else MUTED,
+    )
