@@ -85,9 +85,22 @@ def test_one_ratio_for_all_groups_comes_near_the_target(share):
 def test_what_is_removed_is_rounded_down_and_something_stays(ratio, last):
     cost = cost_of("resnet_tiny")
     ratios = torch.full((1, len(cost.full)), ratio, dtype=torch.float64)
-    (widths,) = widths_at(cost, ratios, last).tolist()
+    (widths,) = widths_at(cost, ratios, Target(share=0.5, last=last)).tolist()
     by_hand = [width - int(ratio * width) for width in cost.full.tolist()]
     assert widths == [*by_hand[:-1], max(by_hand[-1], last)]
+
+
+@pytest.mark.parametrize("share", [0.75, 0.5])
+def test_widths_may_be_multiples_of_eight(share):
+    cost = cost_of("resnet50")
+    drawn = draw_widths(cost, Target(share=share, multiple=8), 10, seed=3)
+    widths = torch.tensor(drawn.widths)
+    assert (widths % 8 == 0).all()
+    assert (widths <= cost.full).all()
+    assert ((cost.share(widths) - share).abs() <= 0.005).all()
+    narrow = cost_of("resnet_tiny")
+    (few,) = widths_at(narrow, torch.full((1, len(narrow.full)), 0.9), Target(share=0.5, multiple=8)).tolist()
+    assert all(width >= 8 for width, full in zip(few, narrow.full.tolist(), strict=True) if full >= 8)
 
 
 def test_impossible_targets_are_explained():
@@ -98,6 +111,8 @@ def test_impossible_targets_are_explained():
         check_reachable(cost, Target(share=0.1, highest=0.5))
     with pytest.raises(UserError, match="ends in 32 channels; its head needs 40"):
         even_widths(cost, Target(share=0.5, last=40))
+    with pytest.raises(UserError, match="multiples of a whole number from 1, got 0"):
+        Target(share=0.5, multiple=0)
     with pytest.raises(UserError, match=r"none of [\d,]+ draws came within 1e-09"):
         draw_widths(cost, Target(share=0.50001, tolerance=1e-9), 1, seed=0)
     for share in (0.0, -0.5, 1.5):

@@ -19,6 +19,9 @@ def command(
     batches: Annotated[
         int, typer.Option("--batches", min=1, help="Training batches that batch norm adapts to.")
     ] = 100,
+    multiple: Annotated[
+        int, typer.Option("--multiple", min=1, help="Widths are multiples of this; GPUs want 8.")
+    ] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Of the candidates.")] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the pruned run; default RUN-METHOD-FLOPS.")
@@ -39,6 +42,7 @@ def command(
         flops=flops,
         candidates=candidates,
         batches=batches,
+        multiple=multiple,
         seed=seed,
     )
     machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]

@@ -37,14 +37,19 @@ class Target:
         tolerance: How far a draw may miss it.
         highest: The largest ratio of a group's channels that may go; by default `usual_range`.
         last: Channels that the last group must keep: a head needs them.
+        multiple: Widths are multiples of this, where a group has that many channels. Matrix units want
+            eight: a trunk of other widths can be slower than the whole one.
     """
 
     share: float
     tolerance: float = 0.005
     highest: float | None = None
     last: int = 1
+    multiple: int = 1
 
     def __post_init__(self) -> None:
+        if self.multiple < 1:
+            raise UserError(f"widths are multiples of a whole number from 1, got {self.multiple}")
         if not 0 < self.share <= 1:
             raise UserError(f"the share of FLOPs to keep must lie above 0 and be at most 1, got {self.share}")
         if self.highest is not None and not 0 <= self.highest < 1:
@@ -67,16 +72,20 @@ class Drawn(NamedTuple):
 
 
 def widths_at(
-    cost: TrunkCost, ratios: Float[Tensor, "draws groups"], last: int = 1
+    cost: TrunkCost, ratios: Float[Tensor, "draws groups"], target: Target
 ) -> Int[Tensor, "draws groups"]:
-    """Widths after floor(ratio * width) channels of each group are removed; the last group keeps `last`."""
-    return _without(cost, (ratios * cost.full).long(), last)
+    """Widths after floor(ratio * width) channels of each group are removed, as far as the target allows."""
+    return _without(cost, (ratios * cost.full).long(), target)
 
 
-def _without(cost: TrunkCost, removed: Tensor, last: int) -> Tensor:
+def _without(cost: TrunkCost, removed: Tensor, target: Target) -> Tensor:
     least = torch.ones_like(cost.full)
-    least[-1] = last
-    return torch.maximum(cost.full - removed, least)
+    least[-1] = target.last
+    multiple = torch.where(cost.full >= target.multiple, target.multiple, 1)
+    widths = torch.maximum(cost.full - removed, least)
+    rounded = (widths + multiple // 2) // multiple * multiple  # to the nearest
+    lowest = -(-least // multiple) * multiple
+    return torch.minimum(torch.maximum(rounded, lowest), cost.full)
 
 
 def check_reachable(cost: TrunkCost, target: Target) -> None:
@@ -84,7 +93,7 @@ def check_reachable(cost: TrunkCost, target: Target) -> None:
     if target.last > int(cost.full[-1]):
         raise UserError(f"the trunk ends in {int(cost.full[-1])} channels; its head needs {target.last}")
     limit = torch.full((1, len(cost.full)), target.ratio_limit, dtype=torch.float64)
-    least = float(cost.share(widths_at(cost, limit, target.last)))
+    least = float(cost.share(widths_at(cost, limit, target)))
     if target.share < least - target.tolerance:
         raise UserError(
             f"{target.share:.1%} of the FLOPs cannot be reached: with at most {target.ratio_limit:.0%} of "
@@ -108,7 +117,7 @@ def even_widths(cost: TrunkCost, target: Target) -> tuple[int, ...]:
     groups = len(cost.full)
     removed = cost.full * even_ratio(cost, target.share)
     is_rounded_up = torch.arange(groups) >= groups - torch.arange(groups + 1).unsqueeze(1)
-    widths = _without(cost, torch.where(is_rounded_up, removed.ceil(), removed.floor()).long(), target.last)
+    widths = _without(cost, torch.where(is_rounded_up, removed.ceil(), removed.floor()).long(), target)
     nearest = (cost.share(widths) - target.share).abs().argmin()
     return tuple(widths[nearest].tolist())
 
@@ -130,7 +139,7 @@ def draw_widths(cost: TrunkCost, target: Target, count: int, seed: int) -> Drawn
         if block == _BLOCKS:
             lowest, highest = _centred_range(cost, target)
         ratios = torch.rand(_BLOCK, len(cost.full), generator=random, dtype=torch.float64)
-        widths = widths_at(cost, lowest + (highest - lowest) * ratios, target.last)
+        widths = widths_at(cost, lowest + (highest - lowest) * ratios, target)
         meets = (cost.share(widths) - target.share).abs() <= target.tolerance
         found |= dict.fromkeys(map(tuple, widths[meets].tolist()))
         draws += _BLOCK

@@ -47,6 +47,7 @@ class StructuredPruning:
         candidates: How many are drawn and scored; "l1" and "random" have one.
         batches: Training batches from which a candidate's batch norms are estimated.
         batch_size: Images in each.
+        multiple: What widths are multiples of, as in `Target`.
         seed: Of the draws and of those batches.
     """
 
@@ -55,6 +56,7 @@ class StructuredPruning:
     candidates: int = 50
     batches: int = 100
     batch_size: int = 128
+    multiple: int = 1
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -74,7 +76,7 @@ def plan_candidates(model: nn.Module, settings: StructuredPruning) -> tuple[Trun
         )
     cost = TrunkCost(model.trunk, model.config.image_size)
     last = model.config.primary_pose if isinstance(model, BackboneCapsNet) else 1
-    target = Target(share=settings.flops, last=last)
+    target = Target(share=settings.flops, last=last, multiple=settings.multiple)
     if settings.method == "eagleeye":
         return cost, draw_widths(cost, target, settings.candidates, settings.seed)
     return cost, Drawn([even_widths(cost, target)], 1, 0.0, target.ratio_limit, False)
