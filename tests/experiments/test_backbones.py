@@ -19,6 +19,7 @@ from torchcaps.experiments.backbones_claims import (
 from torchcaps.experiments.catalogue import EXPERIMENTS
 from torchcaps.experiments.footprint import count_costs, measure_inference, measure_training
 from torchcaps.experiments.gather import gather_runs
+from torchcaps.experiments.plan import PlannedRun
 from torchcaps.experiments.runner import run_missing
 from torchcaps.layers.backbone import create_trunk
 from torchcaps.models import create_model
