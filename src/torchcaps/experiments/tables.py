@@ -81,7 +81,8 @@ def render_bench(rows: Iterable[Mapping[str, Any]]) -> str:
         if row.get("curve") is None and row.get("ms") is not None and not row["case"].endswith("forward"):
             ms = f"{row['ms']:,.0f}" if row["ms"] >= 100 else f"{row['ms']:.3g}"
             cells = (row["case"], row["batch"], row["backend"], ms, f"{row['img_s']:,.0f}")
-            lines.append(f"| {' | '.join(map(str, cells))} | {row['peak_mb']:,.0f} |\n")
+            memory = "-" if row["peak_mb"] is None else f"{row['peak_mb']:,.0f}"
+            lines.append(f"| {' | '.join(map(str, cells))} | {memory} |\n")
     return "".join(lines)
 
 
