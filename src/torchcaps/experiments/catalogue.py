@@ -9,7 +9,18 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.data import check_dataset
 
-from . import annealing, annealing_couplings, backbones, rem, rem_decoder, rem_figures, rem_saliency, smoke
+from . import (
+    annealing,
+    annealing_couplings,
+    backbones,
+    rem,
+    rem_decoder,
+    rem_entropy,
+    rem_figures,
+    rem_saliency,
+    rem_typicality,
+    smoke,
+)
 from .plan import BUDGETS, EXPERIMENTS, Experiment
 from .runner import count_runs
 
@@ -22,8 +33,10 @@ __all__ = [
     "list_experiments",
     "rem",
     "rem_decoder",
+    "rem_entropy",
     "rem_figures",
     "rem_saliency",
+    "rem_typicality",
     "smoke",
 ]
 

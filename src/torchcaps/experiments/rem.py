@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torchcaps.parse import analyse
+import torch
+
+from torchcaps.parse import Keys, analyse, quantization_indices
 from torchcaps.train import Machine, Watcher, load_run, load_split, train
 from torchcaps.train.session import launch
 
@@ -21,18 +23,29 @@ def study_trees(run: PlannedRun, folder: Path, machine: Machine, watcher: Watche
     trained = train(run.recipe, folder / "training", machine, resume=True, watcher=watcher)
     device = launch(machine).device
     network = load_run(folder / "training", device)
-    found = analyse(
+    analysis = analyse(
         network.model,
         *load_split(network.recipe.data, "test", machine.data_dir, device),
         levels=run.setting.options["levels"],
-    ).as_json()
+    )
+    found = analysis.as_json()
     trees = {name: found[name] for name in ("quantized_accuracy", "entropy", "keys")}
+    trees["decided"] = decided_children(analysis.keys)
     result = {
         "metrics": {"parameters_left": trained["parameters"], **trained["metrics"], **trees},
         "classes": found["classes"],
         **{key: trained[key] for key in ("parameters", "seconds", "precision")},
     }
     return leave_result(run, folder, device, result=result)
+
+
+def decided_children(keys: Keys) -> float:
+    """Children of an image whose coupling to its class is not rounded to an equal share, mean over images.
+
+    Where none is decided there is one tree a class, and it says nothing: entropy alone does not tell.
+    """
+    equal = int(quantization_indices(torch.tensor(1 / keys.num_classes), keys.levels))
+    return float((keys.indices != equal).sum(1).mean())
 
 
 class _Network(NamedTuple):

@@ -55,6 +55,16 @@ def again(tables: Sequence[Experiment], of: str, **changes: Any) -> Setting:
     return replace(setting_of(tables, of)[1], **{"thesis": None, **changes}, options=options)
 
 
+def vary(
+    tables: Sequence[Experiment], of: str, name: str, changes: tuple[str, ...], **fields: Any
+) -> Setting:
+    """A setting that is trained as `of` is, with further changes that hold in every budget."""
+    setting = setting_of(tables, of)[1]
+    budgets = {budget: (*those, *changes) for budget, those in setting.budgets.items()}
+    changed = (*setting.changes, "keep_epochs=[]", *changes)
+    return replace(setting, name=name, changes=changed, budgets=budgets, **{"thesis": None, **fields})
+
+
 def made(
     run: PlannedRun, tables: Sequence[Experiment], folder: Path, machine: Machine, watcher: Watcher
 ) -> Path:

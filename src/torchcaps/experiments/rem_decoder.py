@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +20,11 @@ from torchcaps.viz import draw_perturbations, to_png
 
 from . import rem_claims as claims
 from .packed import pack_pictures, unpack_pictures
-from .plan import Claim, Experiment, PlannedRun, Rows, Setting, register
+from .plan import Claim, Experiment, PlannedRun, Rows, register
 from .rem import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, SMOKE, study_trees
-from .rem_again import SHARED_RUNS, LookAgain, TakeOver, Trained, again, setting_of
+from .rem_again import SHARED_RUNS, LookAgain, TakeOver, Trained, again, vary
 
+_TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _DECODER = ("model.decoder=fc", "loss.reconstruction=0.0005")
 _EPOCHS = 30  # of a decoder on a frozen network, which has seen enough by then
 _BATCH = 128
@@ -101,13 +100,6 @@ def draw_reconstructed(rows: Rows, path: Path) -> None:
     path.write_bytes(to_png(draw_perturbations(side_by_side, _OFFSETS * len(digits))))
 
 
-def _with_decoder(of: str, name: str, thesis: Mapping[str, float]) -> Setting:
-    setting = setting_of((MNIST_TABLE, OTHERS_TABLE), of)[1]
-    budgets = {budget: (*changes, *_DECODER) for budget, changes in setting.budgets.items()}
-    changes = (*setting.changes, "keep_epochs=[]", *_DECODER)
-    return replace(setting, name=name, changes=changes, budgets=budgets, thesis=thesis)
-
-
 _FIGURES = {  # setting of a table without decoder: name with it, accuracy, entropy
     "DR-CapsNet+Q": ("MNIST, DR-CapsNet+Q", 99.58, 9.88),
     "DR-CapsNet+REM": ("MNIST, DR-CapsNet+REM", 99.63, 9.40),
@@ -128,7 +120,7 @@ DECODER_TABLE = register(
         budgets={"smoke": SMOKE},
         perform=study_trees,
         settings=tuple(
-            _with_decoder(of, name, {"quantized_accuracy": accuracy})
+            vary(_TABLES, of, name, _DECODER, thesis={"quantized_accuracy": accuracy})
             for of, (name, accuracy, _) in _FIGURES.items()
         ),
         claims=(
@@ -168,6 +160,7 @@ register(
         title="Class capsules of a frozen DR-CapsNet+REM, drawn with one dimension changed",
         data=("mnist",),
         gpu_minutes=5,  # on top of the table's
+        seeds=1,  # it is about one picture, and results hold all of its pixels
         at_once=1,  # they share the table's runs
         metrics=("reconstruction_error", "class_mean_error"),
         budgets={"smoke": SMOKE},
