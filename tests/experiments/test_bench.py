@@ -339,4 +339,5 @@ def test_steps_are_captured_on_a_gpu():
     epoch = replace(case, images=64, validation=8)
     rows = measured.run(train_points(measured, quick=True, steps=(case,), epochs=(epoch,)))["rows"]
     assert_measured(rows)
-    assert [row["backend"] for row in rows] == ["torch", "fused", "torch+graph", "fused+graph", "fused+graph"]
+    backends = ["torch", "fused", "torch+graph", "fused+graph", "fused+compile+graph"]
+    assert [row["backend"] for row in rows] == [*backends, "fused+compile+graph"]
