@@ -1,18 +1,15 @@
 """Recipes, the training loop, and what a run leaves behind."""
 
-from .candidates import StructuredPruning
 from .evaluate import Evaluation, evaluate
-from .export import export_run
-from .exported import Exported, is_exported, load_predictor, open_exported
+from .export import Exported, export_run, is_exported, load_predictor, open_exported
 from .loop import DivergedError, train
 from .objective import Objective
 from .pipeline import Pipeline, load_splits, load_test
 from .predict import Predictor, predict, read_image
-from .prune_run import prune_run
+from .pruning import StructuredPruning, prune_run, shrink_run
 from .recipe import Recipe, load_recipe, packaged_recipes
 from .run import Run, evaluate_run, load_run, load_split
 from .session import Machine
-from .shrink_run import shrink_run
 from .together import side_by_side, train_together
 from .watch import Several, Silent, TensorBoard, Watcher
 

@@ -11,7 +11,7 @@ from torchcaps.core import UserError
 from torchcaps.layers.backbone import create_trunk
 from torchcaps.train import Machine, StructuredPruning, load_run, prune_run, train
 from torchcaps.train.import_weights import import_trunk_file
-from torchcaps.train.prune_run import _AT_ONCE
+from torchcaps.train.pruning.search import _AT_ONCE
 from torchcaps.train.recipe import Recipe, build
 
 from refusal import REFUSED
@@ -144,7 +144,9 @@ def test_a_capsule_network_is_pruned_with_its_head(tmp_path):
 
 
 def test_impossible_targets_end_before_any_data_is_read(trunk, tmp_path, monkeypatch):
-    monkeypatch.setattr("torchcaps.train.candidates.load_splits", lambda *_: pytest.fail("data was read"))
+    monkeypatch.setattr(
+        "torchcaps.train.pruning.candidates.load_splits", lambda *_: pytest.fail("data was read")
+    )
     with pytest.raises(UserError, match="cannot be reached"):
         prune_run(trunk, tmp_path / "a", replace(SEARCH, flops=0.01), CPU)
     with pytest.raises(UserError, match="must lie above 0 and be at most 1"):

@@ -12,8 +12,8 @@ from torchcaps.core.errors import UserError
 from torchcaps.models import config_as_json
 from torchcaps.prune import shrink
 
-from .checkpoint import save_weights, write_atomically
-from .run import Run, load_run, write_recipe
+from ..checkpoint import save_weights, write_atomically
+from ..run import Run, load_run, write_recipe
 
 
 def shrink_run(source: Run, out: Path) -> Run:

@@ -24,10 +24,10 @@ from torchcaps.core.errors import UserError
 from torchcaps.data import dataset_info
 from torchcaps.layers import FcCaps
 
+from ..checkpoint import write_atomically
+from ..run import Run
 from .card import CARD, Card
-from .checkpoint import write_atomically
-from .exported import open_exported
-from .run import Run
+from .read import open_exported
 
 SUFFIXES = {"onnx": ".onnx", "torch-export": ".pt2"}
 _OUTPUTS = ("activations", "poses", "reconstruction")

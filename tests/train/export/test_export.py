@@ -15,8 +15,7 @@ from torchcaps.core import MissingDataError, UserError
 from torchcaps.layers import FcCaps
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.train import Run, export_run, load_predictor, open_exported, predict
-from torchcaps.train.card import CARD
-from torchcaps.train.export import inference_network
+from torchcaps.train.export import CARD, inference_network
 from torchcaps.train.recipe import Recipe, build
 
 pytestmark = pytest.mark.compile  # what checks shapes at run time cannot be exported
@@ -136,7 +135,7 @@ def test_wrong_targets_are_refused(tmp_path):
 
 
 def test_missing_packages_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("torchcaps.train.export.find_spec", lambda name: None)
+    monkeypatch.setattr("torchcaps.train.export.write.find_spec", lambda name: None)
     with pytest.raises(
         UserError, match=r'needs onnx, onnxscript, onnxruntime: pip install "torchcaps\[export\]"'
     ):

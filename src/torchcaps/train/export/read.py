@@ -13,10 +13,10 @@ from torch import Tensor
 
 from torchcaps.core.errors import MissingDataError, UserError
 
+from ..predict import Predictor, predictor_of
+from ..run import load_run
 from .card import CARD, Card, read_card
-from .predict import Predictor, predictor_of
 from .pt2_check import check_program
-from .run import load_run
 
 Network = Callable[[Tensor], tuple[Tensor, ...]]
 

@@ -29,11 +29,11 @@ from torchcaps.prune import (
     strongest_channels,
 )
 
-from .evaluate import Evaluation, evaluate
-from .objective import Objective
-from .pipeline import Pipeline, load_splits
-from .run import Run
-from .session import use_channels_last
+from ..evaluate import Evaluation, evaluate
+from ..objective import Objective
+from ..pipeline import Pipeline, load_splits
+from ..run import Run
+from ..session import use_channels_last
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from torchcaps.core.errors import UserError
 from torchcaps.data import DatasetInfo, LabelledImages, Split
 
-from .recipe import Recipe, build
+from ..recipe import Recipe, build
 
 CARD = "torchcaps.json"  # name of the entry in an exported file
 

@@ -12,8 +12,8 @@ import torch
 from torchcaps.data import LabelledImages
 from torchcaps.prune import Lobster, Plateau, count_sparsity, measure_units, prune_to_loss
 
-from .evaluate import Evaluation
-from .session import Session
+from ..evaluate import Evaluation
+from ..session import Session
 
 # A search starts this much above the largest threshold found so far and goes down: with few validation images
 # the loss rises and falls by chance, and a search from below would stop at the first rise.

@@ -15,13 +15,13 @@ from torch import nn
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.models import config_as_json
 
+from ..checkpoint import load_weights, save_weights, write_atomically, write_json
+from ..pipeline import load_test
+from ..recipe import Recipe, recipe_as_json
+from ..results import provenance
+from ..run import load_run, write_recipe
+from ..session import Machine, launch
 from .candidates import Candidates, StructuredPruning, plan_candidates
-from .checkpoint import load_weights, save_weights, write_atomically, write_json
-from .pipeline import load_test
-from .recipe import Recipe, recipe_as_json
-from .results import provenance
-from .run import load_run, write_recipe
-from .session import Machine, launch
 
 _AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most
 
