@@ -13,7 +13,8 @@ def test_interpreted_kernels_agree_with_their_reference(name):
 
 
 @pytest.mark.slow
-def test_interpreted_kernels_agree_with_their_reference_in_many_shapes():
+@pytest.mark.parametrize("name", ["interpreted_dynamic.py", "interpreted_em.py"])
+def test_interpreted_kernels_agree_with_their_reference_in_many_shapes(name):
     pytest.importorskip("triton")
-    run = run_interpreted("interpreted_em.py", "slow")
+    run = run_interpreted(name, "slow")
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-1000:]
