@@ -105,5 +105,8 @@ def test_the_command_merges_and_packs(tmp_path):
     command += ["--results", str(tmp_path / "r"), "--data-dir", str(tmp_path)]
     done = CliRunner().invoke(app, command)
     assert "1 files packed" in done.output
+    assert "smoke-mnist: 1 of 24 runs done, 0 failed" in done.output
+    several = CliRunner().invoke(app, [*command[:1], "fig:annealing", *command[1:], "--json"])
+    assert list(json.loads(several.stdout)) == ["fig:annealing", "smoke-mnist"]
     (row,) = json.loads((tmp_path / "r" / "smoke-mnist.json").read_text())["rows"]
     assert row["ours"] == 50

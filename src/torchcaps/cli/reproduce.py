@@ -15,13 +15,18 @@ _RESULTS = Path("results")
 
 
 def command(
-    label: Annotated[str | None, typer.Argument(help="A label from --list, such as fig:fix_vs_ann.")] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="LABEL...", help="Labels from --list, such as fig:fix_vs_ann, in this order."),
+    ] = None,
     list_: Annotated[
         bool, typer.Option("--list", help="List every table and figure with its state.")
     ] = False,
     budget: Annotated[str, typer.Option("--budget", help="smoke, quick or full.")] = "full",
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds of each setting.")] = None,
-    minutes: Annotated[float, typer.Option("--minutes", help="Stop cleanly after so many.")] = float("inf"),
+    minutes: Annotated[
+        float, typer.Option("--minutes", help="Stop cleanly after so many, all labels together.")
+    ] = float("inf"),
     out: Annotated[Path, typer.Option("--out", help="Folder of the runs.")] = Path("runs/experiments"),
     results: Annotated[
         Path | None, typer.Option("--results", help="Folder of the gathered results; results/ by default.")
@@ -44,10 +49,10 @@ def command(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Run what an experiment still lacks, gather it, or list them all."""
+    """Run what experiments still lack, gather it, or list them all."""
     from torchcaps.experiments.catalogue import list_experiments
 
-    if list_ or label is None:
+    if list_ or not labels:
         rows = list_experiments(out, results or _RESULTS, data_dir)
         (print_json if json else print_table)(rows)
         return
@@ -59,19 +64,22 @@ def command(
     from torchcaps.experiments.runner import Visit, run_missing
     from torchcaps.train import Machine
 
-    experiment = EXPERIMENTS[label]
-    if merge is not None:
-        typer.echo(f"{merge_runs(experiment, merge, out)} runs taken over from {merge}", err=json)
     machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
     visit = Visit(minutes, at_once=at_once, on_run=lambda words: typer.echo(words, err=json))
     make = run_missing if cluster is None else partial(run_on_cluster, address=cluster)
-    counts = make(experiment, out, machine, budget=budget, seeds=seeds, visit=visit)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
-    made_by = f"torchcaps reproduce {label} --budget {budget}"
-    gather_runs(experiment, out, place, budget=budget, command=made_by)
-    if pack is not None:
-        typer.echo(f"{pack_runs(out, pack)} files packed into {pack}", err=json)
+    counts = {}
+    for experiment in [EXPERIMENTS[label] for label in labels]:  # an unknown label ends it before any run
+        if merge is not None:
+            typer.echo(f"{merge_runs(experiment, merge, out)} runs taken over from {merge}", err=json)
+        done = counts[experiment.label] = make(
+            experiment, out, machine, budget=budget, seeds=seeds, visit=visit
+        )
+        made_by = f"torchcaps reproduce {experiment.label} --budget {budget}"
+        gather_runs(experiment, out, place, budget=budget, command=made_by)
+        if pack is not None:
+            typer.echo(f"{pack_runs(out, pack)} files packed into {pack}", err=json)
+        words = f"{done['done']} of {done['planned']} runs done, {done['failed']} failed"
+        typer.echo(f"{experiment.label}: {words}", err=json)
     if json:
         print_json(counts)
-    else:
-        typer.echo(f"{counts['done']} of {counts['planned']} runs done, {counts['failed']} failed")
