@@ -105,6 +105,20 @@ def test_a_run_without_its_data_is_left_for_later_and_the_others_go_on(experimen
     assert said[1].startswith("absent, seed 42 left out: ")
 
 
+def test_settings_whose_names_begin_alike_are_not_mixed_up(experiment, tmp_path):
+    settings = tuple(replace(experiment.settings[1], name=name) for name in ("pull", "pull 0.5"))
+    chosen = replace(experiment, settings=settings)
+    for number, run in enumerate(chosen.planned("full", 1)):
+        facts = {"metrics": {"test_accuracy": number}, "seconds": 1.0, "precision": "32", "parameters": 1}
+        leave_result(run, run.folder(tmp_path), torch.device("cpu"), result=facts)
+    gather_runs(chosen, tmp_path, tmp_path, budget="full", command="c")
+    rows = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
+    assert [(row["setting"], row["ours"], row["seeds"]) for row in rows] == [
+        ("pull", 0, 1),
+        ("pull 0.5", 100, 1),
+    ]
+
+
 def test_a_budget_changes_the_recipe_and_a_setting_adds_to_it(experiment):
     setting = replace(experiment.settings[1], budgets={"quick": ("patience=3",)})
     changed = replace(experiment, settings=(setting,), budgets={"quick": ("epochs=7", "patience=9")})

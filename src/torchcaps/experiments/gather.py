@@ -82,8 +82,10 @@ def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str
     rows: list[dict[str, Any]] = []
     for setting in experiment.settings:
         any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0).folder(out)
-        paths = sorted(any_run.parent.glob(f"{any_run.name.removesuffix('0')}[0-9]*/result.json"))
-        runs = [json.loads(path.read_text()) for path in paths]
+        start = any_run.name.removesuffix("0")  # other names may begin with it too, and go on with a number
+        paths = sorted(any_run.parent.glob(f"{start}[0-9]*/result.json"))
+        own = [path for path in paths if path.parent.name.removeprefix(start).isdecimal()]
+        runs = [json.loads(path.read_text()) for path in own]
         found = {protocol_of(run["recipe"], budget, setting.note): None for run in runs}
         protocol = "; or ".join(found)
         for metric in experiment.metrics:

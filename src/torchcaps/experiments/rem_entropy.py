@@ -44,8 +44,10 @@ def _settings(network: str, changes: tuple[str, ...]) -> tuple[Setting, ...]:
     )
 
 
-def _method(words: str) -> str:
-    return "both" if " and " in words else words.split()[0]
+def _method(words: str) -> tuple[str, str]:
+    """The method that a setting belongs to, and its numbers."""
+    numbers = [word for word in words.split() if word[0].isdigit()]
+    return "both" if " and " in words else words.split()[0], " + ".join(numbers)
 
 
 def draw_fronts(rows: Rows, path: Path) -> None:
@@ -56,8 +58,9 @@ def draw_fronts(rows: Rows, path: Path) -> None:
         network, _, words = setting.partition(", ")
         accuracy, entropy = found[setting, "quantized_accuracy"], found[setting, "entropy"]
         decided = found.get((setting, "decided"), {"ours": 1.0})  # older results of the table do not tell
+        method, numbers = _method(words)
         values = entropy["ours"], accuracy["ours"], accuracy["spread"]
-        point = Point(words, _method(words), *values, is_empty=decided["ours"] < 1)
+        point = Point(numbers, method, *values, is_empty=decided["ours"] < 1)
         panels.setdefault(network, []).append(point)
     path.write_bytes(to_png(draw_front(panels, _THESIS)))
 

@@ -16,9 +16,9 @@ _COLOURS = (INK, COOL, WARM, WRONG)
 
 
 class Point(NamedTuple):
-    """A way of training: what it is called, the method it belongs to, and what it gave."""
+    """A way of training: the words beside it, the method it belongs to, and what it gave."""
 
-    name: str
+    words: str
     method: str
     entropy: Number  # bits
     accuracy: Number  # %
@@ -48,9 +48,8 @@ def draw_front(panels: Mapping[str, Sequence[Point]], aims: Mapping[str, tuple[N
             _draw_point(axes, point, colours[point.method])
         if title in aims:
             axes.plot(*aims[title], marker="x", color=MUTED, markersize=8, linestyle="", label="thesis, REM")
-        axes.set_xlim(left=0)
         axes.margins(0.12)
-        _legend(axes)
+        _legend(axes, colours)
     return figure
 
 
@@ -64,23 +63,21 @@ def _draw_point(axes: Axes, point: Point, colour: str) -> None:
         markersize=7,
         markerfacecolor="white" if point.is_empty else colour,
         linestyle="",
-        label=point.method,
     )
     place = (point.entropy, point.accuracy)
-    axes.annotate(point.name, place, (7, 4), textcoords="offset points", fontsize=SMALL, color=MUTED)
+    axes.annotate(point.words, place, (7, 4), textcoords="offset points", fontsize=SMALL, color=MUTED)
 
 
-def _legend(axes: Axes) -> None:
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+def _legend(axes: Axes, colours: Mapping[str, str]) -> None:
+    for method, colour in colours.items():
+        axes.plot([], [], marker="o", color=colour, linestyle="", label=method)
     axes.legend(
-        handles.values(),
-        handles.keys(),
         frameon=False,
         fontsize=SMALL,
         labelcolor=INK,
         loc="lower left",
         bbox_to_anchor=(-0.02, 1),
-        ncols=len(handles),
+        ncols=len(colours) + 1,
         borderaxespad=0.2,
         handletextpad=0.2,
         columnspacing=0.9,

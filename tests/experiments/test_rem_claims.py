@@ -1,0 +1,171 @@
+import pytest
+
+from torchcaps.experiments import rem_claims as claims
+
+
+def row(setting, metric, value, curve=None, spread=None):
+    run = {"seed": 42, metric: value, **({"curve": curve} if curve else {})}
+    return {"setting": setting, "metric": metric, "ours": value, "spread": spread, "runs": [run]}
+
+
+def nothing(label):
+    return []
+
+
+def pairs(metric, **values):
+    """Rows of networks as they are and with REM, by name."""
+    rows = []
+    for name, (plain, rem) in values.items():
+        rows += [row(f"{name}+Q", metric, plain), row(f"{name}+REM", metric, rem)]
+    return lambda label: rows
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ({"a": (99.5, 99.4), "b": (99.5, 99.6)}, "confirmed"),
+        ({"a": (99.5, 99.2), "b": (99.5, 99.6)}, "not confirmed"),
+        ({"a": (99.5, 99.4)}, "open"),
+        ({}, "open"),
+    ],
+)
+def test_accuracy_is_kept_where_no_pair_loses_much(values, verdict):
+    found = claims.keeps_accuracy("tab:x", 2)(pairs("quantized_accuracy", **values))
+    assert found.verdict == verdict
+    assert ("-0.30 points" in found.because) == (verdict == "not confirmed")
+
+
+def test_two_deviations_are_no_loss():
+    rows = [row("a+Q", "quantized_accuracy", 80.0, spread=1.0), row("a+REM", "quantized_accuracy", 78.5)]
+    assert claims.keeps_accuracy("tab:x", 1)(lambda label: rows).verdict == "confirmed"
+
+
+def test_entropy_has_to_fall_in_every_pair():
+    check = claims.lowers_entropy("tab:x", 2)
+    assert check(pairs("entropy", a=(9, 4), b=(2, 1))).verdict == "confirmed"
+    assert check(pairs("entropy", a=(9, 4))).verdict == "open"
+    found = check(pairs("entropy", a=(9, 4), b=(1, 1)))
+    assert found.verdict == "not confirmed"
+    assert "not in b (1.00 to 1.00 bits)" in found.because
+
+
+def test_a_network_without_its_pair_is_not_compared():
+    rows = [row("a+Q", "entropy", 9.0), row("b+REM", "entropy", 1.0)]
+    assert claims.pairs_of(rows, "entropy") == {}
+
+
+@pytest.mark.parametrize(("gamma", "verdict"), [((1.8, 1.3), "confirmed"), ((1.8, 4.5), "not confirmed")])
+def test_gamma_is_compared_with_all_others_both_ways(gamma, verdict):
+    others = {"DR-CapsNet": (9.5, 4.2), "DeepCaps": (5.0, 3.0)}
+    rows = pairs("entropy", **others, **{"gamma-CapsNet": gamma})
+    assert claims.gamma_has_fewest_trees(rows).verdict == verdict
+    assert claims.gamma_has_fewest_trees(pairs("entropy", **others)).verdict == "open"
+
+
+@pytest.mark.parametrize(("sparsity", "verdict"), [(85.0, "confirmed"), (60.0, "not confirmed")])
+def test_most_weights_are_more_than_seventy_percent(sparsity, verdict):
+    rows = [row("DR-CapsNet+REM", "sparsity", sparsity)]
+    assert claims.most_weights_go(lambda label: rows).verdict == verdict
+
+
+def test_two_settings_are_compared():
+    rows = [row("early", "entropy", 1.0), row("late", "entropy", 9.0)]
+    assert claims.compare("x", "entropy", "early", "late")(lambda label: rows).verdict == "confirmed"
+    assert claims.compare("x", "entropy", "late", "early")(lambda label: rows).verdict == "not confirmed"
+    assert claims.compare("x", "entropy", "late", "never")(lambda label: rows).verdict == "open"
+
+
+@pytest.mark.parametrize(("rem", "verdict"), [([3, 4], "confirmed"), ([3, 9], "not confirmed")])
+def test_trees_are_counted_class_by_class(rem, verdict):
+    rows = [
+        row("DR-CapsNet+Q", "keys", 14, {"keys": [5, 9]}),
+        row("DR-CapsNet+REM", "keys", sum(rem), {"keys": rem}),
+    ]
+    found = claims.fewer_trees_in_every_class(lambda label: rows)
+    assert found.verdict == verdict
+    assert claims.fewer_trees_in_every_class(lambda label: rows[:1]).verdict == "open"
+
+
+@pytest.mark.parametrize(("at_eleven", "verdict"), [(0.995, "confirmed"), (0.990, "not confirmed")])
+def test_eleven_levels_are_measured_against_the_best(at_eleven, verdict):
+    curve = {"levels": [2, 11, 64], "quantized_accuracy": [0.1, at_eleven, 0.9955]}
+    rows = [row("DR-CapsNet+Q", "entropy", 9.0, curve)]
+    assert claims.eleven_levels_suffice(lambda label: rows).verdict == verdict
+
+
+@pytest.mark.parametrize(("entropy", "verdict"), [([2, 6], "confirmed"), ([6, 2], "not confirmed")])
+def test_entropy_is_followed_along_training(entropy, verdict):
+    curve = {"epoch": [1, 60], "entropy": entropy, "quantized_accuracy": [0.97, 0.99]}
+    rows = [row("DR-CapsNet+REM", "entropy", 2.0, curve)]
+    assert claims.entropy_grows_in_training(lambda label: rows).verdict == verdict
+
+
+@pytest.mark.parametrize(("rem", "verdict"), [(9.4, "confirmed"), (4.2, "not confirmed")])
+def test_a_decoder_keeps_the_entropy(rem, verdict):
+    rows = pairs("entropy", **{"MNIST, DR-CapsNet": (9.9, rem)})
+    assert claims.decoder_keeps_trees(rows).verdict == verdict
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(18.0, "confirmed"), (30.0, "not confirmed")])
+def test_a_drawing_is_measured_against_the_mean_of_the_class(error, verdict):
+    rows = [
+        row("DR-CapsNet+REM", "reconstruction_error", error),
+        row("DR-CapsNet+REM", "class_mean_error", 43.0),
+    ]
+    assert claims.draws_more_than_the_class(lambda label: rows).verdict == verdict
+
+
+@pytest.mark.parametrize(("rem", "verdict"), [(60.0, "confirmed"), (40.0, "not confirmed")])
+def test_saliency_is_compared_wherever_there_is_a_pair(rem, verdict):
+    rows = pairs("on_object_share", **{"MNIST, DR-CapsNet": (50.0, 55.0), "Fashion, DR-CapsNet": (50.0, rem)})
+    assert claims.looks_at_the_object(rows).verdict == verdict
+
+
+def front(**settings):
+    """Rows of entropy, accuracy and decided children, by setting."""
+    names = ("entropy", "quantized_accuracy", "decided")
+    rows = [
+        row(f"net, {name}", metric, value)
+        for name, values in settings.items()
+        for metric, value in zip(names, values, strict=True)
+    ]
+    return lambda label: rows
+
+
+@pytest.mark.parametrize(
+    ("settings", "verdict"),
+    [
+        ({"a": (1.0, 99.6, 5.0)}, "beyond"),
+        ({"a": (3.0, 99.6, 5.0)}, "not confirmed"),
+        ({"a": (1.0, 99.4, 5.0), "b": (3.0, 99.6, 5.0)}, "not confirmed"),
+        ({"a": (1.0, 99.4, 5.0)}, "open"),
+        ({"a": (0.0, 99.6, 0.2)}, "open"),  # one empty tree a class is no achievement
+        ({}, "open"),
+    ],
+)
+def test_low_entropy_counts_only_with_accuracy_and_trees_that_decide(settings, verdict):
+    assert claims.half_the_entropy("net", 4.16)(front(**settings)).verdict == verdict
+
+
+def test_areas_are_averaged_over_strange_images():
+    rows = [row("a", "auc_noise", 0.9), row("a", "auc_blur", 0.5), row("b", "auc_noise", 0.6)]
+    assert claims.better_told("b", "a")(lambda label: rows).verdict == "confirmed"
+    assert claims.better_told("a", "b")(lambda label: rows).verdict == "not confirmed"
+    assert claims.better_told("a", "c")(lambda label: rows).verdict == "open"
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        claims.most_weights_go,
+        claims.gamma_has_fewest_trees,
+        claims.fewer_trees_in_every_class,
+        claims.eleven_levels_suffice,
+        claims.entropy_grows_in_training,
+        claims.decoder_keeps_trees,
+        claims.draws_more_than_the_class,
+        claims.looks_at_the_object,
+    ],
+)
+def test_without_runs_everything_is_open(check):
+    assert check(nothing).verdict == "open"

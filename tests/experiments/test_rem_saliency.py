@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from torchcaps.experiments.rem_saliency import find_saliency, share_on_object
+from torchcaps.models import create_model
+from torchcaps.parse import CapsuleMap, ReceptiveField, evidence_on_image, quantized, upsample_map
+from torchcaps.parse.places import capsule_maps
+from torchcaps.train import load_split
+from torchcaps.train.recipe import Data
+
+PIXELS = CapsuleMap((8, 8, 1), ReceptiveField(0.0, 1.0, 1.0))  # a capsule on each pixel of a small image
+
+
+def test_saliency_counts_where_it_lies():
+    maps = torch.zeros(1, 8, 8)
+    maps[0, 2, 3], maps[0, 6, 6] = 3.0, 1.0
+    is_object = torch.zeros(1, 8, 8)
+    is_object[0, :4] = 1
+    assert share_on_object(maps, is_object, PIXELS) == pytest.approx(0.75)
+
+
+def test_an_even_map_has_the_share_of_the_object():
+    is_object = torch.zeros(3, 8, 8)
+    is_object[:, :, :2] = 1
+    assert share_on_object(torch.ones(3, 8, 8), is_object, PIXELS) == pytest.approx(0.25)
+
+
+def test_an_image_without_saliency_does_not_count():
+    maps = torch.stack([torch.zeros(8, 8), torch.ones(8, 8)])
+    is_object = torch.ones(2, 8, 8)
+    assert share_on_object(maps, is_object, PIXELS) == pytest.approx(1.0)
+
+
+def test_maps_are_those_that_an_explanation_shows():
+    data, pipeline = load_split(Data(name="synthetic_mnist"), "test")
+    data = data.subset(list(range(4)))
+    torch.manual_seed(0)
+    network = create_model("dr_capsnet_tiny_test", image_size=28, num_classes=10).eval()
+    maps, where = find_saliency(network, data, pipeline)
+    with torch.no_grad(), quantized(network, 11):
+        output = network(pipeline.for_evaluation(data.images)[1], return_routing=True)
+    trace, chosen = output.layers[-1], output.activations.argmax(1)
+    places = capsule_maps(network, trace.children.activations.flatten(1).shape[1])
+    assert where == places[0]
+    shown = evidence_on_image(trace, chosen, places, (28, 28))
+    torch.testing.assert_close(upsample_map(maps, (28, 28)), shown)
