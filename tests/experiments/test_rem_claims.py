@@ -115,10 +115,14 @@ def test_a_drawing_is_measured_against_the_mean_of_the_class(error, verdict):
     assert claims.draws_more_than_the_class(lambda label: rows).verdict == verdict
 
 
-@pytest.mark.parametrize(("rem", "verdict"), [(60.0, "confirmed"), (40.0, "not confirmed")])
-def test_saliency_is_compared_wherever_there_is_a_pair(rem, verdict):
-    rows = pairs("on_object_share", **{"MNIST, DR-CapsNet": (50.0, 55.0), "Fashion, DR-CapsNet": (50.0, rem)})
-    assert claims.looks_at_the_object(rows).verdict == verdict
+@pytest.mark.parametrize(
+    ("rem", "even", "verdict"),
+    [(60.0, 45.0, "confirmed"), (40.0, 30.0, "not confirmed"), (60.0, 61.0, "not confirmed")],
+)
+def test_saliency_is_on_the_object_where_it_beats_both_the_other_network_and_an_even_map(rem, even, verdict):
+    shares = pairs("on_object_share", **{"MNIST, net": (50.0, 55.0), "Fashion, net": (50.0, rem)})
+    evens = pairs("even_map_share", **{"MNIST, net": (45.0, 45.0), "Fashion, net": (even, even)})
+    assert claims.looks_at_the_object(lambda label: shares(label) + evens(label)).verdict == verdict
 
 
 def front(**settings):

@@ -65,7 +65,7 @@ def draw_fronts(rows: Rows, path: Path) -> None:
     path.write_bytes(to_png(draw_front(panels, _THESIS)))
 
 
-register(
+ENTROPY_TABLE = register(
     Experiment(
         label="beyond:coupling-entropy",
         chapter=BEYOND,
