@@ -74,7 +74,7 @@ def _compare(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[st
     shown = [int((data.labels == number).int().argmax()) for number in range(len(data.classes))]
     relative = maps[shown] / maps[shown].amax((1, 2), keepdim=True).clamp(min=1e-12)
     images, _ = pipeline.for_evaluation(data.images[shown])
-    return metrics, {"images": pack_pictures(images), "maps": pack_pictures(relative)}
+    return metrics, {"images": pack_pictures(images), "maps": relative.double().round(decimals=3).tolist()}
 
 
 def draw_pairs(rows: Rows, path: Path) -> None:
@@ -82,7 +82,7 @@ def draw_pairs(rows: Rows, path: Path) -> None:
     curves = {row["setting"]: row["runs"][0]["curve"] for row in rows}
     panels: dict[str, Panel] = {}
     for setting, curve in curves.items():
-        images, maps = unpack_pictures(curve["images"]), torch.from_numpy(unpack_pictures(curve["maps"]))
+        images, maps = unpack_pictures(curve["images"]), torch.tensor(curve["maps"])
         panel = panels.setdefault(setting.partition(",")[0], Panel(images, {}))
         way = "with REM" if setting.endswith("+REM") else "without REM"
         stretched = {way: upsample_map(maps, (images.shape[-2], images.shape[-1]))}
@@ -125,7 +125,8 @@ register(
             "images, where the background is black. Capsules stand at the centres of what they see, which is "
             "the middle of the image: the even map share is what a map without any preference would have, "
             "the area share what a map over the whole image would have.",
-            "Peak is the strongest position over the mean one: 1 is a flat map.",
+            "Maps are drawn relative to their maximum and, as in the thesis, stretched over the image. Peak is "
+            "the strongest position over the mean one: 1 is a flat map.",
         ),
     )
 )
