@@ -125,8 +125,8 @@ register(
             "images, where the background is black. Capsules stand at the centres of what they see, which is "
             "the middle of the image: the even map share is what a map without any preference would have, "
             "the area share what a map over the whole image would have.",
-            "Maps are drawn relative to their maximum and, as in the thesis, stretched over the image. Peak is "
-            "the strongest position over the mean one: 1 is a flat map.",
+            "Maps are drawn relative to their maximum and, as in the thesis, stretched over the image. Peak "
+            "is the strongest position over the mean one: 1 is a flat map.",
         ),
     )
 )
