@@ -32,7 +32,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Accuracy, parse trees and sparsity of runs side by side; a recipe is first trained with REM."""
-    from torchcaps.experiments.rem_compare import describe_run
+    from torchcaps.experiments.rem.compare import describe_run
     from torchcaps.train import Machine
 
     chosen = choose_device(device)
@@ -46,7 +46,7 @@ def command(
 
 
 def _open(source: str, out: Path, changes: list[str], machine: Machine, *, is_quiet: bool) -> Run:
-    from torchcaps.experiments.rem_compare import rem_recipe, train_with_rem
+    from torchcaps.experiments.rem.compare import rem_recipe, train_with_rem
     from torchcaps.train import Silent, load_run
 
     from .progress import ProgressBar

@@ -9,38 +9,13 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.data import check_dataset
 
-from . import (
-    annealing,
-    annealing_couplings,
-    backbones,
-    rem,
-    rem_decoder,
-    rem_entropy,
-    rem_figures,
-    rem_saliency,
-    rem_typicality,
-    smoke,
-)
+from . import annealing, backbones, rem, smoke
 from .plan import BUDGETS, EXPERIMENTS, Experiment
 from .runner import count_runs
 
-__all__ = [
-    "EXPERIMENTS",
-    "LABELS",
-    "annealing",
-    "annealing_couplings",
-    "backbones",
-    "list_experiments",
-    "rem",
-    "rem_decoder",
-    "rem_entropy",
-    "rem_figures",
-    "rem_saliency",
-    "rem_typicality",
-    "smoke",
-]
+__all__ = ["EXPERIMENTS", "LABELS", "annealing", "backbones", "list_experiments", "rem", "smoke"]
 
-_ANNEALING = annealing.CHAPTER
+_ANNEALING = annealing.runs.CHAPTER
 _REM = "Capsule Networks Do Not Need to Model Everything"
 _BACKBONES = "Towards Efficient Capsule Networks"
 _UAV = "LSVL: Large-scale season-invariant visual localization for UAVs"

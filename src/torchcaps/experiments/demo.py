@@ -42,7 +42,7 @@ from torchcaps.viz import (
     to_png,
 )
 
-from .rem_compare import describe_run
+from .rem.compare import describe_run
 
 RECIPE = "mnist5k/dr_capsnet_small"
 REM_RECIPE = "mnist5k/dr_capsnet_small_rem"

@@ -18,11 +18,11 @@ from torchcaps.parse import perturb_capsule
 from torchcaps.train import Pipeline, load_split
 from torchcaps.viz import draw_perturbations, to_png
 
-from . import rem_claims as claims
+from ..plan import Claim, Experiment, PlannedRun, Rows, register
+from . import claims
+from .again import SHARED_RUNS, LookAgain, TakeOver, Trained, again, vary
 from .packed import pack_pictures, unpack_pictures
-from .plan import Claim, Experiment, PlannedRun, Rows, register
-from .rem import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, SMOKE, study_trees
-from .rem_again import SHARED_RUNS, LookAgain, TakeOver, Trained, again, vary
+from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, SMOKE, study_trees
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _DECODER = ("model.decoder=fc", "loss.reconstruction=0.0005")

@@ -13,10 +13,10 @@ from torchcaps.parse import Keys, analyse, collect_keys
 from torchcaps.prune import count_sparsity
 from torchcaps.viz.rem import save_distributions, save_keys, save_levels, save_training
 
-from . import rem_claims as claims
-from .plan import Claim, Experiment, PlannedRun, Setting, register
-from .rem import CHAPTER, MNIST_TABLE, SMOKE
-from .rem_again import SHARED_RUNS, Look, LookAgain, Trained, again
+from ..plan import Claim, Experiment, PlannedRun, Setting, register
+from . import claims
+from .again import SHARED_RUNS, Look, LookAgain, Trained, again
+from .tables import CHAPTER, MNIST_TABLE, SMOKE
 
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
 

@@ -9,7 +9,7 @@ from typing import Any
 from torchcaps.viz import to_png
 from torchcaps.viz.flops import FlopsPoint, draw_flops
 
-from .plan import Claim, Finding, Rows, RowsOf
+from ..plan import Claim, Finding, Rows, RowsOf
 
 TRUNKS = {"ResNet-50": "resnet50", "MobileNetV1": "mobilenetv1"}
 WAYS = ("fine-tuned", "frozen")

@@ -24,7 +24,8 @@ from torchcaps.train import (
 )
 from torchcaps.train.session import launch
 
-from .backbones_claims import (
+from ..plan import Experiment, PlannedRun, Setting, leave_result, register
+from .claims import (
     BASELINES,
     FIGURE_CLAIMS,
     TABLE_CLAIMS,
@@ -35,7 +36,6 @@ from .backbones_claims import (
     draw_figure,
 )
 from .footprint import BATCH, METRICS, count_costs, measure_inference, measure_training
-from .plan import Experiment, PlannedRun, Setting, leave_result, register
 
 _CHAPTER = "Towards Efficient Capsule Networks"
 _TINY = {"resnet50": "resnet_tiny", "mobilenetv1": "mobilenet_tiny"}

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import torch
 
-from torchcaps.experiments.packed import pack_pictures, unpack_pictures
+from torchcaps.experiments.rem.packed import pack_pictures, unpack_pictures
 
 
 def test_pictures_survive_as_text_to_half_a_level_of_brightness():

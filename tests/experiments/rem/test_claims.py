@@ -1,6 +1,6 @@
 import pytest
 
-from torchcaps.experiments import rem_claims as claims
+from torchcaps.experiments.rem import claims
 
 
 def row(setting, metric, value, curve=None, spread=None):

@@ -10,9 +10,9 @@ from typing import Any
 from torchcaps.viz import to_png
 from torchcaps.viz.annealing import Bar, Point, draw_accuracy_bars, draw_iterations
 
-from . import annealing_claims as claims
-from .annealing_claims import FIXED, GRID, WAYS, grid_name
-from .plan import Claim, Experiment, Rows, Setting, register
+from ..plan import Claim, Experiment, Rows, Setting, register
+from . import claims
+from .claims import FIXED, GRID, WAYS, grid_name
 
 CHAPTER = "Capsule networks with routing annealing"
 _MINIMAL = "mnist/dr_capsnet_minimal"

@@ -14,8 +14,8 @@ from torchcaps.models import BackboneCapsNet, count_flops
 from torchcaps.prune import TrunkCost
 from torchcaps.train.session import use_channels_last
 
-from .bench.memory import PeakMemory, release_memory
-from .bench.timing import Effort, Work, as_graph, time_work
+from ..bench.memory import PeakMemory, release_memory
+from ..bench.timing import Effort, Work, as_graph, time_work
 
 METRICS = (
     "bottleneck",

@@ -11,8 +11,8 @@ from torchcaps.parse import Keys, analyse, quantization_indices
 from torchcaps.train import Machine, Watcher, load_run, load_split, train
 from torchcaps.train.session import launch
 
-from . import rem_claims as claims
-from .plan import Claim, Experiment, PlannedRun, Setting, leave_result, register
+from ..plan import Claim, Experiment, PlannedRun, Setting, leave_result, register
+from . import claims
 
 CHAPTER = "Capsule Networks Do Not Need to Model Everything"
 METRICS = ("test_accuracy", "quantized_accuracy", "entropy", "keys", "sparsity", "parameters_left")

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from torchcaps.experiments.rem_saliency import find_saliency, share_on_object
+from torchcaps.experiments.rem.saliency import find_saliency, share_on_object
 from torchcaps.models import create_model
 from torchcaps.parse import CapsuleMap, ReceptiveField, evidence_on_image, quantized, upsample_map
 from torchcaps.parse.places import capsule_maps

@@ -22,11 +22,11 @@ from torchcaps.train import Pipeline
 from torchcaps.viz import to_png
 from torchcaps.viz.saliency import Panel, draw_saliency
 
-from . import rem_claims as claims
+from ..plan import Claim, Experiment, PlannedRun, Rows, Setting, register
+from . import claims
+from .again import SHARED_RUNS, LookAgain, Trained, again
 from .packed import pack_pictures, unpack_pictures
-from .plan import Claim, Experiment, PlannedRun, Rows, Setting, register
-from .rem import CHAPTER, MNIST_TABLE, OTHERS_TABLE, SMOKE
-from .rem_again import SHARED_RUNS, LookAgain, Trained, again
+from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE, SMOKE
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _BLACK = 0.1  # what is brighter belongs to the object, where the background is black

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from torchcaps.data import write_twin
-from torchcaps.experiments.backbones_claims import (
+from torchcaps.experiments.backbones.claims import (
     FIGURE_CLAIMS,
     TABLE_CLAIMS,
     TRUNKS,
@@ -16,8 +16,8 @@ from torchcaps.experiments.backbones_claims import (
     baseline_name,
     capsnet_name,
 )
+from torchcaps.experiments.backbones.footprint import count_costs, measure_inference, measure_training
 from torchcaps.experiments.catalogue import EXPERIMENTS
-from torchcaps.experiments.footprint import count_costs, measure_inference, measure_training
 from torchcaps.experiments.gather import gather_runs
 from torchcaps.experiments.plan import PlannedRun
 from torchcaps.experiments.runner import run_missing

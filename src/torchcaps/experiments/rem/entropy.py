@@ -7,10 +7,10 @@ from pathlib import Path
 from torchcaps.viz import to_png
 from torchcaps.viz.front import Point, draw_front
 
-from . import rem_claims as claims
-from .plan import Claim, Experiment, Rows, Setting, register
-from .rem import DEVIATIONS, METRICS, MNIST_TABLE, NO_DECODER, SMOKE, study_trees
-from .rem_again import TakeOver, again, vary
+from ..plan import Claim, Experiment, Rows, Setting, register
+from . import claims
+from .again import TakeOver, again, vary
+from .tables import DEVIATIONS, METRICS, MNIST_TABLE, NO_DECODER, SMOKE, study_trees
 
 BEYOND = "beyond the thesis"
 _TABLES = (MNIST_TABLE,)

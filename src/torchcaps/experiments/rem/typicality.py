@@ -17,12 +17,12 @@ from torchcaps.train import load_split
 from torchcaps.viz import to_png
 from torchcaps.viz.auc import draw_auc
 
-from . import rem_claims as claims
+from ..plan import Claim, Experiment, PlannedRun, Rows, register
+from . import claims
+from .again import SHARED_RUNS, LookAgain, Trained, again
 from .corruptions import CORRUPTIONS, corrupt
-from .plan import Claim, Experiment, PlannedRun, Rows, register
-from .rem import MNIST_TABLE, SMOKE
-from .rem_again import SHARED_RUNS, LookAgain, Trained, again
-from .rem_entropy import BEYOND, ENTROPY_TABLE
+from .entropy import BEYOND, ENTROPY_TABLE
+from .tables import MNIST_TABLE, SMOKE
 
 _TABLES = (MNIST_TABLE, ENTROPY_TABLE)
 _NETWORKS = {  # name here, and in its table

@@ -16,8 +16,8 @@ from torchcaps.train.session import launch
 from torchcaps.viz import to_png
 from torchcaps.viz.annealing import draw_coupling_fans
 
-from .annealing import CHAPTER, SMOKE
-from .plan import Claim, Experiment, Finding, PlannedRun, Rows, RowsOf, Setting, leave_result, register
+from ..plan import Claim, Experiment, Finding, PlannedRun, Rows, RowsOf, Setting, leave_result, register
+from .runs import CHAPTER, SMOKE
 
 LABEL = "fig:annealing"
 _ITERATIONS = (1, 2, 3, 5, 10, 20, 50)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from statistics import mean
 from typing import Any
 
-from .plan import Finding, Rows, RowsOf
+from ..plan import Finding, Rows, RowsOf
 
 Check = Callable[[RowsOf], Finding]
 _LOSS = 0.2  # points of accuracy that count as kept

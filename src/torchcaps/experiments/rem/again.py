@@ -14,7 +14,7 @@ from torchcaps.train import Machine, Pipeline, Run, Watcher, load_run, load_spli
 from torchcaps.train.checkpoint import write_json
 from torchcaps.train.session import launch
 
-from .plan import Experiment, PlannedRun, Setting, leave_result
+from ..plan import Experiment, PlannedRun, Setting, leave_result
 
 SHARED_RUNS = "The networks are those of {}: they are not trained again, and their hours are counted there."
 

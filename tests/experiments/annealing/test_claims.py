@@ -1,7 +1,7 @@
 import pytest
 
-from torchcaps.experiments import annealing_claims as claims
-from torchcaps.experiments.annealing_claims import GRID, WAYS, grid_name, rank_correlation, sizes_of
+from torchcaps.experiments.annealing import claims
+from torchcaps.experiments.annealing.claims import GRID, WAYS, grid_name, rank_correlation, sizes_of
 
 
 def row(setting, metric, value, **more):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import correlation, median
 from typing import Any, NamedTuple
 
-from .plan import Finding, Rows, RowsOf
+from ..plan import Finding, Rows, RowsOf
 
 FIXED = (1, 2, 3, 5, 10, 20, 50)
 FULL = "gradient through all rounds"

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchcaps.experiments.rem import decided_children
+from torchcaps.experiments.rem.tables import decided_children
 from torchcaps.parse import Keys
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from torchcaps.core import UserError
 from torchcaps.experiments.plan import Experiment, PlannedRun, Setting
-from torchcaps.experiments.rem_again import TakeOver, again, setting_of, vary
+from torchcaps.experiments.rem.again import TakeOver, again, setting_of, vary
 from torchcaps.train import Machine, Silent
 
 TABLE = Experiment(

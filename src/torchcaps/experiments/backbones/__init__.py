@@ -1,0 +1,5 @@
+"""Chapter 5, efficient capsules: the runs behind its table and figure, and what they say of its claims."""
+
+from . import runs
+
+__all__ = ["runs"]
