@@ -139,10 +139,10 @@ class _Page:
         )
         report.section(
             "Where it looked",
-            "Activation of the capsules times their coupling to the predicted class, at the middle of the patch "
-            "that each one sees. The patches are large and overlap: this map is coarse, and flat where no "
-            "capsule is more decided than the others. Below, the length of each class capsule: how sure the "
-            "network is that this digit is there.",
+            "Activation of the capsules times their coupling to the predicted class, at the middle of the "
+            "patch that each one sees. The patches are large and overlap: this map is coarse, and flat where "
+            "no capsule is more decided than the others. Below, the length of each class capsule: how sure "
+            "the network is that this digit is there.",
             self.evidence(self.examples[1:7]),
         )
 
