@@ -12,12 +12,12 @@ from refusal import REFUSED
 
 
 def test_a_reason_stops_auto_and_is_an_error_for_fused():
-    assert takes_kernel("auto", None)
-    assert takes_kernel("fused", None)
-    assert not takes_kernel("auto", "it is Sunday")
-    assert not takes_kernel("torch", None)
+    assert takes_kernel("auto", lambda: None)
+    assert takes_kernel("fused", lambda: None)
+    assert not takes_kernel("auto", lambda: "it is Sunday")
+    assert not takes_kernel("torch", lambda: pytest.fail("nobody should ask"))
     with pytest.raises(UserError, match="it is Sunday"):
-        takes_kernel("fused", "it is Sunday")
+        takes_kernel("fused", lambda: "it is Sunday")
 
 
 def test_an_unknown_backend_is_named():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from torchcaps.core.errors import UserError
@@ -16,10 +17,14 @@ def checked_backend(backend: Backend) -> Backend:
     return backend
 
 
-def takes_kernel(backend: Backend, reason: str | None) -> bool:
-    """Whether the fused kernel runs, given what is against it; "fused" makes a reason an error."""
+def takes_kernel(backend: Backend, ask: Callable[[], str | None]) -> bool:
+    """Whether the fused kernel runs; `ask` gives what is against it, which "fused" makes an error.
+
+    Nobody asks for the plain path: a reason may depend on sizes that an export leaves open.
+    """
     if backend == "torch":
         return False
+    reason = ask()
     if reason is not None and backend == "fused":
         raise UserError(f"the fused backend cannot be used here: {reason}")
     return reason is None

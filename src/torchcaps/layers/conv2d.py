@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from einops import rearrange
 from torch import Tensor, nn
@@ -87,7 +89,7 @@ class ConvCaps2d(nn.Module):
             activations = self._windows(children.activations.to(self.weight.dtype).unsqueeze(-1)).squeeze(-1)
             # asked for by name, the kernel runs even where it only costs time
             ask = self._obstacle if self.backend == "fused" else self.fallback_reason
-            if takes_kernel(self.backend, ask(children, return_coupling=return_coupling)):
+            if takes_kernel(self.backend, partial(ask, children, return_coupling=return_coupling)):
                 return self._route_fused(poses, activations)
             return self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
 

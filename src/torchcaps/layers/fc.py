@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -82,7 +84,7 @@ class FcCaps(nn.Module):
         with torch.autocast(children.poses.device.type, enabled=False):
             # asked for by name, the kernel runs even where it only costs time
             ask = self._obstacle if self.backend == "fused" else self.fallback_reason
-            if takes_kernel(self.backend, ask(children, return_coupling=return_coupling)):
+            if takes_kernel(self.backend, partial(ask, children, return_coupling=return_coupling)):
                 return self._route_fused(children, return_coupling)
             votes = cast_votes(children.poses, self.weight, self.pose_rows)
             return self.routing(votes, children.activations)

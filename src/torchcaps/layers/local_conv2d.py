@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 
 import torch
 from einops import rearrange
@@ -59,8 +60,8 @@ class _LocalCaps2d(nn.Module, ABC):
                 f"{type(self).__name__} expects {self.in_types} types of {self.in_pose} dimensions, got "
                 f"{children.poses.shape[-2]} of {children.poses.shape[-1]}"
             )
-        reason = self.fallback_reason(children, return_coupling=return_coupling)
-        route = self._route_fused if takes_kernel(self.backend, reason) else self._vote_and_route
+        ask = partial(self.fallback_reason, children, return_coupling=return_coupling)
+        route = self._route_fused if takes_kernel(self.backend, ask) else self._vote_and_route
         if self.checkpoint and torch.is_grad_enabled():
             # nothing here draws random numbers
             return recompute(route, *children, use_reentrant=False, preserve_rng_state=False)

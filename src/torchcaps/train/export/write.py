@@ -22,7 +22,6 @@ from torch.export import Dim, ExportedProgram
 import torchcaps
 from torchcaps.core.errors import UserError
 from torchcaps.data import dataset_info
-from torchcaps.layers import FcCaps
 
 from ..checkpoint import write_atomically
 from ..run import Run
@@ -52,8 +51,8 @@ def inference_network(model: nn.Module) -> Inference:
     """A copy of `model` on the CPU without fused kernels, whose routing unrolls into plain operations."""
     twin = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     for layer in twin.modules():
-        if isinstance(layer, FcCaps):
-            layer.backend = "torch"
+        if hasattr(layer, "fallback_reason"):
+            layer.backend = "torch"  # type: ignore[assignment]
     return Inference(twin).eval()
 
 
