@@ -135,3 +135,21 @@ def test_votes_of_matrix_poses_are_matrix_products():
     votes = cast_votes(poses, weight, pose_rows=4)
     assert_close(votes[1, 2, 1].view(4, 4), poses[1, 2].view(4, 4) @ weight[2, :, 1])
     assert ConvCaps2d(2, 3, 16, 16, kernel_size=3, pose_rows=4).weight.numel() == 9 * 2 * 3 * 16
+
+
+def test_a_batch_in_parts_learns_what_it_learns_whole(monkeypatch):
+    def learn():
+        torch.manual_seed(0)
+        layer, capsules = build(2), grid(5, 5, batch=5)
+        inputs = [values.requires_grad_() for values in capsules]
+        routed = layer(Capsules(*inputs))
+        total = sum((field * torch.randn_like(field)).sum() for field in routed)
+        return [*routed, *torch.autograd.grad(total, [*inputs, *layer.parameters()])]
+
+    whole = learn()
+    calls = []
+    vote = ConvCaps2d._vote_and_route
+    monkeypatch.setattr(ConvCaps2d, "_vote_and_route", lambda *a: calls.append(len(a[1])) or vote(*a))
+    monkeypatch.setattr("torchcaps.layers.conv2d._SAMPLES_AT_ONCE", 2)
+    assert_close(learn(), whole)
+    assert calls == [2, 2, 1, 1, 2, 2]  # the backward pass goes the other way, and votes again

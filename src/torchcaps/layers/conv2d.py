@@ -8,6 +8,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint as recompute
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, Routed
@@ -18,6 +19,8 @@ from torchcaps.routing.dynamic import DynamicRouting
 from .backend import Backend, checked_backend, reason_of_routing, takes_kernel
 from .em_conv2d import PositionalEM
 from .vote import cast_votes, matrix_columns
+
+_SAMPLES_AT_ONCE = 8  # EM on a CPU: 128 samples took 10 GB and nearly three times as long
 
 
 class ConvCaps2d(nn.Module):
@@ -91,7 +94,29 @@ class ConvCaps2d(nn.Module):
             ask = self._obstacle if self.backend == "fused" else self.fallback_reason
             if takes_kernel(self.backend, partial(ask, children, return_coupling=return_coupling)):
                 return self._route_fused(poses, activations)
-            return self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
+            if self._routes_in_parts(poses):
+                return self._route_in_parts(poses, activations)
+            return self._vote_and_route(poses, activations)
+
+    def _vote_and_route(self, poses: Tensor, activations: Tensor) -> Routed:
+        routed: Routed = self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
+        return routed
+
+    def _routes_in_parts(self, poses: Tensor) -> bool:
+        """Whether this is EM routing that learns on a CPU, where the votes of a batch take gigabytes."""
+        is_learning = torch.is_grad_enabled() and self.weight.requires_grad
+        is_plain_cpu = poses.device.type == "cpu" and not torch.compiler.is_compiling()
+        is_em = isinstance(self.routing, PositionalEM)
+        return is_em and is_learning and is_plain_cpu and len(poses) > _SAMPLES_AT_ONCE
+
+    def _route_in_parts(self, poses: Tensor, activations: Tensor) -> Routed:
+        """A few samples at a time, whose votes the backward pass computes again; nothing is random here."""
+        parts = zip(*(torch.split(values, _SAMPLES_AT_ONCE) for values in (poses, activations)), strict=True)
+        routed = [
+            recompute(self._vote_and_route, *part, use_reentrant=False, preserve_rng_state=False)
+            for part in parts
+        ]
+        return Routed(*(torch.cat(fields) for fields in zip(*routed, strict=True)))
 
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
