@@ -110,3 +110,17 @@ def test_the_command_merges_and_packs(tmp_path):
     assert list(json.loads(several.stdout)) == ["fig:annealing", "smoke-mnist"]
     (row,) = json.loads((tmp_path / "r" / "smoke-mnist.json").read_text())["rows"]
     assert row["ours"] == 50
+
+
+def test_packing_again_keeps_what_other_runs_left_in_the_archive(tmp_path):
+    archive = tmp_path / "runs.tar.gz"
+    leave(tmp_path / "first", 0, content=MINE)
+    assert pack_runs(tmp_path / "first", archive) == 1
+    leave(tmp_path / "second", 1)
+    assert pack_runs(tmp_path / "second", archive) == 2
+    assert merge_runs(EXPERIMENT, archive, tmp_path / "all") == 2
+    newer = leave(tmp_path / "third", 0, content=result(42, 0.25))
+    assert pack_runs(tmp_path / "third", archive) == 2  # the run of `out` replaces its older result
+    assert merge_runs(EXPERIMENT, archive, tmp_path / "newer") == 2
+    merged = tmp_path / "newer" / newer.relative_to(tmp_path / "third") / "result.json"
+    assert json.loads(merged.read_text())["metrics"]["test_accuracy"] == 0.25

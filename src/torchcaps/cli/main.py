@@ -53,7 +53,7 @@ _EXTRAS = {"matplotlib": "viz", "tensorboard": "viz", "scipy": "mat", "h5py": "k
 
 def run() -> None:
     """Run the command line; a user's mistake is one line and exit code 2."""
-    # Threads that spin while they wait made a step 25 times slower on a busy machine. PyTorch reads
+    # Threads that spin while they wait make a step many times slower on a busy machine. PyTorch reads
     # this when it is imported, which commands do later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:

@@ -6,6 +6,7 @@ import json
 import re
 import tarfile
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,25 @@ _MOST_BYTES = 8 * 2**20  # of one result file
 
 
 def pack_runs(out: Path, archive: Path) -> int:
-    """Write the results and errors of all runs below `out` to a .tar.gz; how many files it holds."""
-    paths = sorted(path for name in ("result.json", "error.json") for path in out.glob(f"*/*/*/{name}"))
+    """Write the results and errors of all runs below `out` to a .tar.gz; how many files it holds.
+
+    Results that the archive holds already and `out` does not stay in it.
+    """
+    paths = [path for name in ("result.json", "error.json") for path in out.glob(f"*/*/*/{name}")]
+    texts = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
+    if archive.is_file():
+        kept = {f"{place}/result.json": result for place, result in _results_packed(archive)}
+        texts = {name: json.dumps(result, indent=1).encode() for name, result in kept.items()} | texts
 
     def fill(draft: Path) -> None:
         with tarfile.open(draft, "w:gz") as packed:
-            for path in paths:
-                packed.add(path, arcname=path.relative_to(out).as_posix())
+            for name, text in sorted(texts.items()):
+                entry = tarfile.TarInfo(name)
+                entry.size = len(text)
+                packed.addfile(entry, BytesIO(text))
 
     write_atomically(archive, fill)
-    return len(paths)
+    return len(texts)
 
 
 def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:

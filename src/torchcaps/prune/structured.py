@@ -37,8 +37,7 @@ class Target:
         tolerance: How far a draw may miss it.
         highest: The largest ratio of a group's channels that may go; by default `usual_range`.
         last: Channels that the last group must keep: a head needs them.
-        multiple: Widths are multiples of this, where a group has that many channels. Matrix units want
-            eight: a trunk of other widths can be slower than the whole one.
+        multiple: Widths are multiples of this, where a group has that many channels. Matrix units want eight.
     """
 
     share: float
