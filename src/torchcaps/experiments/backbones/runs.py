@@ -41,7 +41,7 @@ _CHAPTER = "Towards Efficient Capsule Networks"
 _TINY = {"resnet50": "resnet_tiny", "mobilenetv1": "mobilenet_tiny"}
 _TINY_SIZES = "in_channels: 3, image_size: 32, num_classes: 10"
 _SMALL_DATA = ("data.preprocess.resize=32", "data.limit=80", "data.validation=0.2", "batch_size=16")
-_QUICK_DATA = ("data.limit=20000", "batch_size=256")
+_QUICK_BATCH = "batch_size=256"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ _PREPARATIONS = {
         search=StructuredPruning(candidates=2, batches=2, batch_size=16),
     ),
     "quick": Preparation(
-        trunk=(*_QUICK_DATA, "epochs=12", "optim.decay=0.8"),
+        trunk=(_QUICK_BATCH, "epochs=30", "optim.decay=0.88"),
         tuning=("epochs=3", "optim.learning_rate=3e-4", "optim.decay=0.5"),
         search=StructuredPruning(candidates=12, batches=30),
     ),
@@ -165,7 +165,7 @@ def _setting(title: str, kept: float, way: str) -> Setting:
         budgets={
             "smoke": (f"model={tiny}", *_SMALL_DATA, "epochs=1", "patience=0"),
             "quick": (
-                *_QUICK_DATA,
+                _QUICK_BATCH,
                 "epochs=5",
                 "patience=0",
                 f"optim.learning_rate={rate}",
