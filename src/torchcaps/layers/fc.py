@@ -15,12 +15,15 @@ from torchcaps.kernels import (
     fused_dynamic_coupling,
     fused_dynamic_routing,
     fused_em_routing,
+    fused_scaled_distance_routing,
+    scaled_distance_unsupported_reason,
     slower_reason,
     unsupported_reason,
 )
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
 from torchcaps.routing.dynamic import DynamicRouting
 from torchcaps.routing.em import EMRouting
+from torchcaps.routing.scaled_distance import ScaledDistanceRouting, sharpness
 
 from .backend import Backend, checked_backend, reason_of_routing, takes_kernel
 from .coordinates import CoordinateAddition
@@ -99,16 +102,22 @@ class FcCaps(nn.Module):
         em = self._em_and_offsets()
         if em is not None:
             return self._em_obstacle(em[0], children, return_coupling)
-        if reason := reason_of_routing(self.routing, DynamicRouting):
+        routing = self.routing
+        if reason := reason_of_routing(routing, DynamicRouting, ScaledDistanceRouting):
             return reason
         if self.pose_rows != 1:
-            return "there is no fused kernel of dynamic routing for poses that are matrices"
+            return "the fused kernels of this routing do not take poses that are matrices"
         learns = torch.is_grad_enabled() and (self.weight.requires_grad or children.poses.requires_grad)
         if return_coupling and learns:
             return (
                 "the couplings were asked for together with gradients, which only the plain path gives them"
             )
-        return unsupported_reason(flatten_grid(children).poses, self.weight)
+        poses = flatten_grid(children).poses
+        if not isinstance(routing, ScaledDistanceRouting):
+            return unsupported_reason(poses, self.weight)
+        if routing.scope == "batch":
+            return "only the plain path takes the mean distance over the whole batch"
+        return scaled_distance_unsupported_reason(poses, self.weight)
 
     def _em_obstacle(self, routing: EMRouting, children: Capsules, return_coupling: bool) -> str | None:
         for part in (self.routing, routing):  # the same, or one inside the other
@@ -142,12 +151,27 @@ class FcCaps(nn.Module):
         if em is not None:
             return self._route_em(children, *em)
         routing = self.routing
+        if isinstance(routing, ScaledDistanceRouting):
+            return self._route_by_distance(children, routing, return_coupling)
         assert isinstance(routing, DynamicRouting)
         inputs = (children.poses, self.weight, routing.bias)
         iterations, leaky = routing.iterations, routing.leaky
         routed = fused_dynamic_routing(*inputs, iterations=iterations, gradient=routing.gradient, leaky=leaky)
         coupling = (
             fused_dynamic_coupling(*inputs, iterations=iterations, leaky=leaky) if return_coupling else None
+        )
+        return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
+
+    def _route_by_distance(
+        self, children: Capsules, routing: ScaledDistanceRouting, return_coupling: bool
+    ) -> Routed:
+        routed, coupling = fused_scaled_distance_routing(
+            *children,
+            self.weight,
+            routing.bias,
+            iterations=routing.iterations,
+            sharpness=sharpness(self.weight.shape[2]),
+            return_coupling=return_coupling,
         )
         return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
 

@@ -21,6 +21,11 @@ Scope = Literal["sample", "batch"]
 _CONFIDENCE = 0.9  # coupling of a parent at half the mean distance, all others being at the mean
 
 
+def sharpness(out_caps: int) -> float:
+    """How much the logit of a parent at half the mean distance exceeds that of one at the mean."""
+    return math.log(_CONFIDENCE * (out_caps - 1)) - math.log(1 - _CONFIDENCE)
+
+
 def limit_votes(
     votes: Float[Tensor, "*where in_caps out_caps pose"], activations: Float[Tensor, "*where in_caps"]
 ) -> Float[Tensor, "*where in_caps out_caps pose"]:
@@ -68,14 +73,14 @@ def scaled_distance_routing(
     require_iterations(iterations)
     offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
     votes = limit_votes(votes, activations)
-    sharpness = math.log(_CONFIDENCE * (votes.shape[-2] - 1)) - math.log(1 - _CONFIDENCE)
+    steepness = sharpness(votes.shape[-2])
     axes = None if scope == "batch" else (-2, -1)
     logits = votes.new_zeros(votes.shape[:-1])
     for _ in range(iterations - 1):
         poses = squash(einsum("...io,...iod->...od", logits.softmax(dim=-1), votes) + offset)
         distance = torch.linalg.vector_norm(poses.unsqueeze(-3) - votes, dim=-1)
         mean = distance.detach().mean(axes, keepdim=True)
-        logits = distance * (-sharpness / (0.5 * mean + 1e-12))
+        logits = distance * (-steepness / (0.5 * mean + 1e-12))
     return pool_votes(votes, activations, coupling=logits.softmax(dim=-1), bias=bias)
 
 

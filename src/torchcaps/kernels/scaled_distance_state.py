@@ -1,0 +1,34 @@
+"""What the parts of fused scaled-distance routing hand to each other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class DistanceInputs(NamedTuple):
+    """Children and how they vote."""
+
+    poses: Tensor  # (batch, in_caps, in_pose)
+    activations: Tensor  # (batch, in_caps)
+    weight: Tensor  # (matrices, in_pose, out_caps, pose)
+
+
+class DistanceState(NamedTuple):
+    """What a forward pass leaves behind; all but the couplings is small beside the poses."""
+
+    poses: Tensor  # (batch, out_caps, pose), the result
+    coupling: Tensor  # (batch, in_caps, out_caps) of the last round, or (0,) where nobody asked
+    pooled: Tensor  # (iterations, batch, out_caps, pose): s of each round, before the squash
+    targets: Tensor  # (iterations - 1, batch, out_caps, pose): what the votes are compared with, squash(s)
+    means: Tensor  # (iterations - 1, batch): the mean distance to them
+
+
+class DistanceGrads(NamedTuple):
+    """Gradients of poses, activations, weight and bias."""
+
+    poses: Tensor
+    activations: Tensor
+    weight: Tensor
+    bias: Tensor

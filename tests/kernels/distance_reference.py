@@ -1,0 +1,92 @@
+"""Layers with scaled-distance routing in plain PyTorch, and the comparison of the fused ones with them."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from torchcaps.core import Capsules
+from torchcaps.layers import FcCaps
+
+from kernels.routing_reference import assert_as_accurate_as
+
+
+@dataclass(frozen=True)
+class DistanceCase:
+    """A fully connected layer; the scale of its weights decides how many votes are limited."""
+
+    batch: int = 3
+    in_caps: int = 7
+    in_pose: int = 3
+    matrices: int | None = None
+    out_caps: int = 5
+    pose: int = 6
+    iterations: int = 3
+    bias: bool = True
+    scale: float = 0.6
+
+    def layer(self) -> FcCaps:
+        """With random weights and biases, the same at every call."""
+        torch.manual_seed(1)
+        routing = {"name": "scaled_distance", "iterations": self.iterations, "bias": self.bias}
+        sizes = (self.in_caps, self.out_caps, self.in_pose, self.pose)
+        layer = FcCaps(*sizes, matrices=self.matrices, routing=routing, init_std=self.scale)
+        if self.bias:
+            torch.nn.init.normal_(layer.routing.bias, std=0.3)
+        return layer
+
+    def children(self, seed: int = 0) -> list[Tensor]:
+        """Poses and activations, a child that is absent among them."""
+        torch.manual_seed(seed)
+        poses = torch.randn(self.batch, self.in_caps, self.in_pose)
+        activations = torch.rand(self.batch, self.in_caps) + 0.3
+        activations[0, 0] = 0
+        return [poses, activations]
+
+    def outputs_and_gradients(
+        self, backend: str, dtype: torch.dtype, device: str, seeds: int
+    ) -> list[Tensor]:
+        """Poses, activations and the gradients of children and parameters, each `[seeds, ...]`."""
+        layer = self.layer().to(device, dtype)
+        layer.backend = backend
+        rows = []
+        for seed in range(seeds):
+            inputs = [x.to(device, dtype).requires_grad_() for x in self.children(seed)]
+            routed = layer(Capsules(*inputs), return_coupling=False)[:2]
+            torch.manual_seed(seed + 100)
+            upstream = [torch.randn(x.shape).to(device, dtype) for x in routed]
+            learned = [*inputs, *layer.parameters()]
+            rows.append([*(x.detach() for x in routed), *torch.autograd.grad(routed, learned, upstream)])
+        return [torch.stack(values) for values in zip(*rows, strict=True)]
+
+
+def assert_as_accurate_as_the_plain_layer(case: DistanceCase, device: str = "cpu", seeds: int = 4) -> None:
+    """Output and every gradient of the fused layer, in float32, against the plain one in float64."""
+    exact = case.outputs_and_gradients("torch", torch.float64, device, seeds)
+    plain = case.outputs_and_gradients("torch", torch.float32, device, seeds)
+    fused = case.outputs_and_gradients("fused", torch.float32, device, seeds)
+    names = ["poses", "activations", "grad poses", "grad activations"]
+    names += [f"grad {name}" for name, _ in case.layer().named_parameters()]
+    for name, *values in zip(names, fused, plain, exact, strict=True):
+        assert values[0].shape == values[2].shape, name
+        assert_as_accurate_as(*values, name)
+
+
+QUICK = {
+    "odd": DistanceCase(),
+    "shared over positions, no bias": DistanceCase(in_caps=6, matrices=2, bias=False, iterations=2),
+    "one iteration": DistanceCase(iterations=1),
+    "long poses below": DistanceCase(batch=2, in_caps=3, in_pose=9, out_caps=3, pose=4, scale=0.3),
+}
+CASES = {
+    "two parents": DistanceCase(out_caps=2),
+    "one sample": DistanceCase(batch=1),
+    "one child": DistanceCase(in_caps=1),
+    "scalars": DistanceCase(in_pose=1, pose=1),
+    "round": DistanceCase(batch=4, in_caps=8, in_pose=4, out_caps=8, pose=8),
+    "one shared matrix": DistanceCase(in_caps=6, matrices=1),
+    "ten iterations": DistanceCase(batch=2, in_caps=12, iterations=10, scale=0.3),
+    "all votes limited": DistanceCase(scale=5.0),
+    "no vote limited": DistanceCase(scale=0.01),
+    "33 parents": DistanceCase(batch=2, in_caps=3, out_caps=33, pose=9),
+}

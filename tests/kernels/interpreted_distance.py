@@ -1,0 +1,89 @@
+"""Scaled-distance routing in Triton's interpreter; `test_scaled_distance.py` runs this file on its own."""
+
+import pytest
+import torch
+
+from torchcaps.core import Capsules
+from torchcaps.kernels import scaled_distance, scaled_distance_triton
+from torchcaps.kernels.scaled_distance_triton import Tile
+
+from kernels import distance_reference
+from kernels.distance_reference import DistanceCase, assert_as_accurate_as_the_plain_layer
+from kernels.interpreter import repair_interpreter
+from kernels.poison import poison_fresh_memory
+
+# of a sum without a term, NumPy warns where a GPU does not
+pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(monkeypatch):
+    repair_interpreter(monkeypatch)
+    poison_fresh_memory(monkeypatch)
+    monkeypatch.setattr(scaled_distance, "_KERNEL_DEVICE", "cpu")
+    monkeypatch.setattr(scaled_distance_triton, "override", {})
+
+
+@pytest.mark.parametrize("case", distance_reference.QUICK.values(), ids=distance_reference.QUICK)
+def test_it_is_as_accurate_as_the_plain_layer(case):
+    assert_as_accurate_as_the_plain_layer(case, seeds=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", distance_reference.CASES.values(), ids=distance_reference.CASES)
+def test_it_is_as_accurate_as_the_plain_layer_in_many_shapes(case):
+    assert_as_accurate_as_the_plain_layer(case, seeds=3)
+
+
+def test_children_samples_and_poses_split_among_programs_join_without_a_seam():
+    scaled_distance_triton.override.update(
+        distance=Tile(2, 1, 3), pool=Tile(2, 1, 2), target_grad=Tile(1, 1, 4), votes_grad=Tile(2, 1, 8)
+    )
+    assert_as_accurate_as_the_plain_layer(DistanceCase(in_caps=5, iterations=2), seeds=1)
+
+
+def test_couplings_are_those_of_the_last_iteration():
+    layer, children = DistanceCase().layer(), Capsules(*DistanceCase().children())
+    results = []
+    for layer.backend in ("torch", "fused"):
+        with torch.no_grad():
+            results.append(layer(children))
+    torch.testing.assert_close(*results)
+
+
+def test_two_calls_give_the_same_bits():
+    case = DistanceCase(in_caps=3, iterations=2)
+    first, second = (case.outputs_and_gradients("fused", torch.float32, "cpu", 1) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_a_nan_shows_in_its_sample_alone():
+    case = DistanceCase(in_caps=3)
+    layer, (poses, activations) = case.layer(), case.children()
+    layer.backend = "fused"
+    poses[1, 2, 0] = torch.nan
+    with torch.no_grad():
+        routed = layer(Capsules(poses, activations)).poses
+    assert routed[1].isnan().all()
+    assert routed[[0, 2]].isfinite().all()
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e4])
+def test_zero_and_long_votes_stay_finite(scale):
+    case = DistanceCase(batch=1, in_caps=3)
+    layer = case.layer()
+    layer.backend = "fused"
+    inputs = [(scale * x).requires_grad_() for x in case.children()]
+    routed = layer(Capsules(*inputs), return_coupling=False)
+    gradients = torch.autograd.grad(routed.poses.sum(), [*inputs, *layer.parameters()])
+    assert all(x.isfinite().all() for x in (*routed[:2], *gradients))
+
+
+def test_the_operator_announces_the_shapes_it_returns():
+    case = DistanceCase(batch=1, in_caps=2, iterations=2)
+    layer = case.layer()
+    inputs = (*case.children(), layer.weight.detach(), layer.routing.bias.detach(), 2, 1.5)
+    for keep in (False, True):
+        torch.library.opcheck(
+            scaled_distance._routing_op, (*inputs, keep), test_utils=("test_schema", "test_faketensor")
+        )

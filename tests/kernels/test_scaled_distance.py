@@ -1,0 +1,68 @@
+"""Fused scaled-distance routing without a GPU: interpreted kernels, and why a layer does without them."""
+
+import pytest
+import torch
+
+from torchcaps.core import Capsules, UserError
+from torchcaps.kernels import (
+    fused_scaled_distance_routing,
+    scaled_distance,
+    scaled_distance_unsupported_reason,
+)
+from torchcaps.layers import FcCaps
+
+from kernels.distance_reference import DistanceCase
+from kernels.interpreter import run_interpreted
+
+
+@pytest.mark.parametrize("marks", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_interpreted_kernels_agree_with_the_plain_layer(marks):
+    pytest.importorskip("triton")
+    run = run_interpreted("interpreted_distance.py", marks)
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-1000:]
+
+
+def like(*shape, dtype=torch.float32):
+    return torch.zeros((), dtype=dtype).expand(shape)
+
+
+def test_a_cpu_is_named_as_the_reason():
+    inputs = like(1, 9, 4), like(1, 9), like(9, 4, 3, 8)
+    assert "CUDA only" in scaled_distance_unsupported_reason(inputs[0], inputs[2])
+    with pytest.raises(ValueError, match="CUDA only"):
+        fused_scaled_distance_routing(*inputs, sharpness=1.0)
+
+
+def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
+    monkeypatch.setattr(scaled_distance, "_KERNEL_DEVICE", "cpu")
+    poses, weight = like(1, 9, 4), like(9, 4, 64, 64)
+    assert scaled_distance_unsupported_reason(poses, weight) is None
+    assert "float64" in scaled_distance_unsupported_reason(poses.double(), weight)
+    assert "65 parents" in scaled_distance_unsupported_reason(poses, like(9, 4, 65, 33))
+    assert "not 65" in scaled_distance_unsupported_reason(like(1, 9, 65), like(9, 65, 3, 8))
+    assert "2**31" in scaled_distance_unsupported_reason(like(2**20, 2**9, 4), weight)
+    assert "nothing" in scaled_distance_unsupported_reason(like(0, 9, 4), weight)
+
+
+def test_a_layer_falls_back_and_says_why():
+    layer, children = DistanceCase().layer(), Capsules(*DistanceCase().children())
+    assert layer(children, return_coupling=False).coupling is not None
+    assert "CUDA only" in layer.fallback_reason(children, return_coupling=False)
+    assert "gradients" in layer.fallback_reason(children)
+    layer.backend = "fused"
+    with pytest.raises(UserError, match="CUDA only"):
+        layer(children, return_coupling=False)
+
+
+def test_settings_without_a_kernel_are_named(monkeypatch):
+    monkeypatch.setattr(scaled_distance, "_KERNEL_DEVICE", "cpu")
+    children = Capsules(torch.rand(2, 6, 4), torch.rand(2, 6))
+
+    def reason(**settings):
+        return FcCaps(6, 3, 4, 4, **settings).fallback_reason(children, return_coupling=False)
+
+    assert "whole batch" in reason(routing={"name": "scaled_distance", "scope": "batch"})
+    assert "matrices" in reason(routing="scaled_distance", pose_rows=2)
+    watched = FcCaps(6, 3, 4, 4, routing="scaled_distance")
+    watched.routing.register_forward_hook(lambda *_: None)
+    assert "hook" in watched.fallback_reason(children, return_coupling=False)
