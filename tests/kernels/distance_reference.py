@@ -73,12 +73,13 @@ def assert_as_accurate_as_the_plain_layer(case: DistanceCase, device: str = "cpu
 
 
 QUICK = {
-    "odd": DistanceCase(),
-    "shared over positions, no bias": DistanceCase(in_caps=6, matrices=2, bias=False, iterations=2),
-    "one iteration": DistanceCase(iterations=1),
-    "long poses below": DistanceCase(batch=2, in_caps=3, in_pose=9, out_caps=3, pose=4, scale=0.3),
+    "odd": DistanceCase(batch=2, in_caps=5),
+    "shared over positions, no bias": DistanceCase(batch=2, in_caps=4, matrices=2, bias=False, iterations=2),
+    "one iteration": DistanceCase(iterations=1, in_caps=3),
+    "long poses below": DistanceCase(batch=1, in_caps=3, in_pose=9, out_caps=3, pose=4, scale=0.3),
 }
 CASES = {
+    "usual": DistanceCase(),
     "two parents": DistanceCase(out_caps=2),
     "one sample": DistanceCase(batch=1),
     "one child": DistanceCase(in_caps=1),

@@ -35,26 +35,22 @@ def test_it_is_as_accurate_as_the_plain_layer_in_many_shapes(case):
     assert_as_accurate_as_the_plain_layer(case, seeds=3)
 
 
-def test_children_samples_and_poses_split_among_programs_join_without_a_seam():
+def test_children_samples_and_poses_split_among_programs_join_without_a_seam(monkeypatch):
+    monkeypatch.setattr(scaled_distance_triton, "_REGISTERS", 32 * 128)
     scaled_distance_triton.override.update(
-        distance=Tile(2, 1, 3), pool=Tile(2, 1, 2), target_grad=Tile(1, 1, 4), votes_grad=Tile(2, 1, 8)
+        distance=Tile(2, 1, 21), pool=Tile(2, 1, 32), target_grad=Tile(1, 1, 14), votes_grad=Tile(2, 1, 6)
     )
     assert_as_accurate_as_the_plain_layer(DistanceCase(in_caps=5, iterations=2), seeds=1)
 
 
 def test_couplings_are_those_of_the_last_iteration():
-    layer, children = DistanceCase().layer(), Capsules(*DistanceCase().children())
+    case = DistanceCase(in_caps=4)
+    layer, children = case.layer(), Capsules(*case.children())
     results = []
     for layer.backend in ("torch", "fused"):
         with torch.no_grad():
             results.append(layer(children))
     torch.testing.assert_close(*results)
-
-
-def test_two_calls_give_the_same_bits():
-    case = DistanceCase(in_caps=3, iterations=2)
-    first, second = (case.outputs_and_gradients("fused", torch.float32, "cpu", 1) for _ in range(2))
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def test_a_nan_shows_in_its_sample_alone():
@@ -70,7 +66,7 @@ def test_a_nan_shows_in_its_sample_alone():
 
 @pytest.mark.parametrize("scale", [0.0, 1e4])
 def test_zero_and_long_votes_stay_finite(scale):
-    case = DistanceCase(batch=1, in_caps=3)
+    case = DistanceCase(batch=1, in_caps=2, iterations=2)
     layer = case.layer()
     layer.backend = "fused"
     inputs = [(scale * x).requires_grad_() for x in case.children()]
@@ -79,6 +75,7 @@ def test_zero_and_long_votes_stay_finite(scale):
     assert all(x.isfinite().all() for x in (*routed[:2], *gradients))
 
 
+@pytest.mark.slow
 def test_the_operator_announces_the_shapes_it_returns():
     case = DistanceCase(batch=1, in_caps=2, iterations=2)
     layer = case.layer()

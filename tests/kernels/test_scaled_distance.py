@@ -35,12 +35,13 @@ def test_a_cpu_is_named_as_the_reason():
 
 def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
     monkeypatch.setattr(scaled_distance, "_KERNEL_DEVICE", "cpu")
-    poses, weight = like(1, 9, 4), like(9, 4, 64, 64)
+    poses, weight = like(1, 9, 4), like(9, 4, 64, 32)
     assert scaled_distance_unsupported_reason(poses, weight) is None
     assert "float64" in scaled_distance_unsupported_reason(poses.double(), weight)
-    assert "65 parents" in scaled_distance_unsupported_reason(poses, like(9, 4, 65, 33))
-    assert "not 65" in scaled_distance_unsupported_reason(like(1, 9, 65), like(9, 65, 3, 8))
-    assert "2**31" in scaled_distance_unsupported_reason(like(2**20, 2**9, 4), weight)
+    assert "65 parents" in scaled_distance_unsupported_reason(poses, like(9, 4, 65, 32))
+    assert "not 33" in scaled_distance_unsupported_reason(like(1, 9, 33), like(9, 33, 3, 8))
+    assert "2**31" in scaled_distance_unsupported_reason(like(2**15, 2**14, 4), weight)
+    assert "65536 samples" in scaled_distance_unsupported_reason(like(2**16, 9, 4), like(9, 4, 3, 8))
     assert "nothing" in scaled_distance_unsupported_reason(like(0, 9, 4), weight)
 
 

@@ -3,9 +3,9 @@
 Formulas as in `routing.scaled_distance`, with the mean distance taken in each sample. Plain PyTorch keeps
 several tensors of `O(B I J P)` numbers for each round: 151 MB each at batch 128 for the hidden layer of
 gamma-CapsNet, 1152 children and 32 parents of 8 numbers. Here the votes are computed again wherever they are
-needed, and what is kept beside inputs and results is `O(B r J P)`. On CUDA, in float32, for up to 4096
-numbers in all parents of a sample, the number of parents and that of a pose's numbers rounded up to powers of
-two, and up to 64 numbers in a child's pose.
+needed, and what is kept beside inputs and results is `O(B r J P)`. On CUDA, in float32, for children's poses
+of up to 32 numbers and parents of up to 2048 in all, 64 of 32 for example, the number of parents and that of
+a pose's numbers rounded up to powers of two.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .scaled_distance_state import DistanceInputs, DistanceState
 
 _HAS_TRITON = find_spec("triton") is not None
 _KERNEL_DEVICE = "cuda"  # Triton interprets on a CPU
-_MOST_NUMBERS = 4096  # of a sample's parents: a program holds them all
-_MOST_POSE = 64  # of a child's pose, over which a loop is unrolled
+_MOST_NUMBERS = 2048  # of a sample's parents: a program holds them all
+_MOST_POSE = 32  # of a child's pose, over which a loop is unrolled
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -69,6 +69,12 @@ def scaled_distance_unsupported_reason(poses: Tensor, weight: Tensor) -> str | N
         return "the fused kernel for CUDA needs the triton package"
     if poses.dtype not in _FLOATS or weight.dtype not in _FLOATS:
         return f"the fused kernel computes in float32, not in {poses.dtype} and {weight.dtype}"
+    if poses.numel() == 0:
+        return "there is nothing to route"
+    return _too_large(poses, weight)
+
+
+def _too_large(poses: Tensor, weight: Tensor) -> str | None:
     _, in_pose, out_caps, pose = weight.shape
     if _round_up(out_caps) * _round_up(pose) > _MOST_NUMBERS:
         return (
@@ -78,8 +84,8 @@ def scaled_distance_unsupported_reason(poses: Tensor, weight: Tensor) -> str | N
         return f"the fused kernel takes children's poses of at most {_MOST_POSE} numbers, not {in_pose}"
     if max(poses.numel(), weight.numel(), poses.shape[0] * out_caps * pose) >= 2**31:
         return "the fused kernel takes fewer than 2**31 numbers in children, parents and matrices"
-    if poses.numel() == 0:
-        return "there is nothing to route"
+    if poses.shape[0] >= 2**16:  # one side of a launch grid
+        return "the fused kernel takes fewer than 65536 samples"
     return None
 
 

@@ -27,6 +27,7 @@ from .scaled_distance_triton_grad import target_grad_kernel, votes_grad_kernel
 from .scaled_distance_triton_kernels import distance_kernel, pool_kernel
 
 _PARTIAL_BYTES = 32 << 20
+_REGISTERS = 1 << 16  # of a processor
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,11 @@ class Tile:
 
     rows: int  # samples, or numbers of a child's pose for the last pass
     warps: int
-    fill: int  # warps whose registers fit in a processor: twice as many are launched where there is work
+    registers: int  # of a thread, at most: the compiler would take all there are and leave few warps room
+
+    def programs(self, processors: int) -> int:
+        """How many run at once."""
+        return processors * _REGISTERS // (32 * self.warps * self.registers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +58,15 @@ override: dict[str, Any] = {}  # fields of `Tiles` that a benchmark fixes
 
 @lru_cache(maxsize=256)
 def choose_tiles(in_pose: int, out_caps: int, out_pose: int) -> Tiles:
-    """Tile sizes for a layer: parents' poses of up to 256 numbers a warp, each with four samples or two."""
+    """Tile sizes for a layer: a warp holds 256 numbers of the parents' poses, of several samples each."""
     numbers = triton.next_power_of_2(out_caps) * triton.next_power_of_2(out_pose)
     warps, more = max(1, numbers // 256), min(4, max(1, 256 // numbers))
-    columns = min(8, triton.next_power_of_2(in_pose)) if in_pose <= 8 else 4
+    columns = 4 if in_pose > 8 or warps > 4 else triton.next_power_of_2(in_pose)
     return Tiles(
-        distance=Tile(4 * more, warps, 14),
-        pool=Tile(4 * more, warps, 12),
-        target_grad=Tile(2 * more, warps, 16),
-        votes_grad=Tile(columns, warps, 8),
+        distance=Tile(4 * more, warps, 168),
+        pool=Tile(4 * more, warps, 168),
+        target_grad=Tile(2 * more, warps, 128),
+        votes_grad=Tile(columns, warps, 224),
     )
 
 
@@ -93,7 +98,7 @@ class _Layer:
 
     def num_slots(self, tile: Tile) -> int:
         """Groups of children, each with a partial sum of its own: enough to fill the device."""
-        wanted = -(-2 * tile.fill * self.processors // (tile.warps * -(-self.batch // tile.rows)))
+        wanted = tile.programs(self.processors) // -(-self.batch // tile.rows)
         affordable = max(_PARTIAL_BYTES, 2 * self.inputs.weight.numel()) // (4 * self.batch * self.parts)
         kids = -(-self.in_caps // max(1, min(wanted, affordable, self.in_caps)))
         return -(-self.in_caps // kids)
@@ -107,7 +112,7 @@ class _Layer:
         self, kernel: Any, tile: Tile, slots: int, tensors: tuple[Tensor, ...], *rest: Any, **constants: Any
     ) -> None:
         """Launches a pass whose programs each see one tile of samples and the children of one slot."""
-        kernel[(-(-self.batch // tile.rows), slots)](
+        kernel[(slots, -(-self.batch // tile.rows))](
             *self.inputs,
             *tensors,
             self.batch,
@@ -120,6 +125,7 @@ class _Layer:
             **self.sizes,
             **constants,
             num_warps=tile.warps,
+            maxnreg=tile.registers,
         )
 
     def over_samples(self, kernel: Any, slots: int, *tensors: Tensor, **constants: Any) -> None:
@@ -235,7 +241,7 @@ def _votes_grad(layer: _Layer, state: DistanceState, grad_pooled: Tensor) -> tup
     """Gradients of poses, activations and weight."""
     inputs, tile = layer.inputs, layer.tiles.votes_grad
     blocks, voters = -(-layer.in_pose // tile.rows), layer.batch * layer.in_caps // layer.matrices
-    wanted = 2 * tile.fill * layer.processors // (blocks * layer.matrices * tile.warps)
+    wanted = tile.programs(layer.processors) // (blocks * layer.matrices)
     affordable = max(_PARTIAL_BYTES, 4 * inputs.weight.numel()) // (4 * inputs.weight.numel())
     span = -(-voters // max(1, min(wanted, affordable, voters)))
     splits = -(-voters // span)
@@ -259,5 +265,6 @@ def _votes_grad(layer: _Layer, state: DistanceState, grad_pooled: Tensor) -> tup
         IN=tile.rows,
         **layer.sizes,
         num_warps=tile.warps,
+        maxnreg=tile.registers,
     )
     return grad_poses, grad_activations, grad_weight[0] if splits == 1 else grad_weight.sum(0)

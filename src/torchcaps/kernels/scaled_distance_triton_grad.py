@@ -53,21 +53,21 @@ def target_grad_kernel(
 ):
     """One round's `dL/dtarget = sum_i dL/dd_ij (target_j - vote_ij) / d_ij` over `kids` children."""
     out, row, number = _axes(OUT, ROWS, POSE)
-    row += tl.program_id(0) * ROWS
+    row += tl.program_id(1) * ROWS
     part, part_mask, row_mask = out * P + number, (out < J) & (number < P), row < batch
     at, mask = row * (J * P) + part, row_mask & part_mask
     target = tl.load(targets + at, mask=mask, other=0.0)
     grad = tl.load(grad_pooled + at, mask=mask, other=0.0)
     steepness = _steepness(tl.load(means + row, mask=row_mask, other=1.0), sharpness)
     total = tl.zeros((OUT, ROWS, POSE), tl.float32)
-    first = tl.program_id(1) * kids
+    first = tl.program_id(0) * kids
     for child in range(first, tl.minimum(first + kids, in_caps)):
         pair = row * in_caps + child
         votes = _votes(poses, weight, pair, child % matrices, row_mask, part, part_mask, J, P, D)
         votes = _limited(votes, activations, pair, row_mask)
         _, pull = _pulls(votes, target, grad, steepness, out < J)
         total += pull * (target - votes)
-    slot = partial + tl.program_id(1).to(tl.int64) * batch * (J * P)
+    slot = partial + tl.program_id(0).to(tl.int64) * batch * (J * P)
     tl.store(slot + at, total, mask=mask)
 
 

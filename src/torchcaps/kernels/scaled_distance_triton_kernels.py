@@ -42,7 +42,7 @@ def _votes(
 @no_type_check
 def _length(votes):
     """Lengths of votes, `[OUT, ROWS, 1]`; never zero."""
-    return tl.sqrt_rn(tl.sum(votes * votes, 2, keep_dims=True) + 1e-12)
+    return tl.sqrt(tl.sum(votes * votes, 2, keep_dims=True) + 1e-12)
 
 
 @triton.jit
@@ -56,7 +56,7 @@ def _limited(votes, activations, pair, row_mask):
 @triton.jit
 @no_type_check
 def _distance(votes, targets):
-    return tl.sqrt_rn(tl.sum((votes - targets) * (votes - targets), 2, keep_dims=True))
+    return tl.sqrt(tl.sum((votes - targets) * (votes - targets), 2, keep_dims=True))
 
 
 @triton.jit
@@ -107,16 +107,16 @@ def distance_kernel(
 ):
     """Sum of the distances between `targets` and the votes of `kids` children, `[batch, slots]`."""
     out, row, number = _axes(OUT, ROWS, POSE)
-    row += tl.program_id(0) * ROWS
+    row += tl.program_id(1) * ROWS
     part, part_mask, row_mask = out * P + number, (out < J) & (number < P), row < batch
     target = tl.load(targets + row * (J * P) + part, mask=row_mask & part_mask, other=0.0)
     total = tl.zeros((OUT, ROWS, 1), tl.float32)
-    first = tl.program_id(1) * kids
+    first = tl.program_id(0) * kids
     for child in range(first, tl.minimum(first + kids, in_caps)):
         pair = row * in_caps + child
         votes = _votes(poses, weight, pair, child % matrices, row_mask, part, part_mask, J, P, D)
         total += _distance(_limited(votes, activations, pair, row_mask), target)
-    to = partial + row * tl.num_programs(1) + tl.program_id(1)
+    to = partial + row * tl.num_programs(0) + tl.program_id(0)
     tl.store(to, tl.sum(total, 0, keep_dims=True), mask=row_mask)
 
 
@@ -151,16 +151,16 @@ def pool_kernel(
     The mean distance is taken from `distances`, `[batch, num_slots]`, and left in `means`.
     """
     out, row, number = _axes(OUT, ROWS, POSE)
-    row += tl.program_id(0) * ROWS
+    row += tl.program_id(1) * ROWS
     part, part_mask, row_mask = out * P + number, (out < J) & (number < P), row < batch
     at = row * (J * P) + part
     if not EVEN:
         target = tl.load(targets + at, mask=row_mask & part_mask, other=0.0)
         mean = _mean(distances, row, row_mask, num_slots, in_caps * J)
-        tl.store(means + row, mean, mask=row_mask & (tl.program_id(1) == 0))
+        tl.store(means + row, mean, mask=row_mask & (tl.program_id(0) == 0))
         steepness = _steepness(mean, sharpness)
     pooled = tl.zeros((OUT, ROWS, POSE), tl.float32)
-    first = tl.program_id(1) * kids
+    first = tl.program_id(0) * kids
     for child in range(first, tl.minimum(first + kids, in_caps)):
         pair = row * in_caps + child
         votes = _votes(poses, weight, pair, child % matrices, row_mask, part, part_mask, J, P, D)
@@ -172,5 +172,5 @@ def pool_kernel(
         pooled += coupling * votes
         if KEEP:
             tl.store(couplings + pair.to(tl.int64) * J + out, coupling, mask=row_mask & (out < J))
-    slot = partial + tl.program_id(1).to(tl.int64) * batch * (J * P)
+    slot = partial + tl.program_id(0).to(tl.int64) * batch * (J * P)
     tl.store(slot + at, pooled, mask=row_mask & part_mask)
