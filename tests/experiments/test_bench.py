@@ -129,6 +129,12 @@ class TestRoofline:
         assert full.flops - forward.flops == 2 * votes * (8 + 8 + 3 + 2 + 4)
         assert full.bytes == last.bytes == 3 * forward.bytes - 4 * 128 * 10 * 16
 
+    def test_limiting_votes_costs_what_it_takes_by_hand(self):
+        votes = 128 * 1152 * 10 * 16
+        distance, dynamic = LayerSize(routing="scaled_distance").cost, LayerSize().cost
+        assert distance.flops - dynamic.flops == 2 * votes * (1 + 1 + 3)  # length, shortening, and back
+        assert distance.bytes == dynamic.bytes
+
     def test_three_tf32_products_may_make_a_float32_one(self):
         rates = replace(RATES, matmul_tflops_tf32=9.0)
         assert rates.tflops("32") == 3.0
@@ -199,8 +205,15 @@ class TestRouting:
         assert {row["batch"] for row in rows} == {1, 2, 16}
         assert {row["gradient"] for row in rows} == {"full", "last", None}
         assert [row["batch"] for row in rows if row["curve"] == "batch"] == [1, 1, 2, 2]
-        cases = [(row["case"], row["batch"], row["curve"]) for row in rows]
+        dynamic = [row for row in rows if row["routing"] == "dynamic"]
+        cases = [(row["case"], row["batch"], row["curve"]) for row in dynamic]
         assert cases[::2] == cases[1::2]
+
+    def test_scaled_distance_is_measured_plain_where_it_has_no_kernel(self):
+        measured = bench()
+        rows = [row for row in measured.run(tiny_routing(measured))["rows"] if row["routing"] != "dynamic"]
+        assert {row["backend"] for row in rows} == {"torch"}
+        assert {row["case"] for row in rows} == {"6x4 -> 32x8, r=3, scaled distance, forward+backward, full"}
 
     def test_votes_that_would_not_fit_are_not_formed(self):
         measured = bench()

@@ -48,6 +48,8 @@ def routing_points(
 ) -> Iterator[Point]:
     """The layer of DR-CapsNet in both gradients and two batches, a thousand classes, and scaling curves.
 
+    Beside them the hidden layer of gamma-CapsNet, which has as many children.
+
     Args:
         bench: Where the points will be measured.
         quick: Fewer batches and points.
@@ -64,6 +66,7 @@ def routing_points(
         yield from _backends(bench, replace(size, backward=False))
         yield from _backends(bench, replace(size, gradient="full"), compiled=with_compiled)
         yield from _backends(bench, replace(size, gradient="last"), compiled=with_compiled)
+    yield from _backends(bench, replace(base, out_caps=32, out_pose=8, routing="scaled_distance"))
     small = replace(many, batch=max(1, many.batch // 32)) if quick and not on_gpu else many
     yield from _backends(bench, small)
     usual = _QUICK_CURVES if quick else CURVES
@@ -76,8 +79,10 @@ def routing_points(
 def _backends(
     bench: Bench, size: LayerSize, *, compiled: bool = False, curve: str | None = None
 ) -> Iterator[Point]:
-    names = ["torch", *(["compiled"] if compiled else []), "fused"]
-    graphs = (False, True) if bench.device.type == "cuda" else (False,)
+    on_gpu = bench.device.type == "cuda"
+    has_kernel = on_gpu or size.routing == "dynamic"
+    names = ["torch", *(["compiled"] if compiled else []), *(["fused"] if has_kernel else [])]
+    graphs = (False, True) if on_gpu else (False,)
     share = 1.0 if curve is None else _CURVE_EFFORT
     for name, graph in product(names, graphs):
         yield Point(
@@ -98,6 +103,8 @@ def _backends(
 def describe(size: LayerSize) -> str:
     """The layer and how it is run, in one line."""
     layer = f"{size.in_caps}x{size.in_pose} -> {size.out_caps}x{size.out_pose}, r={size.iterations}"
+    if size.routing == "scaled_distance":
+        layer += ", scaled distance"
     return f"{layer}, forward+backward, {size.gradient}" if size.backward else f"{layer}, forward"
 
 
@@ -105,6 +112,7 @@ def _facts(size: LayerSize) -> dict[str, Any]:
     return {
         "in_caps": size.in_caps,
         "out_caps": size.out_caps,
+        "routing": size.routing,
         "iterations": size.iterations,
         "gradient": size.gradient if size.backward else None,
         "pass": "forward+backward" if size.backward else "forward",
@@ -132,7 +140,9 @@ def _why_not_plain(size: LayerSize, device: torch.device) -> str | None:
 def layer_work(size: LayerSize, backend: str, device: torch.device) -> Work:
     """The layer on random children: its poses, or the gradients of children and weights."""
     random = torch.Generator().manual_seed(0)
-    routing = {"name": "dynamic", "iterations": size.iterations, "gradient": size.gradient}
+    routing: dict[str, Any] = {"name": size.routing, "iterations": size.iterations}
+    if size.routing == "dynamic":
+        routing["gradient"] = size.gradient
     with device:
         layer = FcCaps(
             size.in_caps,

@@ -60,7 +60,7 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSize:
-    """A fully connected capsule layer with dynamic routing, and how it is run."""
+    """A fully connected capsule layer, and how it is run; scaled-distance routing has the gradient "full"."""
 
     batch: int = 128
     in_caps: int = 1152
@@ -70,6 +70,7 @@ class LayerSize:
     iterations: int = 3
     gradient: Literal["full", "last"] = "full"
     backward: bool = True
+    routing: Literal["dynamic", "scaled_distance"] = "dynamic"
 
     @property
     def votes(self) -> int:
@@ -79,11 +80,12 @@ class LayerSize:
     @property
     def cost(self) -> Cost:
         """Votes are formed once and never stored; softmax and squash are left out."""
-        rounds = self.iterations
+        rounds, limits = self.iterations, self.routing == "scaled_distance"
         forward = self.in_pose + (2 * rounds - 1)  # multiply-adds a vote: form it, pool r times, agree r - 1
+        forward += 2 * limits  # its length, and shortening it
         # backward: to pose and weight; each round pools to votes, all but one also couple and agree (twice)
         routed = 1 if self.gradient == "last" else 4 * rounds - 3
-        backward = 2 * self.in_pose + routed
+        backward = 2 * self.in_pose + routed + 3 * limits
         poses, parents = self.batch * self.in_caps * self.in_pose, self.batch * self.out_caps * self.out_pose
         weight = self.in_caps * self.in_pose * self.out_caps * self.out_pose
         moved = poses + weight + parents
