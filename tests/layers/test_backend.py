@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from torchcaps.core import Capsules, UserError
-from torchcaps.layers import ConvCaps2d, FcCaps, LocalConvCaps2d
+from torchcaps.layers import ConvCaps2d, FcCaps, LocalConvCaps2d, fc
 from torchcaps.layers.backend import checked_backend, takes_kernel
 
 from refusal import REFUSED
@@ -59,3 +59,32 @@ def test_a_convolutional_layer_answers_the_same_fused(settings, gradient):
     assert routed.coupling is None
     assert layer.fallback_reason(children, return_coupling=False) is None
     assert_close(*results)
+
+
+@pytest.mark.parametrize("pose_rows", [1, 2])
+def test_scaled_distance_on_a_cpu_routes_some_samples_at_a_time_to_the_same_result(pose_rows, monkeypatch):
+    layer = FcCaps(6, 3, 4, 4, routing="scaled_distance", pose_rows=pose_rows)
+    children = Capsules(torch.randn(5, 6, 4, requires_grad=True), torch.rand(5, 6))
+    sizes = []
+    vote_and_route = layer._vote_and_route
+    monkeypatch.setattr(layer, "_vote_and_route", lambda *x: (sizes.append(len(x[0])), vote_and_route(*x))[1])
+    results = []
+    for numbers in (1 << 21, 2 * 6 * 3 * 4, 1):
+        monkeypatch.setattr(fc, "_VOTES_AT_ONCE", numbers)
+        routed = layer(children)
+        gradients = torch.autograd.grad(routed.poses.square().sum(), [children.poses, *layer.parameters()])
+        results.append([*routed, *gradients])
+    assert sizes == [5, 2, 2, 1, 1, 1, 1, 1, 1]
+    torch.testing.assert_close(results[0], results[1])
+    torch.testing.assert_close(results[0], results[2])
+
+
+def test_a_mean_distance_or_a_watcher_sees_the_whole_batch(monkeypatch):
+    monkeypatch.setattr(fc, "_VOTES_AT_ONCE", 1)
+    children = Capsules(torch.randn(5, 6, 4), torch.rand(5, 6))
+    over_batch = FcCaps(6, 3, 4, 4, routing={"name": "scaled_distance", "scope": "batch"})
+    assert over_batch._samples_at_once(children.poses) == 5
+    watched, seen = FcCaps(6, 3, 4, 4, routing="scaled_distance"), []
+    watched.routing.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
+    watched(children)
+    assert seen == [5]

@@ -29,6 +29,8 @@ from .backend import Backend, checked_backend, reason_of_routing, takes_kernel
 from .coordinates import CoordinateAddition
 from .vote import cast_votes, matrix_columns
 
+_VOTES_AT_ONCE = 1 << 21  # numbers: 8 MB, of which a handful of copies take half the time of larger ones
+
 
 def flatten_grid(capsules: Capsules) -> Capsules:
     """All capsules of a sample in one axis, in the order (height, width, type)."""
@@ -89,8 +91,27 @@ class FcCaps(nn.Module):
             ask = self._obstacle if self.backend == "fused" else self.fallback_reason
             if takes_kernel(self.backend, partial(ask, children, return_coupling=return_coupling)):
                 return self._route_fused(children, return_coupling)
-            votes = cast_votes(children.poses, self.weight, self.pose_rows)
-            return self.routing(votes, children.activations)
+            at_once = self._samples_at_once(children.poses)
+            if len(children.poses) <= at_once:
+                return self._vote_and_route(*children)
+            parts = zip(*(torch.split(field, at_once) for field in children), strict=True)
+            routed = [self._vote_and_route(*part) for part in parts]
+            return Routed(*(torch.cat(fields) for fields in zip(*routed, strict=True)))
+
+    def _vote_and_route(self, poses: Tensor, activations: Tensor) -> Routed:
+        routed: Routed = self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
+        return routed
+
+    def _samples_at_once(self, poses: Tensor) -> int:
+        """All of them, or as many as scaled-distance routing on a CPU compares while its cache holds them."""
+        routing = self.routing
+        is_plain_cpu = poses.device.type == "cpu" and not torch.compiler.is_compiling()
+        if not is_plain_cpu or not isinstance(routing, ScaledDistanceRouting) or routing.scope == "batch":
+            return len(poses)
+        if routing._forward_hooks:  # they watch or change the whole batch
+            return len(poses)
+        votes_of_one = self.in_caps * self.weight.shape[2] * self.weight.shape[3] * self.pose_rows
+        return max(1, _VOTES_AT_ONCE // votes_of_one)
 
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
