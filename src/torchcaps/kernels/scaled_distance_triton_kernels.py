@@ -1,11 +1,11 @@
 """Triton kernels of fused scaled-distance routing; `scaled_distance_triton.py` launches them.
 
 A program takes ROWS samples and walks over children, one at a time; its tiles are `[OUT, ROWS, POSE]`, all
-parents of a child at once, so that a softmax over them needs no second walk; parents come first because then
-a warp's threads lie along them and its samples in registers. A vote is computed from the
-child's pose and matrix in every walk, in float32 without matrix units: the distance between a vote and a
-parent near it would not survive their rounding. Sums over children stay in registers until the walk ends and
-go to one slot for each program, to be added later in a fixed order, without atomics.
+parents of a child at once, so that a softmax over them needs no second walk. Parents come first because then
+the threads of a warp lie along them, and samples in registers. A vote is computed from the child's pose and
+matrix in every walk, in float32 without matrix units: the difference between a vote and a parent near it
+would not survive TF32. Sums over children stay in registers until the walk ends and go to one slot for each
+program, to be added later in a fixed order, without atomics.
 """
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
