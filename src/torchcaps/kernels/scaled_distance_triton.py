@@ -40,7 +40,7 @@ class Tile:
 
     def programs(self, processors: int) -> int:
         """How many run at once."""
-        return processors * _REGISTERS // (32 * self.warps * self.registers)
+        return processors * (_REGISTERS // (32 * self.warps * self.registers))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ import triton.language as tl
 
 from .scaled_distance_triton_kernels import (
     _axes,
-    _coupling,
     _distance,
     _length,
     _limited,
+    _shares,
     _steepness,
     _votes,
 )
@@ -22,9 +22,11 @@ from .scaled_distance_triton_kernels import (
 def _pulls(votes, target, grad, steepness, out_mask):
     """Couplings, and `dL/d distance` over the distance, which pulls vote and target together."""
     distance = _distance(votes, target)
-    coupling = _coupling(distance, steepness, out_mask)
-    grad_coupling = tl.sum(votes * grad, 2, keep_dims=True)
-    grad_logit = coupling * (grad_coupling - tl.sum(coupling * grad_coupling, 0, keep_dims=True))
+    share, grad_coupling = _shares(distance, steepness, out_mask), tl.sum(votes * grad, 2, keep_dims=True)
+    total = tl.sum(share, 0, keep_dims=True)
+    mean = tl.sum(share * grad_coupling, 0, keep_dims=True) / total  # of shares: it need not wait for total
+    coupling = share / total
+    grad_logit = coupling * (grad_coupling - mean)
     away = distance > 0.0  # where they meet, the distance has no direction
     return coupling, tl.where(away, -steepness * grad_logit / tl.where(away, distance, 1.0), 0.0)
 

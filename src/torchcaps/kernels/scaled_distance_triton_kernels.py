@@ -61,11 +61,10 @@ def _distance(votes, targets):
 
 @triton.jit
 @no_type_check
-def _coupling(distance, steepness, out_mask):
-    """Softmax over parents of `-steepness * distance`."""
+def _shares(distance, steepness, out_mask):
+    """`exp(-steepness * distance)`, the largest of a child's parents being one: couplings before the norm."""
     logits = tl.where(out_mask, -steepness * distance, float("-inf"))
-    share = tl.exp(logits - tl.max(logits, 0, keep_dims=True))
-    return share / tl.sum(share, 0, keep_dims=True)
+    return tl.exp(logits - tl.max(logits, 0, keep_dims=True))
 
 
 @triton.jit
@@ -168,7 +167,8 @@ def pool_kernel(
         if EVEN:
             coupling = tl.full((OUT, ROWS, 1), 1.0 / J, tl.float32)
         else:
-            coupling = _coupling(_distance(votes, target), steepness, out < J)
+            share = _shares(_distance(votes, target), steepness, out < J)
+            coupling = share / tl.sum(share, 0, keep_dims=True)
         pooled += coupling * votes
         if KEEP:
             tl.store(couplings + pair.to(tl.int64) * J + out, coupling, mask=row_mask & (out < J))
