@@ -1,0 +1,77 @@
+"""Couplings over children: `python benchmarks/attention_over_children.py FOLDER RESULTS CHANGE...`.
+
+Self-attention shares each child out among the parents; some ports share each parent out among its children.
+Both are trained on MNIST with and without REM, as in the thesis but for the changes, such as `epochs=60`, and
+their trees counted as in tab:mnist-pruned-params. Runs that are in FOLDER already are used again. The rows go
+to `RESULTS/attention-over-children.json`.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from torch import einsum
+
+from torchcaps.experiments.gather import summarise, write_results
+from torchcaps.experiments.rem.tables import MNIST_TABLE
+from torchcaps.parse import analyse_run
+from torchcaps.routing import ROUTINGS
+from torchcaps.routing.api import keep_float32
+from torchcaps.routing.self_attention import SelfAttentionRouting, attended_votes
+from torchcaps.train import Machine, load_recipe, load_run, train
+
+RECIPE = "mnist/efficient_capsnet_rem"
+WAYS = {"parents": (), "children": ("model.routing=attention_children",)}
+METRICS = ("quantized_accuracy", "entropy", "keys", "sparsity")
+
+
+@keep_float32
+def over_children(votes, activations, *, prior):
+    agreement = einsum("...iod,...od->...io", votes, votes.sum(-3)) * votes.shape[-1] ** -0.5
+    coupling = agreement.softmax(dim=-2) + prior.to(votes.dtype)
+    return attended_votes(votes, activations, coupling=coupling)
+
+
+@ROUTINGS.register("attention_children")
+class AttentionOverChildren(SelfAttentionRouting):
+    def forward(self, votes, activations):
+        return over_children(votes, activations, prior=self.prior)
+
+
+def main(folder, results, *changes):
+    rows = []
+    for way in WAYS:
+        for kind in ("Q", "REM"):
+            made = make(Path(folder) / f"{way}-{kind.lower()}", way, kind, changes)
+            setting = f"Efficient-CapsNet+{kind}, over {way}"
+            print(setting, json.dumps(made["metrics"]), flush=True)
+            of_table = next(s for s in MNIST_TABLE.settings if s.name == f"Efficient-CapsNet+{kind}")
+            limit = made["recipe"]["data"]["limit"]
+            protocol = f"{made['metrics']['epochs']} epochs, {f'{limit:,}' if limit else 'all'} images"
+            rows += [
+                summarise(
+                    [made],
+                    setting=setting,
+                    metric=metric,
+                    thesis=of_table.thesis_value(metric),
+                    protocol=protocol,
+                )
+                for metric in METRICS
+                if metric in made["metrics"]
+            ]
+    command = " ".join(["python benchmarks/attention_over_children.py FOLDER results", *changes])
+    write_results(Path(results), "attention-over-children", rows, command)
+
+
+def make(folder, way, kind, changes):
+    """Train one network, or go back to it, and count its trees."""
+    last = ("pruning=null",) if kind == "Q" else ()
+    recipe = load_recipe(RECIPE, (*WAYS[way], *changes, *last))
+    made = train(recipe, folder, Machine(), resume=True)
+    found = analyse_run(load_run(folder)).as_json()
+    made["metrics"] |= {name: found[name] for name in ("quantized_accuracy", "entropy", "keys")}
+    return made
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
