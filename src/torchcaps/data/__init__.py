@@ -18,6 +18,7 @@ from .preprocess import Preprocess, normalize, preprocess, resize_and_crop, to_u
 from .readers import (
     DamagedFileError,
     SmallNorbInfo,
+    opened_picture,
     read_cifar10,
     read_idx_split,
     read_image_folder,
@@ -66,6 +67,7 @@ __all__ = [
     "list_datasets",
     "load_dataset",
     "normalize",
+    "opened_picture",
     "preprocess",
     "random_crop",
     "read_cifar10",

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
-from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.data import DatasetInfo, dataset_info
+from torchcaps.core.errors import UserError
+from torchcaps.data import DatasetInfo, dataset_info, opened_picture
 
 from .pipeline import Pipeline
 from .recipe import Data
@@ -26,13 +26,8 @@ def read_image(path: Path, channels: int, size: tuple[int, int] | None) -> Tenso
     """The image as bytes (1, channels, height, width), in the colours and size the model was trained on."""
     if channels not in _MODES:
         raise UserError(f"image files have 1 or 3 channels; this model wants {channels}")
-    try:
-        with Image.open(path) as file:
-            image = file.convert(_MODES[channels])
-    except FileNotFoundError as error:
-        raise MissingDataError(f"no image at {path}") from error
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise UserError(f"{path} cannot be read as an image: {error}") from error
+    with opened_picture(path) as file:
+        image = file.convert(_MODES[channels])
     if size is not None and image.size != size[::-1]:
         image = image.resize(size[::-1], Image.Resampling.BILINEAR)
     pixels = np.asarray(image, dtype=np.uint8).copy()

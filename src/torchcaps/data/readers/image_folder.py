@@ -15,6 +15,7 @@ from PIL import Image
 from torchcaps.core import MissingDataError, UserError
 
 from ..api import FOLDER_PREFIX, DatasetInfo, LabelledImages, Split
+from .picture import opened_picture
 
 _SUFFIXES = {".png", ".jpg", ".jpeg"}
 _GREY_MODES = {"1", "L", "LA"}
@@ -141,27 +142,15 @@ def _common_mode(root: Path, classes: tuple[str, ...]) -> str:
 
 
 def _image_mode(path: Path) -> str:
-    try:
-        with Image.open(path) as image:
-            return image.mode
-    except Exception as error:
-        raise UserError(f"{path} cannot be read as an image ({error})") from error
+    with opened_picture(path) as image:
+        return image.mode
 
 
 def _read_image(path: Path, mode: str, size: int | None) -> NDArray[np.uint8]:
-    try:
-        with Image.open(path) as image:
-            if image.mode[0] in "IF":
-                raise UserError(
-                    f"{path} has more than 8 bits per pixel (mode {image.mode}); convert it first"
-                )
-            if mode == "L" and image.mode not in _GREY_MODES:
-                raise UserError(f"{path} is in colour, but all training images are greyscale")
-            picture = image.convert(mode)
-    except UserError:
-        raise
-    except Exception as error:  # pillow raises many kinds for damaged files
-        raise UserError(f"{path} cannot be read as an image ({error})") from error
+    with opened_picture(path) as image:
+        if mode == "L" and image.mode not in _GREY_MODES:
+            raise UserError(f"{path} is in colour, but all training images are greyscale")
+        picture = image.convert(mode)
     if size is not None:
         picture = picture.resize((size, size), Image.Resampling.BILINEAR)
     pixels = np.asarray(picture)

@@ -1,0 +1,29 @@
+"""One image file, opened so that a wrong one is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from PIL import Image
+
+from torchcaps.core import MissingDataError, UserError
+
+
+@contextmanager
+def opened_picture(path: Path) -> Iterator[Image.Image]:
+    """The image at `path`, to be decoded inside the block; a damaged or a deep one is an error there."""
+    try:
+        with Image.open(path) as image:
+            if image.mode[0] in "IF":  # pillow would cut every value above 255 to white
+                raise UserError(
+                    f"{path} has more than 8 bits per pixel (mode {image.mode}); convert it first"
+                )
+            yield image
+    except UserError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingDataError(f"no image at {path}") from error
+    except Exception as error:  # pillow raises many kinds for damaged files
+        raise UserError(f"{path} cannot be read as an image ({error})") from error
