@@ -143,6 +143,9 @@ def test_missing_files_are_reported(tmp_path):
         (["train", "mnist/dr_capsnet", "--data-dir", "nowhere", "--out", "run"], "torchcaps data get mnist"),
         (["eval", "nowhere"], "holds no run"),
         (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
+        (["reproduce", "smoke-mnist", "--minutes", "-1"], "minutes must not be negative"),
+        (["reproduce", "smoke-mnist", "--minutes", "nan"], "minutes must not be negative"),
+        (["reproduce", "smoke-mnist", "--device", "tpu"], "device must be one of"),
         (["data", "check", "mnits"], "did you mean mnist"),
     ],
 )
@@ -152,6 +155,30 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(arguments, message, tmp_pat
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.strip().count("\n") == 0
+    assert not done.stdout
+    assert not list(tmp_path.rglob("error.json"))
+
+
+def test_a_file_where_a_folder_should_be_is_one_line(run, tmp_path):
+    (tmp_path / "file").touch()
+    for arguments in (["train", run / "recipe.yaml"], ["explain", run, "test:1"], ["shrink", run]):
+        done = torchcaps(*arguments, "--device", "cpu", "--out", tmp_path / "file")
+        assert done.returncode == 2, done.stderr
+        assert "file" in done.stderr.strip().splitlines()[-1]
+
+
+def test_ctrl_c_says_how_to_go_on(run):
+    with patch("torchcaps.train.load_run", side_effect=KeyboardInterrupt):
+        done = torchcaps("eval", run)
+    assert done.returncode == 130
+    assert "interrupted; train goes on with --resume" in done.stderr
+
+
+def test_an_image_of_16_bits_is_not_cut_to_white(run, tmp_path):
+    Image.fromarray(np.full((28, 28), 300, np.uint16)).save(tmp_path / "deep.png")
+    done = torchcaps("predict", run, tmp_path / "deep.png")
+    assert done.returncode == 2
+    assert "deep.png has more than 8 bits per pixel" in done.stderr
 
 
 def test_a_text_file_is_not_an_image(run, tmp_path):

@@ -1,4 +1,5 @@
 import errno
+import resource
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ from torchcaps.core import UserError
 from torchcaps.train.checkpoint import (
     load_checkpoint,
     load_weights,
+    save_checkpoint,
     save_weights,
     write_atomically,
     write_json,
@@ -28,6 +30,25 @@ def test_a_full_disk_loses_nothing(tmp_path):
         write_atomically(path, fail)
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_disk_that_takes_no_more_is_one_sentence_whoever_writes(tmp_path):
+    tensors = {"a": torch.zeros(10_000)}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for write in (save_checkpoint, lambda path, state: save_weights(path, state, {})):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+        try:
+            with pytest.raises(UserError, match=r"cannot write .*File too large.* what was there before"):
+                write(tmp_path / "file", tensors)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_explained(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"cannot write .*(exists|[Nn]ot a directory)"):
+        write_json(tmp_path / "file" / "result.json", {})
 
 
 def test_weights_carry_their_header(tmp_path):

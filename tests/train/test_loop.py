@@ -245,9 +245,20 @@ def test_recipes_that_cannot_run_are_refused(changes, message, tmp_path):
         train(recipe(**changes), tmp_path, CPU)
 
 
-@pytest.mark.parametrize("machine", [{"device": "tpu"}, {"device": "cpu", "precision": "8"}])
-def test_machines_that_do_not_exist_are_refused(machine, tmp_path):
-    with pytest.raises(REFUSED, match=r"device must be|precision"):
+def test_a_run_that_failed_at_once_does_not_stand_in_the_way_of_a_mended_recipe(tmp_path):
+    wrong = recipe(model={**recipe().model, "image_size": 40})
+    with pytest.raises(UserError, match="takes images of 1x40x40"):
+        train(wrong, tmp_path, CPU)
+    train(recipe(epochs=1), tmp_path, CPU, resume=True)
+    assert load_run(tmp_path).recipe == recipe(epochs=1)
+
+
+@pytest.mark.parametrize(
+    "machine", [{"device": "tpu"}, {"device": "cpu", "precision": "8"}, {"device": "mps"}]
+)
+def test_machines_that_do_not_exist_are_refused(machine, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(REFUSED, match=r"device must be|precision|no MPS device"):
         train(recipe(), tmp_path, Machine(**machine))
 
 
@@ -291,6 +302,9 @@ def test_damaged_runs_are_explained(tmp_path):
     stored = tmp_path / "weights.safetensors"
     stored.write_bytes(stored.read_bytes()[:1000])
     with pytest.raises(UserError, match=r"weights.safetensors is damaged"):
+        load_run(tmp_path)
+    (tmp_path / "recipe.json").write_text("{")
+    with pytest.raises(UserError, match=r"recipe.json is damaged"):
         load_run(tmp_path)
 
 

@@ -59,6 +59,13 @@ def test_numbers_are_converted_to_their_type():
         ({"data": {"name": "mnist", "validation": 1}}, "between 0 and 1"),
         ({"data": {"name": "mnist", "augment": {"contrast": [1]}}}, "contrast: expected 2 values, got 1"),
         ({"model": {}}, "needs a 'name'"),
+        ({"data": {"name": "mnist", "limit": -5}}, "limit must not be negative, got -5; 0 means all"),
+        ({"optim": {"learning_rate": float("nan")}}, "learning_rate: expected a finite number, got nan"),
+        ({"optim": {"learning_rate": "inf"}}, "learning_rate: expected a finite number, got 'inf'"),
+        ({"optim": {"decay": 0.0}}, "optim.decay must be positive, got 0.0"),
+        ({"optim": {"weight_decay": -1}}, "optim.weight_decay must not be negative, got -1"),
+        ({"patience": -1}, "patience must not be negative, got -1"),
+        ({"keep_epochs": [0]}, "keep_epochs counts from 1"),
     ],
 )
 def test_mistakes_name_their_place(change, message):
@@ -85,5 +92,8 @@ def test_unreadable_recipes_are_explained(tmp_path):
     (tmp_path / "bad.yaml").write_text("a: [1")
     with pytest.raises(UserError, match="not valid YAML"):
         load_recipe(tmp_path / "bad.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\x00\xff\xfe")
+    with pytest.raises(UserError, match=r"binary.yaml is not a text file"):
+        load_recipe(tmp_path / "binary.yaml")
     with pytest.raises(UserError, match="did you mean mnist/dr_capsnet"):
         load_recipe("mnist/dr_capsnett")

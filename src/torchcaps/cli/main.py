@@ -50,6 +50,8 @@ app.add_typer(import_weights.app, name="import-weights")
 
 _EXTRAS = {"matplotlib": "viz", "tensorboard": "viz", "scipy": "mat", "h5py": "keras", "onnxscript": "export"}
 
+_INTERRUPTED = 130
+
 
 def run() -> None:
     """Run the command line; a user's mistake is one line and exit code 2."""
@@ -58,15 +60,27 @@ def run() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
-    except KeyboardInterrupt:
-        print("torchcaps: interrupted; a training run continues with --resume", file=sys.stderr)
-        sys.exit(130)
+    except KeyboardInterrupt:  # while modules were being imported; typer makes later ones an exit code
+        _say_how_to_go_on()
+        sys.exit(_INTERRUPTED)
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            _say_how_to_go_on()
+        raise
     except Exception as error:
         message = _message_for(error)
         if message is None:
             raise
         print(f"torchcaps: {message}", file=sys.stderr)
         sys.exit(2)
+
+
+def _say_how_to_go_on() -> None:
+    print(
+        "torchcaps: interrupted; train goes on with --resume, "
+        "rem, prune and reproduce when they are called again",
+        file=sys.stderr,
+    )
 
 
 def _message_for(error: Exception) -> str | None:
@@ -79,4 +93,6 @@ def _message_for(error: Exception) -> str | None:
     missing = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and missing in _EXTRAS:
         return f'this command needs {missing}: pip install "torchcaps[{_EXTRAS[missing]}]"'
+    if isinstance(error, OSError) and error.filename is not None:  # a disk or a permission
+        return f"{error.filename}: {error.strerror}"
     return None

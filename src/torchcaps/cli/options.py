@@ -31,14 +31,11 @@ def choose_device(name: str) -> str:
     """The device to compute on; "auto" prefers a GPU."""
     import torch
 
-    from torchcaps.core.errors import UserError
+    from torchcaps.train import Machine, check_machine
 
+    check_machine(Machine(device=name))
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("this machine has no CUDA device that PyTorch can use; leave --device at auto or cpu")
-    if name not in ("cpu", "cuda", "mps"):
-        raise UserError(f"device must be auto, cpu, cuda or mps, got {name!r}")
     return name
 
 

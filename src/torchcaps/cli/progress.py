@@ -28,7 +28,8 @@ class ProgressBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()  # also after an early stop or an error: a live bar hides the cursor
+        if self._task is not None:  # a bar that never started would print an empty line
+            self._bar.stop()  # also after an early stop or an error: a live bar hides the cursor
 
     def run_started(self, facts: dict[str, Any]) -> None:
         """Say what is trained."""
@@ -60,6 +61,7 @@ class ProgressBar:
             f"validation loss {row['val_loss']:.4f}  "
             f"accuracy {row['val_accuracy']:.2%}  {sparsity}{row['images_per_second']:,.0f} img/s",
             highlight=False,
+            soft_wrap=True,  # one line an epoch in a log file, however wide
         )
         self._tell(row.get("findings", ()))
 

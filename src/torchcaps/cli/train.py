@@ -19,7 +19,9 @@ def command(
         list[str] | None, typer.Option("--set", help="Replace a key: optim.learning_rate=3e-4.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/<recipe>.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
+    ] = False,
     device: Device = "auto",
     devices: Annotated[int, typer.Option("--devices", min=1, help="Processes that share each batch.")] = 1,
     precision: Annotated[

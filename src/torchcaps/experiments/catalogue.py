@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import check_dataset
+from torchcaps.train.checkpoint import read_json
 
 from . import annealing, backbones, rem, smoke
 from .plan import BUDGETS, EXPERIMENTS, Experiment
@@ -75,7 +75,7 @@ def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> 
 def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path | None) -> dict[str, Any]:
     runs = {budget: count_runs(experiment, out, budget=budget) for budget in BUDGETS}
     path = results / f"{experiment.slug}.json"
-    rows = json.loads(path.read_text())["rows"] if path.is_file() else []
+    rows = read_json(path)["rows"] if path.is_file() else []
     accuracies = [row for row in rows if row["metric"] == "test_accuracy"]
     return {
         "label": experiment.label,

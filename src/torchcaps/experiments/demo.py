@@ -23,6 +23,7 @@ from torchcaps.parse import (
 from torchcaps.train import (
     Machine,
     Pipeline,
+    Recipe,
     Run,
     Watcher,
     evaluate_run,
@@ -31,6 +32,8 @@ from torchcaps.train import (
     load_test,
     train,
 )
+from torchcaps.train.checkpoint import read_json
+from torchcaps.train.recipe import recipe_as_json
 from torchcaps.viz import (
     Report,
     draw_confusion,
@@ -58,7 +61,7 @@ def run_demo(
     """Train a network and its twin with REM on the CPU, and write `report.html`; what both came to."""
     runs = {"run": load_recipe(recipe), "rem": load_recipe(rem_recipe)}
     for name, settings in runs.items():
-        shutil.rmtree(out / name, ignore_errors=True)
+        _remove_earlier(out / name, settings)
         train(settings, out / name, Machine(device="cpu"), watcher=watcher)
     run, pruned = (load_run(out / name) for name in runs)
     scores = evaluate_run(run)
@@ -71,6 +74,13 @@ def run_demo(
     keys = ("accuracy", "quantized_accuracy", "sparsity", "entropy", "keys")
     both = {name: {key: row[key] for key in keys} for name, row in zip(("plain", "rem"), rows, strict=True)}
     return {"accuracy": scores["accuracy"], "images": scores["images"], "page": str(path), **both}
+
+
+def _remove_earlier(folder: Path, settings: Recipe) -> None:
+    """Delete what an earlier demonstration left; a folder with anything else in it is not ours to delete."""
+    saved = folder / "recipe.json"
+    if saved.is_file() and read_json(saved) == recipe_as_json(settings):
+        shutil.rmtree(folder)
 
 
 class _Page:

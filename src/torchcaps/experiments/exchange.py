@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.train.checkpoint import write_atomically, write_json
+from torchcaps.train.checkpoint import read_json, write_atomically, write_json
 
 from .plan import BUDGETS, Experiment
 
@@ -58,7 +58,7 @@ def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
     """Folder, as experiment/budget/run, and content of each result."""
     if source.is_dir():
         for path in sorted(source.glob("*/*/*/result.json")):
-            yield path.parent.relative_to(source).as_posix(), json.loads(path.read_text())
+            yield path.parent.relative_to(source).as_posix(), read_json(path)
     elif source.is_file():
         yield from _results_packed(source)
     else:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.train import Machine, Silent, side_by_side
+from torchcaps.train import Machine, Silent, check_machine, side_by_side
 from torchcaps.train.checkpoint import write_json
 
 from .plan import BUDGETS, Experiment, PlannedRun
@@ -35,6 +35,8 @@ class Visit(Silent):
         at_once: int | None = None,
         on_run: Callable[[str], None] = lambda words: None,
     ) -> None:
+        if not minutes >= 0:  # also true of nan, which would never be over
+            raise UserError(f"minutes must not be negative, got {minutes}")
         self.at_once, self.on_run = at_once, on_run
         self._end = time.monotonic() + 60 * minutes
 
@@ -72,6 +74,7 @@ def run_missing(
     A run that fails leaves its error in `error.json` and is not tried again while that file is there.
     """
     visit = visit or Visit()
+    check_machine(machine)  # here, not in each run: a mistyped device is no failure of theirs
     runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
     at_once = visit.at_once or (experiment.at_once if uses_gpu(machine) else 1)
     jobs = [partial(perform_run, run, out, machine, visit) for run in runs]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 from torchcaps.core.errors import MissingDataError
 from torchcaps.models import describe_model, list_models
+from torchcaps.train.checkpoint import read_json
 
 _BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BENCH = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -24,7 +24,7 @@ def load_results(folder: Path, label: str) -> list[dict[str, Any]]:
     path = folder / f"{label}.json"
     if not path.is_file():
         raise MissingDataError(f"no results at {path}")
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"]
+    rows: list[dict[str, Any]] = read_json(path)["rows"]
     return rows
 
 

@@ -9,7 +9,7 @@ from .predict import Predictor, predict, read_image
 from .pruning import StructuredPruning, prune_run, shrink_run
 from .recipe import Recipe, load_recipe, packaged_recipes
 from .run import Run, evaluate_run, load_run, load_split
-from .session import Machine
+from .session import Machine, check_machine
 from .together import side_by_side, train_together
 from .watch import Several, Silent, TensorBoard, Watcher
 
@@ -28,6 +28,7 @@ __all__ = [
     "StructuredPruning",
     "TensorBoard",
     "Watcher",
+    "check_machine",
     "evaluate",
     "evaluate_run",
     "export_run",

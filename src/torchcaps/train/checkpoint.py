@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +20,33 @@ from torchcaps.core.errors import MissingDataError, UserError
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, then put it in its place; what was there stays if that fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write(draft)
         with draft.open("rb") as file:
             os.fsync(file.fileno())
         draft.replace(path)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}; what was there before is kept"
-        ) from error
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot write {path}: {reason}; what was there before is kept") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, nothing can be removed either
+            draft.unlink(missing_ok=True)
 
 
 def write_json(path: Path, values: Any) -> None:
     """Write plain data as indented JSON."""
     text = json.dumps(values, indent=1, allow_nan=False)
     write_atomically(path, lambda draft: draft.write_text(text + "\n"))
+
+
+def read_json(path: Path) -> Any:
+    """Plain data from a JSON file; a damaged one is an error that names it."""
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:  # no JSON, or no text at all
+        raise UserError(f"{path} is damaged ({error}); restore it, or delete it to start anew") from error
 
 
 def save_weights(path: Path, state: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
@@ -61,7 +70,17 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Write tensors and plain values, so that they load without unpickling anything else."""
-    write_atomically(path, lambda draft: torch.save(state, draft))
+
+    def fill(draft: Path) -> None:
+        try:
+            with draft.open("wb") as file:
+                torch.save(state, file)
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):  # PyTorch hides a full disk behind an error of its own
+                raise error.__context__ from None
+            raise
+
+    write_atomically(path, fill)
 
 
 def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:

@@ -21,6 +21,7 @@ from .annealing import Annealer, Iterations, Verdict, start_annealer
 from .checkpoint import (
     load_checkpoint,
     load_weights,
+    read_json,
     save_checkpoint,
     save_weights,
     write_atomically,
@@ -77,7 +78,7 @@ def train(
     finished = out / "result.json"
     _check_folder(recipe, out, resume)
     if finished.is_file():
-        return json.loads(finished.read_text())
+        return read_json(finished)
     fabric = launch(machine)
     session = Session(fabric, recipe, machine.data_dir)
     run = _Run(session, out, watcher if watcher and fabric.is_global_zero else Silent())
@@ -93,9 +94,9 @@ def _check_folder(recipe: Recipe, out: Path, resume: bool) -> None:
     if saved.is_file():
         if not resume:
             raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
-        before, now = json.loads(saved.read_text()), recipe_as_json(recipe)
+        before, now = read_json(saved), recipe_as_json(recipe)
         changed = [key for key in now if now[key] != before.get(key)]
-        if changed:
+        if changed and (out / "last.ckpt").is_file():  # else it failed at once, and nothing is lost
             raise UserError(
                 f"{out} was started with another recipe ({', '.join(changed)} differ); choose another --out"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
@@ -34,6 +35,12 @@ class Data:
     preprocess: Preprocess = field(default_factory=Preprocess)
     augment: Augment = field(default_factory=Augment)
 
+    def __post_init__(self) -> None:
+        if not 0 < self.validation < 1:
+            raise UserError(f"recipe.data.validation must lie between 0 and 1, got {self.validation}")
+        if self.limit < 0:
+            raise UserError(f"recipe.data.limit must not be negative, got {self.limit}; 0 means all images")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
@@ -60,6 +67,14 @@ class Optim:
     decay_steps: int = 0
     floor: float = 0.0
     weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        for key in ("learning_rate", "decay"):
+            if getattr(self, key) <= 0:
+                raise UserError(f"recipe.optim.{key} must be positive, got {getattr(self, key)}")
+        for key in ("decay_steps", "floor", "weight_decay"):
+            if getattr(self, key) < 0:
+                raise UserError(f"recipe.optim.{key} must not be negative, got {getattr(self, key)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +105,10 @@ class Recipe:
         for key in ("epochs", "batch_size"):
             if getattr(self, key) < 1:
                 raise UserError(f"recipe.{key} must be at least 1, got {getattr(self, key)}")
-        if not 0 < self.data.validation < 1:
-            raise UserError(f"recipe.data.validation must lie between 0 and 1, got {self.data.validation}")
-        if self.optim.learning_rate <= 0:
-            raise UserError(f"recipe.optim.learning_rate must be positive, got {self.optim.learning_rate}")
+        if self.patience < 0:
+            raise UserError(f"recipe.patience must not be negative, got {self.patience}")
+        if any(epoch < 1 for epoch in self.keep_epochs):
+            raise UserError(f"recipe.keep_epochs counts from 1, got {list(self.keep_epochs)}")
         if self.annealing is not None:
             self._check_annealing(self.annealing)
         if self.pruning is not None:
@@ -162,14 +177,21 @@ def _convert_tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any,
 
 
 def _convert_plain(kind: type, value: Any, where: str) -> Any:
-    if kind is float and isinstance(value, int | str) and not isinstance(value, bool):
-        try:
-            return float(value)  # PyYAML reads 1e-3 as text
-        except ValueError:
-            pass
-    elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+    if kind is float and isinstance(value, float | int | str) and not isinstance(value, bool):
+        return _finite(value, where)
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     raise UserError(f"{where}: expected {kind.__name__}, got {value!r}")
+
+
+def _finite(value: Any, where: str) -> float:
+    try:
+        number = float(value)  # PyYAML reads 1e-3 as text
+    except ValueError:
+        raise UserError(f"{where}: expected float, got {value!r}") from None
+    if not math.isfinite(number):
+        raise UserError(f"{where}: expected a finite number, got {value!r}")
+    return number
 
 
 def packaged_recipes() -> list[str]:
@@ -190,12 +212,19 @@ def load_recipe(name: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise MissingDataError(f"no recipe at {path}")
-        text = path.read_text()
+        text = _read_text(path)
     elif str(name) in packaged_recipes():
         text = (files("torchcaps") / "recipes" / f"{name}.yaml").read_text()
     else:
         raise unknown_name("recipe", str(name), packaged_recipes())
     return build(Recipe, apply_overrides(_parse(text, str(name)), overrides))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not a text file: {error}") from error
 
 
 def _parse(text: str, name: str) -> Any:

@@ -15,7 +15,7 @@ from torchcaps.data import LabelledImages, dataset_info
 from torchcaps.models import create_model
 
 from .annealing import set_iterations
-from .checkpoint import load_weights, write_atomically, write_json
+from .checkpoint import load_weights, read_json, write_atomically, write_json
 from .evaluate import evaluate
 from .objective import Objective
 from .pipeline import Pipeline, load_splits, load_test
@@ -47,7 +47,7 @@ def load_run(folder: Path, device: torch.device | str = "cpu", *, weights: str =
     """The weights that the run in `folder` ended with, or others that it kept, ready for inference."""
     if not (folder / "recipe.json").is_file():
         raise MissingDataError(f"{folder} holds no run (no recipe.json); make one with torchcaps train")
-    recipe = build(Recipe, json.loads((folder / "recipe.json").read_text()))
+    recipe = build(Recipe, read_json(folder / "recipe.json"))
     state, info = load_weights(folder / f"{weights}.safetensors")
     options = dict(recipe.model)
     model = create_model(options.pop("name"), **options)

@@ -42,15 +42,24 @@ class Machine:
     tune_convolutions: bool = True  # time the algorithms for each size: seconds that a short run never earns
 
 
-def launch(machine: Machine) -> Fabric:
-    """Choose devices and start the other processes, if any."""
+def check_machine(machine: Machine) -> None:
+    """Raise where this computer cannot do what `machine` asks."""
     known = ("auto", "cpu", "cuda", "mps")
     if machine.device not in known:
         raise UserError(f"device must be one of {', '.join(known)}, got {machine.device!r}")
     if machine.precision not in ("32", "bf16"):
         raise UserError(f"precision must be 32 or bf16, got {machine.precision!r}")
-    if machine.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("this machine has no CUDA device that PyTorch can use; leave --device at auto or cpu")
+    is_there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not is_there.get(machine.device, True):
+        name = machine.device.upper()
+        raise UserError(
+            f"this machine has no {name} device that PyTorch can use; leave --device at auto or cpu"
+        )
+
+
+def launch(machine: Machine) -> Fabric:
+    """Choose devices and start the other processes, if any."""
+    check_machine(machine)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting
     if machine.precision == "bf16":
         torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32

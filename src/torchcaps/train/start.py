@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from torch import nn
 
 from torchcaps.core.errors import UserError
 
-from .checkpoint import load_weights
+from .checkpoint import load_weights, read_json
 from .recipe import Recipe
 
 
@@ -19,7 +18,7 @@ def adopt_widths(recipe: Recipe) -> Recipe:
     before = Path(recipe.start_from) / "recipe.json"
     if not recipe.start_from or "trunk_widths" in recipe.model or not before.is_file():
         return recipe
-    widths = json.loads(before.read_text())["model"].get("trunk_widths")
+    widths = read_json(before)["model"].get("trunk_widths")
     return recipe if widths is None else replace(recipe, model={**recipe.model, "trunk_widths": widths})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
 from torchcaps.train import Machine, Pipeline, Run, Watcher, load_run, load_split
-from torchcaps.train.checkpoint import write_json
+from torchcaps.train.checkpoint import read_json, write_json
 from torchcaps.train.session import launch
 
 from ..plan import Experiment, PlannedRun, Setting, leave_result
@@ -108,6 +107,6 @@ class TakeOver:
         if "of" not in run.setting.options:
             return self.rest(run, folder, machine, watcher)
         place = made(run, self.tables, folder, machine, watcher)
-        found: dict[str, Any] = json.loads((place / "result.json").read_text())
+        found: dict[str, Any] = read_json(place / "result.json")
         write_json(folder / "result.json", found)
         return found

@@ -15,7 +15,7 @@ from torch import nn
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.models import config_as_json
 
-from ..checkpoint import load_weights, save_weights, write_atomically, write_json
+from ..checkpoint import load_weights, read_json, save_weights, write_atomically, write_json
 from ..pipeline import load_test
 from ..recipe import Recipe, recipe_as_json
 from ..results import provenance
@@ -42,7 +42,7 @@ def prune_run(
     machine, started = machine or Machine(), time.perf_counter()
     identity = _identity(source, settings)
     if _is_finished(out, identity, settings):
-        return json.loads((out / "result.json").read_text())
+        return read_json(out / "result.json")
     fabric = launch(machine)
     run = load_run(source, fabric.device)
     cost, drawn = plan_candidates(run.model, settings)  # an impossible target ends here, before data is read
@@ -88,14 +88,14 @@ def _is_finished(out: Path, identity: dict[str, Any], settings: StructuredPrunin
         if (out / "recipe.json").is_file():
             raise UserError(f"{out} already holds a run; choose another --out")
         return False
-    stored = json.loads(before.read_text())
+    stored = read_json(before)
     changed = [key for key in identity if identity[key] != stored.get(key)]
     if changed:
         raise UserError(f"{out} holds another search ({', '.join(changed)} differ); choose another --out")
     finished = out / "result.json"
     if not finished.is_file():
         return False
-    return bool(json.loads(finished.read_text())["pruning"]["candidates"] == settings.candidates)
+    return bool(read_json(finished)["pruning"]["candidates"] == settings.candidates)
 
 
 def _score_missing(
