@@ -83,7 +83,7 @@ def test_a_mean_distance_or_a_watcher_sees_the_whole_batch(monkeypatch):
     monkeypatch.setattr(fc, "_VOTES_AT_ONCE", 1)
     children = Capsules(torch.randn(5, 6, 4), torch.rand(5, 6))
     over_batch = FcCaps(6, 3, 4, 4, routing={"name": "scaled_distance", "scope": "batch"})
-    assert over_batch._samples_at_once(children.poses) == 5
+    assert over_batch._samples_at_once(children.poses) is None
     watched, seen = FcCaps(6, 3, 4, 4, routing="scaled_distance"), []
     watched.routing.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
     watched(children)

@@ -92,7 +92,7 @@ class FcCaps(nn.Module):
             if takes_kernel(self.backend, partial(ask, children, return_coupling=return_coupling)):
                 return self._route_fused(children, return_coupling)
             at_once = self._samples_at_once(children.poses)
-            if len(children.poses) <= at_once:
+            if at_once is None:
                 return self._vote_and_route(*children)
             parts = zip(*(torch.split(field, at_once) for field in children), strict=True)
             routed = [self._vote_and_route(*part) for part in parts]
@@ -102,16 +102,18 @@ class FcCaps(nn.Module):
         routed: Routed = self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
         return routed
 
-    def _samples_at_once(self, poses: Tensor) -> int:
-        """All of them, or as many as scaled-distance routing on a CPU compares while its cache holds them."""
+    def _samples_at_once(self, poses: Tensor) -> int | None:
+        """As many as scaled-distance routing on a CPU compares while its cache holds them; None is all."""
         routing = self.routing
-        is_plain_cpu = poses.device.type == "cpu" and not torch.compiler.is_compiling()
-        if not is_plain_cpu or not isinstance(routing, ScaledDistanceRouting) or routing.scope == "batch":
-            return len(poses)
+        if poses.device.type != "cpu" or torch.compiler.is_compiling():  # an export leaves the batch open
+            return None
+        if not isinstance(routing, ScaledDistanceRouting) or routing.scope == "batch":
+            return None
         if routing._forward_hooks:  # they watch or change the whole batch
-            return len(poses)
+            return None
         votes_of_one = self.in_caps * self.weight.shape[2] * self.weight.shape[3] * self.pose_rows
-        return max(1, _VOTES_AT_ONCE // votes_of_one)
+        at_once = max(1, _VOTES_AT_ONCE // votes_of_one)
+        return at_once if at_once < len(poses) else None
 
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
