@@ -73,10 +73,10 @@ def assert_as_accurate_as_the_plain_layer(case: DistanceCase, device: str = "cpu
 
 
 QUICK = {
-    "odd": DistanceCase(batch=2, in_caps=5),
+    "odd": DistanceCase(batch=2, in_caps=3),
     "shared over positions, no bias": DistanceCase(batch=2, in_caps=4, matrices=2, bias=False, iterations=2),
     "one iteration": DistanceCase(iterations=1, in_caps=3),
-    "long poses below": DistanceCase(batch=1, in_caps=3, in_pose=9, out_caps=3, pose=4, scale=0.3),
+    "long poses below": DistanceCase(batch=1, in_caps=2, in_pose=9, out_caps=3, pose=4, scale=0.3),
 }
 CASES = {
     "usual": DistanceCase(),

@@ -38,9 +38,9 @@ def test_it_is_as_accurate_as_the_plain_layer_in_many_shapes(case):
 def test_children_samples_and_poses_split_among_programs_join_without_a_seam(monkeypatch):
     monkeypatch.setattr(scaled_distance_triton, "_REGISTERS", 32 * 128)
     scaled_distance_triton.override.update(
-        distance=Tile(2, 1, 21), pool=Tile(2, 1, 32), target_grad=Tile(1, 1, 14), votes_grad=Tile(2, 1, 6)
+        distance=Tile(1, 1, 21), pool=Tile(1, 1, 32), target_grad=Tile(1, 1, 21), votes_grad=Tile(2, 1, 6)
     )
-    assert_as_accurate_as_the_plain_layer(DistanceCase(in_caps=5, iterations=2), seeds=1)
+    assert_as_accurate_as_the_plain_layer(DistanceCase(batch=2, in_caps=5, iterations=2), seeds=1)
 
 
 def test_couplings_are_those_of_the_last_iteration():
