@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
-from torchcaps.core.types import CapsuleOutput, LayerTrace
 from torchcaps.layers import ConvStage, map_sizes
 from torchcaps.layers.geometry import Padding
 
 from .api import register_variants
-from .classifier import CapsuleClassifier
+from .plain_classifier import PlainClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +41,8 @@ class ConvBaselineConfig:
         ]
 
 
-class ConvBaseline(CapsuleClassifier):
-    """Convolutions, dense layers and a softmax, in the clothes of a capsule network without routed layers.
-
-    The pose of a class is its logit, one number; the activation is its probability.
-    """
+class ConvBaseline(PlainClassifier):
+    """Convolutions, dense layers and a softmax."""
 
     config: ConvBaselineConfig
 
@@ -70,28 +66,12 @@ class ConvBaseline(CapsuleClassifier):
             self.dense.append(nn.ReLU())
         self.dense.append(nn.Dropout(config.dropout))
         self.classes = nn.Linear(sizes[-1], config.num_classes)
-        self.decoder = None
 
-    def encode(
-        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
-    ) -> tuple[LayerTrace, ...]:
-        """Nothing: no layer is routed."""
-        del images, return_coupling
-        return ()
-
-    def forward(
-        self,
-        images: Float[Tensor, "batch channels height width"],
-        labels: Int[Tensor, " batch"] | None = None,
-        *,
-        return_routing: bool = False,
-    ) -> CapsuleOutput:
-        """Probabilities as activations and logits as poses; labels and routing have nothing to act on."""
-        del labels, return_routing
-        self._check(images)
-        logits = self.classes(self.dense(self.convolutions(images)))
-        logits = logits.to(self.classes.weight.dtype)  # a softmax in bfloat16 would not sum to one
-        return CapsuleOutput(logits.softmax(-1), logits.unsqueeze(-1))
+    def logits(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch num_classes"]:
+        """What the softmax is taken of."""
+        return self.classes(self.dense(self.convolutions(images)))
 
 
 register_variants(

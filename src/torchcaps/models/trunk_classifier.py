@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
-
-from torchcaps.core.types import CapsuleOutput, LayerTrace
 
 from .api import register_variants
 from .backbone_capsnet import build_trunk
-from .classifier import CapsuleClassifier
+from .plain_classifier import PlainClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +23,10 @@ class TrunkClassifierConfig:
     trunk_widths: tuple[int, ...] | None = None
 
 
-class TrunkClassifier(CapsuleClassifier):
-    """The mean of the trunk's map and a linear layer, in the clothes of a capsule network.
+class TrunkClassifier(PlainClassifier):
+    """The mean of the trunk's map and a linear layer.
 
-    The pose of a class is its logit, one number; the activation is its probability. The trunk has the same
-    name as in a `BackboneCapsNet`, which can start from its weights.
+    The trunk has the same name as in a `BackboneCapsNet`, which can start from its weights.
     """
 
     config: TrunkClassifierConfig
@@ -39,28 +36,12 @@ class TrunkClassifier(CapsuleClassifier):
         self.trunk = build_trunk(config)
         channels = int(self.trunk.out_channels)  # type: ignore[arg-type]
         self.classifier = nn.Linear(channels, config.num_classes)
-        self.decoder = None
 
-    def encode(
-        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
-    ) -> tuple[LayerTrace, ...]:
-        """Nothing: no layer is routed."""
-        del images, return_coupling
-        return ()
-
-    def forward(
-        self,
-        images: Float[Tensor, "batch channels height width"],
-        labels: Int[Tensor, " batch"] | None = None,
-        *,
-        return_routing: bool = False,
-    ) -> CapsuleOutput:
-        """Probabilities as activations and logits as poses; labels and routing have nothing to act on."""
-        del labels, return_routing
-        self._check(images)
-        logits = self.classifier(self.trunk(images).mean((2, 3)))
-        logits = logits.to(self.classifier.weight.dtype)  # a softmax in bfloat16 would not sum to one
-        return CapsuleOutput(logits.softmax(-1), logits.unsqueeze(-1))
+    def logits(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch num_classes"]:
+        """What the softmax is taken of."""
+        return self.classifier(self.trunk(images).mean((2, 3)))
 
 
 register_variants(
