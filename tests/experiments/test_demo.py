@@ -1,5 +1,8 @@
 import re
 
+import pytest
+
+from torchcaps.core import UserError
 from torchcaps.experiments.demo import run_demo
 
 RECIPE = """
@@ -27,3 +30,12 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(tmp_path):
     assert not re.search(r'(src|href)="http', page)
     assert f"{result['accuracy']:.2%}" in page
     assert f"{result['rem']['entropy']:.2f} bits" in page
+
+
+def test_the_demo_deletes_nothing_but_its_own(tmp_path):
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "recipe.json").write_text("{}")  # somebody's run, of another recipe
+    with pytest.raises(UserError, match="already holds a run"):
+        run_demo(tmp_path, recipe=tmp_path / "recipe.yaml")
+    assert (tmp_path / "run" / "recipe.json").read_text() == "{}"
