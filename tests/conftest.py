@@ -8,3 +8,9 @@ torch.set_num_threads(1)  # tests run side by side: more threads than cores woul
 def _fixed_seed():
     """Tests draw from the CPU generator; each starts from the same point, in any order."""
     torch.manual_seed(0)
+
+
+def pytest_runtest_setup(item):
+    """Where there is no GPU, its tests say so instead of failing."""
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")

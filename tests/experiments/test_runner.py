@@ -20,7 +20,7 @@ from torchcaps.experiments.plan import (
 )
 from torchcaps.experiments.runner import Visit, run_missing
 from torchcaps.train import Machine
-from torchcaps.train.recipe import recipe_as_json
+from torchcaps.train.recipe import load_recipe, recipe_as_json
 
 CPU = Machine(device="cpu")
 TINY = (
@@ -205,7 +205,15 @@ def test_every_setting_of_every_budget_is_a_recipe(label):
     for setting in experiment.settings:
         for budget in ("smoke", "quick", "full"):
             planned = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=42)
-            assert "epochs" in protocol_of(recipe_as_json(planned.recipe), budget)
+            result = {"recipe": recipe_as_json(planned.recipe), "metrics": {}}
+            assert "epochs" in protocol_of(result, budget)
+
+
+@pytest.mark.parametrize(("epochs", "patience", "says_so"), [(9, 5, True), (8, 5, False), (9, 0, False)])
+def test_a_protocol_says_when_a_run_might_have_gone_on(epochs, patience, says_so):
+    recipe = recipe_as_json(load_recipe("mnist/dr_capsnet_minimal", ["epochs=9", f"patience={patience}"]))
+    words = protocol_of({"recipe": recipe, "metrics": {"epochs": epochs}}, "quick")
+    assert ("9 epochs (all used)" in words) == says_so
 
 
 def test_the_list_names_every_table_with_its_state(tmp_path):

@@ -38,9 +38,17 @@ def summarise(
         "seeds": len(values),
         "protocol": protocol,
         "runs": [
-            {**{key: run[key] for key in kept if key in run}, metric: run["metrics"][metric]} for run in runs
+            {**{key: run[key] for key in kept if key in run}, **_epochs(run), metric: run["metrics"][metric]}
+            for run in runs
         ],
     }
+
+
+def _epochs(run: Mapping[str, Any]) -> dict[str, int]:
+    """How many epochs a training took, and how many it might have taken."""
+    if "epochs" not in run["metrics"] or "recipe" not in run:
+        return {}
+    return {"epochs": run["metrics"]["epochs"], "epochs_allowed": run["recipe"]["epochs"]}
 
 
 def _scale(metric: str) -> int:
@@ -86,7 +94,7 @@ def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str
         paths = sorted(any_run.parent.glob(f"{start}[0-9]*/result.json"))
         own = [path for path in paths if path.parent.name.removeprefix(start).isdecimal()]
         runs = [json.loads(path.read_text()) for path in own]
-        found = {protocol_of(run["recipe"], budget, setting.note): None for run in runs}
+        found = {protocol_of(run, budget, setting.note): None for run in runs}
         protocol = "; or ".join(found)
         for metric in experiment.metrics:
             having = [run for run in runs if metric in run["metrics"]]

@@ -21,10 +21,13 @@ Rows = list[dict[str, Any]]
 RowsOf = Callable[[str], Rows]  # the rows of an experiment by its label, none where it has no results
 
 
+Verdict = Literal["confirmed", "not confirmed", "beyond", "open"]
+
+
 class Finding(NamedTuple):
     """What the rows say about a claim, and the numbers that decide it."""
 
-    verdict: Literal["confirmed", "not confirmed", "beyond", "open"]
+    verdict: Verdict
     because: str
 
 
@@ -144,11 +147,14 @@ class Experiment:
                 yield PlannedRun(experiment=self, setting=setting, budget=budget, seed=seed)
 
 
-def protocol_of(recipe: Mapping[str, Any], budget: str, note: str = "") -> str:
-    """What a run got, in words; `recipe` is the one in its result, for the plan may have changed since."""
+def protocol_of(result: Mapping[str, Any], budget: str, note: str = "") -> str:
+    """What a run got, in words; its own recipe says so, for the plan may have changed since."""
+    recipe = result["recipe"]
     limit = recipe["data"]["limit"]
     stops = _stopping(recipe)
     epochs = f"at most {recipe['epochs']} epochs" if stops else f"{recipe['epochs']} epochs"
+    if stops and result["metrics"].get("epochs") == recipe["epochs"]:
+        epochs = f"{epochs} (all used)"  # it might have gone on
     pruning = recipe.get("pruning")
     strength = f"pruning strength {pruning['strength']:g}" if pruning else ""
     images = f"{limit:,} images" if limit else "all images"

@@ -15,6 +15,11 @@ from .style import COOL, INK, MUTED, SMALL, TEXT, TITLE, WARM, axes_at, canvas, 
 
 _COLOURS = (COOL, WARM, "#8d93b3")
 _WIDTH, _HEIGHT = 420, 230
+_BESIDE = (  # of a point, where its label stands: curves lie close together, and rise to the right
+    {"xytext": (0, 7), "ha": "center"},
+    {"xytext": (-7, 3), "ha": "right"},
+    {"xytext": (0, -15), "ha": "center"},
+)
 
 
 class FlopsPoint(NamedTuple):
@@ -49,7 +54,7 @@ def _draw_panel(
     for name, points in curves.items():
         if points:
             number = names.index(name)
-            _draw_curve(axes, name, sorted(points), _COLOURS[number % len(_COLOURS)], is_above=number != 1)
+            _draw_curve(axes, name, sorted(points), number)
     axes.set_xlabel("billions of operations to train on one image", fontsize=TEXT, color=MUTED)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
@@ -58,10 +63,13 @@ def _draw_panel(
     axes.legend(loc="lower right", frameon=False, fontsize=SMALL, labelcolor=INK)
 
 
-def _draw_curve(axes: Axes, name: str, points: Sequence[FlopsPoint], colour: str, *, is_above: bool) -> None:
+def _draw_curve(axes: Axes, name: str, points: Sequence[FlopsPoint], number: int) -> None:
     x, y, spread, labels = zip(*points, strict=True)
+    colour = _COLOURS[number % len(_COLOURS)]
     style: dict[str, Any] = {"color": colour, "linewidth": 2, "marker": "o", "markersize": 4, "capsize": 3}
     axes.errorbar(x, y, yerr=spread if any(spread) else None, label=name, **style)
+    beside: dict[str, Any] = _BESIDE[number % len(_BESIDE)]
     for place, height, label in zip(x, y, labels, strict=True):
-        place_of: dict[str, Any] = {"xytext": (0, 7 if is_above else -15), "textcoords": "offset points"}
-        axes.annotate(label, (place, height), ha="center", fontsize=SMALL, color=colour, **place_of)
+        axes.annotate(
+            label, (place, height), fontsize=SMALL, color=colour, textcoords="offset points", **beside
+        )

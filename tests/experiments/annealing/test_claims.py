@@ -37,6 +37,35 @@ def test_claims_about_grids_are_decided_by_the_rows(claim):
     assert check(grid(lambda t, p: 1, lambda t, p: 1, sizes=GRID[:2])).verdict == "open"
 
 
+@pytest.mark.parametrize("claim", [claims.wins, claims.gains_shrink])
+def test_a_gain_over_training_that_was_cut_short_stays_open(claim):
+    def check(rows_of, took, allowed):
+        return claim("fig:fashion")(lambda label: with_epochs(rows_of(label), "fixed 1", took, allowed))
+
+    assert check(AS_CLAIMED, 25, 25).verdict == "open"
+    assert "at 18 sizes" in check(AS_CLAIMED, 25, 25).because
+    assert check(AS_CLAIMED, 25, 30).verdict == check(AS_CLAIMED, 60, 60).verdict == "confirmed"
+    assert check(OTHERWISE, 25, 25).verdict == "not confirmed"
+
+
+def with_epochs(rows, way, took, allowed):
+    """Copies of rows where annealing ended by itself after 50 epochs, and this way of training as given."""
+    epochs = {"annealed": (50, 80), way: (took, allowed)}
+
+    def copy(row):
+        found = next((pair for name, pair in epochs.items() if row["setting"].endswith(name)), None)
+        more = {} if found is None else {"epochs": found[0], "epochs_allowed": found[1]}
+        return {**row, "runs": [run | more for run in row["runs"]]}
+
+    return list(map(copy, rows))
+
+
+def test_a_search_that_was_ended_does_not_say_how_many_iterations_are_best():
+    check = claims.iterations_shrink("fig:fashion")
+    ended = with_epochs(AS_CLAIMED("fig:fashion"), "annealed", 80, 80)
+    assert check(lambda label: ended).verdict == "open"
+
+
 def test_three_iterations_for_the_largest():
     assert claims.largest_finds_three(AS_CLAIMED).verdict == "confirmed"
     assert claims.largest_finds_three(OTHERWISE).verdict == "not confirmed"

@@ -15,6 +15,7 @@ from torchcaps.experiments.backbones.claims import (
     WAYS,
     baseline_name,
     capsnet_name,
+    published_name,
 )
 from torchcaps.experiments.backbones.footprint import count_costs, measure_inference, measure_training
 from torchcaps.experiments.catalogue import EXPERIMENTS
@@ -141,11 +142,18 @@ def test_claims_are_decided_by_the_rows():
 
 
 def test_the_table_claims_a_fall():
+    shares = (1.0, 0.75, 0.5, 0.25)
+    published = {published_name(kept): kept for kept in shares}
+    in_eights = {published_name(kept, in_eights=True): kept + 0.1 for kept in shares[1:]}
+
     def falling(label):
         return [
-            row
-            for metric in ("gpu_memory_gb", "epoch_seconds")
-            for row in rows({str(n): 10.0 - n for n in range(4)}, metric)
+            *rows(published, "gpu_memory_gb"),
+            *rows({name: -kept for name, kept in published.items()} | in_eights, "epoch_seconds"),
         ]
 
-    assert [claim.check(falling).verdict for claim in TABLE_CLAIMS] == ["confirmed", "confirmed"]
+    published_verdicts = [claim.check(falling).verdict for claim in TABLE_CLAIMS[:2]]
+    assert published_verdicts == ["confirmed", "not confirmed"]
+    in_eights[published_name(1.0)] = published[published_name(1.0)] = 2.0
+    faster = rows(published | in_eights, "epoch_seconds")
+    assert TABLE_CLAIMS[2].check(lambda label: faster).verdict == "beyond"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from statistics import correlation, median
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ class Size(NamedTuple):
     fixed_three: float
     annealed: float
     iterations: float  # median over seeds
+    is_unfair: bool  # a fixed training used up its epochs, and annealing was given more
+    is_unfinished: bool  # annealing used up its epochs before the last number of iterations
 
     @property
     def gain(self) -> float:
@@ -59,9 +62,22 @@ def sizes_of(rows: Rows) -> list[Size]:
                     fixed_three=three["ours"],
                     annealed=annealed["ours"],
                     iterations=median(run["iterations"] for run in chosen["runs"]),
+                    is_unfair=min(map(_used_up, (one, three))) < _epochs(annealed),
+                    is_unfinished=_used_up(annealed) == _epochs(annealed),
                 )
             )
     return sorted(sizes, key=lambda size: size.parameters)
+
+
+def _epochs(row: dict[str, Any]) -> float:
+    """The most epochs that a run behind this row took."""
+    return max(run.get("epochs", 0) for run in row["runs"])
+
+
+def _used_up(row: dict[str, Any]) -> float:
+    """The epochs after which a run was ended though it was still going on; infinite where none was."""
+    ended = [run["epochs"] for run in row["runs"] if run.get("epochs", 0) == run.get("epochs_allowed")]
+    return min(ended, default=inf)
 
 
 def _decide(is_so: bool, because: str) -> Finding:
@@ -78,14 +94,26 @@ def _about_sizes(label: str, check: Callable[[list[Size]], Finding]) -> Callable
     return checked
 
 
+def _fairly(sizes: list[Size], is_so: bool, because: str) -> Finding:
+    """A gain proves nothing where fixed training was given fewer epochs than it needed; a loss still does."""
+    unfair = sum(size.is_unfair for size in sizes)
+    if is_so and unfair:
+        return Finding("open", f"{because}, but at {unfair} sizes fixed training was given too few epochs")
+    return _decide(is_so, because)
+
+
 def wins(label: str) -> Callable[[RowsOf], Finding]:
     """Annealed above both fixed ones at every size."""
 
     def check(sizes: list[Size]) -> Finding:
         won = [size for size in sizes if size.gain > 0]
         worst = min(sizes, key=lambda size: size.gain)
-        because = f"in {len(won)} of {len(sizes)}, smallest gain {worst.gain:+.2f} points ({worst.name})"
-        return _decide(len(won) == len(sizes), because)
+        equal = sum(size.gain == 0 for size in sizes)
+        because = (
+            f"in {len(won)} of {len(sizes)}, equal in {equal}, "
+            f"smallest gain {worst.gain:+.2f} points ({worst.name})"
+        )
+        return _fairly(sizes, len(won) == len(sizes), because)
 
     return _about_sizes(label, check)
 
@@ -102,7 +130,7 @@ def gains_shrink(label: str) -> Callable[[RowsOf], Finding]:
             f"{means[0]:+.2f} points in the smaller half, {means[1]:+.2f} in the larger, "
             f"rank correlation of gain and parameters {trend:+.2f}"
         )
-        return _decide(means[0] > means[1] and trend < 0, because)
+        return _fairly(sizes, means[0] > means[1] and trend < 0, because)
 
     return _about_sizes(label, check)
 
@@ -117,6 +145,9 @@ def iterations_shrink(label: str) -> Callable[[RowsOf], Finding]:
             f"{small.iterations:g} for the smallest, {large.iterations:g} for the largest, "
             f"rank correlation {trend:+.2f} over {len(sizes)} sizes"
         )
+        unfinished = sum(size.is_unfinished for size in sizes)
+        if unfinished:
+            return Finding("open", f"{because}, but at {unfinished} the epochs ended before the search did")
         return _decide(trend < 0 and small.iterations > large.iterations, because)
 
     return _about_sizes(label, check)

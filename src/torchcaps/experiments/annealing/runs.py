@@ -90,8 +90,8 @@ def _grid(data: tuple[str, ...]) -> tuple[Setting, ...]:
     """Whole triples of one size after the other."""
     changes = {"fixed 1": _fixed(1), "fixed 3": _fixed(3), "annealed": _ANNEALED}
     quick = {
-        "fixed 1": ("patience=5", "epochs=25"),
-        "fixed 3": ("patience=5", "epochs=25"),
+        "fixed 1": ("patience=5", "epochs=80"),
+        "fixed 3": ("patience=5", "epochs=80"),
         "annealed": ("annealing={r0: 1, r_max: 10, step: 1, patience: 3}", "epochs=80"),
     }
     return tuple(

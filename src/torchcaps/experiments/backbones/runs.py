@@ -34,6 +34,7 @@ from .claims import (
     baseline_name,
     capsnet_name,
     draw_figure,
+    published_name,
 )
 from .footprint import BATCH, METRICS, count_costs, measure_inference, measure_training
 
@@ -193,7 +194,7 @@ def _published(pruned: int, trunk: str, thesis: tuple[float, ...], *, in_eights:
     widths = f", trunk_widths: {eights}" if in_eights else ""
     sizes = "image_size: 224, num_classes: 200"
     return Setting(
-        name=f"ResNet-50, {pruned} % pruned" + (", widths in eights" if in_eights else ""),
+        name=published_name(1 - pruned / 100, in_eights=in_eights),
         recipe="cifar10/resnet50_capsnet",
         changes=(
             f"model={{name: resnet50_capsnet_64, trunk: {trunk}, {sizes}{widths}}}",
