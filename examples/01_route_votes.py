@@ -6,7 +6,7 @@ from torchcaps.routing import dynamic_routing
 
 torch.manual_seed(0)
 agreed = torch.tensor([1.0, -1.0, 0.5, 0.0])
-votes = torch.randn(1, 5, 2, 4)  # 5 children predict the pose of 2 parents
+votes = 0.5 * torch.randn(1, 5, 2, 4)  # 5 children predict the pose of 2 parents, at random
 votes[0, :3, 0] = agreed + 0.05 * torch.randn(3, 4)  # the first three agree on parent 0
 
 for iterations in (1, 3, 10):

@@ -1,6 +1,7 @@
 """Examples and the Python of README and docs run as they stand."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,14 @@ def test_examples_run_and_are_short(path, tmp_path):
     done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_first_example_shows_the_agreement_it_speaks_of(capsys):
+    runpy.run_path(str(EXAMPLES[0]))
+    shares = [
+        float(share) for share in capsys.readouterr().out.splitlines()[-1].split("shares ")[1].split(",")
+    ]
+    assert min(shares[:3]) > 0.95 > max(shares[3:])
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -91,7 +91,8 @@ class CandidateBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if self._bar.tasks:
+            self._bar.stop()
 
     def candidate_done(self, done: int, planned: int, best: float) -> None:
         """Advance to `done`; the first call starts the bar."""

@@ -50,7 +50,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Run what experiments still lack, gather it, or list them all."""
-    from torchcaps.experiments.catalogue import list_experiments
+    from torchcaps.experiments.catalogue import find_experiment, list_experiments
 
     if list_ or not labels:
         rows = list_experiments(out, results or _RESULTS, data_dir)
@@ -60,7 +60,6 @@ def command(
     from torchcaps.experiments.cluster import run_on_cluster
     from torchcaps.experiments.exchange import merge_runs, pack_runs
     from torchcaps.experiments.gather import gather_runs
-    from torchcaps.experiments.plan import EXPERIMENTS
     from torchcaps.experiments.runner import Visit, run_missing
     from torchcaps.train import Machine
 
@@ -69,7 +68,7 @@ def command(
     make = run_missing if cluster is None else partial(run_on_cluster, address=cluster)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
     counts = {}
-    for experiment in [EXPERIMENTS[label] for label in labels]:  # an unknown label ends it before any run
+    for experiment in [find_experiment(label) for label in labels]:  # an unknown label ends it before any run
         if merge is not None:
             typer.echo(f"{merge_runs(experiment, merge, out)} runs taken over from {merge}", err=json)
         done = counts[experiment.label] = make(

@@ -13,7 +13,16 @@ from . import annealing, backbones, rem, smoke
 from .plan import BUDGETS, EXPERIMENTS, Experiment
 from .runner import count_runs
 
-__all__ = ["EXPERIMENTS", "LABELS", "annealing", "backbones", "list_experiments", "rem", "smoke"]
+__all__ = [
+    "EXPERIMENTS",
+    "LABELS",
+    "annealing",
+    "backbones",
+    "find_experiment",
+    "list_experiments",
+    "rem",
+    "smoke",
+]
 
 _ANNEALING = annealing.runs.CHAPTER
 _REM = "Capsule Networks Do Not Need to Model Everything"
@@ -72,6 +81,13 @@ def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> 
     ]
 
 
+def find_experiment(label: str) -> Experiment:
+    """The experiment of that label; one that is listed but not built yet is an error that says so."""
+    if label in LABELS and label not in EXPERIMENTS.names():
+        raise UserError(f"{label} is not built yet; `torchcaps reproduce --list` names those that are")
+    return EXPERIMENTS[label]
+
+
 def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path | None) -> dict[str, Any]:
     runs = {budget: count_runs(experiment, out, budget=budget) for budget in BUDGETS}
     path = results / f"{experiment.slug}.json"
@@ -80,7 +96,9 @@ def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path |
     return {
         "label": experiment.label,
         "chapter": experiment.chapter,
-        "needs": f"{', '.join(experiment.data)}; {experiment.gpu_minutes} GPU minutes",
+        "needs": "; ".join(
+            filter(None, [", ".join(experiment.data), f"{experiment.gpu_minutes} GPU minutes"])
+        ),
         "state": _state(experiment, rows, runs, data_dir),
         "done": max(runs["full"]["done"] + runs["quick"]["done"], _gathered(rows)),
         "planned": runs["full"]["planned"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from torchcaps.core.errors import UserError
 
@@ -30,10 +31,11 @@ def draw_surprise(score: Number, reference: ArrayLike) -> Figure:
     if not len(others):
         raise UserError("there are no reference images to compare with")
     figure = canvas(760, 230)
-    axes = axes_at(figure, (44, 30, 690, 150))
+    axes = axes_at(figure, (56, 30, 678, 150))
     plain_chart(axes)
     axes.hist(others, bins=min(40, max(8, len(others) // 8)), color=COOL, alpha=0.55, edgecolor="white")
     axes.set_xlabel("surprise of the tree, bits", fontsize=TEXT, color=MUTED)
+    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))  # half an image would be a strange tick
     axes.set_ylabel("images", fontsize=TEXT, color=MUTED)
     if np.isfinite(score):
         axes.axvline(float(score), color=WARM, linewidth=2.2)
