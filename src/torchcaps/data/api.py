@@ -80,15 +80,15 @@ class RemoteFile:
 class DatasetInfo:
     """All that is known about a dataset before its files are read.
 
-    `mean` and `std` are per channel, of pixels scaled to [0, 1]. `height` and `width` are None where the
-    files decide. `folders` are the places under the data folder in which the files are looked for.
+    `mean` and `std` are per channel, of pixels scaled to [0, 1]. `folders` are the places under the data
+    folder in which the files are looked for.
     """
 
     name: str
     title: str
     channels: int
-    height: int | None
-    width: int | None
+    height: int
+    width: int
     classes: tuple[str, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]

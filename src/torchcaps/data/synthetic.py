@@ -52,8 +52,8 @@ def _jittered_coordinates(
     info: DatasetInfo, count: int, rng: torch.Generator
 ) -> tuple[Float[Tensor, "count eyes height width"], Float[Tensor, "count eyes height width"]]:
     """Where each pixel lies in the frame of the strokes, x and y; a stereo pair has two eyes."""
-    rows = torch.linspace(-1, 1, info.height or 32)[:, None]
-    columns = torch.linspace(-1, 1, info.width or 32)
+    rows = torch.linspace(-1, 1, info.height)[:, None]
+    columns = torch.linspace(-1, 1, info.width)
     draws = torch.rand(3, count, 1, 1, 1, generator=rng) - 0.5
     angles = draws[0] * (math.pi / 9)
     disparity = torch.tensor([0.0, 0.08] if info.channels == 2 else [0.0]).view(-1, 1, 1)

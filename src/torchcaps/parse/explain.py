@@ -112,8 +112,8 @@ class Explainer:
         split, colon, number = name.partition(":")
         if not colon or split not in SPLITS or Path(name).exists():
             info = self.info
-            size = None if info.height is None or info.width is None else (info.height, info.width)
-            return Source(name, read_image(Path(name), info.channels, size).to(self.device))
+            pixels = read_image(Path(name), info.channels, (info.height, info.width))
+            return Source(name, pixels.to(self.device))
         data = self._split(split)
         if not number.isdecimal() or int(number) >= len(data):
             raise UserError(f"{name}: the {split} split has images 0 to {len(data) - 1}")

@@ -22,13 +22,13 @@ from .run import Run
 _MODES = {1: "L", 3: "RGB"}
 
 
-def read_image(path: Path, channels: int, size: tuple[int, int] | None) -> Tensor:
+def read_image(path: Path, channels: int, size: tuple[int, int]) -> Tensor:
     """The image as bytes (1, channels, height, width), in the colours and size the model was trained on."""
     if channels not in _MODES:
         raise UserError(f"image files have 1 or 3 channels; this model wants {channels}")
     with opened_picture(path) as file:
         image = file.convert(_MODES[channels])
-    if size is not None and image.size != size[::-1]:
+    if image.size != size[::-1]:
         image = image.resize(size[::-1], Image.Resampling.BILINEAR)
     pixels = np.asarray(image, dtype=np.uint8).copy()
     return torch.from_numpy(pixels).reshape(*pixels.shape[:2], channels).permute(2, 0, 1).unsqueeze(0)
@@ -62,10 +62,9 @@ def predict(
     predictor = source if isinstance(source, Predictor) else predictor_of(source, data_dir)
     info = predictor.info
     pipeline = Pipeline(predictor.data, info)
-    size = None if info.height is None or info.width is None else (info.height, info.width)
     rows = []
     for path in paths:
-        image = read_image(path, info.channels, size)
+        image = read_image(path, info.channels, (info.height, info.width))
         _, inputs = pipeline.for_evaluation(image.to(predictor.device))
         activations = predictor.activations(inputs)[0].float().cpu()
         winner = int(activations.argmax())

@@ -74,14 +74,15 @@ def describe_folder(name: str, data_dir: Path) -> DatasetInfo:
     classes, mode = _class_names(root), _common_mode(root, _class_names(root))
     train, test = (_list_files(root, split, classes) for split in _SPLIT_FOLDERS)
     step = -(-len(train) // _MOST_MEASURED)
-    sample = [_read_image(path, mode, size).reshape(1 if mode == "L" else 3, -1) for path, _ in train[::step]]
-    pixels = np.concatenate(sample, axis=1) / 255
+    sample = [_read_image(path, mode, size) for path, _ in train[::step]]
+    channels, height, width = sample[0].shape  # of all of them: the reader accepts no two sizes
+    pixels = np.concatenate([image.reshape(channels, -1) for image in sample], axis=1) / 255
     return DatasetInfo(
         name=name,
         title=f"images in {root}",
-        channels=len(pixels),
-        height=size,
-        width=size,
+        channels=channels,
+        height=height,
+        width=width,
         classes=classes,
         mean=tuple(pixels.mean(1).tolist()),
         std=tuple(np.maximum(pixels.std(1), 1e-3).tolist()),  # one flat colour must not divide by zero

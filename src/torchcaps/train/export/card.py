@@ -18,7 +18,7 @@ CARD = "torchcaps.json"  # name of the entry in an exported file
 class Card:
     """The recipe of a network, and what must be done to an image before the network sees it.
 
-    An image is read with `channels` channels, brought to `height` x `width` where these are given, scaled to
+    An image is read with `channels` channels, brought to `height` x `width`, scaled to
     [0, 1] and then treated as `recipe.data.preprocess` says, with `mean` and `std` per channel.
     """
 
@@ -27,8 +27,8 @@ class Card:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     channels: int
-    height: int | None
-    width: int | None
+    height: int
+    width: int
     input: tuple[int, int, int]  # channels, height and width that the network takes
     outputs: tuple[str, ...]
     epoch: int
