@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +35,10 @@ def command(
     at_once: Annotated[
         int | None, typer.Option("--at-once", min=1, help="Runs side by side; several on a GPU by default.")
     ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", min=1, help="Run in so many processes instead, one run in each."),
+    ] = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", help="Run on this Ray cluster; local starts one here.")
     ] = None,
@@ -60,12 +65,17 @@ def command(
     from torchcaps.experiments.cluster import run_on_cluster
     from torchcaps.experiments.exchange import merge_runs, pack_runs
     from torchcaps.experiments.gather import gather_runs
+    from torchcaps.experiments.processes import run_in_processes
     from torchcaps.experiments.runner import Visit, run_missing
     from torchcaps.train import Machine
 
     machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
     visit = Visit(minutes, at_once=at_once, on_run=lambda words: typer.echo(words, err=json))
-    make = run_missing if cluster is None else partial(run_on_cluster, address=cluster)
+    make: Callable[..., dict[str, int]] = run_missing
+    if cluster is not None:
+        make = partial(run_on_cluster, address=cluster)
+    elif processes is not None:
+        make = partial(run_in_processes, processes=processes)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
     counts = {}
     for experiment in [find_experiment(label) for label in labels]:  # an unknown label ends it before any run

@@ -49,7 +49,7 @@ def run_on_cluster(
     try:
         share = _share(ray, experiment, machine, visit)
         task = ray.remote(**share, max_retries=_RETRIES)(_make_run)
-        pending = {task.remote(run, machine, visit.minutes_left): run for run in runs}
+        pending = {task.remote(run, machine, visit.ends_at): run for run in runs}
         while pending:
             (done,), _ = ray.wait(list(pending), num_returns=1)
             _receive(ray, done, pending.pop(done), out, visit)
@@ -80,10 +80,10 @@ def _share(ray: Any, experiment: Experiment, machine: Machine, visit: Visit) -> 
     return {"num_cpus": 1, "num_gpus": 1 / at_once if has_gpu else 0}
 
 
-def _make_run(run: PlannedRun, machine: Machine, minutes_left: float) -> Files:
+def _make_run(run: PlannedRun, machine: Machine, ends_at: float) -> Files:
     """On a worker: the files that a run leaves, none where time was up or its data is missing."""
     with TemporaryDirectory() as name:
-        perform_run(run, Path(name), machine, Visit(minutes_left))
+        perform_run(run, Path(name), machine, Visit.until(ends_at))
         folder = run.folder(Path(name))
         return {kept: (folder / kept).read_text() for kept in _KEPT if (folder / kept).is_file()}
 

@@ -46,9 +46,14 @@ class Visit(Silent):
         return time.monotonic() > self._end
 
     @property
-    def minutes_left(self) -> float:
-        """Until it is over."""
-        return max(0.0, (self._end - time.monotonic()) / 60)
+    def ends_at(self) -> float:
+        """The hour when it is over, by the clock on the wall, which other processes and machines share."""
+        return time.time() + self._end - time.monotonic()
+
+    @classmethod
+    def until(cls, hour: float, on_run: Callable[[str], None] = lambda words: None) -> Visit:
+        """The part of a visit that another process or machine takes over."""
+        return cls(max(0.0, (hour - time.time()) / 60), on_run=on_run)
 
     def stop(self) -> None:
         """Let it be over now."""

@@ -1,0 +1,69 @@
+"""The runs of an experiment in several processes of one machine."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+from torchcaps.core.errors import UserError
+from torchcaps.train import Machine
+
+from .plan import EXPERIMENTS, Experiment, PlannedRun
+from .runner import Visit, count_runs, missing_runs, perform_run, run_missing
+
+
+def run_in_processes(
+    experiment: Experiment,
+    out: Path,
+    machine: Machine,
+    *,
+    processes: int,
+    budget: str = "full",
+    seeds: int | None = None,
+    visit: Visit | None = None,
+) -> dict[str, int]:
+    """Make the missing runs in so many processes, each at one run; how many are done, failed and left.
+
+    On a GPU they share it. Threads of one process (`run_missing`) start sooner and take less memory, but wait
+    for each other at every launch. An experiment whose runs must be alone, for they are timed, stays alone.
+    """
+    visit = visit or Visit()
+    if experiment.at_once == 1 or processes == 1:
+        return run_missing(experiment, out, machine, budget=budget, seeds=seeds, visit=visit)
+    runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:  # CUDA does not survive a fork
+        pending = [pool.submit(_make_run, *_address(run), out, machine, visit.ends_at) for run in runs]
+        try:
+            for future in as_completed(pending):
+                for words in future.result():
+                    visit.on_run(words)
+        except BrokenProcessPool as error:
+            raise UserError(
+                "a process was killed, perhaps for lack of memory; finished runs are kept: "
+                "give the same command again, with fewer processes"
+            ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return count_runs(experiment, out, budget=budget, seeds=seeds)
+
+
+def _address(run: PlannedRun) -> tuple[str, str, str, int]:
+    """A run by its names, for an experiment with its functions cannot be sent."""
+    return run.experiment.label, run.setting.name, run.budget, run.seed
+
+
+def _make_run(
+    label: str, setting: str, budget: str, seed: int, out: Path, machine: Machine, ends_at: float
+) -> list[str]:
+    """In a process of its own: make one run; what there is to say about it."""
+    from . import catalogue  # noqa: F401  (registers all experiments)
+
+    experiment = EXPERIMENTS[label]
+    chosen = next(found for found in experiment.settings if found.name == setting)
+    run = PlannedRun(experiment=experiment, setting=chosen, budget=budget, seed=seed)
+    said: list[str] = []
+    perform_run(run, out, machine, Visit.until(ends_at, said.append))
+    return said
