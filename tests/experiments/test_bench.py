@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 
 import pytest
@@ -67,8 +68,8 @@ def tiny_routing(into, **settings):
     return routing_points(into, base=TINY, many=many, curves=curves, **settings)
 
 
-def point(build, **settings):
-    return Point(case="work", backend="torch", batch=8, build=build, **settings)
+def point(build, case="work", **settings):
+    return Point(case=case, backend="torch", batch=8, build=build, **settings)
 
 
 def run_out_of_memory():
@@ -157,7 +158,7 @@ class TestBench:
         def fail():
             raise RuntimeError("broken\nwith details")
 
-        rows = bench().run([point(fail), point(lambda: lambda: None)])["rows"]
+        rows = bench().run([point(fail), point(lambda: lambda: None, "more work")])["rows"]
         assert rows[0]["error"] == "RuntimeError: broken"
         assert rows[0]["ms"] is None
         assert_measured(rows[1:])
@@ -183,8 +184,8 @@ class TestBench:
         file, seen = tmp_path / "deep" / "rows.json", []
 
         def points():
-            for _ in range(3):
-                yield point(lambda: lambda: None)
+            for number in range(3):
+                yield point(lambda: lambda: None, f"work {number}")
                 seen.append(len(read_results(file)["rows"]))
 
         bench(file=file).run(points())
@@ -265,7 +266,7 @@ class TestModels:
         measured = bench("models")
         points = model_points(measured, names=["efficient_capsnet_tiny_test"], batch=8)
         first = next(points)
-        measured.rows.append(measured.measure(replace(first, build=run_out_of_memory)))
+        measured.run([replace(first, build=run_out_of_memory)])
         assert next(points).batch == 2
 
     def test_every_family_is_in_the_quick_suite_once_and_no_test_model(self):
@@ -331,6 +332,49 @@ def test_the_command_prints_a_table_and_writes_the_file(monkeypatch, tmp_path):
     assert f"{len(results['rows'])} rows in" in done.output.replace("\n", " ")
     drawn = CliRunner().invoke(app, ["bench", "chart", str(file), "--out", str(tmp_path)])
     assert (tmp_path / "bench-cpu.png").is_file(), drawn.output
+
+
+class TestGoingOn:
+    def points(self, made):
+        def build(name):
+            made.append(name)
+            return lambda: None
+
+        names = ("torch", "fused")
+        return [Point(case="work", backend=name, batch=8, build=partial(build, name)) for name in names]
+
+    def test_rows_of_this_commit_are_not_measured_again(self):
+        made = []
+        first = bench().run(self.points(made)[:1])["rows"]
+        both = bench().run(self.points(made), first)["rows"]
+        assert made == ["torch", "fused"]
+        assert [row["backend"] for row in both] == ["torch", "fused"]
+        assert both[0] is first[0]
+
+    @pytest.mark.parametrize("name", ["commit", "device"])
+    def test_rows_of_elsewhere_are_replaced_where_they_are_measured_again(self, name):
+        made = []
+        old = [{**row, name: "other"} for row in bench().run(self.points([]))["rows"]]
+        rows = bench().run(self.points(made)[1:], old)["rows"]
+        assert made == ["fused"]
+        assert [row[name] == "other" for row in rows] == [True, False]
+
+    def test_a_size_that_did_not_fit_is_remembered(self):
+        first = bench()
+        rows = first.run([point(run_out_of_memory)])["rows"]
+        assert first.ran_out_of_memory
+        again = bench()
+        again.run([point(lambda: pytest.fail("it is known not to fit"))], rows)
+        assert again.ran_out_of_memory
+
+    def test_a_file_is_gone_on_with_only_when_asked(self, tmp_path):
+        file = tmp_path / "routing.json"
+        row = {"suite": "routing", "case": "kept", "backend": "torch", "batch": 1}
+        file.write_text(json.dumps({"rows": [row]}))
+        shared = {"quick": True, "file": file, "minutes": 1e-9}
+        rows = run_bench("routing", CPU, goes_on=True, **shared)["rows"]
+        assert [row["case"] for row in rows] == ["kept"]
+        assert run_bench("routing", CPU, **shared)["rows"] == []
 
 
 @pytest.mark.gpu

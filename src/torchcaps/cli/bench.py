@@ -16,6 +16,9 @@ File = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the rows here as they come.")
 ]
 Minutes = Annotated[float | None, typer.Option("--minutes", help="Begin no measurement after so many.")]
+GoesOn = Annotated[
+    bool, typer.Option("--continue", help="Keep the rows of FILE and measure what this commit has not.")
+]
 
 
 @app.command("routing")
@@ -24,24 +27,37 @@ def routing(
     quick: Quick = False,
     json: File = None,
     minutes: Minutes = None,
+    goes_on: GoesOn = False,
     compiled: Annotated[
         bool | None, typer.Option("--compile/--no-compile", help="Also under torch.compile; default on CUDA.")
     ] = None,
 ) -> None:
     """The capsule layer alone, with curves in batch, children, parents and iterations."""
-    _run("routing", device, quick, json, minutes, compiled=compiled)
+    _run("routing", device, quick, json, minutes=minutes, goes_on=goes_on, compiled=compiled)
 
 
 @app.command("train")
-def train(device: Device = "auto", quick: Quick = False, json: File = None, minutes: Minutes = None) -> None:
+def train(
+    device: Device = "auto",
+    quick: Quick = False,
+    json: File = None,
+    minutes: Minutes = None,
+    goes_on: GoesOn = False,
+) -> None:
     """Whole training steps, and an epoch of MNIST's size."""
-    _run("train", device, quick, json, minutes)
+    _run("train", device, quick, json, minutes=minutes, goes_on=goes_on)
 
 
 @app.command("models")
-def models(device: Device = "auto", quick: Quick = False, json: File = None, minutes: Minutes = None) -> None:
+def models(
+    device: Device = "auto",
+    quick: Quick = False,
+    json: File = None,
+    minutes: Minutes = None,
+    goes_on: GoesOn = False,
+) -> None:
     """A forward and a training pass of every model."""
-    _run("models", device, quick, json, minutes)
+    _run("models", device, quick, json, minutes=minutes, goes_on=goes_on)
 
 
 @app.command("chart")
@@ -55,15 +71,13 @@ def chart(
     typer.echo(str(write_chart(files, out)))
 
 
-def _run(
-    suite: str, device: str, quick: bool, file: Path | None, minutes: float | None, **settings: Any
-) -> None:
+def _run(suite: str, device: str, quick: bool, file: Path | None, **settings: Any) -> None:
     import torch
 
     from torchcaps.experiments.bench import run_bench
 
     chosen = torch.device(choose_device(device))
-    results = run_bench(suite, chosen, quick=quick, file=file, minutes=minutes, on_row=_say, **settings)
+    results = run_bench(suite, chosen, quick=quick, file=file, on_row=_say, **settings)
     print_table([_shown(row) for row in results["rows"]])
     rates = (f"{name} {rate:.3g}" for name, rate in results["ceilings"].items() if rate is not None)
     typer.echo(f"{results['provenance']['device']}; ceilings: {', '.join(rates)}")

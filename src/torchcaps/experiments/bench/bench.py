@@ -76,22 +76,35 @@ class Bench:
         self.file, self.on_row = file, on_row
         self._ends_at = None if minutes is None else time.monotonic() + 60 * minutes
         self.provenance = _provenance(device)
-        self.rows: list[Row] = []
+        self._rows: dict[tuple[Any, ...], Row] = {}
+        self._last: Row = {}
+
+    @property
+    def rows(self) -> list[Row]:
+        """What was measured, now or before."""
+        return list(self._rows.values())
 
     @property
     def ran_out_of_memory(self) -> bool:
         """Whether the last row is of work that did not fit."""
-        return bool(self.rows) and str(self.rows[-1].get("error", "")).startswith("out of memory")
+        return str(self._last.get("error", "")).startswith("out of memory")
 
-    def run(self, points: Iterable[Point]) -> dict[str, Any]:
-        """Measure points until they or the minutes end; everything that was found out."""
+    def run(self, points: Iterable[Point], before: Iterable[Row] = ()) -> dict[str, Any]:
+        """Measure points until they or the minutes end; everything that was found out.
+
+        Rows of `before` stay. What this commit has measured then on this device is not measured again.
+        """
+        self._rows = {_key(row): row for row in before}
         gc.collect()
         gc.freeze()  # modules stay: collecting between points then looks at what the points made
         try:
             for point in points:
                 if self._ends_at is not None and time.monotonic() >= self._ends_at:
                     break
-                self._keep(self.measure(point))
+                empty = self._empty_row(point)
+                self._last = self._rows.get(_key(empty), {})
+                if any(self._last.get(name) != empty[name] for name in ("commit", "device")):
+                    self._keep(self.measure(point))
         finally:
             gc.unfreeze()
         self._write()
@@ -102,7 +115,7 @@ class Bench:
         return {"provenance": self.provenance, "ceilings": self.ceilings.as_json(), "rows": self.rows}
 
     def _keep(self, row: Row) -> None:
-        self.rows.append(row)
+        self._rows[_key(row)] = self._last = row
         self._write()
         if self.on_row is not None:
             self.on_row(row)
@@ -166,6 +179,11 @@ class Bench:
         floor = cost.floor_ms(self.ceilings, point.precision)
         roofline = {"floor_ms": float(f"{floor:.4g}"), "share_of_ceiling": float(f"{floor / timing.ms:.4g}")}
         return {**numbers, "flops": cost.flops, "bytes": cost.bytes, **roofline}
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    """What names a row from run to run."""
+    return tuple(row.get(name) for name in ("suite", "case", "backend", "batch", "curve"))
 
 
 def _explain(point: Point, error: Exception, free: int | None) -> str:

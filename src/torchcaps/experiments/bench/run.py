@@ -10,6 +10,7 @@ import torch
 
 from torchcaps.core.errors import UserError, unknown_name
 
+from ..tables import load_results
 from .bench import Bench, Point, Row
 from .layer import routing_points
 from .model import model_points
@@ -31,6 +32,7 @@ def run_bench(
     quick: bool = False,
     file: Path | None = None,
     minutes: float | None = None,
+    goes_on: bool = False,
     on_row: Callable[[Row], None] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
@@ -42,6 +44,7 @@ def run_bench(
         quick: Fewer cases and repeats.
         file: Written anew after each row.
         minutes: No measurement is begun after so many.
+        goes_on: Rows that the file holds stay in it; those of this commit and device are not measured again.
         on_row: Told each row.
         settings: Of the suite, such as `compiled` of `routing`.
     """
@@ -49,6 +52,7 @@ def run_bench(
         raise unknown_name("suite", suite, SUITES)
     if minutes is not None and minutes <= 0:
         raise UserError(f"minutes must be positive, got {minutes}")
+    before = load_results(file.parent, file.stem) if goes_on and file and file.is_file() else []
     bench = Bench(
         suite,
         device,
@@ -58,4 +62,4 @@ def run_bench(
         minutes=minutes,
         on_row=on_row,
     )
-    return bench.run(SUITES[suite](bench, quick=quick, **settings))
+    return bench.run(SUITES[suite](bench, quick=quick, **settings), before)
