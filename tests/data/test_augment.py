@@ -91,7 +91,6 @@ def test_preprocessing_compiles_as_one_graph(images):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_cuda_graph_replays_training_input_with_fresh_draws():
     images = torch.randint(0, 256, (16, 3, 32, 32), dtype=torch.uint8, device="cuda")
     random, settings, info = generator(0, device="cuda"), Preprocess(pad=2), dataset_info("cifar10")

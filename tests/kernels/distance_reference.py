@@ -36,12 +36,26 @@ class DistanceCase:
         return layer
 
     def children(self, seed: int = 0) -> list[Tensor]:
-        """Poses and activations, a child that is absent among them."""
+        """Poses and activations, a child that is absent among them.
+
+        No vote is just as long as its child: there the gradient jumps, and rounding chooses the side.
+        """
         torch.manual_seed(seed)
         poses = torch.randn(self.batch, self.in_caps, self.in_pose)
         activations = torch.rand(self.batch, self.in_caps) + 0.3
+        lengths = self._vote_lengths(poses)
+        while (near := ((lengths / activations[..., None] - 1).abs() < 1e-4).any(-1)).any():
+            activations = torch.where(near, 1.01 * activations, activations)
         activations[0, 0] = 0
         return [poses, activations]
+
+    def _vote_lengths(self, poses: Tensor) -> Tensor:
+        layer = self.layer().double()
+        seen: list[Tensor] = []
+        layer.routing.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].norm(dim=-1)))
+        with torch.no_grad():
+            layer(Capsules(poses.double(), poses.double().norm(dim=-1)))
+        return torch.cat(seen)
 
     def outputs_and_gradients(
         self, backend: str, dtype: torch.dtype, device: str, seeds: int

@@ -12,10 +12,7 @@ from kernels.em_reference import EMCase, assert_as_accurate_as_the_plain_layer
 from kernels.map_reference import MapCase, assert_as_accurate_as_the_plain_function
 from kernels.poison import poison_fresh_memory
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = pytest.mark.gpu
 
 MATRICES = {"rows": 4, "in_columns": 4, "out_columns": 4}
 LARGE = {
@@ -56,7 +53,7 @@ def test_em_is_as_accurate_as_the_plain_layer(name):
 @pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
 def test_em_of_real_sizes_is_as_accurate_as_the_plain_layer(case, monkeypatch):
     poison_fresh_memory(monkeypatch)
-    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=1)
+    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=4)  # some gradients are five numbers
 
 
 @pytest.mark.parametrize("case", (map_reference.QUICK | MAPS).values())
@@ -106,11 +103,15 @@ def test_two_calls_give_the_same_bits():
 
 def test_memory_stays_far_below_the_votes():
     case = EMCase(batch=128, height=14, width=14, in_types=8, out_types=16, **MATRICES)
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    case.outputs_and_gradients("fused", torch.float32, "cuda", 1)
-    assert torch.cuda.max_memory_allocated() - before <= 400 << 20
+    peaks = []
+    for backend in ("fused", "torch"):
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        case.outputs_and_gradients(backend, torch.float32, "cuda", 1)
+        peaks.append(torch.cuda.max_memory_allocated() - before)
+    fused, plain = peaks
+    assert fused <= 512 << 20
+    assert 3 * fused <= plain
 
 
 @pytest.mark.compile

@@ -11,10 +11,7 @@ from torchcaps.models import create_model
 from kernels.distance_reference import CASES, QUICK, DistanceCase, assert_as_accurate_as_the_plain_layer
 from kernels.poison import poison_fresh_memory
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = pytest.mark.gpu
 
 HIDDEN = DistanceCase(batch=128, in_caps=1152, in_pose=8, out_caps=32, pose=8, scale=0.1)
 LARGE = {
