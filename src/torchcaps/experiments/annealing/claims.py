@@ -71,13 +71,13 @@ def sizes_of(rows: Rows) -> list[Size]:
 
 def _epochs(row: dict[str, Any]) -> float:
     """The most epochs that a run behind this row took."""
-    return max(run.get("epochs", 0) for run in row["runs"])
+    return float(max(run.get("epochs", 0) for run in row["runs"]))
 
 
 def _used_up(row: dict[str, Any]) -> float:
     """The epochs after which a run was ended though it was still going on; infinite where none was."""
     ended = [run["epochs"] for run in row["runs"] if run.get("epochs", 0) == run.get("epochs_allowed")]
-    return min(ended, default=inf)
+    return float(min(ended, default=inf))
 
 
 def _decide(is_so: bool, because: str) -> Finding:
