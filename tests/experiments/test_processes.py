@@ -59,9 +59,20 @@ def test_a_killed_process_is_one_clear_sentence(folder):
 @pytest.mark.parametrize(("label", "number"), [("fig:flops_vs_acc", 4), ("fig:fix_vs_ann", 1)])
 def test_runs_that_must_be_alone_are(label, number, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(processes, "run_missing", lambda experiment, *_, **__: asked.append(experiment.label))
+
+    def run_missing(experiment, *_, **__):
+        asked.append(experiment.label)
+        return {}
+
+    monkeypatch.setattr(processes, "run_missing", run_missing)
     run_in_processes(EXPERIMENTS[label], tmp_path, Machine(device="cpu"), processes=number)
     assert asked == [label]
+
+
+def test_a_mistyped_device_is_no_failure_of_the_runs(folder):
+    with pytest.raises(UserError, match="device must be one of"):
+        run_in_processes(CURVES, folder, Machine(device="tpu"), processes=2, budget="smoke", seeds=1)
+    assert not list(folder.rglob("error.json"))
 
 
 def test_the_end_of_a_visit_is_the_same_for_others():

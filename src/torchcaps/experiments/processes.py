@@ -8,7 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from torchcaps.core.errors import UserError
-from torchcaps.train import Machine
+from torchcaps.train import Machine, check_machine
 
 from .plan import EXPERIMENTS, Experiment, PlannedRun
 from .runner import Visit, count_runs, missing_runs, perform_run, run_missing
@@ -32,6 +32,7 @@ def run_in_processes(
     visit = visit or Visit()
     if experiment.at_once == 1 or processes == 1:
         return run_missing(experiment, out, machine, budget=budget, seeds=seeds, visit=visit)
+    check_machine(machine)
     runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:  # CUDA does not survive a fork
         pending = [pool.submit(_make_run, *_address(run), out, machine, visit.ends_at) for run in runs]
