@@ -69,10 +69,10 @@ def test_runs_that_must_be_alone_are(label, number, tmp_path, monkeypatch):
     assert asked == [label]
 
 
-def test_a_mistyped_device_is_no_failure_of_the_runs(folder):
+def test_a_mistyped_device_is_no_failure_of_the_runs(tmp_path):
     with pytest.raises(UserError, match="device must be one of"):
-        run_in_processes(CURVES, folder, Machine(device="tpu"), processes=2, budget="smoke", seeds=1)
-    assert not list(folder.rglob("error.json"))
+        run_in_processes(CURVES, tmp_path, Machine(device="tpu"), processes=2, budget="smoke", seeds=1)
+    assert not list(tmp_path.rglob("error.json"))
 
 
 def test_the_end_of_a_visit_is_the_same_for_others():
