@@ -2,6 +2,7 @@ import pytest
 
 from torchcaps.experiments.catalogue import EXPERIMENTS
 from torchcaps.experiments.gather import mean_curve, write_results
+from torchcaps.experiments.overview import render_overview
 from torchcaps.experiments.page import judge, render_page
 
 
@@ -52,3 +53,13 @@ def test_curves_are_averaged_where_runs_have_come():
     assert curve["mean"] == pytest.approx([60, 60])
     assert curve["spread"] == [pytest.approx(200**0.5, abs=1e-3), None]
     assert curve["seeds"] == [2, 1]
+
+
+def test_the_overview_counts_verdicts_and_names_what_waits(tmp_path):
+    experiment = EXPERIMENTS["fig:fix_vs_ann"]
+    write_results(tmp_path, experiment.slug, [row(89.5)], "command")
+    page = render_overview(tmp_path)
+    assert f"| {experiment.chapter} | 0 | 0 | 0 | {len(experiment.claims)} |" in page
+    assert page.count("**open**") == len(experiment.claims)
+    assert "[`fig:fix_vs_ann`](fig-fix_vs_ann.md)" in page
+    assert "`fig:fashion`" in page.rpartition("## Without runs so far")[2]

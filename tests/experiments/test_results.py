@@ -7,6 +7,7 @@ import pytest
 from torchcaps.core import UserError
 from torchcaps.experiments.catalogue import EXPERIMENTS
 from torchcaps.experiments.gather import summarise, write_results
+from torchcaps.experiments.overview import render_overview
 from torchcaps.experiments.page import render_page
 from torchcaps.experiments.tables import refresh, render_table
 from torchcaps.models import MODELS, list_models
@@ -49,8 +50,9 @@ def test_result_rows_have_their_form(path):
 
 def test_pages_are_those_of_the_result_files():
     built = {EXPERIMENTS[label].slug: EXPERIMENTS[label] for label in EXPERIMENTS.names()}
-    for path in sorted((ROOT / "results").glob("*.md")):
+    for path in sorted((ROOT / "results").glob("*-*.md")):
         assert render_page(built[path.stem], ROOT / "results") == path.read_text()
+    assert render_overview(ROOT / "results") == (ROOT / "results" / "claims.md").read_text()
 
 
 def test_the_readme_shows_what_the_demo_gave():

@@ -12,6 +12,7 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.train.checkpoint import write_json
 
+from .overview import write_overview
 from .page import write_page
 from .plan import BUDGETS, Experiment, PlannedRun, protocol_of
 from .tables import load_results
@@ -108,6 +109,7 @@ def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str
         if experiment.draw is not None:
             experiment.draw(load_results(results, experiment.slug), results / f"{experiment.slug}.png")
         write_page(experiment, results)
+        write_overview(results)
     return len(rows)
 
 

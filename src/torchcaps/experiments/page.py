@@ -8,7 +8,7 @@ from typing import Any
 from torchcaps.core.errors import MissingDataError
 from torchcaps.train.checkpoint import write_atomically
 
-from .plan import EXPERIMENTS, Experiment, Rows
+from .plan import EXPERIMENTS, Claim, Experiment, Finding, Rows
 from .tables import load_results, render_table
 
 _LEGEND = (
@@ -44,24 +44,37 @@ def render_page(experiment: Experiment, results: Path) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _claims(experiment: Experiment, results: Path) -> str:
+def decide_claims(experiment: Experiment, results: Path) -> list[tuple[Claim, Finding]]:
+    """What the rows in `results` say about each claim of an experiment."""
+
     def rows_of(label: str) -> Rows:
         try:
             return load_results(results, EXPERIMENTS[label].slug)
         except MissingDataError:
             return []
 
-    lines = []
-    for claim in experiment.claims:
-        verdict, because = claim.check(rows_of)
-        lines.append(f"- {claim.text} **{verdict}**: {because}.")
-    if not lines:
-        return ""
-    rows = rows_of(experiment.label)
+    return [(claim, claim.check(rows_of)) for claim in experiment.claims]
+
+
+def list_claims(experiment: Experiment, results: Path) -> list[str]:
+    """The claims of an experiment with their verdicts, as lines, and first what these rest on."""
+    found = decide_claims(experiment, results)
+    if not found:
+        return []
+    rows = load_results(results, experiment.slug)
     budgets = sorted({row["protocol"].partition(",")[0] for row in rows})
     seeds = min(row["seeds"] for row in rows)
     decided = f"Decided by runs of the {' and '.join(budgets)}, at least {seeds} to a setting."
-    return "\n".join(["## Claims", "", decided, "", *lines])
+    return [
+        decided,
+        "",
+        *(f"- {claim.text} **{verdict}**: {because}." for claim, (verdict, because) in found),
+    ]
+
+
+def _claims(experiment: Experiment, results: Path) -> str:
+    lines = list_claims(experiment, results)
+    return "\n".join(["## Claims", "", *lines]) if lines else ""
 
 
 def _verdicts(rows: Rows) -> str:
