@@ -29,6 +29,24 @@ class TestThreeRounds(TestScaledDistance):
     test_gradients_are_those_of_finite_differences = None
 
 
+@pytest.mark.parametrize("scope", ["sample", "batch"])
+def test_the_loop_of_the_paper_gives_the_same_result(scope):
+    """Logits are assigned in each round: only from the third on does that differ from summing them."""
+    votes, a, bias = draw(2, 5, 3, 4), draw(2, 5, seed=1).sigmoid(), draw(3, 4, seed=2)
+    u = votes * torch.minimum(a[..., None, None] / votes.norm(dim=-1, keepdim=True), torch.ones(()))
+    b = torch.zeros(2, 5, 3, dtype=torch.float64)
+    for _ in range(4):
+        c = torch.exp(b) / torch.exp(b).sum(2, keepdim=True)
+        v = squashed((c[..., None] * u).sum(1) + bias)
+        d = (v[:, None] - u).norm(dim=-1)
+        d_o = d.mean() if scope == "batch" else torch.stack([d[0].mean(), d[1].mean()]).view(2, 1, 1)
+        t = (math.log(0.9 * 2) - math.log(0.1)) / (0.5 * d_o - d_o)
+        b = t * d
+    routed = scaled_distance_routing(votes, a, iterations=4, scope=scope, bias=bias)
+    assert_close(routed.poses, v)
+    assert_close(routed.coupling, c)
+
+
 def test_the_gradient_treats_the_scale_as_a_constant():
     votes, a = draw(2, 6, 4, 5), torch.full((2, 6), 0.7, dtype=torch.float64)
 
