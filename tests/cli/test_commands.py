@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from importlib.metadata import version
 from io import StringIO
 from unittest.mock import patch
 
@@ -64,6 +65,11 @@ def test_help_answers_at_once():
         text=True,
     )
     assert modules.stdout.strip() == "False"
+
+
+def test_the_version_is_told():
+    done = torchcaps("--version")
+    assert (done.returncode, done.stdout) == (0, f"torchcaps {version('torchcaps')}\n")
 
 
 @pytest.mark.parametrize("kind", ["models", "routings", "datasets", "recipes"])

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
+
+from torchcaps import __version__
 
 from . import (
     bench,
@@ -27,7 +30,6 @@ from . import (
 
 app = typer.Typer(
     name="torchcaps",
-    help="Capsule networks: train them, measure them, and see the parse trees inside.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -47,6 +49,23 @@ app.command("reproduce")(reproduce.command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 app.add_typer(import_weights.app, name="import-weights")
+
+
+def _print_version(is_asked: bool) -> bool:
+    if is_asked:
+        typer.echo(f"torchcaps {__version__}")
+        raise typer.Exit
+    return is_asked
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Capsule networks: train them, measure them, and see the parse trees inside."""
+
 
 _EXTRAS = {"matplotlib": "viz", "tensorboard": "viz", "scipy": "mat", "h5py": "keras", "onnxscript": "export"}
 
