@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
+from torchcaps.core import UserError
 
 RECIPE = """
 model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10, decoder: none}
@@ -38,7 +39,11 @@ def test_a_recipe_is_trained_with_rem_and_stands_beside_a_run(recipe, tmp_path):
     assert both.stdout.count("small-rem") == 2
 
 
-def test_a_source_that_is_neither_is_an_error():
+def test_a_source_that_is_neither_is_one_short_line_about_both():
     result = call("nowhere")
-    assert result.exit_code != 0
-    assert "unknown recipe 'nowhere'" in str(result.exception)
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception) == (
+        "nowhere holds no run (no recipe.json); unknown recipe 'nowhere'; "
+        "`torchcaps list recipes` shows the names, and a file must end in .yaml"
+    )
+    assert "did you mean mnist/dr_capsnet" in str(call("mnist/dr_capsnets").exception)

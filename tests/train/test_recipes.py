@@ -97,3 +97,5 @@ def test_unreadable_recipes_are_explained(tmp_path):
         load_recipe(tmp_path / "binary.yaml")
     with pytest.raises(UserError, match="did you mean mnist/dr_capsnet"):
         load_recipe("mnist/dr_capsnett")
+    with pytest.raises(UserError, match=r"recipe .runs/mine.; `torchcaps list recipes` .* in \.yaml$"):
+        load_recipe("runs/mine")

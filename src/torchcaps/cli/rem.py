@@ -46,6 +46,7 @@ def command(
 
 
 def _open(source: str, out: Path, changes: list[str], machine: Machine, *, is_quiet: bool) -> Run:
+    from torchcaps.core.errors import UnknownNameError, UserError
     from torchcaps.experiments.rem.compare import rem_recipe, train_with_rem
     from torchcaps.train import Silent, load_run
 
@@ -53,7 +54,10 @@ def _open(source: str, out: Path, changes: list[str], machine: Machine, *, is_qu
 
     if (Path(source) / "recipe.json").is_file():
         return load_run(Path(source))
-    recipe = rem_recipe(source, changes)
+    try:
+        recipe = rem_recipe(source, changes)
+    except UnknownNameError as error:
+        raise UserError(f"{source} holds no run (no recipe.json); {error}") from error
     is_file = source.endswith((".yaml", ".yml"))
     name = Path(source).stem if is_file else source.replace("/", "-")
     folder = out / f"{name.removesuffix('_rem')}-rem"

@@ -20,9 +20,10 @@ class MissingDataError(UserError, FileNotFoundError):
     """A dataset or file that is not where it was looked for."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """The error for a misspelt `name`, which lists the near ones, or all when none is near."""
+def unknown_name(kind: str, name: str, known: Iterable[str], advice: str = "") -> UnknownNameError:
+    """The error for a misspelt `name`: the near ones, or when none is near `advice`, or else all of them."""
     names = sorted(known)
     near = get_close_matches(name, names, n=5)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+    otherwise = advice or f"known: {', '.join(names) or 'none'}"
+    hint = f"did you mean {', '.join(near)}?" if near else otherwise
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")

@@ -216,7 +216,8 @@ def load_recipe(name: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     elif str(name) in packaged_recipes():
         text = (files("torchcaps") / "recipes" / f"{name}.yaml").read_text()
     else:
-        raise unknown_name("recipe", str(name), packaged_recipes())
+        advice = "`torchcaps list recipes` shows the names, and a file must end in .yaml"
+        raise unknown_name("recipe", str(name), packaged_recipes(), advice)
     return build(Recipe, apply_overrides(_parse(text, str(name)), overrides))
 
 
