@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,10 +41,14 @@ def start_from(network: nn.Module, source: Path) -> None:
         if values.shape != own[name].shape:
             raise UserError(
                 f"recipe.start_from: {name} is {_shape(values.shape)} in {path} and "
-                f"{_shape(own[name].shape)} in this model; give the model the same widths "
-                "(model.trunk_widths of the run's recipe)"
+                f"{_shape(own[name].shape)} in this model; give the model {_remedy(own)} of the run's recipe)"
             )
     network.load_state_dict(shared, strict=False)
+
+
+def _remedy(names: Iterable[str]) -> str:
+    has_trunk = any(name.startswith("trunk.") for name in names)
+    return "the same widths (model.trunk_widths" if has_trunk else "the same sizes (what stands under model:"
 
 
 def _shape(sizes: tuple[int, ...]) -> str:
