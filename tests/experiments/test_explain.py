@@ -30,11 +30,13 @@ def test_each_image_gets_page_drawings_and_json(written):
 
 
 def test_the_page_shows_everything(written):
-    page = (written[0] / "test-3.html").read_text()
+    page, rows = (written[0] / "test-3.html").read_text(), written[1]
     for heading in ("The parse tree", "Where it looked", "How typical it is", "What its dimensions mean"):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
     assert 'id="tree"' in page
+    usual = rows[0]["typicality"]
+    assert f"{usual['share_no_more_surprising']:.0%} of {usual['compared_with']}" in page
 
 
 def test_what_a_network_cannot_show_is_said(tmp_path):

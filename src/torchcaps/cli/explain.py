@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,7 +36,13 @@ def command(
         print_json(rows)
         return
     for row in rows:
-        rank = (row["typicality"] or {}).get("share_no_more_surprising")
-        usual = "" if rank is None else f", at least as strange as {rank:.0%} of its class"
-        typer.echo(f"{row['image']}: {row['class']} (activation {row['activation']:.3f}{usual})")
+        typer.echo(f"{row['image']}: {row['class']} (activation {row['activation']:.3f}{_rank(row)})")
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
+
+
+def _rank(row: dict[str, Any]) -> str:
+    usual = row["typicality"]
+    if usual is None or usual["share_no_more_surprising"] is None:
+        return ""
+    share, others = usual["share_no_more_surprising"], usual["compared_with"]
+    return f", at least as strange as {share:.0%} of the {others:,} validation images of its class"

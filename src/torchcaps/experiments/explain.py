@@ -144,7 +144,7 @@ def _verdict(found: Explanation, classes: Sequence[str]) -> str:
 def _rank(found: Explanation) -> str:
     if found.usual is None or found.usual.share is None:
         return "not known"
-    return f"{found.usual.share:.0%}"
+    return f"{found.usual.share:.0%} of {len(found.usual.others):,}"
 
 
 def _about_tree(found: Explanation, name: str) -> str:
