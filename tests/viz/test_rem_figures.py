@@ -5,6 +5,7 @@ from torchcaps.core import UserError
 from torchcaps.viz import to_png
 from torchcaps.viz.auc import draw_auc
 from torchcaps.viz.front import Point, draw_front
+from torchcaps.viz.rem import save_levels
 from torchcaps.viz.saliency import Panel, draw_saliency
 
 
@@ -52,3 +53,16 @@ def test_areas_are_drawn_in_groups():
 def test_too_many_scores_are_refused():
     with pytest.raises(UserError, match="got 6"):
         draw_auc({"net": {str(number): {"noise": 0.5} for number in range(6)}})
+
+
+def test_the_names_of_the_curves_stand_clear_of_the_charts(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("torchcaps.viz.rem.to_png", lambda figure: drawn.append(figure) or to_png(figure))
+    curve = {"levels": [2, 8, 64], "quantized_accuracy": [0.1, 0.9, 1.0], "entropy": [0, 5.0, 9.9]}
+    rows = [{"setting": f"Efficient-CapsNet+{way}", "runs": [{"curve": curve}]} for way in ("Q", "REM")]
+    save_levels(rows, tmp_path / "levels.png")
+    (figure,) = drawn
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Efficient-CapsNet+Q", "Efficient-CapsNet+REM"]
+    box = legend.get_window_extent()
+    assert 0 < box.y0 < box.y1 < min(axes.get_tightbbox().y0 for axes in figure.axes)

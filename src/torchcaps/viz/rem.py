@@ -37,7 +37,7 @@ def save_keys(rows: Sequence[Row], path: Path) -> None:
 
 def save_levels(rows: Sequence[Row], path: Path) -> None:
     """Two charts: quantized accuracy and entropy against the number of levels."""
-    figure = canvas(900, 330)
+    figure = canvas(900, 350)
     charts = {
         "quantized_accuracy": _chart(figure, (70, 50, 360, 220), "Accuracy, quantized", "%", "levels"),
         "entropy": _chart(figure, (510, 50, 360, 220), "Entropy", "bits", "levels"),
@@ -49,7 +49,9 @@ def save_levels(rows: Sequence[Row], path: Path) -> None:
             axes.set_xscale("log", base=2)
             axes.set_xticks(runs[0]["levels"], [str(level) for level in runs[0]["levels"]])
             axes.minorticks_off()
-    _legend(charts["entropy"])
+    # below both charts: beside a title there is no room for two names
+    names = charts["entropy"].get_legend_handles_labels()
+    figure.legend(*names, frameon=False, fontsize=TEXT, labelcolor=INK, loc="lower center", ncols=2)
     path.write_bytes(to_png(figure))
 
 
