@@ -48,6 +48,16 @@ def test_weight_counts_of_the_thesis_table(layer, count):
     assert layer(grid()).poses.shape[-2:] == (OUT, P)
 
 
+@pytest.mark.parametrize(
+    "layer", [FcCaps(40, 10, 8, 16), ConvCaps2d(8, 8, 8, 16, kernel_size=3)], ids=["fc", "conv"]
+)
+def test_matrices_start_with_a_deviation_of_a_tenth_and_biases_at_a_tenth(layer):
+    """With a deviation of one, as much public code has it, training does not start."""
+    assert layer.weight.std().item() == pytest.approx(0.1, rel=0.02)
+    assert layer.weight.mean().item() == pytest.approx(0, abs=0.002)
+    assert_close(layer.routing.bias.detach(), torch.full_like(layer.routing.bias, 0.1))
+
+
 def test_votes_are_matrix_products():
     poses, weight = torch.randn(2, 6, 3), torch.randn(6, 3, 4, 5)
     votes = cast_votes(poses, weight)

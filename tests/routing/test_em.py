@@ -98,5 +98,5 @@ def test_agreeing_votes_make_an_active_parent():
     assert active[0] > active[1]
 
 
-def test_costs_are_one_per_parent():
-    assert [tuple(p.shape) for p in EMRouting(SHAPE).parameters()] == [(OUT_CAPS,), (OUT_CAPS,)]
+def test_costs_are_one_per_parent_and_start_at_zero():
+    assert [p.tolist() for p in EMRouting(SHAPE).parameters()] == [[0.0] * OUT_CAPS] * 2

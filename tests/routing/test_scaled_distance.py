@@ -89,6 +89,12 @@ def test_batch_scope_takes_one_mean_over_all_samples():
     assert (scaled_distance_routing(votes, a, scope="batch").poses[:1] - alone).abs().max() > 1e-6
 
 
+def test_the_bias_starts_at_a_tenth():
+    assert_close(
+        create_routing("scaled_distance", RoutingShape(6, 2, 5)).bias.detach(), torch.full((2, 5), 0.1)
+    )
+
+
 def test_impossible_settings_are_refused():
     with pytest.raises(UserError, match="at least 2 output capsules"):
         create_routing("scaled_distance", RoutingShape(6, 1, 5))
