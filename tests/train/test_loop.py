@@ -109,8 +109,10 @@ def test_an_interrupted_run_is_continued_only_when_asked(tmp_path):
     with pytest.raises(UserError, match="already holds a run; continue it with --resume"):
         train(settings, tmp_path, CPU)
     assert train(settings, tmp_path, CPU, resume=True) == first
-    with pytest.raises(UserError, match="another recipe \\(epochs differ\\)"):
-        train(recipe(epochs=2), tmp_path, CPU, resume=True)
+    with pytest.raises(UserError, match=r"another recipe \(batch_size, seed differ\).*start_from="):
+        train(recipe(epochs=1, batch_size=8, seed=1), tmp_path, CPU, resume=True)
+    with pytest.raises(UserError, match=r"\(epochs, seed differ\)"):
+        train(recipe(epochs=2, seed=1), tmp_path, CPU, resume=True)
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,6 @@ def test_the_names_of_the_curves_stand_clear_of_the_charts(tmp_path, monkeypatch
     save_levels(rows, tmp_path / "levels.png")
     (figure,) = drawn
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["Efficient-CapsNet+Q", "Efficient-CapsNet+REM"]
+    assert [text.get_text() for text in legend.get_texts()] == [row["setting"] for row in rows]
     box = legend.get_window_extent()
     assert 0 < box.y0 < box.y1 < min(axes.get_tightbbox().y0 for axes in figure.axes)

@@ -29,6 +29,7 @@ from .checkpoint import (
 )
 from .diagnose import find_non_finite
 from .evaluate import Evaluation, evaluate
+from .folder import check_folder, is_finished
 from .memory import explain_out_of_memory
 from .pipeline import load_test
 from .pruning import Pruner
@@ -71,14 +72,13 @@ def train(
     """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
 
     The weights kept are those of the epoch with the lowest validation loss; of the last epoch where the run
-    prunes, for it is the sparsest. A run that was killed, at any
-    moment, continues with `resume=True` and ends as if it had not been.
+    prunes, for it is the sparsest. A run that was killed, at any moment, continues with `resume=True` and
+    ends as if it had not been; so does a finished one when the recipe now asks for more epochs.
     """
     machine, recipe = machine or Machine(), adopt_widths(recipe)
-    finished = out / "result.json"
-    _check_folder(recipe, out, resume)
-    if finished.is_file():
-        return read_json(finished)
+    check_folder(recipe, out, resume=resume)
+    if is_finished(recipe, out):
+        return read_json(out / "result.json")
     fabric = launch(machine)
     session = Session(fabric, recipe, machine.data_dir)
     run = _Run(session, out, watcher if watcher and fabric.is_global_zero else Silent())
@@ -87,19 +87,6 @@ def train(
     result = run.finish(machine)
     fabric.barrier()
     return result
-
-
-def _check_folder(recipe: Recipe, out: Path, resume: bool) -> None:
-    saved = out / "recipe.json"
-    if saved.is_file():
-        if not resume:
-            raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
-        before, now = read_json(saved), recipe_as_json(recipe)
-        changed = [key for key in now if now[key] != before.get(key)]
-        if changed and (out / "last.ckpt").is_file():  # else it failed at once, and nothing is lost
-            raise UserError(
-                f"{out} was started with another recipe ({', '.join(changed)} differ); choose another --out"
-            )
 
 
 class _Run:
@@ -130,7 +117,8 @@ class _Run:
                 self._follow_annealer()
             if self.pruner is not None:
                 self.pruner.restore(state["pruning"])
-        elif self.session.fabric.is_global_zero:
+        if self.session.fabric.is_global_zero:
+            (self.out / "result.json").unlink(missing_ok=True)  # there where a finished run gets more epochs
             write_recipe(self.out, self.session.recipe)
         self._write_rows()
 

@@ -1,0 +1,48 @@
+"""What a run finds in its folder: nothing, a run to continue, or a finished one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torchcaps.core.errors import UserError
+
+from .checkpoint import read_json
+from .recipe import Recipe, recipe_as_json
+
+
+def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
+    """Raise where training in `out` would mix two runs.
+
+    A run may be continued with more epochs than it was started with: nothing in training looks ahead to the
+    last one, so it ends as if it had been started with them.
+    """
+    before = _recipe_before(out)
+    if before is None:
+        return
+    if not resume:
+        raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
+    now = recipe_as_json(recipe)
+    changed = [key for key in now if now[key] != before.get(key)]
+    if changed == ["epochs"] and recipe.epochs > before["epochs"]:
+        return
+    if changed and (out / "last.ckpt").is_file():  # else it failed at once, and nothing is lost
+        raise UserError(
+            f"{out} was started with another recipe ({', '.join(changed)} differ), and can only be continued "
+            f"with the same one or more epochs; choose another --out, with start_from={out} to take over "
+            "its weights"
+        )
+
+
+def is_finished(recipe: Recipe, out: Path) -> bool:
+    """Whether `out` holds the result of this run, which asks for no more epochs than that has had."""
+    if not (out / "result.json").is_file():
+        return False
+    before = _recipe_before(out)
+    can_continue = (out / "last.ckpt").is_file()
+    return not (can_continue and before is not None and recipe.epochs > before["epochs"])
+
+
+def _recipe_before(out: Path) -> dict[str, Any] | None:
+    path = out / "recipe.json"
+    return read_json(path) if path.is_file() else None

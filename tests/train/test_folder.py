@@ -1,0 +1,66 @@
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from torchcaps.core import UserError
+from torchcaps.train import Machine, load_run, train
+from torchcaps.train.recipe import Recipe, build
+
+CPU = Machine(device="cpu")
+
+
+def recipe(epochs, **changes):
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        "data": {"name": "synthetic_mnist", "limit": 60, "validation": 0.2, "augment": {"shift": 2}},
+        "optim": {"learning_rate": 1e-2, "decay": 0.8},
+        "batch_size": 16,
+        "epochs": epochs,
+    }
+    return build(Recipe, {**values, **changes})
+
+
+def timeless(folder):
+    rows = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [{**row, "seconds": 0, "images_per_second": 0} for row in rows]
+
+
+@pytest.mark.parametrize(
+    "technique",
+    [
+        {"loss": {"name": "spread"}, "keep_epochs": [1, 4], "patience": 3},
+        {"optim": {"learning_rate": 1e-2, "decay": 0.5, "decay_steps": 4, "floor": 1e-3}},
+        {"annealing": {"r_max": 3, "patience": 1}},
+        {"pruning": {"strength": 1e-2, "decay": 0.5, "patience": 2}},
+    ],
+    ids=["margin that grows", "rate by steps", "annealing", "pruning"],
+)
+def test_a_run_that_gets_more_epochs_ends_as_if_started_with_them(technique, tmp_path):
+    longer, whole = tmp_path / "longer", tmp_path / "whole"
+    train(recipe(2, **technique), longer, CPU)
+    result = train(recipe(5, **technique), longer, CPU, resume=True)
+    assert result["metrics"] == train(recipe(5, **technique), whole, CPU)["metrics"]
+    assert json.loads((longer / "result.json").read_text()) == result
+    assert load_run(longer).recipe.epochs == 5
+    assert timeless(longer) == timeless(whole)
+    names = sorted(path.name for path in whole.glob("*.safetensors"))
+    assert names == sorted(path.name for path in longer.glob("*.safetensors"))
+    for name in names:
+        first, second = load_file(longer / name), load_file(whole / name)
+        assert all(torch.equal(first[key], second[key]) for key in second)
+
+
+def test_a_run_that_lost_patience_stays_over_when_it_gets_more_epochs(tmp_path):
+    still = {"optim": {"learning_rate": 1e-30}, "patience": 1}
+    first = train(recipe(4, **still), tmp_path, CPU)
+    again = train(recipe(9, **still), tmp_path, CPU, resume=True)
+    assert again["metrics"] == first["metrics"]
+    assert again["recipe"]["epochs"] == 9
+
+
+def test_fewer_epochs_are_another_run(tmp_path):
+    train(recipe(2), tmp_path, CPU)
+    with pytest.raises(UserError, match=r"\(epochs differ\).*the same one or more epochs"):
+        train(recipe(1), tmp_path, CPU, resume=True)
