@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from torchcaps import inspect
 from torchcaps.cli.main import run as run_command
+from torchcaps.train import load_run, load_split
 
 RECIPE = """
 model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10}
@@ -100,7 +102,17 @@ def test_a_run_is_evaluated(run):
     result = json.loads(done.stdout)
     assert result["images"] == 128
     assert 0 <= result["accuracy"] <= 1
+    assert "health" not in result
     assert "accuracy" in torchcaps("eval", run, "--split", "validation").stdout
+
+
+def test_the_health_of_a_run_is_that_of_its_images(run):
+    loaded = load_run(run)
+    data, pipeline = load_split(loaded.recipe.data, "validation")
+    expected = inspect(loaded.model, pipeline.for_evaluation(data.images)[1])  # 20 images: all are looked at
+    options = "eval", run, "--split", "validation", "--health", "--device", "cpu"
+    assert torchcaps(*options).stdout.endswith(f"\n\n{expected}\n")
+    assert json.loads(torchcaps(*options, "--json").stdout)["health"] == json.loads(expected.to_json())
 
 
 def test_images_are_classified(run, tmp_path):

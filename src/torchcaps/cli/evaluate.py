@@ -14,19 +14,26 @@ def command(
     run: RunFolder,
     data: Annotated[str | None, typer.Option("--data", help="Another dataset of the same shape.")] = None,
     split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
+    health: Annotated[
+        bool, typer.Option("--health", help="Also show how each routed layer fares on some of the images.")
+    ] = False,
     data_dir: DataDir = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Evaluate a run: loss, accuracy, and accuracy per class."""
     from torchcaps.train import evaluate_run, load_run
+    from torchcaps.train.health import inspect_run
 
     loaded = load_run(run, choose_device(device))
     result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
+    report = inspect_run(loaded, split, data_name=data, data_dir=data_dir) if health else None
     if json:
-        print_json(result)
-    else:
-        _print(result)
+        print_json(result | ({} if report is None else {"health": report.as_json()}))
+        return
+    _print(result)
+    if report is not None:
+        typer.echo(f"\n{report}")
 
 
 def _print(result: dict[str, Any]) -> None:

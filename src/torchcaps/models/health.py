@@ -49,9 +49,13 @@ class HealthReport:
     images: int
     limits: Limits
 
+    def as_json(self) -> dict[str, Any]:
+        """All fields as plain data; a number that is not finite becomes None."""
+        return _finite_or_none(asdict(self))
+
     def to_json(self) -> str:
-        """All fields as JSON text; a number that is not finite becomes null."""
-        return json.dumps(_finite_or_none(asdict(self)), allow_nan=False)
+        """All fields as JSON text."""
+        return json.dumps(self.as_json(), allow_nan=False)
 
     def summary(self) -> dict[str, float]:
         """Numbers of the last routed layer, those that are finite; empty where no layer is routed."""

@@ -30,6 +30,7 @@ from .checkpoint import (
 from .diagnose import find_non_finite
 from .evaluate import Evaluation, evaluate
 from .folder import check_folder, is_finished
+from .health import health_inputs
 from .memory import explain_out_of_memory
 from .pipeline import load_test
 from .pruning import Pruner
@@ -42,7 +43,6 @@ from .watch import Silent, Watcher
 
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
 _EVALUATION_BATCH = {"cuda": 2048}
-_HEALTH_BATCH = 64
 
 
 class DivergedError(UserError):
@@ -196,9 +196,7 @@ class _Run:
 
     def _watch_health(self) -> dict[str, Any]:
         """The health of the capsules on the same few validation images after each epoch."""
-        images = self.session.splits.validation.images
-        spread = torch.linspace(0, len(images) - 1, min(_HEALTH_BATCH, len(images)), device=images.device)
-        _, inputs = self.session.pipeline.for_evaluation(images[spread.long()])
+        inputs = health_inputs(self.session.splits.validation, self.session.pipeline)
         return watch_health(self.session.network, inputs)
 
     def _close_epoch(self, epoch: int, validation: Evaluation, seconds: float) -> None:

@@ -1,0 +1,33 @@
+"""The health of a network's capsules on a few images of a split."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from torchcaps.data import LabelledImages
+from torchcaps.models.health import HealthReport, inspect
+
+from .pipeline import Pipeline
+from .run import Run, load_split
+
+_IMAGES = 64
+
+
+def health_inputs(data: LabelledImages, pipeline: Pipeline) -> Tensor:
+    """A few images as the network gets them, evenly spread over the split: the same ones every time."""
+    images = data.images
+    spread = torch.linspace(0, len(images) - 1, min(_IMAGES, len(images)), device=images.device)
+    return pipeline.for_evaluation(images[spread.long()])[1]
+
+
+def inspect_run(
+    run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
+) -> HealthReport:
+    """How every routed layer of a run fares on one split, of its own dataset or another."""
+    settings = run.recipe.data if data_name is None else replace(run.recipe.data, name=data_name)
+    device = next(run.model.parameters()).device
+    return inspect(run.model, health_inputs(*load_split(settings, split, data_dir, device)))
