@@ -14,6 +14,7 @@ FIRST_LABELS = {
     "cifar10": [6, 9, 9, 4, 1],
     "svhn": [1, 9, 2, 3, 2],
     "smallnorb": [0, 1, 2, 3, 4],
+    "imagenette": [0, 0, 0, 0, 0],
 }
 
 

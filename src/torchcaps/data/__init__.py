@@ -12,16 +12,18 @@ from .api import (
     resolve_data_dir,
 )
 from .augment import Augment, augment, draw_numbers
-from .check import FileFinding, check_dataset
+from .check import FileFinding, check_dataset, has_files
 from .download import get_dataset
 from .preprocess import Preprocess, normalize, preprocess, resize_and_crop, to_unit
 from .readers import (
     DamagedFileError,
     SmallNorbInfo,
+    middle_square,
     opened_picture,
     read_cifar10,
     read_idx_split,
     read_image_folder,
+    read_imagenette,
     read_mnist5k,
     read_smallnorb,
     read_smallnorb_info,
@@ -62,10 +64,12 @@ __all__ = [
     "draw_numbers",
     "erase",
     "get_dataset",
+    "has_files",
     "horizontal_flip",
     "jitter",
     "list_datasets",
     "load_dataset",
+    "middle_square",
     "normalize",
     "opened_picture",
     "preprocess",
@@ -73,6 +77,7 @@ __all__ = [
     "read_cifar10",
     "read_idx_split",
     "read_image_folder",
+    "read_imagenette",
     "read_mnist5k",
     "read_smallnorb",
     "read_smallnorb_info",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -57,6 +57,7 @@ class LabelledImages:
 
 
 Reader: TypeAlias = Callable[[Path, Split], LabelledImages]
+SizedReader: TypeAlias = Callable[[Path, Split, int], LabelledImages]
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class RemoteFile:
     """A published file: where it belongs in the data folder, where it comes from, and how to recognise it.
 
     `split` is None for a file that both splits need or none does. An archive lists in `contains` what it
-    unpacks to; its parts have no address of their own.
+    unpacks to; its parts have no address of their own, and one with `num_images` is a folder of so many.
     """
 
     path: str
@@ -74,6 +75,7 @@ class RemoteFile:
     md5: str | None = None
     split: Split | None = None
     contains: tuple[RemoteFile, ...] = ()
+    num_images: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +83,8 @@ class DatasetInfo:
     """All that is known about a dataset before its files are read.
 
     `mean` and `std` are per channel, of pixels scaled to [0, 1]. `folders` are the places under the data
-    folder in which the files are looked for.
+    folder in which the files are looked for. Photographs of many sizes also have a `sized_reader`, which
+    brings them to squares of a given side; `height` and `width` are what `reader` brings them to.
     """
 
     name: str
@@ -96,6 +99,7 @@ class DatasetInfo:
     num_test: int
     licence: str
     reader: Reader
+    sized_reader: SizedReader | None = None
     files: tuple[RemoteFile, ...] = ()
     folders: tuple[str, ...] = ()
 
@@ -119,22 +123,27 @@ def resolve_data_dir(data_dir: Path | str | None = None) -> Path:
     return Path(chosen).expanduser()
 
 
-def dataset_info(name: str, data_dir: Path | str | None = None) -> DatasetInfo:
-    """What is known about dataset `name`; for `folder:PATH` it is read off the files."""
+def dataset_info(name: str, data_dir: Path | str | None = None, side: int = 0) -> DatasetInfo:
+    """What is known about dataset `name`, loaded with `side`; for `folder:PATH` it is read off the files."""
     if name.startswith(FOLDER_PREFIX):
         from .readers.image_folder import describe_folder  # imports this module
 
         return describe_folder(name, resolve_data_dir(data_dir))
-    return DATASETS[name]
+    info = DATASETS[name]
+    return replace(info, height=side, width=side) if side and info.sized_reader else info
 
 
-def load_dataset(name: str, split: Split, data_dir: Path | str | None = None) -> LabelledImages:
+def load_dataset(
+    name: str, split: Split, data_dir: Path | str | None = None, *, side: int = 0
+) -> LabelledImages:
     """One split of a dataset, in memory.
 
     Args:
         name: one of `list_datasets()`, or `folder:PATH` for a folder of images, `folder:PATH@64` to resize.
         split: "train" or "test".
         data_dir: see `resolve_data_dir`.
+        side: of the squares that photographs of many sizes are cut and resized to; 0 is the dataset's own,
+            and other datasets keep their size.
     """
     if split not in SPLITS:
         raise UserError(f"split must be 'train' or 'test', got {split!r}")
@@ -142,4 +151,7 @@ def load_dataset(name: str, split: Split, data_dir: Path | str | None = None) ->
         from .readers.image_folder import read_named_folder  # imports this module
 
         return read_named_folder(name, resolve_data_dir(data_dir), split)
-    return DATASETS[name].reader(resolve_data_dir(data_dir), split)
+    info, folder = DATASETS[name], resolve_data_dir(data_dir)
+    if side and info.sized_reader:
+        return info.sized_reader(folder, split, side)
+    return info.reader(folder, split)

@@ -9,7 +9,7 @@ from pathlib import Path
 from torchcaps.core import MissingDataError, UserError
 
 from .api import SPLITS, DatasetInfo, RemoteFile, Split, dataset_info, load_dataset, resolve_data_dir
-from .readers.files import DamagedFileError, locate_file
+from .readers.files import DamagedFileError, locate_file, locate_folder
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,22 @@ def matches_checksum(path: Path, file: RemoteFile) -> bool | None:
         return hashlib.file_digest(opened, kind).hexdigest() == expected
 
 
+def has_files(name: str, data_dir: Path | str | None = None) -> bool:
+    """Whether all published files of a dataset are there, whatever is in them."""
+    info, folder = dataset_info(name, data_dir), resolve_data_dir(data_dir)
+    return all(_locate(info, file, folder) for file in unpacked_files(info))
+
+
+def count_images(folder: Path) -> int:
+    """The files in the folders of a folder, hidden ones aside."""
+    return sum(path.is_file() for path in folder.glob("*/[!.]*"))
+
+
+def _locate(info: DatasetInfo, file: RemoteFile, data_dir: Path) -> Path | None:
+    locate = locate_file if file.num_images is None else locate_folder
+    return locate(info, Path(file.path).name, data_dir)
+
+
 def _reading_problem(name: str, split: Split, data_dir: Path) -> UserError | None:
     try:
         load_dataset(name, split, data_dir)
@@ -70,10 +86,14 @@ def _reading_problem(name: str, split: Split, data_dir: Path) -> UserError | Non
 def _check_file(
     info: DatasetInfo, file: RemoteFile, data_dir: Path, problems: dict[Split, UserError | None]
 ) -> FileFinding:
-    path = locate_file(info, Path(file.path).name, data_dir)
+    path = _locate(info, file, data_dir)
     if path is None:
         return FileFinding(data_dir / file.path, is_present=False, note="missing")
     is_readable, note = _readability(path, problems[file.split] if file.split else None)
+    if file.num_images is not None:
+        count = count_images(path)
+        note = note or f"{count} of {file.num_images} images"
+        return FileFinding(path, True, count == file.num_images, None, is_readable, note)
     if path.name != Path(file.path).name:
         return FileFinding(
             path, True, is_readable=is_readable, note=note or "unpacked: only the packed file has a checksum"
@@ -91,5 +111,6 @@ def _readability(path: Path, problem: UserError | None) -> tuple[bool | None, st
     if problem is None:
         return True, ""
     if isinstance(problem, DamagedFileError):
-        return (False, str(problem)) if problem.path == path else (None, "")
+        is_in = path in (problem.path, *problem.path.parents)
+        return (False, str(problem)) if is_in else (None, "")
     return None, "" if isinstance(problem, MissingDataError) else str(problem)

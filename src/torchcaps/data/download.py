@@ -11,7 +11,7 @@ from torchcaps.core import UserError
 
 from .api import RemoteFile, dataset_info, resolve_data_dir
 from .archive import extract_tar
-from .check import matches_checksum
+from .check import count_images, matches_checksum
 
 
 def get_dataset(name: str, data_dir: Path | str | None = None, progress: bool = False) -> list[Path]:
@@ -40,6 +40,8 @@ def _get_file(file: RemoteFile, data_dir: Path, progress: bool) -> list[Path]:
 
 
 def _is_good(path: Path, file: RemoteFile) -> bool:
+    if file.num_images is not None:
+        return count_images(path) == file.num_images
     return path.is_file() and matches_checksum(path, file) is not False
 
 

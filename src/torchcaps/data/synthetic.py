@@ -16,6 +16,7 @@ from torchcaps.core.seeding import generator
 from .api import DATASETS, DatasetInfo, LabelledImages, Split
 from .readers.cifar10 import CIFAR10
 from .readers.idx import FASHION_MNIST, MNIST
+from .readers.imagenette import IMAGENETTE
 from .readers.mnist5k import MNIST5K
 from .readers.smallnorb import SMALLNORB
 from .readers.svhn import SVHN
@@ -97,7 +98,7 @@ def _read_synthetic(data_dir: Path, split: Split, *, original: DatasetInfo) -> L
     return synthetic_images(original, split, NUM_TRAIN if split == "train" else NUM_TEST)
 
 
-for _original in (MNIST, FASHION_MNIST, CIFAR10, SVHN, SMALLNORB, MNIST5K):
+for _original in (MNIST, FASHION_MNIST, CIFAR10, SVHN, SMALLNORB, IMAGENETTE, MNIST5K):
     DATASETS.register(PREFIX + _original.name)(
         replace(
             _original,
@@ -107,6 +108,7 @@ for _original in (MNIST, FASHION_MNIST, CIFAR10, SVHN, SMALLNORB, MNIST5K):
             num_test=NUM_TEST,
             licence="made by the library",
             reader=partial(_read_synthetic, original=_original),
+            sized_reader=None,
             files=(),
             folders=(),
         )

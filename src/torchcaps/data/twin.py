@@ -19,6 +19,7 @@ from torchcaps.core.errors import unknown_name
 from .api import DATASETS, SPLITS, LabelledImages, Split
 from .readers.cifar10 import BATCHES, CIFAR10
 from .readers.idx import IDX_FILES
+from .readers.imagenette import CLASSES, SPLIT_FOLDERS
 from .readers.smallnorb import MATRIX_TYPES, STEMS
 from .synthetic import synthetic_images
 
@@ -32,7 +33,8 @@ def write_twin(name: str, folder: Path | str, count: int) -> None:
     """Write `count` synthetic images per split under `folder`, in the official file layout of dataset `name`.
 
     `load_dataset(name, split, folder)` then gives exactly `synthetic_images(info, split, count)`. The name
-    "folder" writes PNG files in a folder per class, which `folder:PATH` reads sorted by class.
+    "folder" writes PNG files in a folder per class, which `folder:PATH` reads; they, and those of Imagenette,
+    are read sorted by class.
     """
     if name not in _WRITERS:
         raise unknown_name("dataset with a file layout", name, _WRITERS)
@@ -98,11 +100,19 @@ def pack_matrix(array: NDArray[Any]) -> bytes:
     return np.array([code, array.ndim, *sizes], "<u4").tobytes() + array.tobytes()
 
 
+def _write_imagenette(data: LabelledImages, split: Split, folder: Path) -> None:
+    _write_pictures(data, folder / "imagenette2-64" / SPLIT_FOLDERS[split], tuple(CLASSES))
+
+
 def _write_folder(data: LabelledImages, split: Split, folder: Path) -> None:
+    _write_pictures(data, folder / split, data.classes)
+
+
+def _write_pictures(data: LabelledImages, folder: Path, class_folders: tuple[str, ...]) -> None:
     for number, (image, label) in enumerate(zip(data.images, data.labels, strict=True)):
-        path = folder / split / data.classes[int(label)] / f"{number:05d}.png"
+        path = folder / class_folders[int(label)] / f"{number:05d}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image.permute(1, 2, 0).numpy()).save(path)
+        Image.fromarray(image.permute(1, 2, 0).numpy()).save(path, compress_level=1)  # noise hardly packs
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -116,5 +126,6 @@ _WRITERS: dict[str, Callable[[LabelledImages, Split, Path], None]] = {
     "cifar10": _write_cifar10,
     "svhn": _write_svhn,
     "smallnorb": _write_smallnorb,
+    "imagenette": _write_imagenette,
     "folder": _write_folder,
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import UserError
-from torchcaps.data import check_dataset
+from torchcaps.data import has_files
 from torchcaps.train.checkpoint import read_json
 
 from . import annealing, backbones, rem, smoke
@@ -120,13 +120,5 @@ def _state(experiment: Experiment, rows: list[Any], runs: dict[str, Any], data_d
         return "reproduced"
     if rows or runs["full"]["done"] or runs["quick"]["done"]:
         return "partly"
-    return "not started" if _has_data(experiment, data_dir) else "data missing"
-
-
-def _has_data(experiment: Experiment, data_dir: Path | None) -> bool:
-    try:
-        return all(
-            finding.is_present for name in experiment.data for finding in check_dataset(name, data_dir)
-        )
-    except UserError:
-        return False
+    has_data = all(has_files(name, data_dir) for name in experiment.data)
+    return "not started" if has_data else "data missing"

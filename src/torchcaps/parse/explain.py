@@ -15,8 +15,8 @@ from torch import Tensor
 
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.types import CapsuleOutput
-from torchcaps.data import LabelledImages, dataset_info
-from torchcaps.train import Pipeline, Run, load_split, read_image
+from torchcaps.data import LabelledImages
+from torchcaps.train import Pipeline, Run, info_of, load_split, read_image
 
 from .analyse import collect_keys, some_images
 from .dictionary import KeyCollector
@@ -103,7 +103,7 @@ class Explainer:
     ) -> None:
         self.run, self.levels, self.reference, self.data_dir = run, levels, reference, data_dir
         self.device = next(run.model.parameters()).device
-        self.info = dataset_info(run.recipe.data.name, data_dir)
+        self.info = info_of(run.recipe.data, data_dir)
         self.pipeline = Pipeline(run.recipe.data, self.info)
         self._splits: dict[str, LabelledImages] = {}
 
@@ -111,9 +111,7 @@ class Explainer:
         """An image file, or `test:17` for an image of the run's own data."""
         split, colon, number = name.partition(":")
         if not colon or split not in SPLITS or Path(name).exists():
-            info = self.info
-            pixels = read_image(Path(name), info.channels, (info.height, info.width))
-            return Source(name, pixels.to(self.device))
+            return Source(name, read_image(Path(name), self.info).to(self.device))
         data = self._split(split)
         if not number.isdecimal() or int(number) >= len(data):
             raise UserError(f"{name}: the {split} split has images 0 to {len(data) - 1}")

@@ -43,18 +43,24 @@ class Splits:
 
 def load_splits(settings: Data, data_dir: Path | None, device: torch.device) -> Splits:
     """Training and validation images of a recipe, resized once."""
-    whole = load_dataset(settings.name, "train", data_dir)
+    whole = load_dataset(settings.name, "train", data_dir, side=settings.preprocess.resize)
     if settings.limit:
         order = torch.randperm(len(whole), generator=generator(settings.split_seed, "limit"))
         whole = whole.subset(order[: settings.limit].sort().values)
     train, validation = split_validation(whole, settings.validation, settings.split_seed)
-    info = dataset_info(settings.name, data_dir)
+    info = info_of(settings, data_dir)
     return Splits(_stored(train, settings, device), _stored(validation, settings, device), info)
 
 
 def load_test(settings: Data, data_dir: Path | None, device: torch.device) -> LabelledImages:
     """The test images of a recipe, resized once."""
-    return _stored(load_dataset(settings.name, "test", data_dir), settings, device)
+    whole = load_dataset(settings.name, "test", data_dir, side=settings.preprocess.resize)
+    return _stored(whole, settings, device)
+
+
+def info_of(settings: Data, data_dir: Path | None) -> DatasetInfo:
+    """What is known about the dataset of a recipe, at the size to which the recipe brings photographs."""
+    return dataset_info(settings.name, data_dir, settings.preprocess.resize)
 
 
 def _stored(data: LabelledImages, settings: Data, device: torch.device) -> LabelledImages:

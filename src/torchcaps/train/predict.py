@@ -13,25 +13,30 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
-from torchcaps.data import DatasetInfo, dataset_info, opened_picture
+from torchcaps.data import DatasetInfo, middle_square, opened_picture
 
-from .pipeline import Pipeline
+from .pipeline import Pipeline, info_of
 from .recipe import Data
 from .run import Run
 
 _MODES = {1: "L", 3: "RGB"}
 
 
-def read_image(path: Path, channels: int, size: tuple[int, int]) -> Tensor:
-    """The image as bytes (1, channels, height, width), in the colours and size the model was trained on."""
-    if channels not in _MODES:
-        raise UserError(f"image files have 1 or 3 channels; this model wants {channels}")
+def read_image(path: Path, info: DatasetInfo) -> Tensor:
+    """The image as bytes (1, channels, height, width), in the colours and size of the dataset.
+
+    It is stretched to that size; where the dataset's own photographs are cropped to squares, cropped.
+    """
+    if info.channels not in _MODES:
+        raise UserError(f"image files have 1 or 3 channels; this model wants {info.channels}")
     with opened_picture(path) as file:
-        image = file.convert(_MODES[channels])
-    if image.size != size[::-1]:
-        image = image.resize(size[::-1], Image.Resampling.BILINEAR)
+        image = file.convert(_MODES[info.channels])
+    if info.sized_reader is not None:
+        image = middle_square(image, info.height)
+    elif image.size != (info.width, info.height):
+        image = image.resize((info.width, info.height), Image.Resampling.BILINEAR)
     pixels = np.asarray(image, dtype=np.uint8).copy()
-    return torch.from_numpy(pixels).reshape(*pixels.shape[:2], channels).permute(2, 0, 1).unsqueeze(0)
+    return torch.from_numpy(pixels).reshape(*pixels.shape[:2], info.channels).permute(2, 0, 1).unsqueeze(0)
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Predictor:
 def predictor_of(run: Run, data_dir: Path | None = None) -> Predictor:
     """The predictor of a run, on the device its network is on."""
     return Predictor(
-        info=dataset_info(run.recipe.data.name, data_dir),
+        info=info_of(run.recipe.data, data_dir),
         data=run.recipe.data,
         device=next(run.model.parameters()).device,
         activations=lambda inputs: run.model(inputs).activations,
@@ -64,7 +69,7 @@ def predict(
     pipeline = Pipeline(predictor.data, info)
     rows = []
     for path in paths:
-        image = read_image(path, info.channels, (info.height, info.width))
+        image = read_image(path, info)
         _, inputs = pipeline.for_evaluation(image.to(predictor.device))
         activations = predictor.activations(inputs)[0].float().cpu()
         winner = int(activations.argmax())

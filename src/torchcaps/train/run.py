@@ -11,14 +11,14 @@ import torch
 from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.data import LabelledImages, dataset_info
+from torchcaps.data import LabelledImages
 from torchcaps.models import create_model
 
 from .annealing import set_iterations
 from .checkpoint import load_weights, read_json, write_atomically, write_json
 from .evaluate import evaluate
 from .objective import Objective
-from .pipeline import Pipeline, load_splits, load_test
+from .pipeline import Pipeline, info_of, load_splits, load_test
 from .recipe import Data, Recipe, build, recipe_as_json, recipe_as_yaml
 
 
@@ -72,7 +72,7 @@ def load_split(
             data = getattr(load_splits(settings, data_dir, place), split)
         case _:
             raise UserError(f"split must be test, validation or train, got {split!r}")
-    return data, Pipeline(settings, dataset_info(settings.name, data_dir))
+    return data, Pipeline(settings, info_of(settings, data_dir))
 
 
 def evaluate_run(

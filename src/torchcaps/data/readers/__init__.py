@@ -4,24 +4,28 @@ from .cifar10 import CIFAR10, read_cifar10
 from .files import DamagedFileError
 from .idx import FASHION_MNIST, MNIST, read_idx_split
 from .image_folder import read_image_folder
+from .imagenette import IMAGENETTE, read_imagenette
 from .mnist5k import MNIST5K, read_mnist5k
-from .picture import opened_picture
+from .picture import middle_square, opened_picture
 from .smallnorb import SMALLNORB, SmallNorbInfo, read_smallnorb, read_smallnorb_info
 from .svhn import SVHN, read_svhn
 
 __all__ = [
     "CIFAR10",
     "FASHION_MNIST",
+    "IMAGENETTE",
     "MNIST",
     "MNIST5K",
     "SMALLNORB",
     "SVHN",
     "DamagedFileError",
     "SmallNorbInfo",
+    "middle_square",
     "opened_picture",
     "read_cifar10",
     "read_idx_split",
     "read_image_folder",
+    "read_imagenette",
     "read_mnist5k",
     "read_smallnorb",
     "read_smallnorb_info",

@@ -48,11 +48,28 @@ def find_file(info: DatasetInfo, file_name: str, data_dir: Path) -> Path:
     """Like `locate_file`, but a file that is not there is an error that lists where it was looked for."""
     found = locate_file(info, file_name, data_dir)
     if found is None:
-        looked = ", ".join(str(folder) for folder in search_folders(info, data_dir))
         size = next((file.size for file in info.files if Path(file.path).name == file_name), None)
-        expected = f" ({size} bytes)" if size else ""
-        raise MissingDataError(f"{file_name}{expected} is in none of {looked}; {_remedy(info.name)}")
+        raise _missing(info, f"{file_name} ({size} bytes)" if size else file_name, data_dir)
     return found
+
+
+def locate_folder(info: DatasetInfo, name: str, data_dir: Path) -> Path | None:
+    """The first folder `name` in one of the dataset's places, or None."""
+    places = (folder / name for folder in search_folders(info, data_dir))
+    return next((place for place in places if place.is_dir()), None)
+
+
+def find_folder(info: DatasetInfo, name: str, data_dir: Path) -> Path:
+    """Like `locate_folder`, but a folder that is not there is an error like that of `find_file`."""
+    found = locate_folder(info, name, data_dir)
+    if found is None:
+        raise _missing(info, f"a folder {name}", data_dir)
+    return found
+
+
+def _missing(info: DatasetInfo, what: str, data_dir: Path) -> MissingDataError:
+    looked = ", ".join(str(folder) for folder in search_folders(info, data_dir))
+    return MissingDataError(f"{what} is in none of {looked}; {_remedy(info.name)}")
 
 
 def read_file(path: Path, dataset: str) -> bytes:

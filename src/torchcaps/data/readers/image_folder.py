@@ -61,7 +61,7 @@ def read_image_folder(root: Path, split: Split, size: int | None = None) -> Labe
         size: every image is stretched to this height and width; without it all must have one size.
     """
     classes = _class_names(root)
-    files = _list_files(root, split, classes)
+    files = list_files(root, split, classes)
     mode = _common_mode(root, classes)
     images = _stack([_read_image(path, mode, size) for path, _ in files], [path for path, _ in files])
     labels = torch.tensor([label for _, label in files])
@@ -72,7 +72,7 @@ def describe_folder(name: str, data_dir: Path) -> DatasetInfo:
     """What the files say; mean and std are those of at most 1,000 evenly spaced training images."""
     root, size = parse_folder_name(name, data_dir)
     classes, mode = _class_names(root), _common_mode(root, _class_names(root))
-    train, test = (_list_files(root, split, classes) for split in _SPLIT_FOLDERS)
+    train, test = (list_files(root, split, classes) for split in _SPLIT_FOLDERS)
     step = -(-len(train) // _MOST_MEASURED)
     sample = [_read_image(path, mode, size) for path, _ in train[::step]]
     channels, height, width = sample[0].shape  # of all of them: the reader accepts no two sizes
@@ -120,7 +120,8 @@ def _class_names(root: Path) -> tuple[str, ...]:
     return names
 
 
-def _list_files(root: Path, split: Split, classes: tuple[str, ...]) -> list[tuple[Path, int]]:
+def list_files(root: Path, split: Split, classes: tuple[str, ...]) -> list[tuple[Path, int]]:
+    """The images of a split in the order of folders and names, each with the number of its class."""
     folder = _split_folder(root, split)
     files = []
     for class_folder in _visible(folder):
@@ -138,7 +139,7 @@ def _list_files(root: Path, split: Split, classes: tuple[str, ...]) -> list[tupl
 
 
 def _common_mode(root: Path, classes: tuple[str, ...]) -> str:
-    is_grey = all(_image_mode(path) in _GREY_MODES for path, _ in _list_files(root, "train", classes))
+    is_grey = all(_image_mode(path) in _GREY_MODES for path, _ in list_files(root, "train", classes))
     return "L" if is_grey else "RGB"
 
 

@@ -11,6 +11,14 @@ from PIL import Image
 from torchcaps.core import MissingDataError, UserError
 
 
+def middle_square(picture: Image.Image, side: int) -> Image.Image:
+    """The largest square in the middle of a picture, resized to `side` pixels."""
+    short = min(picture.size)
+    left, top = ((length - short) / 2 for length in picture.size)
+    box = (left, top, left + short, top + short)
+    return picture.resize((side, side), Image.Resampling.BILINEAR, box)
+
+
 @contextmanager
 def opened_picture(path: Path) -> Iterator[Image.Image]:
     """The image at `path`, to be decoded inside the block; a damaged or a deep one is an error there."""

@@ -18,8 +18,9 @@ CARD = "torchcaps.json"  # name of the entry in an exported file
 class Card:
     """The recipe of a network, and what must be done to an image before the network sees it.
 
-    An image is read with `channels` channels, brought to `height` x `width`, scaled to
-    [0, 1] and then treated as `recipe.data.preprocess` says, with `mean` and `std` per channel.
+    An image is read with `channels` channels, stretched or, if `is_cropped`, cropped to the middle and
+    brought to `height` x `width`, scaled to [0, 1] and then treated as `recipe.data.preprocess` says, with
+    `mean` and `std` per channel.
     """
 
     recipe: Recipe
@@ -29,6 +30,7 @@ class Card:
     channels: int
     height: int
     width: int
+    is_cropped: bool = False
     input: tuple[int, int, int]  # channels, height and width that the network takes
     outputs: tuple[str, ...]
     epoch: int
@@ -50,6 +52,7 @@ class Card:
             num_test=0,
             licence="",
             reader=_without_images,
+            sized_reader=_without_images if self.is_cropped else None,
         )
 
 
@@ -64,5 +67,5 @@ def read_card(text: str | None, path: Path) -> Card:
     return build(Card, values, f"{path}: {CARD}")
 
 
-def _without_images(folder: Path, split: Split) -> LabelledImages:
+def _without_images(folder: Path, split: Split, side: int = 0) -> LabelledImages:
     raise UserError("an exported file knows its dataset but holds no images of it")

@@ -21,9 +21,9 @@ from torch.export import Dim, ExportedProgram
 
 import torchcaps
 from torchcaps.core.errors import UserError
-from torchcaps.data import dataset_info
 
 from ..checkpoint import write_atomically
+from ..pipeline import info_of
 from ..run import Run
 from .card import CARD, Card
 from .read import open_exported
@@ -112,7 +112,7 @@ def _image_shape(run: Run) -> tuple[int, int, int]:
 
 
 def _card(run: Run, outputs: int, data_dir: Path | None) -> Card:
-    info = dataset_info(run.recipe.data.name, data_dir)
+    info = info_of(run.recipe.data, data_dir)
     return Card(
         recipe=run.recipe,
         classes=info.classes,
@@ -121,6 +121,7 @@ def _card(run: Run, outputs: int, data_dir: Path | None) -> Card:
         channels=info.channels,
         height=info.height,
         width=info.width,
+        is_cropped=info.sized_reader is not None,
         input=_image_shape(run),
         outputs=_OUTPUTS[:outputs],
         epoch=run.epoch,
