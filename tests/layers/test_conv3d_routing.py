@@ -98,6 +98,7 @@ def test_gradients(gradient):
 def test_the_kernel_has_the_weights_of_the_paper():
     layer = Conv3dRoutingCaps(32, 32, 8, 8)
     assert [p.numel() for p in layer.parameters()] == [18_432, 256]
+    assert_close(layer.routing.bias.detach(), torch.full((32, 8), 0.1))
 
 
 def test_the_cost_formula_counts_the_products_that_run():

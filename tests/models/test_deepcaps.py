@@ -13,6 +13,16 @@ def test_both_last_cells_feed_the_class_capsules():
     assert large.classes.in_caps == 32 * (8 * 8 + 4 * 4) == 2560
 
 
+@pytest.mark.parametrize(
+    ("name", "eps", "momentum"), [("deepcaps_28", 1e-3, 0.01), ("deepcaps_28_thesis", 1e-8, 0.99)]
+)
+def test_batch_norms_forget_as_those_they_copy(name, eps, momentum):
+    """Keras keeps 99 % of its statistics in each step; the same number in PyTorch's words keeps 1 %."""
+    with torch.device("meta"):
+        norm = create_model(name).norm
+    assert (norm.eps, norm.momentum) == (eps, momentum)
+
+
 def test_the_routed_skip_and_the_class_layer_are_returned():
     model = create_model("deepcaps_tiny_test").eval()
     skip, classes = model(torch.rand(2, 1, 20, 20), return_routing=True).layers

@@ -17,6 +17,7 @@ def steps_of(recipe):
     return (images - round(images * recipe.data.validation)) // recipe.batch_size * recipe.epochs
 
 
+REM = Lobster(strength=1e-4, decay=0.99, patience=-1, tolerance=0.0)
 THESIS = [name for name in packaged_recipes() if name.endswith(("_thesis", "_rem")) and "5k" not in name]
 
 
@@ -26,7 +27,7 @@ def test_recipes_of_the_thesis_share_one_protocol(name):
     assert recipe.optim == Optim(learning_rate=1e-3, decay=0.99)
     assert (recipe.batch_size, recipe.patience, recipe.data.validation) == (128, 200, 0.05)
     assert recipe.loss == Loss(name="margin", present=0.9, absent=0.1, absent_weight=0.5, reconstruction=0.0)
-    assert recipe.pruning == (Lobster(strength=1e-4, decay=0.99) if name.endswith("_rem") else None)
+    assert recipe.pruning == (REM if name.endswith("_rem") else None)
     if recipe.model["name"].startswith("dr_"):
         assert recipe.model["routing"] == {"name": "dynamic", "gradient": "last"}
 

@@ -1,10 +1,16 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchcaps.experiments.rem.tables import decided_children
+from torchcaps.experiments.rem.tables import MNIST_TABLE, OTHERS_TABLE, decided_children
+from torchcaps.models import create_model
 from torchcaps.parse import Keys
+from torchcaps.prune import Lobster
+from torchcaps.train.recipe import Loss, Optim
+
+REM = Lobster(strength=1e-4, decay=0.99, patience=-1, tolerance=0.0, search_images=0, min_accuracy=0.0)
 
 
 @settings(max_examples=30, deadline=None)
@@ -19,3 +25,27 @@ def test_decided_children_are_those_off_an_equal_share(images, children, seed):
 def test_an_equal_share_depends_on_the_number_of_classes():
     keys = Keys(np.array([[2, 2, 1]], dtype=np.uint8), np.zeros(1, dtype=np.int64), 11, 5)
     assert decided_children(keys) == 1
+
+
+@pytest.mark.parametrize("table", [MNIST_TABLE, OTHERS_TABLE], ids=lambda table: table.label)
+def test_full_runs_follow_the_protocol_of_the_thesis(table):
+    runs = list(table.planned("full"))
+    assert {run.seed for run in runs} == {42, 43, 44, 45, 46}
+    for run in runs[: len(table.settings)]:
+        recipe, is_pruned = run.recipe, run.setting.name.endswith("+REM")
+        assert recipe.optim == Optim(learning_rate=1e-3, decay=0.99)
+        assert (recipe.batch_size, recipe.patience, recipe.data.validation) == (128, 200, 0.05)
+        assert recipe.loss == Loss(present=0.9, absent=0.1, absent_weight=0.5)
+        assert recipe.pruning == (REM if is_pruned else None)
+        expected = (11, 6) if "gamma" in run.setting.name else 11
+        assert run.setting.options["levels"] == expected
+
+
+def test_the_network_for_svhn_has_its_published_size():
+    (run,) = (
+        run for run in OTHERS_TABLE.planned("full", seeds=1) if run.setting.name == "SVHN, DR-CapsNet+Q"
+    )
+    options = dict(run.recipe.model)
+    with torch.device("meta"):
+        model = create_model(options.pop("name"), **options)
+    assert sum(parameter.numel() for parameter in model.parameters()) == 1_004_976
