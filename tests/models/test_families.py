@@ -12,6 +12,20 @@ from torchcaps.models import EffConvCapsNetConfig, create_model
 from refusal import REFUSED
 
 
+def test_the_original_for_cifar10_lets_a_child_choose_no_parent():
+    with torch.device("meta"):
+        original, thesis = create_model("dr_capsnet_cifar10_original"), create_model("dr_capsnet_cifar10")
+    assert (original.classes.routing.leaky, original.classes.in_caps) == (True, 9216)
+    assert (thesis.classes.routing.leaky, thesis.classes.in_caps) == (False, 1024)
+
+
+def test_the_convolutions_of_efficient_capsnet_start_he_normal():
+    for convolution, *_ in create_model("efficient_capsnet_mnist").stem:
+        fan_in = convolution.weight[0].numel()
+        assert convolution.weight.std().item() == pytest.approx((2 / fan_in) ** 0.5, rel=0.15)
+        assert not convolution.bias.any()
+
+
 def test_effconv_has_the_sizes_of_the_thesis():
     config = EffConvCapsNetConfig()
     assert map_sizes(config.image_size, config.stages) == [62, 60, 58, 28, 26, 12]
