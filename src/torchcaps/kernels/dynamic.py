@@ -24,6 +24,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from torchcaps.core.precision import without_autocast
+
 from . import dynamic_cpu
 from .dynamic_math import RouteState
 
@@ -142,11 +144,6 @@ def _backend(poses: Tensor, weight: Tensor) -> ModuleType:
     return dynamic_cpu
 
 
-def _float32(poses: Tensor) -> Any:
-    """Autocast reaches inside registered operators: its bfloat16 products would be too coarse here."""
-    return torch.autocast(poses.device.type, enabled=False)
-
-
 _operator: Callable[..., Any] = torch.library.custom_op
 
 
@@ -159,7 +156,7 @@ _operator: Callable[..., Any] = torch.library.custom_op
 def _routing_op(
     poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, full: bool, leaky: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    with _float32(poses):
+    with without_autocast(poses):  # it reaches inside registered operators
         return tuple(_backend(poses, weight).route(poses, weight, bias, iterations, leaky))
 
 
@@ -179,7 +176,7 @@ def _routing_backward_op(
     leaky: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     state = RouteState(pooled[-1], pooled, direction)
-    with _float32(poses):
+    with without_autocast(poses):
         return _backend(poses, weight).route_backward(grad.contiguous(), poses, weight, state, full, leaky)
 
 
@@ -190,7 +187,7 @@ def _routing_backward_op(
 )
 def _coupling_op(poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, leaky: bool) -> Tensor:
     backend = _backend(poses, weight)
-    with _float32(poses):
+    with without_autocast(poses):
         state = backend.route(poses, weight, bias, iterations, leaky)
         return backend.coupling(poses, weight, state.direction[-1], leaky)
 

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint as recompute
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.precision import without_autocast
 from torchcaps.core.types import Capsules, Routed
 from torchcaps.kernels import em_unsupported_reason, fused_dynamic_routing, slower_reason, unsupported_reason
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
@@ -87,7 +88,7 @@ class ConvCaps2d(nn.Module):
                 f"ConvCaps2d with kernel {self.kernel_size} leaves nothing of a "
                 f"{children.poses.shape[1]}x{children.poses.shape[2]} map"
             )
-        with torch.autocast(children.poses.device.type, enabled=False):
+        with without_autocast(children.poses):
             poses = self._windows(children.poses.to(self.weight.dtype))
             activations = self._windows(children.activations.to(self.weight.dtype).unsqueeze(-1)).squeeze(-1)
             # asked for by name, the kernel runs even where it only costs time

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.precision import without_autocast
 from torchcaps.core.squash import squash
 from torchcaps.core.types import Capsules, Routed
 from torchcaps.routing.api import RoutingShape, require_iterations
@@ -193,6 +194,6 @@ class Conv3dRoutingCaps(nn.Module):
             )
         cast = self.conv(rearrange(children.poses, "b h w t d -> b 1 (t d) h w"))
         votes = rearrange(cast, "b (o d) t h w -> b t (h w o) d", o=self.out_types)
-        with torch.autocast(votes.device.type, enabled=False):
+        with without_autocast(votes):
             routed = self.routing(votes.to(self.routing.bias.dtype))
         return Routed(*(field.unflatten(1, (height, width)) for field in routed))

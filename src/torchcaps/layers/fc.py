@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.precision import without_autocast
 from torchcaps.core.types import Capsules, Routed
 from torchcaps.kernels import (
     EMScales,
@@ -86,7 +87,7 @@ class FcCaps(nn.Module):
         Without `return_coupling` the couplings are None where the fused kernel runs.
         """
         children = self._checked(flatten_grid(children))
-        with torch.autocast(children.poses.device.type, enabled=False):
+        with without_autocast(children.poses):
             # asked for by name, the kernel runs even where it only costs time
             ask = self._obstacle if self.backend == "fused" else self.fallback_reason
             if takes_kernel(self.backend, partial(ask, children, return_coupling=return_coupling)):

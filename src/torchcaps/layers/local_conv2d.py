@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint as recompute
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.precision import without_autocast
 from torchcaps.core.types import Capsules, Routed
 from torchcaps.kernels import fused_map_routing, map_unsupported_reason
 from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
@@ -90,7 +91,7 @@ class _LocalCaps2d(nn.Module, ABC):
         # a vote pools a window of children: their mean activation stands for them
         lengths = rearrange(activations, "b h w t -> (b t) 1 h w").to(self.weight.dtype)
         pooled = rearrange(self._convolve(lengths, self._uniform_kernel()), "(b t) 1 h w -> b h w t", t=types)
-        with torch.autocast(votes.device.type, enabled=False):
+        with without_autocast(votes):
             return self.routing(votes.to(self.weight.dtype), pooled.to(self.weight.dtype))
 
     def _route_fused(self, poses: Tensor, activations: Tensor) -> Routed:

@@ -9,6 +9,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core.precision import without_autocast
 from torchcaps.core.squash import squash as squash_by_square
 from torchcaps.core.types import Capsules
 
@@ -57,6 +58,6 @@ class PrimaryCaps(nn.Module):
         is_sum = features.is_cuda and covers_map(self.conv, features)  # slow as a convolution there
         maps = reduce_map(features, self.conv) if is_sum else self.conv(features)
         grid = rearrange(maps, "b (t d) h w -> b h w t d", t=self.types)
-        with torch.autocast(grid.device.type, enabled=False):
+        with without_autocast(grid):
             poses = self.squash(grid.float() if grid.dtype != torch.float64 else grid)
             return Capsules(poses, torch.linalg.vector_norm(poses, dim=-1))

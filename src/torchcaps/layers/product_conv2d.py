@@ -7,6 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from torchcaps.core.precision import without_autocast
+
 _ALIGNED = 8  # values in a row: what the matrix units want of 16-bit numbers
 
 
@@ -50,6 +52,6 @@ def reduce_map(
     features: Float[Tensor, "batch channels height width"], conv: nn.Conv2d
 ) -> Float[Tensor, "batch channels 1 1"]:
     """A depthwise convolution that covers its map: one weighted sum of each channel, in float32."""
-    with torch.autocast(features.device.type, enabled=False):
+    with without_autocast(features):
         sums = (features.to(conv.weight.dtype) * conv.weight.squeeze(1)).sum((2, 3), keepdim=True)
         return sums if conv.bias is None else sums + conv.bias[:, None, None]

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from torchcaps.routing import RoutingShape
@@ -56,7 +55,7 @@ def _recorder(shapes: list[tuple[int, ...]]) -> Any:
 def _dry_run(model: nn.Module, batch: int) -> FlopCounterMode:
     config: Any = model.config
     counter = FlopCounterMode(display=False)
-    with torch.no_grad(), FakeTensorMode(), _plain_and_evaluating(model):
+    with torch.no_grad(), torch.device("meta"), _plain_and_evaluating(model):
         state = [*model.named_parameters(), *model.named_buffers()]
         shadows = {name: torch.empty(tensor.shape, dtype=tensor.dtype) for name, tensor in state}
         shape = (batch, config.in_channels, config.image_size, config.image_size)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError, unknown_name
+from torchcaps.core.precision import without_autocast
 from torchcaps.core.registry import Registry
 from torchcaps.core.types import Routed
 
@@ -113,7 +114,7 @@ def keep_float32(route: Callable[..., Routed]) -> Callable[..., Routed]:
     @functools.wraps(route)
     def wrapper(votes: Tensor, activations: Tensor, **settings: Any) -> Routed:
         dtype = votes.dtype
-        with torch.autocast(votes.device.type, enabled=False):
+        with without_autocast(votes):
             if dtype in (torch.float16, torch.bfloat16):
                 votes, activations = votes.float(), activations.float()
             routed = route(votes, activations.to(votes.dtype), **settings)

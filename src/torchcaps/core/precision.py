@@ -1,0 +1,18 @@
+"""Where mixed precision must not reach."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
+    """A region in which products keep the dtype of their inputs, on the device of `tensor`.
+
+    Tensors without data have nothing to cast, and no autocast: on `meta` a model tells its shapes.
+    """
+    is_empty = tensor.device.type == "meta"
+    return nullcontext() if is_empty else torch.autocast(tensor.device.type, enabled=False)
