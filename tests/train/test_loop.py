@@ -53,6 +53,7 @@ def test_a_run_leaves_its_files(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {
         "recipe.json",
         "recipe.yaml",
+        "data.json",
         "metrics.jsonl",
         "weights.safetensors",
         "last.ckpt",

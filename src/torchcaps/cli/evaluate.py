@@ -22,8 +22,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Evaluate a run: loss, accuracy, and accuracy per class."""
-    from torchcaps.train import evaluate_run, load_run
-    from torchcaps.train.health import inspect_run
+    from torchcaps.train import evaluate_run, inspect_run, load_run
 
     loaded = load_run(run, choose_device(device))
     result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)

@@ -16,7 +16,7 @@ from torch import Tensor
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.types import CapsuleOutput
 from torchcaps.data import LabelledImages
-from torchcaps.train import Pipeline, Run, info_of, load_split, read_image
+from torchcaps.train import Pipeline, Run, load_split, read_image
 
 from .analyse import collect_keys, some_images
 from .dictionary import KeyCollector
@@ -103,7 +103,7 @@ class Explainer:
     ) -> None:
         self.run, self.levels, self.reference, self.data_dir = run, levels, reference, data_dir
         self.device = next(run.model.parameters()).device
-        self.info = info_of(run.recipe.data, data_dir)
+        self.info = run.info(data_dir)
         self.pipeline = Pipeline(run.recipe.data, self.info)
         self._splits: dict[str, LabelledImages] = {}
 

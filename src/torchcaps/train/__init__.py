@@ -2,9 +2,10 @@
 
 from .evaluate import Evaluation, evaluate
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
+from .health import inspect_run
 from .loop import DivergedError, train
 from .objective import Objective
-from .pipeline import Pipeline, info_of, load_splits, load_test
+from .pipeline import Pipeline, load_splits, load_test
 from .predict import Predictor, predict, read_image
 from .pruning import StructuredPruning, prune_run, shrink_run
 from .recipe import Recipe, load_recipe, packaged_recipes
@@ -32,7 +33,7 @@ __all__ = [
     "evaluate",
     "evaluate_run",
     "export_run",
-    "info_of",
+    "inspect_run",
     "is_exported",
     "load_predictor",
     "load_recipe",

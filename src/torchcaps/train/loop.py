@@ -27,6 +27,7 @@ from .checkpoint import (
     write_atomically,
     write_json,
 )
+from .data_card import card_of
 from .diagnose import find_non_finite
 from .evaluate import Evaluation, evaluate
 from .folder import check_folder, is_finished
@@ -119,7 +120,7 @@ class _Run:
                 self.pruner.restore(state["pruning"])
         if self.session.fabric.is_global_zero:
             (self.out / "result.json").unlink(missing_ok=True)  # there where a finished run gets more epochs
-            write_recipe(self.out, self.session.recipe)
+            write_recipe(self.out, self.session.recipe, card_of(self.session.splits.info))
         self._write_rows()
 
     def loop(self, machine: Machine) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torchcaps.core.errors import UserError
 from torchcaps.data import DatasetInfo, middle_square, opened_picture
 
-from .pipeline import Pipeline, info_of
+from .pipeline import Pipeline
 from .recipe import Data
 from .run import Run
 
@@ -52,7 +52,7 @@ class Predictor:
 def predictor_of(run: Run, data_dir: Path | None = None) -> Predictor:
     """The predictor of a run, on the device its network is on."""
     return Predictor(
-        info=info_of(run.recipe.data, data_dir),
+        info=run.info(data_dir),
         data=run.recipe.data,
         device=next(run.model.parameters()).device,
         activations=lambda inputs: run.model(inputs).activations,

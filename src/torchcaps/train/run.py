@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ import torch
 from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.data import LabelledImages
+from torchcaps.data import DatasetInfo, LabelledImages
 from torchcaps.models import create_model
 
 from .annealing import set_iterations
 from .checkpoint import load_weights, read_json, write_atomically, write_json
+from .data_card import DataCard
 from .evaluate import evaluate
 from .objective import Objective
 from .pipeline import Pipeline, info_of, load_splits, load_test
@@ -30,6 +31,12 @@ class Run:
     recipe: Recipe
     model: nn.Module
     epoch: int
+    card: DataCard | None = None  # None in a run that was imported, or written before there were cards
+
+    def info(self, data_dir: Path | None = None) -> DatasetInfo:
+        """What the run knows about its dataset; without a card, what the dataset says itself."""
+        settings = self.recipe.data
+        return info_of(settings, data_dir) if self.card is None else self.card.describe(settings.name)
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -37,9 +44,11 @@ class Run:
         return [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def write_recipe(folder: Path, recipe: Recipe) -> None:
-    """Write down what a run does, for programs and for people."""
+def write_recipe(folder: Path, recipe: Recipe, card: DataCard | None = None) -> None:
+    """Write down what a run does, for programs and for people, and the card of its data."""
     write_json(folder / "recipe.json", recipe_as_json(recipe))
+    if card is not None:
+        write_json(folder / "data.json", asdict(card))
     write_atomically(folder / "recipe.yaml", lambda draft: draft.write_text(recipe_as_yaml(recipe)))
 
 
@@ -57,7 +66,13 @@ def load_run(folder: Path, device: torch.device | str = "cpu", *, weights: str =
         model.load_state_dict(state)
     except RuntimeError as error:
         raise UserError(f"the weights in {folder} do not fit its model: {error}") from error
-    return Run(folder, recipe, model.to(device).eval(), int(info.get("epoch", -1)))
+    return Run(folder, recipe, model.to(device).eval(), int(info.get("epoch", -1)), read_data_card(folder))
+
+
+def read_data_card(folder: Path) -> DataCard | None:
+    """The card of the data that the run in `folder` was trained on, if it has one."""
+    path = folder / "data.json"
+    return build(DataCard, read_json(path), str(path)) if path.is_file() else None
 
 
 def load_split(

@@ -23,7 +23,7 @@ import torchcaps
 from torchcaps.core.errors import UserError
 
 from ..checkpoint import write_atomically
-from ..pipeline import info_of
+from ..data_card import card_of
 from ..run import Run
 from .card import CARD, Card
 from .read import open_exported
@@ -112,16 +112,9 @@ def _image_shape(run: Run) -> tuple[int, int, int]:
 
 
 def _card(run: Run, outputs: int, data_dir: Path | None) -> Card:
-    info = info_of(run.recipe.data, data_dir)
     return Card(
+        **asdict(card_of(run.info(data_dir))),
         recipe=run.recipe,
-        classes=info.classes,
-        mean=info.mean,
-        std=info.std,
-        channels=info.channels,
-        height=info.height,
-        width=info.width,
-        is_cropped=info.sized_reader is not None,
         input=_image_shape(run),
         outputs=_OUTPUTS[:outputs],
         epoch=run.epoch,

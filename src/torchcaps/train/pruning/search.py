@@ -19,7 +19,7 @@ from ..checkpoint import load_weights, read_json, save_weights, write_atomically
 from ..pipeline import load_test
 from ..recipe import Recipe, recipe_as_json
 from ..results import provenance
-from ..run import load_run, write_recipe
+from ..run import load_run, read_data_card, write_recipe
 from ..session import Machine, launch
 from .candidates import Candidates, StructuredPruning, plan_candidates
 
@@ -123,5 +123,5 @@ def _save_run(out: Path, recipe: Recipe, model: nn.Module, source: Path) -> None
     config: Any = model.config
     info |= {"model": recipe.model, "config": config_as_json(config), "epoch": -1}
     save_weights(out / "weights.safetensors", model.state_dict(), info)
-    write_recipe(out, recipe)
+    write_recipe(out, recipe, read_data_card(source))
     write_atomically(out / "metrics.jsonl", lambda draft: draft.write_text(""))

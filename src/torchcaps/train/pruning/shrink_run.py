@@ -29,7 +29,7 @@ def shrink_run(source: Run, out: Path) -> Run:
     config: Any = network.config
     info = {"model": model, "config": config_as_json(config), "epoch": source.epoch}
     save_weights(out / "weights.safetensors", network.state_dict(), info)
-    write_recipe(out, recipe)
+    write_recipe(out, recipe, source.card)
     write_atomically(out / "metrics.jsonl", lambda draft: draft.write_text(""))
     return load_run(out, next(source.model.parameters()).device)
 
