@@ -31,6 +31,7 @@ PARAMETERS = {
     "deepcaps_64": 13_359_424,
     "deepcaps_28_thesis": 8_433_984,
     "effconv_capsnet_128": 801_760,
+    "effconv_capsnet_64": 801_760,
     "parse_capsnet": 207_760,
     "em_capsnet_base": 317_194,
     "em_capsnet_small": 68_754,

@@ -31,6 +31,7 @@ def test_effconv_has_the_sizes_of_the_thesis():
     assert map_sizes(config.image_size, config.stages) == [62, 60, 58, 28, 26, 12]
     with torch.device("meta"):
         assert create_model("effconv_capsnet_128").classes.in_caps == 2304
+        assert create_model("effconv_capsnet_64").classes.in_caps == 2304  # as large a map of half the image
 
 
 @pytest.mark.parametrize(("share", "matrices"), [("all", 1), ("positions", 3), ("none", 12)])

@@ -118,6 +118,8 @@ register_variants(
     paper="renzulli2023thesis",
     variants={
         "effconv_capsnet_128": EffConvCapsNetConfig(),
+        # maps as large as at 128 px, and capsules that see as much of the image
+        "effconv_capsnet_64": EffConvCapsNetConfig(image_size=64, strides=(1, 1, 1, 2)),
         "effconv_capsnet_tiny_test": EffConvCapsNetConfig(
             in_channels=1,
             image_size=24,

@@ -10,6 +10,7 @@ import torch
 from torchcaps.data import write_twin
 from torchcaps.experiments.backbones.claims import (
     FIGURE_CLAIMS,
+    PHOTOGRAPH_CLAIMS,
     TABLE_CLAIMS,
     TRUNKS,
     WAYS,
@@ -28,6 +29,7 @@ from torchcaps.prune import TrunkCost
 from torchcaps.train import Machine
 
 FIGURE, TABLE = EXPERIMENTS["fig:flops_vs_acc"], EXPERIMENTS["tab:performance-dynamiccaps"]
+PHOTOGRAPHS = EXPERIMENTS["beyond:flops-imagenette"]
 GIGA = 1e9
 
 
@@ -58,6 +60,26 @@ def test_trunks_are_made_once_and_every_setting_is_measured(tmp_path):
     assert tuned["metrics"]["training_gflops"] > frozen["metrics"]["training_gflops"]
     gather_runs(chosen, tmp_path, tmp_path, budget="smoke", command="c")
     assert (tmp_path / "fig-flops_vs_acc.png").is_file()
+
+
+def test_photographs_have_a_trunk_that_learnt_photographs(tmp_path):
+    write_twin("imagenette", tmp_path, 80)
+    machine = Machine(device="cpu", data_dir=tmp_path)
+    name = capsnet_name("ResNet-50", 0.5, "frozen")
+    chosen = replace(PHOTOGRAPHS, settings=tuple(s for s in PHOTOGRAPHS.settings if s.name == name))
+    assert run_missing(chosen, tmp_path, machine, budget="smoke", seeds=1)["done"] == 1
+    recipes = list((tmp_path / "beyond-flops-imagenette/smoke").rglob("recipe.json"))
+    assert len(recipes) == 4  # the whole trunk, pruned, tuned, and the capsules
+    assert {json.loads(path.read_text())["data"]["name"] for path in recipes} == {"imagenette"}
+    gather_runs(chosen, tmp_path, tmp_path, budget="smoke", command="c")
+    assert (tmp_path / "beyond-flops-imagenette.png").is_file()
+
+
+def test_photographs_are_pruned_to_widths_in_eights_of_the_same_shares():
+    kept = sorted((setting.options["kept"], setting.recipe) for setting in PHOTOGRAPHS.settings)
+    recipes = ("imagenette/resnet50_capsnet", "imagenette/resnet50_capsnet_frozen")
+    assert kept == [(share, recipe) for share in (0.25, 0.5, 0.75, 1.0) for recipe in recipes]
+    assert {setting.options["multiple"] for setting in PHOTOGRAPHS.settings} == {8}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +160,20 @@ def test_claims_are_decided_by_the_rows():
     assert [claim.check(lambda label: rows(whole)).verdict for claim in FIGURE_CLAIMS[:2]] == [
         "confirmed"
     ] * 2
-    assert {claim.check(lambda label: []).verdict for claim in (*FIGURE_CLAIMS, *TABLE_CLAIMS)} == {"open"}
+    every_claim = (*FIGURE_CLAIMS, *PHOTOGRAPH_CLAIMS, *TABLE_CLAIMS)
+    assert {claim.check(lambda label: []).verdict for claim in every_claim} == {"open"}
+
+
+def test_claims_on_photographs_are_decided_by_photographs():
+    names = [capsnet_name("ResNet-50", kept, way) for kept in (0.25, 0.5, 0.75, 1.0) for way in WAYS]
+    found = rows(dict.fromkeys(names, 70.0) | {names[0]: 71.0})
+
+    def rows_of(label):
+        return found if label == "beyond:flops-imagenette" else []
+
+    verdicts = [claim.check(rows_of).verdict for claim in PHOTOGRAPH_CLAIMS]
+    assert verdicts == ["confirmed", "not confirmed", "not confirmed", "confirmed"]
+    assert {claim.check(rows_of).verdict for claim in FIGURE_CLAIMS} == {"open"}
 
 
 def test_the_table_claims_a_fall():

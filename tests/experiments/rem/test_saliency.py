@@ -44,3 +44,14 @@ def test_maps_are_those_that_an_explanation_shows():
     assert where == places[0]
     shown = evidence_on_image(trace, chosen, places, (28, 28))
     torch.testing.assert_close(upsample_map(maps, (28, 28)), shown)
+
+
+def test_capsules_above_a_convolutional_layer_have_maps_too():
+    data, pipeline = load_split(Data(name="synthetic_imagenette"), "test")
+    torch.manual_seed(0)
+    sizes = {"in_channels": 3, "image_size": 64, "num_classes": 10, "decoder": "none"}
+    network = create_model("effconv_capsnet_tiny_test", **sizes).eval()
+    maps, where = find_saliency(network, data.subset(list(range(3))), pipeline, levels=21)
+    assert maps.shape == (3, 12, 12)
+    assert where.grid == (12, 12, 3)
+    assert where.field.centre(0) + where.field.centre(11) == pytest.approx(63, abs=1)  # they look at the middle

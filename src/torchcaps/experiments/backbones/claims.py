@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from ..plan import Claim, Finding, Rows, RowsOf, Verdict
 TRUNKS = {"ResNet-50": "resnet50", "MobileNetV1": "mobilenetv1"}
 WAYS = ("fine-tuned", "frozen")
 BASELINES = {"l1": "by one ratio and L1", "random": "by one ratio and chance"}
-_FIGURE, _TABLE = "fig:flops_vs_acc", "tab:performance-dynamiccaps"
+FIGURE, PHOTOGRAPHS, TABLE = "fig:flops_vs_acc", "beyond:flops-imagenette", "tab:performance-dynamiccaps"
 _SHARES = (1.0, 0.75, 0.5, 0.25)
 _SAME = 1.0  # points of accuracy that count as kept
 
@@ -35,17 +37,17 @@ def _values(rows: Rows, metric: str) -> dict[str, float]:
     }
 
 
-def _accuracies(rows_of: RowsOf, *names: str) -> list[float] | None:
-    found = _values(rows_of(_FIGURE), "test_accuracy")
+def _accuracies(rows: Rows, *names: str) -> list[float] | None:
+    found = _values(rows, "test_accuracy")
     return [found[name] for name in names] if all(name in found for name in names) else None
 
 
 _OPEN = Finding("open", "the runs are not all there")
 
 
-def _half_is_kept(rows_of: RowsOf) -> Finding:
+def _half_is_kept(rows: Rows) -> Finding:
     names = [capsnet_name("ResNet-50", kept, "fine-tuned") for kept in (1.0, 0.5)]
-    found = _accuracies(rows_of, *names)
+    found = _accuracies(rows, *names)
     if found is None:
         return _OPEN
     whole, half = found
@@ -53,18 +55,18 @@ def _half_is_kept(rows_of: RowsOf) -> Finding:
     return Finding("confirmed" if is_kept else "not confirmed", f"{half:.2f} against {whole:.2f} %")
 
 
-def _quarter_improves(rows_of: RowsOf) -> Finding:
+def _quarter_improves(rows: Rows) -> Finding:
     names = [capsnet_name("ResNet-50", kept, "fine-tuned") for kept in (1.0, 0.75)]
-    found = _accuracies(rows_of, *names)
+    found = _accuracies(rows, *names)
     if found is None:
         return _OPEN
     whole, pruned = found
     return Finding("confirmed" if pruned > whole else "not confirmed", f"{pruned:.2f} against {whole:.2f} %")
 
 
-def _frozen_is_worse(rows_of: RowsOf) -> Finding:
-    pairs = [[capsnet_name(trunk, kept, way) for way in WAYS] for trunk in TRUNKS for kept in _SHARES]
-    found = [_accuracies(rows_of, *pair) for pair in pairs]
+def _frozen_is_worse(rows: Rows, trunks: Iterable[str]) -> Finding:
+    pairs = [[capsnet_name(trunk, kept, way) for way in WAYS] for trunk in trunks for kept in _SHARES]
+    found = [_accuracies(rows, *pair) for pair in pairs]
     gaps = [tuned - frozen for tuned, frozen in (pair for pair in found if pair is not None)]
     if len(gaps) < len(pairs):
         return _OPEN
@@ -72,9 +74,9 @@ def _frozen_is_worse(rows_of: RowsOf) -> Finding:
     return Finding(verdict, f"fine-tuning adds {min(gaps):.2f} to {max(gaps):.2f} points")  # type: ignore[arg-type]
 
 
-def _more_capsules_help_frozen(rows_of: RowsOf) -> Finding:
+def _more_capsules_help_frozen(rows: Rows) -> Finding:
     names = [capsnet_name("ResNet-50", kept, "frozen") for kept in reversed(_SHARES)]
-    found = _accuracies(rows_of, *names)
+    found = _accuracies(rows, *names)
     if found is None:
         return _OPEN
     rises = all(before <= after for before, after in pairwise(found))
@@ -82,9 +84,9 @@ def _more_capsules_help_frozen(rows_of: RowsOf) -> Finding:
     return Finding("confirmed" if rises else "not confirmed", f"{words} % with ever more capsules")
 
 
-def _factorising_is_cheap(rows_of: RowsOf) -> Finding:
+def _factorising_is_cheap(rows: Rows) -> Finding:
     pairs = [[capsnet_name(trunk, 1.0, way) for way in ("fine-tuned", "factorised")] for trunk in TRUNKS]
-    found = [_accuracies(rows_of, *pair) for pair in pairs]
+    found = [_accuracies(rows, *pair) for pair in pairs]
     losses = [whole - split for whole, split in (pair for pair in found if pair is not None)]
     if len(losses) < len(pairs):
         return _OPEN
@@ -92,9 +94,9 @@ def _factorising_is_cheap(rows_of: RowsOf) -> Finding:
     return Finding(verdict, f"it costs {min(losses):.2f} to {max(losses):.2f} points")  # type: ignore[arg-type]
 
 
-def _search_pays(rows_of: RowsOf) -> Finding:
+def _search_pays(rows: Rows) -> Finding:
     names = [capsnet_name("ResNet-50", 0.5, "fine-tuned"), *map(baseline_name, BASELINES)]
-    found = _accuracies(rows_of, *names)
+    found = _accuracies(rows, *names)
     if found is None:
         return _OPEN
     searched, even, blind = found
@@ -111,7 +113,7 @@ def _falls(metric: str, unit: str, *, in_eights: bool = False) -> Any:
     names = [published_name(kept, in_eights=in_eights and kept < 1) for kept in _SHARES]
 
     def check(rows_of: RowsOf) -> Finding:
-        found = _values(rows_of(_TABLE), metric)
+        found = _values(rows_of(TABLE), metric)
         values = [found[name] for name in names if name in found]
         if len(values) < len(names):
             return _OPEN
@@ -123,14 +125,30 @@ def _falls(metric: str, unit: str, *, in_eights: bool = False) -> Any:
     return check
 
 
+def _claim(label: str, text: str, decide: Callable[[Rows], Finding]) -> Claim:
+    return Claim(text, lambda rows_of: decide(rows_of(label)))
+
+
+def _of_the_thesis(label: str, trunks: Iterable[str]) -> tuple[Claim, ...]:
+    """The sentences of the thesis, decided by the runs of one experiment."""
+    half = "With half of the trunk's FLOPs pruned the accuracy stays (ResNet-50, fine-tuned)."
+    quarter = "With a quarter pruned it can even improve (ResNet-50, fine-tuned)."
+    return (
+        _claim(label, half, _half_is_kept),
+        _claim(label, quarter, _quarter_improves),
+        _claim(label, "Frozen trunks do poorly.", partial(_frozen_is_worse, trunks=trunks)),
+        _claim(label, "On a frozen ResNet-50 more primary capsules help.", _more_capsules_help_frozen),
+    )
+
+
 FIGURE_CLAIMS = (
-    Claim("With half of the trunk's FLOPs pruned the accuracy stays (ResNet-50, fine-tuned).", _half_is_kept),
-    Claim("With a quarter pruned it can even improve (ResNet-50, fine-tuned).", _quarter_improves),
-    Claim("Frozen trunks do poorly.", _frozen_is_worse),
-    Claim("On a frozen ResNet-50 more primary capsules help.", _more_capsules_help_frozen),
-    Claim("Ours: EagleEye's search is better than one ratio with L1 norms, or blindly.", _search_pays),
-    Claim("Ours: a factorised primary layer keeps the accuracy.", _factorising_is_cheap),
+    *_of_the_thesis(FIGURE, TRUNKS),
+    _claim(
+        FIGURE, "Ours: EagleEye's search is better than one ratio with L1 norms, or blindly.", _search_pays
+    ),
+    _claim(FIGURE, "Ours: a factorised primary layer keeps the accuracy.", _factorising_is_cheap),
 )
+PHOTOGRAPH_CLAIMS = _of_the_thesis(PHOTOGRAPHS, ("ResNet-50",))
 TABLE_CLAIMS = (
     Claim("Pruning saves memory: 47.0 to 43.5 to 39.4 to 20.1 GB.", _falls("gpu_memory_gb", "GB")),
     Claim("Pruning saves time: 462 to 450 to 410 to 214 s an epoch.", _falls("epoch_seconds", "s")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,7 +15,6 @@ from torchcaps.models import BackboneCapsNet, create_model
 from torchcaps.train import (
     Machine,
     Recipe,
-    StructuredPruning,
     Watcher,
     load_recipe,
     load_run,
@@ -27,7 +26,11 @@ from torchcaps.train.session import launch
 from ..plan import Experiment, PlannedRun, Setting, leave_result, register
 from .claims import (
     BASELINES,
+    FIGURE,
     FIGURE_CLAIMS,
+    PHOTOGRAPH_CLAIMS,
+    PHOTOGRAPHS,
+    TABLE,
     TABLE_CLAIMS,
     TRUNKS,
     WAYS,
@@ -37,39 +40,11 @@ from .claims import (
     published_name,
 )
 from .footprint import BATCH, METRICS, count_costs, measure_inference, measure_training
+from .preparation import PREPARATIONS
 
 _CHAPTER = "Towards Efficient Capsule Networks"
 _TINY = {"resnet50": "resnet_tiny", "mobilenetv1": "mobilenet_tiny"}
 _TINY_SIZES = "in_channels: 3, image_size: 32, num_classes: 10"
-_SMALL_DATA = ("data.preprocess.resize=32", "data.limit=80", "data.validation=0.2", "batch_size=16")
-_QUICK_BATCH = "batch_size=256"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Preparation:
-    """What is done to a trunk before capsules stand on it: changes of two recipes, and a search."""
-
-    trunk: tuple[str, ...] = ()
-    tuning: tuple[str, ...] = ()
-    search: StructuredPruning
-
-
-_PREPARATIONS = {
-    "smoke": Preparation(
-        trunk=(*_SMALL_DATA, "epochs=1"),
-        tuning=("epochs=1",),
-        search=StructuredPruning(candidates=2, batches=2, batch_size=16),
-    ),
-    "quick": Preparation(
-        trunk=(_QUICK_BATCH, "epochs=30", "optim.decay=0.88"),
-        tuning=("epochs=3", "optim.learning_rate=3e-4", "optim.decay=0.5"),
-        search=StructuredPruning(candidates=12, batches=30),
-    ),
-    "full": Preparation(
-        tuning=("epochs=20", "optim.learning_rate=1e-4"),
-        search=StructuredPruning(candidates=100, batches=100),
-    ),
-}
 
 
 def compare_trunks(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
@@ -98,13 +73,14 @@ def compare_trunks(run: PlannedRun, folder: Path, machine: Machine, watcher: Wat
 
 
 def _prepared_trunk(run: PlannedRun, store: Path, machine: Machine, watcher: Watcher) -> Path:
-    trunk, kept, method = (run.setting.options[key] for key in ("trunk", "kept", "method"))
-    multiple = run.setting.options.get("multiple", 1)
-    plan, whole = _PREPARATIONS[run.budget], store / f"{trunk}-{run.seed}"
+    data, trunk, kept, method = (run.setting.options[key] for key in ("data", "trunk", "kept", "method"))
+    is_tiny = run.budget == "smoke"  # with too few channels for eights
+    multiple = 1 if is_tiny else run.setting.options.get("multiple", 1)
+    plan, whole = PREPARATIONS[data][run.budget], store / f"{trunk}-{run.seed}"
     changes = [*plan.trunk, f"seed={run.seed}"]
-    if run.budget == "smoke":
+    if is_tiny:
         changes.append(f"model={{name: trunk_classifier_tiny_test, trunk: {_TINY[trunk]}, {_TINY_SIZES}}}")
-    _train_once(load_recipe(f"cifar10/{trunk}_classifier", changes), whole, machine, watcher)
+    _train_once(load_recipe(f"{data}/{trunk}_classifier", changes), whole, machine, watcher)
     if kept == 1:
         return whole
     name = f"{whole.name}-{method}-{kept:g}" + (f"-by-{multiple}" if multiple > 1 else "")
@@ -150,7 +126,7 @@ def measure_published(run: PlannedRun, folder: Path, machine: Machine, watcher: 
     return leave_result(run, folder, device, result=result)
 
 
-def _setting(title: str, kept: float, way: str) -> Setting:
+def _setting(title: str, kept: float, way: str, data: str = "cifar10") -> Setting:
     trunk = TRUNKS[title]
     is_frozen, is_factorised = way == "frozen", way == "factorised"
     tiny = (
@@ -160,33 +136,32 @@ def _setting(title: str, kept: float, way: str) -> Setting:
     rate = "1e-3" if is_frozen else "2e-4"
     return Setting(
         name=capsnet_name(title, kept, way),
-        recipe=f"cifar10/{trunk}_capsnet{'_frozen' if is_frozen else ''}",
+        recipe=f"{data}/{trunk}_capsnet{'_frozen' if is_frozen else ''}",
         changes=("model.factorised=true",) if is_factorised else (),
-        options={"trunk": trunk, "kept": kept, "method": "eagleeye"},
+        options={"data": data, "trunk": trunk, "kept": kept, "method": "eagleeye"},
         budgets={
-            "smoke": (f"model={tiny}", *_SMALL_DATA, "epochs=1", "patience=0"),
-            "quick": (
-                _QUICK_BATCH,
-                "epochs=5",
-                "patience=0",
-                f"optim.learning_rate={rate}",
-                "optim.decay=0.7",
-            ),
+            "smoke": (f"model={tiny}", *PREPARATIONS[data]["smoke"].capsules),
+            "quick": (*PREPARATIONS[data]["quick"].capsules, f"optim.learning_rate={rate}"),
         },
         note="trunk trained here on the same images",
     )
 
 
+_HALF = _setting("ResNet-50", 0.5, "fine-tuned")
+
+
 def _baseline(method: str) -> Setting:
-    searched = _setting("ResNet-50", 0.5, "fine-tuned")
-    return replace(searched, name=baseline_name(method), options={**searched.options, "method": method})
+    return replace(_HALF, name=baseline_name(method), options={**_HALF.options, "method": method})
 
 
-def _in_eights(kept: float) -> Setting:
-    """Widths that matrix units like; a smoke budget has too few channels for eights."""
-    searched = _setting("ResNet-50", kept, "fine-tuned")
-    options = {**searched.options, "multiple": 8}
-    return replace(searched, name=f"{searched.name}, widths in eights", options=options)
+def _in_eights(setting: Setting, name: str) -> Setting:
+    """The same with widths that matrix units like."""
+    return replace(setting, name=name, options={**setting.options, "multiple": 8})
+
+
+def _photographs(kept: float, way: str) -> Setting:
+    setting = _setting("ResNet-50", kept, way, "imagenette")
+    return _in_eights(setting, setting.name)
 
 
 def _published(pruned: int, trunk: str, thesis: tuple[float, ...], *, in_eights: bool = False) -> Setting:
@@ -215,11 +190,15 @@ _PUBLISHED = {  # pruned FLOPs in percent: trunk, and the thesis's row
     75: ("resnet50_flops25", (944.0, 118.0, 3.2, 20.11, 214.0)),
 }
 _COLUMNS = ("bottleneck", "primary_capsules", "training_gflops", "gpu_memory_gb", "epoch_seconds")
+_MEASURING = (
+    "Quick runs take the convolutions that cuDNN proposes, and do not time them first.",
+    "GPU memory is what PyTorch's allocator handed out at most in a step with a batch of 128.",
+)
 _TINY_PUBLISHED = f"model={{name: backbone_capsnet_tiny_test, decoder: none, {_TINY_SIZES}}}"
 
 register(
     Experiment(
-        label="fig:flops_vs_acc",
+        label=FIGURE,
         chapter=_CHAPTER,
         title="Accuracy of capsules on pruned trunks against their operations, CIFAR-10 at 64 px",
         data=("cifar10",),
@@ -231,22 +210,44 @@ register(
             *(_setting(t, kept, way) for kept in (1.0, 0.5, 0.75, 0.25) for t in TRUNKS for way in WAYS),
             *(_setting(t, 1.0, "factorised") for t in TRUNKS),
             *map(_baseline, BASELINES),
-            _in_eights(0.5),
+            _in_eights(_HALF, f"{_HALF.name}, widths in eights"),
         ),
         perform=compare_trunks,
         draw=draw_figure,
         claims=FIGURE_CLAIMS,
         deviations=(
             "No ImageNet weights: trunks are trained on CIFAR-10 first, then pruned by a search of our own.",
-            "Only CIFAR-10 at 64 px; the thesis also shows Tiny ImageNet at 224 px.",
-            "Quick runs take the convolutions that cuDNN proposes, and do not time them first.",
-            "GPU memory is what PyTorch's allocator handed out at most in a step with a batch of 128.",
+            "Only CIFAR-10 at 64 px; the thesis also shows Tiny ImageNet at 224 px. Photographs are in "
+            f"{PHOTOGRAPHS}.",
+            *_MEASURING,
         ),
     )
 )
 register(
     Experiment(
-        label="tab:performance-dynamiccaps",
+        label=PHOTOGRAPHS,
+        chapter=_CHAPTER,
+        title="Accuracy of capsules on a pruned ResNet-50 against their operations, Imagenette at 64 px",
+        data=("imagenette",),
+        gpu_minutes=40,
+        seeds=3,
+        at_once=1,  # runs are timed, and share trunks
+        metrics=("test_accuracy", "trunk_accuracy", *METRICS),
+        settings=tuple(_photographs(kept, way) for kept in (1.0, 0.5, 0.75, 0.25) for way in WAYS),
+        perform=compare_trunks,
+        draw=draw_figure,
+        claims=PHOTOGRAPH_CLAIMS,
+        deviations=(
+            "Not in the thesis, which shows CIFAR-10 at 64 px and Tiny ImageNet at 224 px.",
+            "No ImageNet weights: the trunk learns the 8,522 training images from nothing.",
+            "All widths are multiples of eight, which a GPU is fast with.",
+            *_MEASURING,
+        ),
+    )
+)
+register(
+    Experiment(
+        label=TABLE,
         chapter=_CHAPTER,
         title="Cost of capsules on a pruned ResNet-50 at 224 px, in the sizes of Tiny ImageNet",
         data=(),
