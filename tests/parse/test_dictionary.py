@@ -72,6 +72,7 @@ def test_two_byte_indices_are_compared_in_full():
 def test_one_tree_for_all_has_no_entropy_and_one_for_each_has_the_bound():
     same = count_trees(Keys(np.zeros((7, 3), np.uint8), np.zeros(7, np.int64), 11, 1))
     assert (same.entropy, same.num_keys) == (0.0, 1)
+    assert same.classes[0].bound == math.log2(7)
     each = count_trees(Keys(np.arange(8, dtype=np.uint8)[:, None], np.zeros(8, np.int64), 11, 1))
     assert each.entropy == each.classes[0].bound == 3.0
 

@@ -269,6 +269,7 @@ def test_the_smallest_sufficient_number_of_levels_is_chosen():
     assert choose_levels(evaluate, [21, 11, 5, 2], 0.01)[:3] == (11, 0.895, 0.9)
     assert asked == [None, 2, 5, 11]
     assert choose_levels(evaluate, [2, 21]).levels == 21
+    assert choose_levels(evaluate, [64, 21]).levels == 21  # a set of these two would begin with 64
     with pytest.raises(UserError, match=r"the best of 2, 5 is 5, with 0\.87"):
         choose_levels(evaluate, [2, 5], 0.001)
     with pytest.raises(UserError, match="no numbers of levels"):

@@ -90,6 +90,26 @@ def test_the_number_of_evaluations_is_bounded_and_a_warm_start_saves_some():
     assert short.loss() <= limit
 
 
+def thresholds_tried(start, good_up_to, norms):
+    """What a search tries, in order, when every threshold up to `good_up_to` is good."""
+    weight = nn.Parameter(norms.clone())
+    tried = []
+
+    def loss() -> float:
+        tried.append(float(norms[weight == 0].max()))
+        return float(tried[-1] > good_up_to)
+
+    prune_to_loss(Units([weight], [norms], norms), loss, 0.5, start=start)
+    return tried
+
+
+def test_a_search_begins_at_the_mean_and_a_warm_one_doubles_or_halves():
+    norms = torch.arange(1, 1001, dtype=torch.float64)
+    assert thresholds_tried(0.0, 10, norms)[0] == 500  # the mean is 500.5
+    assert thresholds_tried(8.0, 100, norms)[:6] == [8, 16, 32, 64, 128, 96]
+    assert thresholds_tried(800.0, 60, norms)[:6] == [800, 400, 200, 100, 50, 75]
+
+
 def test_weights_keep_their_bits_when_the_loss_cannot_be_computed():
     problem = Quadratic([1.0, 1e-30, 3.0], [1.0, 1.0, 1.0])
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
-from torchcaps.train import Machine, Silent, load_recipe, load_run, train
+from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
 from torchcaps.train.annealing import Annealer, Annealing, Verdict, iterative_routings
 from torchcaps.train.recipe import Recipe, build
 
@@ -187,6 +187,32 @@ def test_a_run_killed_within_a_step_resumes_exactly(optimizer, tmp_path, monkeyp
     for name in ("weights.safetensors", "step-2.safetensors"):
         first, second = (load_file(tmp_path / run / name) for run in ("whole", "cut"))
         assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.parametrize("optimizer", ["reset", "keep"])
+def test_a_step_begins_with_or_without_the_moments_of_the_last(optimizer, tmp_path):
+    settings = {"r_max": 2, "patience": 1, "optimizer": optimizer}
+    # the first epoch cannot be bettered, so the second ends the step
+    train(recipe(annealing=settings, optim={"learning_rate": 1e-30}, epochs=2), tmp_path, CPU)
+    state = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    assert state["annealing"]["step"] == 1
+    moments = [values["exp_avg"] for values in state["optimizer"]["state"].values()]
+    assert any(bool(moment.any()) for moment in moments) == (optimizer == "keep")
+
+
+def test_restored_weights_may_be_best_with_more_iterations_before_they_learn_on(tmp_path, monkeypatch):
+    by_iterations = {1: 1.0, 2: 0.5, 3: 0.7}
+
+    def evaluate(model, *_):
+        (routing,) = (routing for _, routing in iterative_routings(model))
+        return Evaluation(by_iterations[routing.iterations], 0.5, torch.zeros(10, 10))
+
+    monkeypatch.setattr("torchcaps.train.loop.evaluate", evaluate)
+    found = train(recipe(annealing={"r_max": 3, "patience": 1}, epochs=9), tmp_path, CPU)["metrics"]
+    assert (found["val_loss"], found["iterations"], found["best_epoch"]) == (0.5, 2, 0)
+    assert found["test_loss"] == 0.5  # tested with the iterations of the best, not of the last
+    first, kept = (load_file(tmp_path / f"{name}.safetensors") for name in ("step-0", "weights"))
+    assert all(torch.equal(first[name], kept[name]) for name in kept)
 
 
 def test_the_packaged_recipe_runs_to_the_end_in_a_reduced_form(tmp_path):

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import UserError
-from torchcaps.prune import Lobster, Pull, measure_size, shrink
+from torchcaps.prune import Cut, Lobster, Pull, measure_size, shrink
 from torchcaps.train import Evaluation, Machine, Silent, evaluate_run, load_run, train
 from torchcaps.train.pruning import Pruner
 from torchcaps.train.recipe import Recipe, build, recipe_as_json, recipe_as_yaml
@@ -131,6 +131,20 @@ def test_a_subset_is_searched_and_the_whole_is_validated():
     assert evaluate.sizes[-1] == 20
     assert set(evaluate.sizes[:-1]) == {5}
     assert pruner.row()["search_evaluations"] == len(evaluate.sizes) - 1
+
+
+def test_a_search_starts_above_the_largest_threshold_found_before(monkeypatch):
+    found, starts = iter([0.4, 0.1, 0.0]), []
+
+    def search(units, loss_of, *, limit, start):
+        starts.append(start)
+        return Cut(next(found), 0, 1)
+
+    monkeypatch.setattr("torchcaps.train.pruning.pruner.prune_to_loss", search)
+    pruner, _ = scripted(session_of(recipe()), distance)
+    for _ in range(3):
+        pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10)))
+    assert starts == [0.0, 0.8, 0.8]
 
 
 @pytest.mark.parametrize("settings", [{"min_accuracy": 0.5}, {"patience": 2}])
