@@ -99,9 +99,47 @@ def test_runs_that_train_together_learn_what_they_learn_alone(tmp_path):
         train_together(runs, Machine(device="cpu", devices=2))
 
 
-def test_training_stops_when_patience_is_lost(tmp_path):
-    result = train(recipe(optim={"learning_rate": 1e-30}, patience=2, epochs=50), tmp_path, CPU)
-    assert result["metrics"]["epochs"] < 10
+SHORT = {
+    "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+    "data": {"name": "synthetic_mnist", "limit": 20, "validation": 0.2},
+    "loss": {},
+    "epochs": 50,
+}
+
+
+def script_losses(monkeypatch, *losses):
+    """The losses that evaluations find from now on; the weights that they see."""
+    left, seen = iter(losses), []
+
+    def evaluate(model, *_):
+        seen.append(next(model.parameters()).detach().clone())
+        return Evaluation(next(left), 0.1, torch.zeros(10, 10))
+
+    monkeypatch.setattr("torchcaps.train.loop.evaluate", evaluate)
+    return seen
+
+
+@pytest.mark.parametrize(("pruning", "kept"), [(None, 2), ({"min_accuracy": 1.0}, 4)])
+def test_training_stops_when_patience_is_lost(tmp_path, monkeypatch, pruning, kept):
+    """Kept are the weights of the lowest loss; those of the last epoch where the run prunes."""
+    seen = script_losses(monkeypatch, 3.0, 2.0, 1.0, 1.5, 1.0, 0.5)
+    result = train(recipe(**SHORT, patience=2, pruning=pruning), tmp_path, CPU)
+    assert result["metrics"]["epochs"] == 5
+    assert load_run(tmp_path).epoch == kept
+    assert torch.equal(seen[5], seen[kept])  # the test images see what is kept
+    assert result["metrics"]["val_loss"] == 1.0
+
+
+def test_an_annealing_step_starts_from_the_best_weights_of_the_step_before(tmp_path, monkeypatch):
+    seen = script_losses(monkeypatch, 2.0, 3.0, 1.9, 1.5, 2.5, 1.4, 2.0, *[0.5] * 4)
+    annealing = {"r0": 1, "r_max": 3, "step": 1, "patience": 1}
+    result = train(recipe(**SHORT, annealing=annealing), tmp_path, CPU)
+    assert torch.equal(seen[2], seen[0])
+    assert torch.equal(seen[5], seen[3])
+    assert not torch.equal(seen[3], seen[0])
+    assert [step["loss"] for step in result["annealing"]] == [2.0, 1.5, 1.4]
+    assert result["metrics"]["iterations"] == 3
+    assert torch.equal(weights(tmp_path)["stem.weight"], seen[3])
 
 
 def test_an_interrupted_run_is_continued_only_when_asked(tmp_path):
