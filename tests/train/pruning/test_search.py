@@ -9,10 +9,20 @@ from safetensors.torch import load_file, save_file
 
 from torchcaps.core import UserError
 from torchcaps.layers.backbone import create_trunk
-from torchcaps.train import Machine, StructuredPruning, load_run, prune_run, train
+from torchcaps.train import (
+    Machine,
+    StructuredPruning,
+    evaluate_run,
+    load_run,
+    load_split,
+    prune_run,
+    train,
+)
 from torchcaps.train.import_weights import import_trunk_file
+from torchcaps.train.pruning.candidates import Candidates
 from torchcaps.train.pruning.search import _AT_ONCE
 from torchcaps.train.recipe import Recipe, build
+from torchcaps.train.session import launch
 
 from refusal import REFUSED
 
@@ -75,6 +85,21 @@ def test_the_best_candidate_is_kept_and_meets_the_target(trunk, pruned):
     assert list(run.model.trunk.widths) == result["search"]["widths"]
     assert result["parameters"] < sum(p.numel() for p in load_run(trunk).model.parameters())
     assert int(run.model.trunk.bn1.num_batches_tracked) == SEARCH.batches
+
+
+def test_a_candidate_adapts_to_training_images_and_is_scored_on_images_held_out(trunk, pruned):
+    run = load_run(pruned)  # the best candidate, its statistics adapted
+    found = evaluate_run(run, "validation")
+    assert found["accuracy"] == pytest.approx(max(scores(pruned)))
+    assert found["images"] == 36
+    held_out = load_split(run.recipe.data, "validation")[0].images
+    candidates = Candidates(launch(CPU), load_run(trunk), SEARCH)
+    assert torch.equal(candidates.splits.validation.images, held_out)
+    adapted = list(candidates._batches())
+    assert [len(batch) for batch in adapted] == [16, 16]
+    shown = candidates.pipeline.for_evaluation(candidates.splits.train.images)[1].flatten(1).tolist()
+    assert all(image in shown for batch in adapted for image in batch.flatten(1).tolist())
+    assert StructuredPruning() == StructuredPruning(batches=100, batch_size=128)
 
 
 def test_a_search_that_was_killed_ends_as_if_it_had_not_been(trunk, pruned, tmp_path):
