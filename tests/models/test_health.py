@@ -72,6 +72,14 @@ def test_numbers_are_those_of_the_formulas():
     assert layer.child_activations.min == pytest.approx(0.001)
 
 
+def test_a_parent_is_starved_by_comparison_with_the_mean():
+    """Of three parents the mean share is 1/3: below a tenth of that, 0.033, a parent is starved."""
+    for share, starved in ((0.03, 1 / 3), (0.04, 0.0)):
+        rest = (1 - share) / 2
+        layer = measure_layer(trace([[[rest, rest, share]] * 4] * 2), 0, Limits())
+        assert layer.starved_parents == pytest.approx(starved)
+
+
 def test_a_split_without_extremes_gives_no_findings():
     found = report(trace(SPLIT))
     assert found.findings == ()

@@ -35,6 +35,9 @@ def test_without_tolerance_it_is_dynamic_routing_to_the_bit(iterations, leaky, s
     assert torch.equal(settled.routed.poses, fixed.poses)
     assert torch.equal(settled.routed.coupling, fixed.coupling)
     assert settled.rounds.tolist() == [iterations] * len(ours)
+    nothing = torch.zeros_like(ours)  # its couplings never move, which a tolerance of zero does not excuse
+    still = settled_dynamic_routing(nothing, activations(nothing), iterations=iterations, tolerance=0.0)
+    assert still.rounds.tolist() == [iterations] * len(ours)
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-2, 0.1])
