@@ -1,6 +1,7 @@
 """Augmentation and preprocessing as settings."""
 
 import dataclasses
+import sys
 
 import pytest
 import torch
@@ -11,15 +12,20 @@ from torchcaps.core.seeding import generator
 from torchcaps.data import (
     Augment,
     Preprocess,
+    affine,
     augment,
     dataset_info,
     draw_numbers,
+    erase,
     horizontal_flip,
+    jitter,
     load_dataset,
     normalize,
     preprocess,
+    random_crop,
     resize_and_crop,
     shift,
+    shift_in_margins,
     standardize,
 )
 
@@ -74,6 +80,30 @@ def test_switching_one_change_on_leaves_the_draws_of_the_others(images):
     both = augment(images, Augment(flip=True, shift=2), draws)
     assert torch.equal(flipped, horizontal_flip(images, draws[:, 10:11]))
     assert torch.equal(both, shift(flipped, 2, draws[:, 11:13]))
+
+
+def test_changes_come_in_the_order_that_is_written_down(images):
+    """Affine map, crop, flip, shift, jitter, erasing: an erased square must stay black and whole."""
+    draws = draw_numbers(16, generator(1))
+    columns = torch.split(draws, [8, 2, 1, 2, 2, 3, 2], dim=1)
+    turned, cropped, flipped, shifted, moved, jittered, erased = columns
+    expected = affine(images, EVERYTHING.affine_limits, turned)
+    expected = horizontal_flip(random_crop(expected, 24, cropped), flipped)
+    expected = shift_in_margins(shift(expected, 2, shifted), moved)
+    expected = jitter(expected, jittered, brightness=0.2, gain=0.1, contrast=(0.5, 1.5))
+    assert torch.equal(augment(images, EVERYTHING, draws), erase(expected, 4, erased))
+
+
+def test_normal_rotations_deviate_by_a_third_of_the_limit_and_are_clipped(monkeypatch):
+    module, angles = sys.modules["torchcaps.data.warp"], []
+    found = module.inverse_map
+    monkeypatch.setattr(module, "inverse_map", lambda *values: angles.append(values[0]) or found(*values))
+    settings = Augment(rotation=30.0, rotation_law="normal", rotation_probability=0.5)
+    augment(torch.zeros(20_000, 1, 2, 2), settings, generator(0))
+    turned = angles[0][angles[0] != 0]
+    assert len(turned) / 20_000 == pytest.approx(0.5, abs=0.02)
+    assert turned.std().item() == pytest.approx(10, rel=0.03)
+    assert turned.abs().max() == 30
 
 
 @pytest.mark.compile
