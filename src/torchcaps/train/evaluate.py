@@ -9,6 +9,7 @@ from torch import Tensor
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
+from torchcaps.models.health import evaluating
 
 from .objective import Objective
 from .pipeline import Pipeline
@@ -29,17 +30,15 @@ def evaluate(
     """Evaluate in large batches; the decoder draws from the longest capsule, as at inference."""
     if not len(data):
         raise UserError("there are no images to evaluate")
-    was_training = model.training
-    model.eval()
     classes = len(data.classes)
     confusion = torch.zeros(classes * classes, dtype=torch.int64, device=data.labels.device)
     loss = torch.zeros((), device=data.labels.device)
     parts = torch.split(data.images, batch_size), torch.split(data.labels, batch_size)
-    for images, labels in zip(*parts, strict=True):
-        shown, inputs = pipeline.for_evaluation(images)
-        output = model(inputs)
-        loss += objective.evaluate(output, labels, shown) * len(labels)
-        confusion += torch.bincount(labels * classes + output.activations.argmax(1), minlength=classes**2)
-    model.train(was_training)
+    with evaluating(model):
+        for images, labels in zip(*parts, strict=True):
+            shown, inputs = pipeline.for_evaluation(images)
+            output = model(inputs)
+            loss += objective.evaluate(output, labels, shown) * len(labels)
+            confusion += torch.bincount(labels * classes + output.activations.argmax(1), minlength=classes**2)
     table = confusion.view(classes, classes).cpu()
     return Evaluation(float(loss) / len(data), float(table.diagonal().sum()) / len(data), table)
