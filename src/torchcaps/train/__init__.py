@@ -5,7 +5,7 @@ from .export import Exported, export_run, is_exported, load_predictor, open_expo
 from .health import inspect_run
 from .loop import DivergedError, train
 from .objective import Objective
-from .pipeline import Pipeline, load_splits, load_test
+from .pipeline import Pipeline, info_of, load_splits, load_test
 from .predict import Predictor, predict, read_image
 from .pruning import StructuredPruning, prune_run, shrink_run
 from .recipe import Recipe, load_recipe, packaged_recipes
@@ -33,6 +33,7 @@ __all__ = [
     "evaluate",
     "evaluate_run",
     "export_run",
+    "info_of",
     "inspect_run",
     "is_exported",
     "load_predictor",
