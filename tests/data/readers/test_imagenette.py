@@ -21,7 +21,8 @@ from torchcaps.data import (
     write_twin,
 )
 from torchcaps.data.readers.imagenette import CLASSES
-from torchcaps.train import info_of, load_split, read_image
+from torchcaps.train import load_split, read_image
+from torchcaps.train.pipeline import info_of
 from torchcaps.train.recipe import Data
 
 COUNT = 20
