@@ -90,7 +90,8 @@ def test_capsules_on_trunks_follow_chapter_5(trunk):
 
 def test_annealing_runs_from_1_to_50_at_a_constant_rate():
     recipe = load_recipe("mnist/annealed_minimal")
-    assert recipe.annealing == Annealing(r0=1, r_max=50, step=1, patience=10, optimizer="reset")
+    protocol = Annealing(r0=1, r_max=50, step=1, patience=10, optimizer="reset")
+    assert recipe.annealing == Annealing() == protocol
     assert recipe.optim == Optim(learning_rate=1e-3, decay=1.0)
     assert recipe.batch_size == 128
 
