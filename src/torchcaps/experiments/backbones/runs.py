@@ -219,6 +219,9 @@ register(
             "No ImageNet weights: trunks are trained on CIFAR-10 first, then pruned by a search of our own.",
             "Only CIFAR-10 at 64 px; the thesis also shows Tiny ImageNet at 224 px. Photographs are in "
             f"{PHOTOGRAPHS}.",
+            "Pruned trunks are tuned with Adam for a few epochs, not with SGD and a cosine for 120.",
+            "Runs of commit 94503df8 let gradients flow through all rounds of routing, and added brightness "
+            "where the recipe now multiplies by it.",
             *_MEASURING,
         ),
     )
@@ -266,6 +269,7 @@ register(
             "Widths are EagleEye's published ones, as in the thesis; in eights, the next multiples of eight.",
             "No accuracy, for nothing is trained; the thesis has 78, 80, 78 and 74 % on Tiny ImageNet.",
             "The thesis used an A40 and read memory with NVML, which also counts the context and the cache.",
+            "Gradients flow through all rounds of routing.",
         ),
     )
 )
