@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS := $(BIN)/python -m pytest
 
-.PHONY: demo test check test-compile test-gpu bench clean
+.PHONY: demo test check test-slow test-compile test-gpu bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/torchcaps demo --out demo
@@ -19,6 +19,9 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(TESTS) tests/test_architecture.py
+
+test-slow: $(VENV)/.dev
+	$(TESTS) -n 2 -m "slow and not gpu and not compile"
 
 test-compile: $(VENV)/.dev
 	$(TESTS) -m compile

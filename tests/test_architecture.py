@@ -60,14 +60,26 @@ def test_heavy_libraries_stay_where_they_belong(path):
         assert home is None or place(path).startswith(home), f"{module} belongs in {home}"
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if place(p).startswith("cli/")], ids=place)
-def test_commands_import_torch_only_when_they_run(path):
+def imported_at_once(path):
+    """Libraries and packages that a file imports when it is imported itself."""
     top_level = [
         node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)
     ]
     names = {alias.name for node in top_level if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in top_level if isinstance(node, ast.ImportFrom) and not node.level}
-    slow = {name for name in names if name.partition(".")[0] in {"torch", "lightning", "numpy"}}
+    return names | {
+        node.module or "" for node in top_level if isinstance(node, ast.ImportFrom) and not node.level
+    }
+
+
+def test_only_a_run_that_starts_imports_lightning():
+    at_once = {place(path) for path in FILES if any("lightning" in name for name in imported_at_once(path))}
+    assert not at_once
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if place(p).startswith("cli/")], ids=place)
+def test_commands_import_torch_only_when_they_run(path):
+    names = imported_at_once(path)
+    slow = {name for name in names if name.partition(".")[0] in {"torch", "numpy"}}
     slow |= {name for name in names if name.startswith("torchcaps.") and not name.startswith("torchcaps.cli")}
     assert not slow
 

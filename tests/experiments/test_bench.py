@@ -320,7 +320,7 @@ def test_the_command_prints_a_table_and_writes_the_file(monkeypatch, tmp_path):
     from torchcaps.experiments.bench import run
 
     monkeypatch.setitem(run.SUITES, "routing", tiny_routing)
-    monkeypatch.setattr(run, "measure_ceilings", lambda device: RATES)
+    monkeypatch.setattr("torchcaps.experiments.bench.run.measure_ceilings", lambda device: RATES)
     file = tmp_path / "rows.json"
     command = ["bench", "routing", "--quick", "--device", "cpu", "--json", str(file), "--no-compile"]
     done = CliRunner().invoke(app, command, catch_exceptions=False)
@@ -367,7 +367,8 @@ class TestGoingOn:
         again.run([point(lambda: pytest.fail("it is known not to fit"))], rows)
         assert again.ran_out_of_memory
 
-    def test_a_file_is_gone_on_with_only_when_asked(self, tmp_path):
+    def test_a_file_is_gone_on_with_only_when_asked(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("torchcaps.experiments.bench.run.measure_ceilings", lambda device: RATES)
         file = tmp_path / "routing.json"
         row = {"suite": "routing", "case": "kept", "backend": "torch", "batch": 1}
         file.write_text(json.dumps({"rows": [row]}))

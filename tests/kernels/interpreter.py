@@ -12,9 +12,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
-def run_interpreted(name: str, marks: str = "not slow") -> subprocess.CompletedProcess[str]:
-    """The tests of a file beside this one that have these marks, with Triton interpreted."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-m", marks, str(HERE / name)]
+def run_interpreted(marks: str) -> subprocess.CompletedProcess[str]:
+    """The tests of the files `interpreted_*.py` beside this one that have these marks."""
+    files = map(str, sorted(HERE.glob("interpreted_*.py")))
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-m", marks, *files]
     environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     environment |= {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.run(command, env=environment, cwd=HERE.parents[1], capture_output=True, text=True)

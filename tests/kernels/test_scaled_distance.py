@@ -1,4 +1,4 @@
-"""Fused scaled-distance routing without a GPU: interpreted kernels, and why a layer does without them."""
+"""Why a layer does without the fused kernels of scaled-distance routing."""
 
 import pytest
 import torch
@@ -12,14 +12,6 @@ from torchcaps.kernels import (
 from torchcaps.layers import FcCaps
 
 from kernels.distance_reference import DistanceCase
-from kernels.interpreter import run_interpreted
-
-
-@pytest.mark.parametrize("marks", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
-def test_interpreted_kernels_agree_with_the_plain_layer(marks):
-    pytest.importorskip("triton")
-    run = run_interpreted("interpreted_distance.py", marks)
-    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-1000:]
 
 
 def like(*shape, dtype=torch.float32):

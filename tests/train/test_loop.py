@@ -167,19 +167,19 @@ def epochs_done(folder):
     return len(path.read_text().splitlines()) if path.is_file() else 0
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_bits(command, tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    for target in (2, 5):
-        arguments = [*command, "--out", str(killed), *(["--resume"] if target > 2 else [])]
-        process = subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL)
-        while epochs_done(killed) < target and process.poll() is None:
-            time.sleep(0.005)  # waits for another process, not for a duration
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert not (killed / "result.json").is_file()
-    for arguments in ([*command, "--out", str(killed), "--resume"], [*command, "--out", str(whole)]):
-        subprocess.run(arguments, env=environment, check=True, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*command, "--out", str(killed)], env=environment, stdout=subprocess.DEVNULL)
+    while epochs_done(killed) < 3 and process.poll() is None:
+        time.sleep(0.005)  # waits for another process, not for a duration
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (killed / "result.json").is_file()
+    resumed = [*command, "--out", str(killed), "--resume"]
+    subprocess.run(resumed, env=environment, check=True, stdout=subprocess.DEVNULL)
+    train(recipe(epochs=12), whole, CPU)
     assert_equal_weights(killed, whole)
     assert torch.load(killed / "last.ckpt", weights_only=True)["progress"]["next_epoch"] == 12
     timeless = [
@@ -189,17 +189,18 @@ def test_a_killed_run_resumes_to_the_same_bits(command, tmp_path):
     assert timeless[0] == timeless[1]
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_losses_of_one(tmp_path):
     path = tmp_path / "recipe.yaml"
     path.write_text(recipe_as_yaml(recipe(epochs=2)))
     arguments = ["train", str(path), "--device", "cpu", "--json"]
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "torchcaps"]
+    full = [sys.executable, *launcher, *arguments, "--devices", "2", "--out", str(tmp_path / "two")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    for name, launch, more in (("one", ["-m", "torchcaps"], []), ("two", launcher, ["--devices", "2"])):
-        full = [sys.executable, *launch, *arguments, *more, "--out", str(tmp_path / name)]
-        done = subprocess.run(full, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["devices"] == (2 if more else 1)  # one process speaks for both
+    done = subprocess.run(full, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["devices"] == 2  # one process speaks for both
+    assert train(recipe(epochs=2), tmp_path / "one", CPU)["devices"] == 1
     one, two = (
         [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
         for name in ("one", "two")

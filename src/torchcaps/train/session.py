@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from lightning.fabric import Fabric
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -57,8 +56,10 @@ def check_machine(machine: Machine) -> None:
         )
 
 
-def launch(machine: Machine) -> Fabric:
-    """Choose devices and start the other processes, if any."""
+def launch(machine: Machine) -> Any:
+    """Lightning's Fabric on the devices chosen, the other processes started, if any."""
+    from lightning.fabric import Fabric  # only here: it takes seconds, and who only predicts needs none
+
     check_machine(machine)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting
     if machine.precision == "bf16":
@@ -102,9 +103,7 @@ def use_channels_last(network: nn.Module) -> None:
 class Session:
     """One run in memory. Random numbers depend on seed and epoch alone, so any epoch can be repeated."""
 
-    def __init__(
-        self, fabric: Fabric, recipe: Recipe, data_dir: Path | None, *, capture: bool = True
-    ) -> None:
+    def __init__(self, fabric: Any, recipe: Recipe, data_dir: Path | None, *, capture: bool = True) -> None:
         self.fabric, self.recipe = fabric, recipe
         self.splits: Splits = load_splits(recipe.data, data_dir, fabric.device)
         self.pipeline = Pipeline(recipe.data, self.splits.info)

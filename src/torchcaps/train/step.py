@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from lightning.fabric import Fabric
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
@@ -60,7 +59,7 @@ class TrainStep:
 
     def __init__(
         self,
-        fabric: Fabric,
+        fabric: Any,
         model: Any,
         optimizer: Any,
         *,
@@ -120,7 +119,7 @@ class TrainStep:
     def mean_loss(self) -> float:
         """Mean loss over this epoch's steps and all processes."""
         mean = self.fabric.all_reduce(self._loss / self._steps.clamp(min=1), reduce_op="mean")
-        return float(mean)  # type: ignore[arg-type]
+        return float(mean)
 
     def first_bad_step(self) -> int | None:
         """The first step of this epoch whose loss was not finite."""

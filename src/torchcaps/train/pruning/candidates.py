@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from lightning.fabric import Fabric
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
@@ -86,7 +85,7 @@ class Candidates:
     """Builds, adapts and scores pruned versions of a run's network; each is what it would be alone."""
 
     def __init__(
-        self, fabric: Fabric, run: Run, settings: StructuredPruning, data_dir: Path | None = None
+        self, fabric: Any, run: Run, settings: StructuredPruning, data_dir: Path | None = None
     ) -> None:
         self.fabric, self.model, self.settings = fabric, run.model, settings
         data = run.recipe.data
