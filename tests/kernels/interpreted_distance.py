@@ -8,8 +8,9 @@ from torchcaps.kernels import scaled_distance, scaled_distance_triton
 from torchcaps.kernels.scaled_distance_triton import Tile
 
 from kernels import distance_reference
-from kernels.distance_reference import DistanceCase, assert_as_accurate_as_the_plain_layer
+from kernels.distance_reference import DistanceCase
 from kernels.interpreter import repair_interpreter
+from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
 from kernels.poison import poison_fresh_memory
 
 # of a sum without a term, NumPy warns where a GPU does not

@@ -8,8 +8,9 @@ from torchcaps.kernels import em, em_triton, fused_map_routing, votes_dynamic, v
 from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 
 from kernels import em_reference, map_reference
-from kernels.em_reference import EMCase, assert_as_accurate_as_the_plain_layer
+from kernels.em_reference import EMCase
 from kernels.interpreter import repair_interpreter
+from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
 from kernels.map_reference import MapCase, assert_as_accurate_as_the_plain_function
 from kernels.poison import poison_fresh_memory
 

@@ -8,7 +8,8 @@ from torchcaps.kernels import fused_map_routing
 from torchcaps.models import create_model
 
 from kernels import em_reference, map_reference
-from kernels.em_reference import EMCase, assert_as_accurate_as_the_plain_layer
+from kernels.em_reference import EMCase
+from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
 from kernels.map_reference import MapCase, assert_as_accurate_as_the_plain_function
 from kernels.poison import poison_fresh_memory
 

@@ -8,7 +8,8 @@ import torch
 from torchcaps.core import Capsules
 from torchcaps.models import create_model
 
-from kernels.distance_reference import CASES, QUICK, DistanceCase, assert_as_accurate_as_the_plain_layer
+from kernels.distance_reference import CASES, QUICK, DistanceCase
+from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
 from kernels.poison import poison_fresh_memory
 
 pytestmark = pytest.mark.gpu
