@@ -162,6 +162,7 @@ def test_missing_files_are_reported(tmp_path):
         (["eval", "nowhere"], "holds no run"),
         (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
         (["reproduce", "tab:lung-results"], "tab:lung-results is not built yet"),
+        (["reproduce", "fig:fashion", "--cluster", "local", "--processes", "2"], "choose one"),
         (["reproduce", "smoke-mnist", "--minutes", "-1"], "minutes must not be negative"),
         (["reproduce", "smoke-mnist", "--minutes", "nan"], "minutes must not be negative"),
         (["reproduce", "smoke-mnist", "--device", "tpu"], "device must be one of"),

@@ -1,23 +1,26 @@
 """The comparison of a layer's fused kernel with the layer in plain PyTorch."""
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
 from torchcaps.core import Capsules
+from torchcaps.models import create_model
 
 from kernels.routing_reference import assert_as_accurate_as
 
 
-class LayerCase:
+class LayerCase(ABC):
     """Sizes of a layer and its children."""
 
+    @abstractmethod
     def layer(self) -> nn.Module:
         """With random weights, the same at every call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def children(self, seed: int) -> list[Tensor]:
         """Poses and activations."""
-        raise NotImplementedError
 
     def outputs_and_gradients(
         self, backend: str, dtype: torch.dtype, device: str, seeds: int
@@ -46,3 +49,27 @@ def assert_as_accurate_as_the_plain_layer(case: LayerCase, device: str = "cpu", 
     for name, *values in zip(names, fused, plain, exact, strict=True):
         assert values[0].shape == values[2].shape, name
         assert_as_accurate_as(*values, name)
+
+
+def assert_a_captured_step_replays(name: str, batch: int) -> None:
+    """The gradients of a model with kernels, from a CUDA graph, on images that it was not captured with."""
+    torch.manual_seed(0)
+    model = create_model(name).cuda()
+    side = model.config.image_size
+    images = torch.rand(batch, model.config.in_channels, side, side, device="cuda")
+    learned = list(model.parameters())
+
+    def step():
+        return torch.autograd.grad(model(images).activations.square().sum(), learned, allow_unused=True)
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    with torch.no_grad():
+        images.copy_(torch.rand(images.shape))
+    graph.replay()
+    torch.testing.assert_close(captured, step(), rtol=1e-3, atol=1e-5)

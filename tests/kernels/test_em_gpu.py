@@ -9,7 +9,7 @@ from torchcaps.models import create_model
 
 from kernels import em_reference, map_reference
 from kernels.em_reference import EMCase
-from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
+from kernels.layer_reference import assert_a_captured_step_replays, assert_as_accurate_as_the_plain_layer
 from kernels.map_reference import MapCase, assert_as_accurate_as_the_plain_function
 from kernels.poison import poison_fresh_memory
 
@@ -130,23 +130,4 @@ def test_layers_compile_into_one_graph():
 
 @pytest.mark.parametrize("name", ["em_capsnet_small", "segcaps_r3"])
 def test_a_captured_graph_replays_a_step(name):
-    torch.manual_seed(0)
-    model = create_model(name).cuda()
-    side = model.config.image_size
-    images = torch.rand(2, model.config.in_channels, side, side, device="cuda")
-    learned = list(model.parameters())
-
-    def step():
-        return torch.autograd.grad(model(images).activations.square().sum(), learned, allow_unused=True)
-
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = step()
-    with torch.no_grad():
-        images.copy_(torch.rand(images.shape))
-    graph.replay()
-    torch.testing.assert_close(captured, step(), rtol=1e-3, atol=1e-5)
+    assert_a_captured_step_replays(name, batch=2)

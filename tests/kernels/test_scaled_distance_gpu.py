@@ -9,7 +9,7 @@ from torchcaps.core import Capsules
 from torchcaps.models import create_model
 
 from kernels.distance_reference import CASES, QUICK, DistanceCase
-from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
+from kernels.layer_reference import assert_a_captured_step_replays, assert_as_accurate_as_the_plain_layer
 from kernels.poison import poison_fresh_memory
 
 pytestmark = pytest.mark.gpu
@@ -106,25 +106,7 @@ def test_a_model_learns_the_same_with_and_without_the_kernel():
 
 
 def test_a_captured_graph_replays_a_step():
-    torch.manual_seed(0)
-    model = create_model("gamma_capsnet_mnist").cuda()
-    images = torch.rand(8, 1, 28, 28).cuda()
-    learned = list(model.parameters())
-
-    def step():
-        return torch.autograd.grad(model(images).activations.square().sum(), learned, allow_unused=True)
-
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = step()
-    with torch.no_grad():
-        images.copy_(torch.rand(images.shape))
-    graph.replay()
-    torch.testing.assert_close(captured, step(), rtol=1e-3, atol=1e-5)
+    assert_a_captured_step_replays("gamma_capsnet_mnist", batch=8)
 
 
 @pytest.mark.compile

@@ -62,20 +62,14 @@ def command(
         (print_json if json else print_table)(rows)
         return
 
-    from torchcaps.experiments.cluster import run_on_cluster
     from torchcaps.experiments.exchange import merge_runs, pack_runs
     from torchcaps.experiments.gather import gather_runs
-    from torchcaps.experiments.processes import run_in_processes
-    from torchcaps.experiments.runner import Visit, run_missing
+    from torchcaps.experiments.runner import Visit
     from torchcaps.train import Machine
 
     machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
     visit = Visit(minutes, at_once=at_once, on_run=lambda words: typer.echo(words, err=json))
-    make: Callable[..., dict[str, int]] = run_missing
-    if cluster is not None:
-        make = partial(run_on_cluster, address=cluster)
-    elif processes is not None:
-        make = partial(run_in_processes, processes=processes)
+    make = _runner(cluster, processes)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
     counts = {}
     for experiment in [find_experiment(label) for label in labels]:  # an unknown label ends it before any run
@@ -92,3 +86,17 @@ def command(
         typer.echo(f"{experiment.label}: {words}", err=json)
     if json:
         print_json(counts)
+
+
+def _runner(cluster: str | None, processes: int | None) -> Callable[..., dict[str, int]]:
+    """What makes the missing runs of an experiment."""
+    from torchcaps.core.errors import UserError
+    from torchcaps.experiments.cluster import run_on_cluster
+    from torchcaps.experiments.processes import run_in_processes
+    from torchcaps.experiments.runner import run_missing
+
+    if cluster is not None and processes is not None:
+        raise UserError("--cluster and --processes are two ways to share the runs out; choose one")
+    if cluster is not None:
+        return partial(run_on_cluster, address=cluster)
+    return run_missing if processes is None else partial(run_in_processes, processes=processes)
