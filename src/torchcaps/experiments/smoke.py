@@ -62,7 +62,7 @@ register(
             Setting(
                 name="EM-CapsNet small",
                 recipe="mnist/em_capsnet",
-                changes=("epochs=2", "optim.decay=0.5", "data.limit=20000"),
+                changes=("epochs=10", "optim.decay=0.8"),
             ),
         ),
     )
