@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torchcaps.core import Capsules
 from torchcaps.models import create_model
 
-from kernels.routing_reference import assert_as_accurate_as
+from kernels.routing_reference import share_of_the_allowed_error
 
 
 class LayerCase(ABC):
@@ -40,7 +40,12 @@ class LayerCase(ABC):
 
 
 def assert_as_accurate_as_the_plain_layer(case: LayerCase, device: str = "cpu", seeds: int = 4) -> None:
-    """Output and every gradient of the fused layer, in float32, against the plain one in float64."""
+    """Output and every gradient of the fused layer, in float32, against the plain one in float64.
+
+    Each draw is compared for itself, and the geometric mean decides: ten rounds turn a rounding into 1e-4 on
+    some draws, for either side, and a sum over draws would be that of the unluckiest. The gradient of one draw
+    can be a single number, so it takes many.
+    """
     exact = case.outputs_and_gradients("torch", torch.float64, device, seeds)
     plain = case.outputs_and_gradients("torch", torch.float32, device, seeds)
     fused = case.outputs_and_gradients("fused", torch.float32, device, seeds)
@@ -48,7 +53,9 @@ def assert_as_accurate_as_the_plain_layer(case: LayerCase, device: str = "cpu", 
     names += [f"grad {name}" for name, _ in case.layer().named_parameters()]
     for name, *values in zip(names, fused, plain, exact, strict=True):
         assert values[0].shape == values[2].shape, name
-        assert_as_accurate_as(*values, name)
+        shares = share_of_the_allowed_error(*(value.flatten(1) for value in values))
+        mean = shares.clamp(min=0.1).log().mean().exp()  # an exact draw does not excuse the others
+        assert mean <= 1, f"{name}: {mean:.2f} of the allowed error, {shares.tolist()}"
 
 
 def assert_a_captured_step_replays(name: str, batch: int) -> None:

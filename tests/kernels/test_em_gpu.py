@@ -48,13 +48,13 @@ SMALL = ["stride beyond the window", "shared by types", "vectors", "one iteratio
 
 @pytest.mark.parametrize("name", SMALL)
 def test_em_is_as_accurate_as_the_plain_layer(name):
-    assert_as_accurate_as_the_plain_layer(em_reference.CASES[name], "cuda", seeds=8)
+    assert_as_accurate_as_the_plain_layer(em_reference.CASES[name], "cuda", seeds=15)
 
 
 @pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
 def test_em_of_real_sizes_is_as_accurate_as_the_plain_layer(case, monkeypatch):
     poison_fresh_memory(monkeypatch)
-    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=4)  # some gradients are five numbers
+    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=5)
 
 
 @pytest.mark.parametrize("case", (map_reference.QUICK | MAPS).values())

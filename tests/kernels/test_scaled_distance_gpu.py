@@ -31,19 +31,19 @@ LARGE = {
 
 @pytest.mark.parametrize("case", (QUICK | CASES).values(), ids=QUICK | CASES)
 def test_it_is_as_accurate_as_the_plain_layer(case):
-    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=8)
+    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=25)
 
 
 @pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
 def test_real_sizes_are_as_accurate_as_the_plain_layer(case, monkeypatch):
     poison_fresh_memory(monkeypatch)
-    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=1)
+    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=7)
 
 
 @pytest.mark.parametrize("iterations", range(1, 11))
 def test_any_number_of_iterations_is_as_accurate_as_the_plain_layer(iterations):
     case = replace(HIDDEN, batch=9, in_caps=60, out_caps=12, iterations=iterations)
-    assert_as_accurate_as_the_plain_layer(case, "cuda")
+    assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=25)
 
 
 def children_on_gpu(case):
