@@ -117,7 +117,7 @@ _DR = _Network(
     smoke=f"{{name: dr_capsnet_mnist, {_FEW}, {_ROUTING}}}",
 )
 _GAMMA = _Network("gamma-CapsNet", "{name: gamma_capsnet_mnist}", (11, 6), (40, 0.93, 5e-4))
-_DEEP = _Network("DeepCaps", "{name: deepcaps_28}", 11, (30, 0.9, 1e-3))
+_DEEP = _Network("DeepCaps", "{name: deepcaps_28}", 11, (10, 0.8, 1e-3))
 _EFFICIENT = _Network("Efficient-CapsNet", "{name: efficient_capsnet_mnist}", 11)
 _IN_COLOUR = "in_channels: 3, image_size: 32"
 _SVHN_SIZES = f"{_IN_COLOUR}, stem_channels: 64, primary_types: 16, primary_pose: 6, class_pose: 8"
@@ -131,7 +131,7 @@ _OF_COLOUR = {
         smoke=f"{{name: dr_capsnet_mnist, {_IN_COLOUR}, {_FEW}, {_ROUTING}}}",
     ),
     "gamma": _GAMMA._replace(model="{name: gamma_capsnet_cifar10}"),
-    "deep": _DEEP._replace(model="{name: deepcaps_64}", quick=(10, 0.8, 1e-3)),
+    "deep": _DEEP._replace(model="{name: deepcaps_64}"),
     "efficient": _EFFICIENT._replace(model=f"{{name: efficient_capsnet_mnist, {_IN_COLOUR}}}"),
     "effconv": _Network(
         "Eff-ConvCapsNet",
