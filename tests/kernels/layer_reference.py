@@ -43,8 +43,8 @@ def assert_as_accurate_as_the_plain_layer(case: LayerCase, device: str = "cpu", 
     """Output and every gradient of the fused layer, in float32, against the plain one in float64.
 
     Each draw is compared for itself, and the geometric mean decides: ten rounds turn a rounding into 1e-4 on
-    some draws, for either side, and a sum over draws would be that of the unluckiest. The gradient of one draw
-    can be a single number, so it takes many.
+    some draws, for either side, and a sum over draws would be that of the unluckiest. Some gradients of one
+    draw are a single number, so it takes many.
     """
     exact = case.outputs_and_gradients("torch", torch.float64, device, seeds)
     plain = case.outputs_and_gradients("torch", torch.float32, device, seeds)

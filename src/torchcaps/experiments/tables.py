@@ -13,7 +13,7 @@ from torchcaps.models import describe_model, list_models
 from torchcaps.train.checkpoint import read_json
 
 _BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_BENCH = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 _MODELS = re.compile(r"(<!-- models -->\n).*?(<!-- end -->)", re.DOTALL)
 _COUNTS = ("keys", "parameters_left", "bottleneck", "primary_capsules", "iterations")
 _MOST_ROWS = 2  # metrics of a setting in rows of their own; more become columns
@@ -74,11 +74,17 @@ def _markdown(head: Iterable[str], lines: Iterable[Iterable[object]]) -> str:
     return "".join(rows)
 
 
-def render_bench(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Measured training passes as a Markdown table, scaling curves left out."""
+def render_bench(rows: Iterable[Mapping[str, Any]], words: Iterable[str] = ()) -> str:
+    """Measured training passes as a Markdown table, scaling curves left out.
+
+    Args:
+        rows: Of one file of `benchmarks/results`.
+        words: Rows stay that have all of them in their case, batch or backend.
+    """
     lines = ["| what | batch | backend | ms | img/s | MiB |\n| --- | --- | --- | --- | --- | --- |\n"]
     for row in rows:
-        if row.get("curve") is None and row.get("ms") is not None and not row["case"].endswith("forward"):
+        is_shown = row.get("curve") is None and row["ms"] is not None and not row["case"].endswith("forward")
+        if is_shown and all(word in f"{row['case']}, {row['batch']}, {row['backend']}" for word in words):
             ms = f"{row['ms']:,.0f}" if row["ms"] >= 100 else f"{row['ms']:.3g}"
             cells = (row["case"], row["batch"], row["backend"], ms, f"{row['img_s']:,.0f}")
             memory = "-" if row["peak_mb"] is None else f"{row['peak_mb']:,.0f}"
@@ -101,13 +107,14 @@ def render_models() -> str:
 
 
 def refresh(text: str, root: Path) -> str:
-    """The document with its blocks `results: label`, `bench: file` and `models` written anew."""
+    """The document with its blocks `results: label`, `bench: file where words` and `models` written anew."""
 
     def results(match: re.Match[str]) -> str:
         return match[1] + render_table(load_results(root / "results", match[2])) + match[3]
 
     def bench(match: re.Match[str]) -> str:
-        return match[1] + render_bench(load_results(root / "benchmarks" / "results", match[2])) + match[3]
+        rows = load_results(root / "benchmarks" / "results", match[2])
+        return match[1] + render_bench(rows, (match[3] or "").split()) + match[4]
 
     text = _BENCH.sub(bench, _BLOCK.sub(results, text))
     return _MODELS.sub(lambda match: match[1] + render_models() + match[2], text)

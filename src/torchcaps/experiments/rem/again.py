@@ -15,7 +15,10 @@ from torchcaps.train.session import launch
 
 from ..plan import Experiment, PlannedRun, Setting, leave_result
 
-SHARED_RUNS = "The networks are those of {}: they are not trained again, and their hours are counted there."
+SHARED_RUNS = (
+    "The networks are those of {}, and their hours are counted there; where only a result was kept, the same "
+    "recipe and seed were trained again."
+)
 
 
 @dataclass(frozen=True)
