@@ -291,7 +291,7 @@ def file(tmp_path_factory):
 class TestChart:
     def test_a_chart_is_drawn_from_a_file(self, file, tmp_path):
         target = write_chart([file], tmp_path / "gallery")
-        assert target == tmp_path / "gallery" / "bench-cpu.png"
+        assert target == tmp_path / "gallery" / "routing-cpu.png"
         with Image.open(target) as picture:
             assert picture.width > 1000
 
@@ -331,7 +331,7 @@ def test_the_command_prints_a_table_and_writes_the_file(monkeypatch, tmp_path):
     assert results["provenance"]["versions"]["torch"] == torch.__version__
     assert f"{len(results['rows'])} rows in" in done.output.replace("\n", " ")
     drawn = CliRunner().invoke(app, ["bench", "chart", str(file), "--out", str(tmp_path)])
-    assert (tmp_path / "bench-cpu.png").is_file(), drawn.output
+    assert (tmp_path / "routing-cpu.png").is_file(), drawn.output
 
 
 class TestGoingOn:

@@ -35,6 +35,8 @@ _COLOURS = {
     "compiled+graph": "#f7b48c",
     "fused": COOL,
     "fused+graph": "#27309a",
+    "torch+compile+graph": "#9ecfc4",
+    "fused+compile+graph": "#1f8a78",
 }
 _CURVES = {"batch": "batch", "in_caps": "children", "out_caps": "parents", "iterations": "iterations"}
 _WIDTH, _LABELS, _BAR, _GAP, _TOP, _CURVE = 1110, 450, 15, 10, 92, 190
@@ -93,10 +95,11 @@ def _head(figure: Figure, rows: Sequence[Row], height: Number) -> None:
     )
     figure.text(0.016, 1 - 40 / height, f"{device}, torch {version}", fontsize=TEXT, va="top", color=MUTED)
     present = {row["backend"] for row in rows}
-    for position, name in enumerate(name for name in _COLOURS if name in present):
-        place = 0.016 + 0.13 * position
+    place = 0.016
+    for name in (name for name in _COLOURS if name in present):
         figure.text(place, 1 - 62 / height, "■", fontsize=TEXT, va="top", color=_COLOURS[name])
         figure.text(place + 0.016, 1 - 62 / height, name, fontsize=TEXT, **style)
+        place += 0.05 + 0.0075 * len(name)
 
 
 def _draw_bars(axes: Axes, cases: Mapping[str, list[Row]]) -> None:

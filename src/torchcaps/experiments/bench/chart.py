@@ -14,12 +14,13 @@ from torchcaps.viz.bench import draw_bench
 
 
 def write_chart(files: Sequence[Path], gallery: Path = Path("docs/gallery")) -> Path:
-    """Draw the rows of result files of one device; the path of `bench-<device>.png` in `gallery`."""
+    """Draw the rows of result files of one device; the path of `<suite>-<device>.png` in `gallery`."""
     rows = [row for file in files for row in read_results(file)["rows"]]
     devices = sorted({row["device"] for row in rows})
     if len(devices) != 1:
         raise UserError(f"a chart is of one device, got {', '.join(devices) or 'no rows'}")
-    target = gallery / f"bench-{device_slug(devices[0])}.png"
+    suites = dict.fromkeys(row["suite"] for row in rows)
+    target = gallery / f"{'-'.join(suites)}-{device_slug(devices[0])}.png"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(to_png(draw_bench(rows)))
     return target
