@@ -91,6 +91,21 @@ def test_a_run_may_be_more_than_training(experiment, tmp_path):
     assert (tmp_path / "fig-some-thing.png").read_text() == "1 rows"
 
 
+def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, tmp_path):
+    if not hasattr(torch, "AcceleratorError"):
+        pytest.skip("this torch does not tell a lost device from other errors")
+
+    def crash(run, folder, machine, watcher):
+        raise torch.AcceleratorError("CUDA error: unspecified launch failure\nmore")
+
+    said = []
+    lost = replace(experiment, perform=crash)
+    counts = run_missing(lost, tmp_path, CPU, visit=Visit(on_run=said.append))
+    assert counts == {"done": 0, "failed": 0, "left": 6, "planned": 6}
+    assert len(said) == 2  # begun, and stopped: the others were not begun
+    assert "device was lost (CUDA error: unspecified launch failure)" in said[1]
+
+
 def test_a_run_without_its_data_is_left_for_later_and_the_others_go_on(experiment, tmp_path):
     absent = replace(experiment.settings[1], name="absent", changes=("data={name: mnist}",))
     said = []

@@ -16,6 +16,9 @@ from torchcaps.train.checkpoint import write_json
 
 from .plan import BUDGETS, Experiment, PlannedRun
 
+_DEVICE_LOST: Any = getattr(torch, "AcceleratorError", ())  # before torch 2.8 nothing tells them apart
+_GOES_ON = "the next visit goes on from its last checkpoint"
+
 
 class OutOfTimeError(Exception):
     """The visit is over; the run that was under way continues in the next."""
@@ -103,7 +106,8 @@ def missing_runs(
 def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit) -> None:
     """Make one run in its folder below `out`, which then holds its result or its error.
 
-    It holds neither where time was up or the data is missing.
+    It holds neither where time was up, the data is missing, or the device was lost: a crash beside it takes
+    all runs of a shared GPU along, and none of them is to blame.
     """
     if visit.is_over:
         return
@@ -111,9 +115,13 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit) -> N
     try:
         run.experiment.perform(run, run.folder(out), machine, visit)
     except OutOfTimeError:
-        visit.on_run(f"{run.name} stopped: time is up; the next visit goes on from its last checkpoint")
+        visit.on_run(f"{run.name} stopped: time is up; {_GOES_ON}")
     except MissingDataError as error:  # nothing failed: the run waits for its data
         visit.on_run(f"{run.name} left out: {error}")
+    except _DEVICE_LOST as error:
+        visit.stop()  # no run of this process gets the device back
+        reason = str(error).partition("\n")[0]
+        visit.on_run(f"{run.name} stopped: the device was lost ({reason}); {_GOES_ON}")
     except Exception as error:  # whatever it is, the other runs go on
         write_json(run.folder(out) / "error.json", _describe(run, error))
         visit.on_run(f"{run.name} failed: {error}")
