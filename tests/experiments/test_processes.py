@@ -2,6 +2,7 @@ import json
 import multiprocessing
 import threading
 import time
+from concurrent.futures import Future
 
 import pytest
 
@@ -34,14 +35,14 @@ def test_processes_make_the_missing_runs(folder, tmp_path_factory):
     machine = Machine(device="cpu", data_dir=data)
     settings = {"processes": 2, "budget": "smoke", "seeds": 1}
 
-    counts = run_in_processes(CURVES, folder, machine, visit=Visit(0.0), **settings)
-    assert counts["left"] == 2, "the time was up"
+    run_in_processes([CURVES], folder, machine, visit=Visit(0.0), **settings)
+    assert not list(folder.rglob("result.json")), "the time was up"
 
     said = []
-    counts = run_in_processes(CURVES, folder, machine, visit=Visit(on_run=said.append), **settings)
-    assert (counts["done"], counts["left"]) == (2, 0)
+    run_in_processes([CURVES], folder, machine, visit=Visit(on_run=said.append), **settings)
     assert {words.rpartition(", seed")[0] for words in said} == FEW
     results = [json.loads(path.read_text()) for path in folder.rglob("result.json")]
+    assert len(results) == 2
     assert {result["device"] for result in results} != {None}
 
 
@@ -53,25 +54,48 @@ def test_a_killed_process_is_one_clear_sentence(folder):
 
     threading.Thread(target=kill_one, daemon=True).start()
     with pytest.raises(UserError, match="finished runs are kept"):
-        run_in_processes(CURVES, folder, Machine(device="cpu"), processes=2, budget="smoke", seeds=1)
+        run_in_processes([CURVES], folder, Machine(device="cpu"), processes=2, budget="smoke", seeds=1)
 
 
-@pytest.mark.parametrize(("label", "number"), [("fig:flops_vs_acc", 4), ("fig:fix_vs_ann", 1)])
-def test_runs_that_must_be_alone_are(label, number, tmp_path, monkeypatch):
-    asked = []
+class OneByOne:
+    """Takes the place of a pool of processes, and makes nothing."""
 
-    def run_missing(experiment, *_, **__):
-        asked.append(experiment.label)
-        return {}
+    def __init__(self, *_):
+        self.asked, self.settings = [], set()
 
-    monkeypatch.setattr(processes, "run_missing", run_missing)
-    run_in_processes(EXPERIMENTS[label], tmp_path, Machine(device="cpu"), processes=number)
-    assert asked == [label]
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def submit(self, _, label, setting, budget, seed, *rest):
+        self.asked.append((label, seed))
+        self.settings.add(setting)
+        future = Future()
+        future.set_result([])
+        return future
+
+
+def test_runs_of_all_experiments_share_the_processes_but_for_those_that_must_be_alone(tmp_path, monkeypatch):
+    pool = OneByOne()
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", lambda *_: pool)
+    labels = ("fig:flops_vs_acc", "fig:fix_vs_ann", "beyond:coupling-entropy", "fig:reconstruction")
+    experiments = [EXPERIMENTS[label] for label in labels]
+    run_in_processes(experiments, tmp_path, Machine(device="cpu"), processes=4, seeds=2)
+    assert list(dict.fromkeys(pool.asked)) == [
+        ("fig:fix_vs_ann", 42),
+        ("beyond:coupling-entropy", 42),
+        ("fig:fix_vs_ann", 43),
+        ("beyond:coupling-entropy", 43),
+    ]
+    assert "DR-CapsNet, entropy 0.1" in pool.settings
+    assert "DR-CapsNet, plain" not in pool.settings  # the run of a table
 
 
 def test_a_mistyped_device_is_no_failure_of_the_runs(tmp_path):
     with pytest.raises(UserError, match="device must be one of"):
-        run_in_processes(CURVES, tmp_path, Machine(device="tpu"), processes=2, budget="smoke", seeds=1)
+        run_in_processes([CURVES], tmp_path, Machine(device="tpu"), processes=2, budget="smoke", seeds=1)
     assert not list(tmp_path.rglob("error.json"))
 
 

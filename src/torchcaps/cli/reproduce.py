@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -64,6 +64,7 @@ def command(
 
     from torchcaps.experiments.exchange import merge_runs, pack_runs
     from torchcaps.experiments.gather import gather_runs
+    from torchcaps.experiments.processes import run_in_processes
     from torchcaps.experiments.runner import Visit
     from torchcaps.train import Machine
 
@@ -71,13 +72,16 @@ def command(
     visit = Visit(minutes, at_once=at_once, on_run=lambda words: typer.echo(words, err=json))
     make = _runner(cluster, processes)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
+    experiments = [find_experiment(label) for label in labels]  # an unknown label ends it before any run
+    if merge is not None:
+        merged = sum(merge_runs(experiment, merge, out) for experiment in experiments)
+        typer.echo(f"{merged} runs taken over from {merge}", err=json)
+    asked: dict[str, Any] = {"budget": budget, "seeds": seeds, "visit": visit}
+    if processes is not None:
+        run_in_processes(experiments, out, machine, processes=processes, **asked)
     counts = {}
-    for experiment in [find_experiment(label) for label in labels]:  # an unknown label ends it before any run
-        if merge is not None:
-            typer.echo(f"{merge_runs(experiment, merge, out)} runs taken over from {merge}", err=json)
-        done = counts[experiment.label] = make(
-            experiment, out, machine, budget=budget, seeds=seeds, visit=visit
-        )
+    for experiment in experiments:  # after processes: what must be alone
+        done = counts[experiment.label] = make(experiment, out, machine, **asked)
         made_by = f"torchcaps reproduce {experiment.label} --budget {budget}"
         gather_runs(experiment, out, place, budget=budget, command=made_by)
         if pack is not None:
@@ -92,11 +96,8 @@ def _runner(cluster: str | None, processes: int | None) -> Callable[..., dict[st
     """What makes the missing runs of an experiment."""
     from torchcaps.core.errors import UserError
     from torchcaps.experiments.cluster import run_on_cluster
-    from torchcaps.experiments.processes import run_in_processes
     from torchcaps.experiments.runner import run_missing
 
     if cluster is not None and processes is not None:
         raise UserError("--cluster and --processes are two ways to share the runs out; choose one")
-    if cluster is not None:
-        return partial(run_on_cluster, address=cluster)
-    return run_missing if processes is None else partial(run_in_processes, processes=processes)
+    return run_missing if cluster is None else partial(run_on_cluster, address=cluster)

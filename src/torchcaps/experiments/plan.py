@@ -59,6 +59,11 @@ class Setting:
         """The name as part of a folder's."""
         return re.sub(r"[^\w.]+", "-", self.name).strip("-").lower()
 
+    @property
+    def goes_back(self) -> bool:
+        """Whether its runs look at those of another setting, which `options` names as `of`."""
+        return "of" in self.options
+
     def thesis_value(self, metric: str) -> float | None:
         """What the thesis prints for a metric, if it does."""
         if isinstance(self.thesis, Mapping):

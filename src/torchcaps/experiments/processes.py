@@ -1,7 +1,8 @@
-"""The runs of an experiment in several processes of one machine."""
+"""The runs of experiments in several processes of one machine."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -11,11 +12,11 @@ from torchcaps.core.errors import UserError
 from torchcaps.train import Machine, check_machine
 
 from .plan import EXPERIMENTS, Experiment, PlannedRun
-from .runner import Visit, count_runs, missing_runs, perform_run, run_missing
+from .runner import Visit, missing_runs, perform_run
 
 
 def run_in_processes(
-    experiment: Experiment,
+    experiments: Sequence[Experiment],
     out: Path,
     machine: Machine,
     *,
@@ -23,17 +24,18 @@ def run_in_processes(
     budget: str = "full",
     seeds: int | None = None,
     visit: Visit | None = None,
-) -> dict[str, int]:
-    """Make the missing runs in so many processes, each at one run; how many are done, failed and left.
+) -> None:
+    """Make the missing runs of all experiments in so many processes, each at one run, first seeds first.
 
     On a GPU they share it. Threads of one process (`run_missing`) start sooner and take less memory, but wait
-    for each other at every launch. An experiment whose runs must be alone, for they are timed, stays alone.
+    for each other at every launch. What must be alone is left out: experiments that say so, because their
+    runs are timed, and runs that go back to others, which would be made twice.
     """
     visit = visit or Visit()
-    if experiment.at_once == 1 or processes == 1:
-        return run_missing(experiment, out, machine, budget=budget, seeds=seeds, visit=visit)
     check_machine(machine)
-    runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
+    shared = [experiment for experiment in experiments if experiment.at_once > 1]
+    runs = [run for experiment in shared for run in missing_runs(experiment, out, budget=budget, seeds=seeds)]
+    runs.sort(key=lambda run: run.seed)  # experiments and settings stay in order
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:  # CUDA does not survive a fork
         pending = [pool.submit(_make_run, *_address(run), out, machine, visit.ends_at) for run in runs]
         try:
@@ -48,7 +50,6 @@ def run_in_processes(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return count_runs(experiment, out, budget=budget, seeds=seeds)
 
 
 def _address(run: PlannedRun) -> tuple[str, str, str, int]:

@@ -107,7 +107,7 @@ class TakeOver:
 
     def __call__(self, run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
         """Leave what the other run found."""
-        if "of" not in run.setting.options:
+        if not run.setting.goes_back:
             return self.rest(run, folder, machine, watcher)
         place = made(run, self.tables, folder, machine, watcher)
         found: dict[str, Any] = read_json(place / "result.json")
