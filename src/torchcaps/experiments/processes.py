@@ -33,8 +33,12 @@ def run_in_processes(
     """
     visit = visit or Visit()
     check_machine(machine)
-    shared = [experiment for experiment in experiments if experiment.at_once > 1]
-    runs = [run for experiment in shared for run in missing_runs(experiment, out, budget=budget, seeds=seeds)]
+    runs = [
+        run
+        for experiment in experiments
+        for run in missing_runs(experiment, out, budget=budget, seeds=seeds)
+        if experiment.at_once > 1 and not run.setting.goes_back
+    ]
     runs.sort(key=lambda run: run.seed)  # experiments and settings stay in order
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:  # CUDA does not survive a fork
         pending = [pool.submit(_make_run, *_address(run), out, machine, visit.ends_at) for run in runs]
