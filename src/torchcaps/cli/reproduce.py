@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import DataDir, Device, Json
 from .show import print_json, print_table
+
+if TYPE_CHECKING:
+    from torchcaps.experiments.plan import Experiment
 
 _RESULTS = Path("results")
 
@@ -46,6 +49,10 @@ def command(
         Path | None,
         typer.Option("--merge", help="Take over runs of elsewhere: a folder, or a --pack file."),
     ] = None,
+    renew: Annotated[
+        bool,
+        typer.Option("--renew", help="Make runs again whose recipe has changed since; set the old aside."),
+    ] = False,
     pack: Annotated[
         Path | None, typer.Option("--pack", help="Write the results of all runs in --out to a .tar.gz.")
     ] = None,
@@ -62,34 +69,56 @@ def command(
         (print_json if json else print_table)(rows)
         return
 
-    from torchcaps.experiments.exchange import merge_runs, pack_runs
+    from torchcaps.experiments.exchange import pack_runs
     from torchcaps.experiments.gather import gather_runs
     from torchcaps.experiments.processes import run_in_processes
     from torchcaps.experiments.runner import Visit
     from torchcaps.train import Machine
 
+    say = partial(typer.echo, err=json)
     machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    visit = Visit(minutes, at_once=at_once, on_run=lambda words: typer.echo(words, err=json))
+    visit = Visit(minutes, at_once=at_once, on_run=say)
     make = _runner(cluster, processes)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
     experiments = [find_experiment(label) for label in labels]  # an unknown label ends it before any run
-    if merge is not None:
-        merged = sum(merge_runs(experiment, merge, out) for experiment in experiments)
-        typer.echo(f"{merged} runs taken over from {merge}", err=json)
-    asked: dict[str, Any] = {"budget": budget, "seeds": seeds, "visit": visit}
+    which: dict[str, Any] = {"budget": budget, "seeds": seeds}
+    for words in _take_stock(experiments, out, merge, renew, which):
+        say(words)
     if processes is not None:
-        run_in_processes(experiments, out, machine, processes=processes, **asked)
+        run_in_processes(experiments, out, machine, processes=processes, visit=visit, **which)
     counts = {}
     for experiment in experiments:  # after processes: what must be alone
-        done = counts[experiment.label] = make(experiment, out, machine, **asked)
+        done = counts[experiment.label] = make(experiment, out, machine, visit=visit, **which)
         made_by = f"torchcaps reproduce {experiment.label} --budget {budget}"
         gather_runs(experiment, out, place, budget=budget, command=made_by)
         if pack is not None:
-            typer.echo(f"{pack_runs(out, pack)} files packed into {pack}", err=json)
-        words = f"{done['done']} of {done['planned']} runs done, {done['failed']} failed"
-        typer.echo(f"{experiment.label}: {words}", err=json)
+            say(f"{pack_runs(out, pack)} files packed into {pack}")
+        say(_summary(experiment, out, done, which))
     if json:
         print_json(counts)
+
+
+def _take_stock(
+    experiments: list[Experiment], out: Path, merge: Path | None, renew: bool, which: dict[str, Any]
+) -> Iterator[str]:
+    """Bring in results of elsewhere and set old ones aside, before anything is run."""
+    from torchcaps.experiments.exchange import merge_runs
+    from torchcaps.experiments.older import set_aside
+
+    if merge is not None:
+        merged = sum(merge_runs(experiment, merge, out) for experiment in experiments)
+        yield f"{merged} runs taken over from {merge}"
+    if renew:
+        aside = sum(set_aside(experiment, out, **which) for experiment in experiments)
+        yield f"{aside} runs of an older plan set aside"
+
+
+def _summary(experiment: Experiment, out: Path, done: dict[str, int], which: dict[str, Any]) -> str:
+    from torchcaps.experiments.older import older_runs
+
+    words = f"{experiment.label}: {done['done']} of {done['planned']} runs done, {done['failed']} failed"
+    older = len(older_runs(experiment, out, **which))
+    return f"{words}; {older} were made by an older plan, --renew makes them again" if older else words
 
 
 def _runner(cluster: str | None, processes: int | None) -> Callable[..., dict[str, int]]:

@@ -24,7 +24,8 @@ def pack_runs(out: Path, archive: Path) -> int:
 
     Results that the archive holds already and `out` does not stay in it.
     """
-    paths = [path for name in ("result.json", "error.json") for path in out.glob(f"*/*/*/{name}")]
+    names = ("result.json", "error.json")
+    paths = [path for budget in BUDGETS for name in names for path in out.glob(f"*/{budget}/*/{name}")]
     texts = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
     if archive.is_file():
         kept = {f"{place}/result.json": result for place, result in _results_packed(archive)}
