@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from torchcaps.parse import Keys, analyse, quantization_indices
 from torchcaps.train import Machine, Watcher, load_run, load_split, train
@@ -20,6 +21,14 @@ METRICS = ("test_accuracy", "quantized_accuracy", "entropy", "keys", "sparsity",
 
 def study_trees(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
     """Train the recipe of a run, then count the parse trees of the test images."""
+    network, result = train_and_count(run, folder, machine, watcher)
+    return leave_result(run, folder, next(network.parameters()).device, result=result)
+
+
+def train_and_count(
+    run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher
+) -> tuple[nn.Module, dict[str, Any]]:
+    """The trained network of a run, and what is to be said of it and of its trees."""
     trained = train(run.recipe, folder / "training", machine, resume=True, watcher=watcher)
     device = launch(machine).device
     network = load_run(folder / "training", device)
@@ -31,12 +40,11 @@ def study_trees(run: PlannedRun, folder: Path, machine: Machine, watcher: Watche
     found = analysis.as_json()
     trees = {name: found[name] for name in ("quantized_accuracy", "entropy", "keys")}
     trees["decided"] = decided_children(analysis.keys)
-    result = {
+    return network.model, {
         "metrics": {"parameters_left": trained["parameters"], **trained["metrics"], **trees},
         "classes": found["classes"],
         **{key: trained[key] for key in ("parameters", "seconds", "precision")},
     }
-    return leave_result(run, folder, device, result=result)
 
 
 def decided_children(keys: Keys) -> float:
@@ -137,7 +145,6 @@ _OF_COLOUR = {
         "Eff-ConvCapsNet",
         f"{{name: effconv_capsnet_64, {_ROUTING}}}",
         21,
-        (16, 0.85, 3e-3),
         smoke="{name: effconv_capsnet_tiny_test, in_channels: 3, image_size: 64, num_classes: 10, "
         "decoder: none}",
     ),
