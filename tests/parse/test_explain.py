@@ -7,7 +7,7 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.models import create_model
-from torchcaps.parse import Explainer, quantized
+from torchcaps.parse import Explainer, contribution_on_image, contributions, quantized
 from torchcaps.train import Run
 from torchcaps.train.recipe import Data, Recipe
 
@@ -40,12 +40,17 @@ def test_an_image_of_a_split_is_explained_by_the_quantized_network(explainer):
     assert found.tree.class_activations == pytest.approx(output.activations[0].tolist())
     assert found.tree.chosen == output.activations.argmax()
     assert found.evidence.shape == (28, 28)
+    parts = contributions(network, output.layers[-1], output.activations.argmax(1))
+    assert torch.equal(found.contributions.parts, parts.parts)
+    assert torch.equal(found.contribution, contribution_on_image(parts.parts, found.maps, (28, 28))[0])
     assert found.perturbed.shape == (6, 11, 1, 28, 28)
     assert source.label == int(explainer._split("test").labels[17])
     data = found.as_json(explainer.info.classes)
     assert data["class"] == explainer.info.classes[int(plain.argmax())]
     assert data["typicality"]["compared_with"] == len(found.usual.others)
     assert found.usual.key_surprise > 0
+    assert data["contribution"] == found.contribution.tolist()
+    assert data["contribution_against"] == pytest.approx(float(parts.against))
 
 
 def test_the_share_is_that_of_less_surprising_images_of_the_class(explainer):
@@ -83,6 +88,8 @@ def test_a_network_without_decoder_or_places_says_less(tmp_path):
     found = Explainer(run, levels=(11, 6), reference=10).explain(Explainer(run).read("test:0"))
     assert found.perturbed is None
     assert found.evidence is None  # hidden capsules have no place
+    assert found.contribution is None
+    assert found.contributions.parts.shape[1] == found.tree.layer_sizes[-2]
     assert found.tree.grid is not None  # the primary ones below them have
     assert found.as_json(tuple("0123456789"))["has_decoder"] is False
 
@@ -107,3 +114,14 @@ def test_a_network_without_couplings_is_refused(tmp_path):
     explainer = Explainer(run)
     with pytest.raises(UserError, match="no couplings"):
         explainer.explain(explainer.read("test:0"))
+
+
+def test_classes_that_are_no_sums_of_votes_have_the_map_of_the_thesis_alone(tmp_path):
+    run = make_run(tmp_path, "dr_capsnet_tiny_test", routing="em")
+    explainer = Explainer(run, reference=10)
+    found = explainer.explain(explainer.read("test:0"))
+    assert found.evidence is not None
+    assert found.contributions is None
+    assert found.contribution is None
+    data = found.as_json(explainer.info.classes)
+    assert data["contribution"] is data["contribution_against"] is None

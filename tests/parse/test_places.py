@@ -7,6 +7,8 @@ from torchcaps.core.types import LayerTrace, Routed
 from torchcaps.models import create_model
 from torchcaps.parse import (
     capsule_maps,
+    contribution_map,
+    contribution_on_image,
     evidence_on_image,
     fully_connected,
     quantized,
@@ -64,4 +66,12 @@ def test_the_evidence_of_two_maps_is_their_sum():
     )
     first = saliency_map(activations[:, :18], coupling[:, :18], chosen, (3, 3, 2))
     second = saliency_map(activations[:, 18:], coupling[:, 18:], chosen, (2, 2, 2))
+    assert_close(found, upsample_map(first, (20, 20)) + upsample_map(second, (20, 20)))
+
+
+def test_the_contributions_of_two_maps_are_their_sum():
+    maps = capsule_maps(create_model("deepcaps_tiny_test"), 26)
+    parts = torch.randn(2, 26, generator=torch.Generator().manual_seed(0))
+    first, second = contribution_map(parts[:, :18], (3, 3, 2)), contribution_map(parts[:, 18:], (2, 2, 2))
+    found = contribution_on_image(parts, maps, (20, 20))
     assert_close(found, upsample_map(first, (20, 20)) + upsample_map(second, (20, 20)))

@@ -1,10 +1,11 @@
 """What the couplings of a forward pass say: parse trees, how many there are, and saliency maps."""
 
 from .analyse import Analysis, analyse, analyse_run, collect_keys, some_images
+from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
 from .explain import Explainer, Explanation, Source, Usual
 from .perturb import OFFSETS, perturb_capsule
-from .places import CapsuleMap, capsule_maps, evidence_on_image, fully_connected
+from .places import CapsuleMap, capsule_maps, contribution_on_image, evidence_on_image, fully_connected
 from .quantize import (
     ChosenLevels,
     Levels,
@@ -24,6 +25,7 @@ __all__ = [
     "CapsuleMap",
     "ChosenLevels",
     "ClassTrees",
+    "Contributions",
     "Dictionary",
     "Edge",
     "Explainer",
@@ -43,6 +45,10 @@ __all__ = [
     "capsule_maps",
     "choose_levels",
     "collect_keys",
+    "contribution_map",
+    "contribution_obstacle",
+    "contribution_on_image",
+    "contributions",
     "count_trees",
     "evidence_on_image",
     "fully_connected",

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.core.types import CapsuleOutput
+from torchcaps.core.types import CapsuleOutput, LayerTrace
 from torchcaps.data import LabelledImages
 from torchcaps.train import Pipeline, Run, load_split, read_image
 
 from .analyse import collect_keys, some_images
+from .contribution import Contributions, contribution_obstacle, contributions
 from .dictionary import KeyCollector
 from .perturb import perturb_capsule
-from .places import CapsuleMap, capsule_maps, evidence_on_image, fully_connected
+from .places import CapsuleMap, capsule_maps, contribution_on_image, evidence_on_image, fully_connected
 from .quantize import Levels, quantized
 from .tree import ParseTree, parse_tree
 from .typicality import TreeModel, learn_trees, share_at_most
@@ -67,6 +68,8 @@ class Explanation:
     tree: ParseTree  # of the quantized network
     maps: tuple[CapsuleMap, ...]
     evidence: Tensor | None  # (height, width); None where capsules have no place on the image
+    contributions: Contributions | None  # of this one image; None where class capsules are no sums of votes
+    contribution: Tensor | None  # (height, width); None without either
     perturbed: Tensor | None  # None where the network has no decoder
     usual: Usual | None  # None where the data of the run is not at hand
 
@@ -84,6 +87,8 @@ class Explanation:
             "typicality": None if self.usual is None else self.usual.as_json(),
             "has_decoder": self.perturbed is not None,
             "saliency": None if self.evidence is None else self.evidence.tolist(),
+            "contribution": None if self.contribution is None else self.contribution.tolist(),
+            "contribution_against": None if self.contributions is None else float(self.contributions.against),
             "tree": asdict(self.tree),
         }
 
@@ -150,8 +155,9 @@ class Explainer:
         maps = capsule_maps(network, layers[0].children.activations.flatten(1).shape[1])
         tree = parse_tree(layers, grid=maps[0].grid if len(maps) == 1 else None)
         chosen = output.activations.argmax(1)
-        has_place = bool(maps) and len(layers) == 1
+        places = maps if len(layers) == 1 else ()
         size = (shown.shape[-2], shown.shape[-1])
+        parts = self._contributions(layers[-1], chosen)
         decoder = getattr(network, "decoder", None)
         return Explanation(
             source=source,
@@ -159,10 +165,17 @@ class Explainer:
             activations=plain.activations[0].float().cpu(),
             tree=tree,
             maps=maps,
-            evidence=evidence_on_image(layers[-1], chosen, maps, size)[0].cpu() if has_place else None,
+            evidence=evidence_on_image(layers[-1], chosen, places, size)[0].cpu() if places else None,
+            contributions=parts,
+            contribution=contribution_on_image(parts.parts, places, size)[0] if parts and places else None,
             perturbed=None if decoder is None else perturb_capsule(decoder, output.poses, chosen).cpu(),
             usual=self._compare(output),
         )
+
+    def _contributions(self, trace: LayerTrace, chosen: Tensor) -> Contributions | None:
+        if contribution_obstacle(self.run.model) is not None:
+            return None
+        return Contributions(*(field.float().cpu() for field in contributions(self.run.model, trace, chosen)))
 
     def _compare(self, output: CapsuleOutput) -> Usual | None:
         try:

@@ -13,6 +13,7 @@ from torchcaps.core.types import LayerTrace
 from torchcaps.layers import map_sizes
 from torchcaps.models.deepcaps import DeepCaps
 
+from .contribution import contribution_map
 from .saliency import Grid, ReceptiveField, receptive_field, saliency_map, upsample_map
 
 
@@ -68,8 +69,22 @@ def evidence_on_image(
     counts = [each.capsules for each in maps]
     activations = torch.split(trace.children.activations.flatten(1), counts, dim=1)
     couplings = torch.split(trace.routed.coupling, counts, dim=1)
-    stretched = [
-        upsample_map(saliency_map(activation, coupling, chosen, each.grid), size)
+    found = [
+        saliency_map(activation, coupling, chosen, each.grid)
         for each, activation, coupling in zip(maps, activations, couplings, strict=True)
     ]
-    return torch.stack(stretched).sum(0)
+    return _stretched(found, size)
+
+
+def contribution_on_image(
+    parts: Float[Tensor, "batch in_caps"], maps: Sequence[CapsuleMap], size: tuple[int, int]
+) -> Float[Tensor, "batch height width"]:
+    """What speaks for the class on all maps, each stretched over an image of `size`, and summed."""
+    of_maps = torch.split(parts, [each.capsules for each in maps], dim=1)
+    return _stretched(
+        [contribution_map(some, each.grid) for each, some in zip(maps, of_maps, strict=True)], size
+    )
+
+
+def _stretched(found: list[Tensor], size: tuple[int, int]) -> Tensor:
+    return torch.stack([upsample_map(each, size) for each in found]).sum(0)

@@ -58,6 +58,12 @@ def check_grid(grid: Grid, in_caps: int) -> None:
         raise UserError(f"a grid of {'x'.join(map(str, grid))} capsules does not hold {in_caps} of them")
 
 
+def check_chosen(chosen: Int[Tensor, " batch"], classes: int) -> None:
+    """Refuse a class that is not one of `classes`."""
+    if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < classes:
+        raise UserError(f"chosen classes must lie in 0..{classes - 1}, got {chosen.tolist()}")
+
+
 def saliency_map(
     activations: Float[Tensor, "batch in_caps"],
     coupling: Float[Tensor, "batch in_caps out_caps"],
@@ -87,8 +93,7 @@ def _check_sizes(activations: Tensor, coupling: Tensor, chosen: Tensor, grid: Gr
             f"{batch} classes, got {tuple(coupling.shape)} and {tuple(chosen.shape)}"
         )
     check_grid(grid, in_caps)
-    if batch and not 0 <= int(chosen.min()) <= int(chosen.max()) < coupling.shape[2]:
-        raise UserError(f"chosen classes must lie in 0..{coupling.shape[2] - 1}, got {chosen.tolist()}")
+    check_chosen(chosen, coupling.shape[2])
 
 
 def upsample_map(

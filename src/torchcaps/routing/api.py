@@ -44,6 +44,23 @@ class ReadsOut(Protocol):
         ...
 
 
+@runtime_checkable
+class SumsVotes(Protocol):
+    """A routing whose parents, before they are squashed, are sums of what each child adds.
+
+    A learned `bias` of that name, where it has one, is added to the sum.
+    """
+
+    def summands(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Float[Tensor, "*where in_caps out_caps pose"]:
+        """What each child adds to each parent; parents do not see each other, so some of them will do."""
+        ...
+
+
 class RoutingShape(NamedTuple):
     """Sizes that a routing with learned parameters needs to know."""
 

@@ -129,6 +129,16 @@ class DynamicRouting(nn.Module):
         """The parents that `coupling` makes, as after the last round."""
         return pool_votes(votes, activations, coupling=coupling, bias=self.bias)
 
+    def summands(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Float[Tensor, "*where in_caps out_caps pose"]:
+        """Votes times couplings."""
+        del activations
+        return coupling.unsqueeze(-1) * votes
+
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: pooling and agreement in each round, but no agreement in the last."""
         in_caps, out_caps, pose = shape

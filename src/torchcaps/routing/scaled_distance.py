@@ -121,6 +121,15 @@ class ScaledDistanceRouting(nn.Module):
         """The parents that `coupling` makes, as after the last round."""
         return pool_limited_votes(votes, activations, coupling=coupling, bias=self.bias)
 
+    def summands(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Float[Tensor, "*where in_caps out_caps pose"]:
+        """Limited votes times couplings."""
+        return coupling.unsqueeze(-1) * limit_votes(votes, activations)
+
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: limit the votes, pool in each round, distances in all but the last."""
         in_caps, out_caps, pose = shape

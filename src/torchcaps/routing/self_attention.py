@@ -75,6 +75,16 @@ class SelfAttentionRouting(nn.Module):
         """The parents that `coupling` makes, as after the last round."""
         return attended_votes(votes, activations, coupling=coupling)
 
+    def summands(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Float[Tensor, "*where in_caps out_caps pose"]:
+        """Votes times couplings, in which the prior is."""
+        del activations
+        return coupling.unsqueeze(-1) * votes
+
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: sum the votes, agree once, pool once."""
         in_caps, out_caps, pose = shape
