@@ -34,6 +34,8 @@ def test_the_page_shows_everything(written):
     for heading in ("The parse tree", "Where it looked", "How typical it is", "What its dimensions mean"):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
+    assert "times the contribution of the mean place" in page
+    assert f"{rows[0]['contribution_against']:.0%} is spoken against it" in page
     assert 'id="tree"' in page
     usual = rows[0]["typicality"]
     assert f"{usual['share_no_more_surprising']:.0%} of {usual['compared_with']}" in page
@@ -47,6 +49,15 @@ def test_what_a_network_cannot_show_is_said(tmp_path):
     assert ("no coupling to" in page) == (not row["tree"]["edges"])
     assert "have no place on the image" in page
     assert not any("perturbations" in path or "saliency" in path for path in row["files"])
+
+
+def test_without_contributions_the_page_speaks_of_the_thesis_s_map_alone(tmp_path):
+    explainer = Explainer(make_run(tmp_path, routing="em"), reference=10)
+    (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
+    page = (tmp_path / "out" / "test-0.html").read_text()
+    assert "Saliency, as in the thesis" in page
+    assert "ontribution" not in page
+    assert any("saliency" in path for path in row["files"])
 
 
 def test_several_images_get_an_index(written):

@@ -24,6 +24,7 @@ from torchcaps.viz import (
     draw_tree,
     to_png,
 )
+from torchcaps.viz.couplings import stretch_heat
 
 NAMES = ["airplane", "automobile", "bird", "a class whose name never ends"]
 OFFSETS = [-0.25, 0.0, 0.25]
@@ -192,9 +193,35 @@ def test_couplings_without_any_evidence():
     assert_draws(draw_couplings(torch.zeros(2, 8, 8), torch.zeros(2, 8, 8), torch.zeros(2, 30)))
 
 
-def test_a_map_of_another_size_is_refused():
+def test_contributions_get_a_row_of_their_own():
+    images, heat, lengths = torch.rand(2, 8, 8), torch.rand(2, 8, 8), torch.rand(2, 3)
+    figures = [draw_couplings(images, heat, lengths, contribution=more) for more in (None, heat)]
+    assert [len(figure.axes) for figure in figures] == [6, 8]
+    words = [{text.get_text() for text in figure.texts} for figure in figures]
+    assert words[1] - words[0] == {"contribution"}
+    assert_draws(figures[1])
+
+
+@pytest.mark.parametrize("maps", [{}, {"contribution": torch.rand(2, 8, 8)}])
+def test_a_map_of_another_size_is_refused(maps):
     with pytest.raises(UserError, match="upsample"):
-        draw_couplings(torch.rand(2, 8, 8), torch.rand(2, 4, 4), torch.rand(2, 3))
+        draw_couplings(torch.rand(2, 8, 8), torch.rand(2, 4, 4), torch.rand(2, 3), **maps)
+    with pytest.raises(UserError, match="upsample"):
+        draw_couplings(torch.rand(2, 8, 8), torch.rand(2, 8, 8), torch.rand(2, 3), contribution=torch.rand(8))
+
+
+def test_a_map_runs_from_its_lowest_to_its_highest_value():
+    heat = np.array([[0.100, 0.101], [0.102, 0.104]])
+    np.testing.assert_allclose(stretch_heat(heat), [[0, 0.25], [0.5, 1]], atol=1e-9)
+    np.testing.assert_allclose(stretch_heat(1000 * heat), stretch_heat(heat), atol=1e-9)
+
+
+@pytest.mark.parametrize("heat", [np.zeros((2, 2)), np.full((2, 2), 0.3), np.array([[0.3, 0.3 + 1e-8]])])
+def test_a_flat_map_is_no_heat(heat):
+    assert not stretch_heat(heat).any()
+    picture = torch.rand(1, *heat.shape)
+    figure = draw_couplings(picture, heat[None], torch.rand(1, 3))
+    assert not figure.axes[1].images[1].get_array()[..., 3].any()
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,16 @@ def test_facts_are_those_of_the_tree(tree):
     assert facts[f"2-{tree.chosen}"]["title"] == "abc"[tree.chosen]
 
 
+def test_children_of_the_classes_say_what_they_add(tree):
+    shares = np.linspace(-0.1, 0.3, 5)
+    facts, _ = parts(tree_markup(torch.rand(1, 20, 20), tree, class_names=["a", "b", "c"], shares=shares))
+    for node in tree.nodes:
+        words = f"It adds {shares[node.index]:+.1%} to the length of" if node.layer == 1 else "length"
+        assert (words in facts[f"{node.layer}-{node.index}"]["text"]) == (node.layer == 1)
+    with pytest.raises(UserError, match="5 capsules"):
+        tree_markup(torch.rand(1, 20, 20), tree, shares=shares[1:])
+
+
 def test_a_patch_is_the_receptive_field_cut_at_the_border(tree):
     facts, _ = parts(tree_markup(torch.rand(3, 12, 16), tree, field=FIELD))
     for node in tree.layer(0):

@@ -66,6 +66,7 @@ def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
 def _draw_saliency(explained: Sequence[Explanation], classes: Sequence[str]) -> Any:
     """A column for each image, or None for a network whose capsules have no place on it."""
     evidence = [found.evidence for found in explained if found.evidence is not None]
+    contribution = [found.contribution for found in explained if found.contribution is not None]
     labels = [found.source.label for found in explained if found.source.label is not None]
     if len(evidence) < len(explained):
         return None
@@ -73,6 +74,7 @@ def _draw_saliency(explained: Sequence[Explanation], classes: Sequence[str]) -> 
         torch.stack([found.shown for found in explained]),
         torch.stack(evidence),
         torch.stack([found.activations for found in explained]),
+        contribution=torch.stack(contribution) if contribution else None,
         labels=torch.tensor(labels) if len(labels) == len(explained) else None,
         class_names=classes,
     )
@@ -124,9 +126,10 @@ def build_page(found: Explanation, classes: Sequence[str], drawings: dict[str, A
     report.insert(
         "The parse tree",
         _about_tree(found, name),
-        tree_markup(found.shown, found.tree, field=_field(found), class_names=classes),
+        tree_markup(found.shown, found.tree, field=_field(found), class_names=classes, shares=_shares(found)),
     )
-    report.section("Where it looked", _about_saliency(found), drawings.get("saliency"))
+    about_maps = f"{_about_saliency(found)} {_about_contribution(found, name)}".rstrip()
+    report.section("Where it looked", about_maps, drawings.get("saliency"))
     report.section("How typical it is", _about_typicality(found, name), drawings.get("typicality"))
     report.section("What its dimensions mean", _about_decoder(found), drawings.get("perturbations"))
     return report
@@ -163,10 +166,34 @@ def _about_saliency(found: Explanation) -> str:
             "is what there is to see."
         )
     return (
-        "Activation of the capsules times their quantized coupling to the class, the mean over types, "
-        f"stretched over the image. The strongest place has {_contrast(found.evidence):.1f} times the "
-        "evidence of the mean place; near 1, the network looked everywhere alike."
+        "Saliency, as in the thesis: activation of the capsules times their quantized coupling to the class, "
+        "the mean over types, stretched over the image. Colours run from the lowest to the highest place; "
+        f"the strongest has {_contrast(found.evidence):.2f} times the evidence of the mean place. Near 1, "
+        "couplings are alike everywhere."
     )
+
+
+def _about_contribution(found: Explanation, name: str) -> str:
+    if found.contributions is None:
+        return ""
+    against = (
+        "The votes of the capsules, weighed by their couplings, add up to the class capsule; the "
+        f"contribution of one is what it adds to the length of {name} before it is squashed. Of that length, "
+        f"{float(found.contributions.against):.0%} is spoken against it by capsules that pull the other way."
+    )
+    if found.contribution is None:
+        return against
+    return (
+        f"{against} The map shows what speaks for it, the sum over types; its strongest place has "
+        f"{_contrast(found.contribution):.2f} times the contribution of the mean place."
+    )
+
+
+def _shares(found: Explanation) -> Any:
+    """What each child of the classes adds to the length of the winner, of that length."""
+    if found.contributions is None:
+        return None
+    return found.contributions.parts[0] / found.contributions.length.clamp(min=1e-12)
 
 
 def _contrast(evidence: torch.Tensor) -> float:

@@ -34,45 +34,64 @@ from .style import (
     to_pictures,
 )
 
+_FLAT = 1e-6  # of its largest value, by which a map has to vary before it is drawn
+
 
 def draw_couplings(
     images: ArrayLike,
     saliency: ArrayLike,
     activations: ArrayLike,
     *,
+    contribution: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Figure:
-    """A column per image: the image, its saliency map over it, and the length of each class capsule.
+    """A column per image: the image, its maps over it, and the length of each class capsule.
 
     Args:
         images: (n, channels, height, width) or (n, height, width), as in `to_pictures`.
-        saliency: (n, height, width), of the image's size; each map is shown relative to its maximum.
+        saliency: (n, height, width), of the image's size; each map runs from its lowest to its highest value.
         activations: (n, classes).
+        contribution: A second map of each image, as `saliency`.
         labels: True classes; a wrong prediction is then named in red.
         class_names: By default the class numbers.
     """
-    pictures, heat, lengths = to_pictures(images), to_array(saliency), to_array(activations)
-    if heat.shape != pictures.shape[:3] or lengths.ndim != 2 or len(lengths) != len(pictures):
-        raise UserError(
-            f"{len(pictures)} images of {pictures.shape[1:3]} need maps of that size and a row of "
-            f"activations each, got {heat.shape} and {lengths.shape}; upsample the maps first"
-        )
+    pictures, lengths = to_pictures(images), to_array(activations)
+    heats = {"saliency\n(thesis)": to_array(saliency)}
+    if contribution is not None:
+        heats["contribution"] = to_array(contribution)
+    _check_sizes(pictures, heats, lengths)
     names = class_labels(class_names, lengths.shape[1])
-    left, gap = 84, 18
+    left, gap = 96, 18
     cell = max(72, min(190, (900 - left - 16) // len(pictures) - gap))
-    figure = canvas(left + len(pictures) * (cell + gap) + 16 - gap, 2 * cell + 178)
+    tops = [18 + row * (cell + 8) for row in range(1 + len(heats))]
+    below = tops[-1] + cell
+    figure = canvas(left + len(pictures) * (cell + gap) + 16 - gap, below + 152)
     colours = to_colour(pictures, pictures.ndim == 3)
     truth = [None] * len(pictures) if labels is None else to_array(labels).astype(int).tolist()
     for column in range(len(pictures)):
         x = left + column * (cell + gap)
-        draw_image(axes_at(figure, (x, 18, cell, cell)), colours[column])
-        draw_heat(axes_at(figure, (x, 26 + cell, cell, cell)), colours[column], heat[column])
-        bars = axes_at(figure, (x, 2 * cell + 66, cell, 74))
+        draw_image(axes_at(figure, (x, tops[0], cell, cell)), colours[column])
+        for top, heat in zip(tops[1:], heats.values(), strict=True):
+            draw_heat(axes_at(figure, (x, top, cell, cell)), colours[column], heat[column])
+        bars = axes_at(figure, (x, below + 40, cell, 74))
         _draw_lengths(bars, lengths[column], names)
         _name_class(bars, names, int(lengths[column].argmax()), truth[column])
-    _label_rows(figure, left, cell)
+    rows = {name: top + cell / 2 for name, top in zip(("input", *heats), tops, strict=True)}
+    _label_rows(figure, left, {**rows, "class\nlengths": below + 77})
     return figure
+
+
+def _check_sizes(
+    pictures: NDArray[np.float64], heats: dict[str, NDArray[np.float64]], lengths: NDArray[np.float64]
+) -> None:
+    shapes = [heat.shape for heat in heats.values()]
+    if set(shapes) != {pictures.shape[:3]} or lengths.ndim != 2 or len(lengths) != len(pictures):
+        raise UserError(
+            f"{len(pictures)} images of {pictures.shape[1:3]} need maps of that size and a row of "
+            f"activations each, got {' and '.join(map(str, [*shapes, lengths.shape]))}; upsample the maps "
+            "first"
+        )
 
 
 def draw_image(axes: Axes, colours: NDArray[np.float64]) -> None:
@@ -82,12 +101,23 @@ def draw_image(axes: Axes, colours: NDArray[np.float64]) -> None:
 
 
 def draw_heat(axes: Axes, colours: NDArray[np.float64], heat: NDArray[np.float64]) -> None:
-    """A map of the picture's size over the picture, relative to its maximum."""
+    """A map of the picture's size over the picture, from its lowest value to its highest.
+
+    How large the difference is does not show: a caption has to say it. A flat map is no heat at all.
+    """
     draw_image(axes, soften(colours, 0.55))
-    relative = (heat / max(heat.max(), 1e-12)).clip(0, 1)
-    overlay = HEAT_MAP(relative)
-    overlay[..., 3] = 0.9 * relative**1.5
+    strength = stretch_heat(heat)
+    overlay = HEAT_MAP(strength)
+    overlay[..., 3] = 0.9 * strength**1.5
     axes.imshow(overlay, aspect="auto", interpolation="bilinear")
+
+
+def stretch_heat(heat: NDArray[np.float64]) -> NDArray[np.float64]:
+    """0 at the lowest value of a map and 1 at the highest; 0 everywhere where they hardly differ."""
+    low, high = heat.min(), heat.max()
+    if high - low <= _FLAT * max(abs(low), abs(high)):
+        return np.zeros_like(heat)
+    return (heat - low) / (high - low)
 
 
 def _draw_lengths(axes: Axes, lengths: NDArray[np.float64], names: list[str]) -> None:
@@ -113,10 +143,9 @@ def _name_class(axes: Axes, names: list[str], guess: int, label: int | None) -> 
     axes.set_title(text, fontsize=size, fontweight="bold", color=WRONG if is_wrong else INK, pad=6)
 
 
-def _label_rows(figure: Figure, left: Number, cell: Number) -> None:
+def _label_rows(figure: Figure, left: Number, rows: dict[str, Number]) -> None:
     width, height = pixel_size(figure)
-    rows = ((18 + cell / 2, "input"), (26 + 1.5 * cell, "evidence"), (2 * cell + 103, "class\nlengths"))
-    for y, text in rows:
+    for text, y in rows.items():
         figure.text(
             (left - 14) / width, 1 - y / height, text, ha="right", va="center", fontsize=TEXT, color=MUTED
         )

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_hex
+from numpy.typing import NDArray
 
+from torchcaps.core.errors import UserError
 from torchcaps.parse.saliency import ReceptiveField
 from torchcaps.parse.tree import Edge, Node, ParseTree
 
@@ -25,6 +27,7 @@ from .style import (
     ArrayLike,
     class_labels,
     shorten,
+    to_array,
     to_colour,
     to_data_uri,
     to_pictures,
@@ -120,6 +123,7 @@ def tree_markup(
     *,
     field: ReceptiveField | None = None,
     class_names: Sequence[str] | None = None,
+    shares: ArrayLike | None = None,
     name: str = "tree",
 ) -> str:
     """HTML that draws the tree and answers to pointer and keyboard; it needs nothing beside itself.
@@ -129,12 +133,15 @@ def tree_markup(
         tree: From `torchcaps.parse.parse_tree`.
         field: Where the capsules of the tree's grid look: the patch that a node shows.
         class_names: By default the class numbers.
+        shares: What each child of the classes adds to the length of the chosen one, of that length.
         name: Of the element on its page; two trees of one page need different ones.
     """
     picture = to_pictures(image[None])[0]
     names = class_labels(class_names, len(tree.class_activations))
     layout = arrange_tree(tree, picture.shape, field)
     facts = {_key(node): _fact(node, tree, names, field, picture.shape) for node in tree.nodes}
+    if shares is not None:
+        _add_shares(facts, tree, names[tree.chosen], to_array(shares))
     parts = [
         _image(to_data_uri(to_colour(picture, picture.ndim == 2)), picture.shape),
         *(_link(key, layout) for key in layout.dots),
@@ -189,6 +196,17 @@ def _fact(
         "patch": None if field is None or node.position is None else _patch(node.position, field, shape),
         "rows": rows,
     }
+
+
+def _add_shares(
+    facts: dict[str, dict[str, Any]], tree: ParseTree, name: str, shares: NDArray[np.float64]
+) -> None:
+    """Let the children of the classes say what they add to the chosen one."""
+    last = len(tree.layer_sizes) - 2
+    if shares.shape != (tree.layer_sizes[last],):
+        raise UserError(f"{tree.layer_sizes[last]} capsules vote for classes, got shares {shares.shape}")
+    for node in tree.layer(last):
+        facts[_key(node)]["text"] += f" It adds {shares[node.index]:+.1%} to the length of {name}."
 
 
 def _parent_name(edge: Edge, names: list[str], last: int) -> str:
