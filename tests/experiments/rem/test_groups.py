@@ -31,14 +31,22 @@ WHOLE = {"as trained": (98.0, 0.0, 100.0, 100.0)}
     ("table", "verdict", "because"),
     [
         ({}, "open", "none"),
-        ({"capsules, pull 1": (98.0, 50.0, 40.0, 40.0)}, "open", "as trained"),
-        (WHOLE | {"capsules, pull 1": (97.6, 50.0, 40.0, 40.0)}, "confirmed", "40.0 % of the operations"),
-        (WHOLE | {"capsule types, pull 1": (97.4, 50.0, 40.0, 40.0)}, "not confirmed", "at 97.40 %"),
-        (WHOLE | {"capsules, pull 1": (97.6, 50.0, 60.0, 60.0)}, "not confirmed", "60.0 %"),
+        ({"capsules, tolerance 1": (98.0, 50.0, 40.0, 40.0)}, "open", "as trained"),
         (
-            WHOLE | {"capsules, pull 1": (97.6, 5.0, 49.0, 49.0), "capsules, pull 2": (90.0, 9.0, 9.0, 9.0)},
+            WHOLE | {"capsules, tolerance 1": (97.6, 50.0, 40.0, 40.0)},
             "confirmed",
-            "(capsules, pull 1)",
+            "40.0 % of the operations",
+        ),
+        (WHOLE | {"capsule types, tolerance 1": (97.4, 50.0, 40.0, 40.0)}, "not confirmed", "at 97.40 %"),
+        (WHOLE | {"capsules, tolerance 1": (97.6, 50.0, 60.0, 60.0)}, "not confirmed", "60.0 %"),
+        (
+            WHOLE
+            | {
+                "capsules, tolerance 1": (97.6, 5.0, 49.0, 49.0),
+                "capsules, tolerance 2": (90.0, 9.0, 9.0, 9.0),
+            },
+            "confirmed",
+            "(capsules, tolerance 1)",
         ),
     ],
 )
@@ -57,7 +65,7 @@ def test_groups_shrink(table, verdict, because):
     ],
 )
 def test_weights_stay(values, verdict):
-    assert weights_stay(rows_of(WHOLE | {"single weights, pull 1": values})).verdict == verdict
+    assert weights_stay(rows_of(WHOLE | {"single weights, tolerance 1": values})).verdict == verdict
 
 
 def test_a_run_says_what_shrinking_leaves(tmp_path, monkeypatch):
