@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,16 +57,18 @@ def decided_children(keys: Keys) -> float:
     return float((keys.indices != equal).sum(1).mean())
 
 
-class _Network(NamedTuple):
-    """A network of the tables; a quick budget gives it so many epochs, decay and strength of pruning.
+# Epochs, decay and strength of pruning of a quick budget. Rate and strength fall together, as in the thesis:
+# otherwise pruning would win in the end.
+_QUICK = (60, 0.95, 5e-4)
 
-    Rate and strength fall together, as in the thesis: otherwise pruning would win in the end.
-    """
+
+class _Network(NamedTuple):
+    """A network of the tables."""
 
     name: str
     model: str
     levels: int | tuple[int, ...] = 11
-    quick: tuple[int, float, float] = (60, 0.95, 5e-4)
+    quick: tuple[int, float, float] = _QUICK
     smoke: str = ""  # the model of a smoke budget, when the real one is slow
     keep_epochs: tuple[int, ...] = ()
 
@@ -81,38 +84,49 @@ class _Figures(NamedTuple):
     vanilla: float | None = None
 
 
-def _pair(network: _Network, data: str, figures: _Figures, prefix: str = "") -> tuple[Setting, Setting]:
+def rem_pair(
+    name: str,
+    recipe: str,
+    changes: tuple[str, ...] = (),
+    *,
+    levels: int | tuple[int, ...] = 11,
+    quick: tuple[int, float, float] = _QUICK,
+    smoke: tuple[str, ...] = (),
+) -> tuple[Setting, Setting]:
     """A network as it is and with REM, trained alike: every model of the chapter is."""
-    changes = (f"model={network.model}", f"data={data}", f"keep_epochs={list(network.keep_epochs)}")
-    epochs, decay, strength = network.quick
-    quick = (f"epochs={epochs}", f"optim.decay={decay}", "patience=0")
-    smoke = (f"model={network.smoke}",) if network.smoke else ()
-    vanilla = {} if figures.vanilla is None else {"test_accuracy": figures.vanilla}
-    return (
-        Setting(
-            name=f"{prefix}{network.name}+Q",
-            recipe=_RECIPE,
-            changes=changes,
-            options={"levels": network.levels},
-            budgets={"quick": quick, "smoke": smoke},
-            thesis={"quantized_accuracy": figures.accuracy, "entropy": figures.entropy, **vanilla},
-        ),
-        Setting(
-            name=f"{prefix}{network.name}+REM",
-            recipe=_RECIPE,
-            changes=(*changes, "pruning={}"),
-            options={"levels": network.levels},
-            budgets={
-                "quick": (*quick, f"pruning.strength={strength}", f"pruning.decay={decay}"),
-                "smoke": smoke,
-            },
-            thesis={
-                "quantized_accuracy": figures.rem_accuracy,
-                "entropy": figures.rem_entropy,
-                "sparsity": figures.rem_sparsity,
-            },
-        ),
+    epochs, decay, strength = quick
+    shorter = (f"epochs={epochs}", f"optim.decay={decay}", "patience=0")
+    plain = Setting(
+        name=f"{name}+Q",
+        recipe=recipe,
+        changes=changes,
+        options={"levels": levels},
+        budgets={"quick": shorter, "smoke": smoke},
     )
+    pull = (f"pruning.strength={strength}", f"pruning.decay={decay}")
+    budgets = {"quick": (*shorter, *pull), "smoke": smoke}
+    rem = replace(plain, name=f"{name}+REM", changes=(*changes, "pruning={}"), budgets=budgets)
+    return plain, rem
+
+
+def _pair(network: _Network, data: str, figures: _Figures, prefix: str = "") -> tuple[Setting, Setting]:
+    """A network of the tables, both ways, with what the thesis prints of it."""
+    plain, rem = rem_pair(
+        f"{prefix}{network.name}",
+        _RECIPE,
+        (f"model={network.model}", f"data={data}", f"keep_epochs={list(network.keep_epochs)}"),
+        levels=network.levels,
+        quick=network.quick,
+        smoke=(f"model={network.smoke}",) if network.smoke else (),
+    )
+    vanilla = {} if figures.vanilla is None else {"test_accuracy": figures.vanilla}
+    printed = {"quantized_accuracy": figures.accuracy, "entropy": figures.entropy, **vanilla}
+    printed_rem = {
+        "quantized_accuracy": figures.rem_accuracy,
+        "entropy": figures.rem_entropy,
+        "sparsity": figures.rem_sparsity,
+    }
+    return replace(plain, thesis=printed), replace(rem, thesis=printed_rem)
 
 
 _RECIPE = "mnist/dr_capsnet_thesis"

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
+from parse.traces import random_layers
+from viz.test_drawings import assert_draws
+
+from torchcaps.core import UserError
+from torchcaps.parse import parse_tree
+from torchcaps.viz.forest import Forest, draw_forest
+from torchcaps.viz.style import INK, WRONG
+
+SIZES = (16, 16, 16, 16, 10)
+NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+
+
+def trees(sharpness, count=2, sizes=SIZES):
+    layers = random_layers(0, sizes, batch=count, sharpness=sharpness)
+    return [parse_tree(layers, sample=sample, top=None) for sample in range(count)]
+
+
+def marks(figure):
+    """Places of all circles, by their area, without the rings around classes and the legend's dot."""
+    (board,) = figure.axes
+    found = {}
+    for drawn in board.collections:
+        if len(drawn.get_sizes()) and drawn.get_facecolor().size:
+            found.setdefault(round(float(drawn.get_sizes()[0]), 3), []).extend(drawn.get_offsets().tolist())
+    return found
+
+
+def strokes(figure):
+    (board,) = figure.axes
+    return [drawn for drawn in board.collections if not len(drawn.get_sizes())]
+
+
+@pytest.mark.parametrize(("sharpness", "count"), [(0.0, 1), (4.0, 2)], ids=["only classes", "usual"])
+def test_a_forest_draws(sharpness, count):
+    forest = Forest(trees(sharpness, count), [15.8, 13.5, 12.8, 7.0, 1.0])
+    forests = {"without REM": forest, "with REM": forest}
+    images = np.linspace(0, 1, count * 3 * 64).reshape(count, 3, 8, 8)
+    assert_draws(draw_forest(images, forests, class_names=NAMES, labels=[1] * count))
+
+
+def test_every_capsule_has_one_circle_or_dot_and_every_coupling_its_strokes():
+    grown = trees(2.0)
+    figure = draw_forest(np.zeros((2, 8, 8)), {"net": Forest(grown, [0.0] * 5)})
+    dots, circles = (places for _, places in sorted(marks(figure).items()) if len(places) > 1)
+    inside = sum(len(tree.nodes) for tree in grown)
+    assert len(circles) == inside
+    assert len(dots) == 2 * sum(SIZES) - inside
+    assert len(np.unique(circles + dots, axis=0)) == 2 * sum(SIZES)
+    paths = [len(drawn.get_paths()) for drawn in strokes(figure)]
+    assert paths == [n for tree in grown for n in [len(tree.edges)] * 2] + [3]  # and those of the legend
+
+
+def test_a_stronger_coupling_has_a_stronger_stroke_between_its_capsules():
+    (tree,) = trees(2.0, count=1)
+    figure = draw_forest(np.zeros((1, 8, 8)), {"net": Forest([tree], [0.0] * 5)})
+    _, thin, _ = strokes(figure)
+    assert isinstance(thin, PathCollection)
+    widths, alphas = thin.get_linewidths(), thin.get_edgecolors()[:, 3]
+    assert (np.diff(widths) >= 0).all()  # the strongest last, on top
+    assert (np.diff(alphas) >= 0).all()
+    assert widths[-1] > widths[0]
+    circles = {tuple(np.round(place, 6)) for places in marks(figure).values() for place in places}
+    for path in thin.get_paths():
+        assert {tuple(np.round(path.vertices[end], 6)) for end in (0, -1)} <= circles
+
+
+def test_the_class_is_named_and_a_wrong_one_in_red():
+    (tree,) = trees(2.0, count=1)
+    other = (tree.chosen + 1) % 10
+    for label, words, colour in (
+        (None, NAMES[tree.chosen], INK),
+        (tree.chosen, NAMES[tree.chosen], INK),
+        (other, f"{NAMES[tree.chosen]}, not {NAMES[other]}", WRONG),
+    ):
+        labels = None if label is None else [label]
+        forests = {"net": Forest([tree], [1.25] * 5)}
+        (board,) = draw_forest(np.zeros((1, 8, 8)), forests, class_names=NAMES, labels=labels).axes
+        colours = {text.get_text(): to_hex(text.get_color()) for text in board.texts}
+        assert colours[words] == colour
+        assert {"layer 1", "layer 4", "classes", "1.2 of 16", "1.2 of 10"} <= set(colours)
+
+
+@pytest.mark.parametrize(
+    ("forests", "match"),
+    [
+        ({}, "no trees"),
+        ({"net": Forest(trees(2.0), [0.0] * 5)}, "net: 1 images need a tree each, got 2"),
+        ({"net": Forest(trees(2.0, count=1), [0.0] * 4)}, "number for each layer of the trees, got 4"),
+    ],
+)
+def test_trees_that_do_not_fit_are_refused(forests, match):
+    with pytest.raises(UserError, match=match):
+        draw_forest(np.zeros((1, 8, 8)), forests)
+
+
+def test_wrong_names_are_refused():
+    with pytest.raises(UserError, match="10 classes need 10 names, got 2"):
+        draw_forest(
+            np.zeros((1, 8, 8)), {"net": Forest(trees(2.0, count=1), [0.0] * 5)}, class_names=["a", "b"]
+        )
