@@ -113,9 +113,8 @@ register(
         ),
         deviations=(
             "Not in the thesis, which leaves structured pruning of capsules to future work.",
-            "A small DR-CapsNet with eight types of capsules, 3,800 digits, 12 epochs. Each cut may raise the "
-            "validation loss by the tolerance; the stronger pull that more sparsity needs elsewhere only "
-            "costs accuracy here.",
+            "A small DR-CapsNet with eight types of capsules, 3,800 digits, 12 epochs. The tolerance is by "
+            "which part a cut may raise the validation loss.",
             "Parameters and operations share are those of the network without its zeros, of those it had "
             "(`torchcaps shrink`); its answers are the same.",
         ),
