@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parse.traces import random_layers
 
+from torchcaps.core import UserError
 from torchcaps.experiments.catalogue import EXPERIMENTS, LABELS
 from torchcaps.experiments.rem import trees
 from torchcaps.experiments.rem.trees import (
@@ -124,6 +125,7 @@ def test_a_run_says_how_many_capsules_and_the_first_seed_brings_trees(trained, t
         metrics, curve = result["metrics"], result["curve"]
         assert metrics["capsules_in_tree"] == pytest.approx(sum(curve["in_tree"]))
         assert metrics["capsules_in_tree_share"] == pytest.approx(sum(curve["in_tree"]) / 74)
+        assert metrics["empty_share"] == 1  # it has learnt nothing yet
         assert ("trees" in curve) == (seed == 42)
     runs = {name: [results[name, seed] for seed in (42, 43)] for name, _ in results}
     rows = [{"setting": name, "runs": made} for name, made in runs.items()]
@@ -138,25 +140,38 @@ def test_a_run_says_how_many_capsules_and_the_first_seed_brings_trees(trained, t
         assert len(curve["trees"]) == curve["images"]["shape"][0] == 4
 
 
+def test_without_the_first_seed_there_is_nothing_to_draw(tmp_path):
+    rows = [{"setting": "parse CapsNet+Q", "runs": [{"curve": {"in_tree": [1.0]}}]}]
+    with pytest.raises(UserError, match="first seed, which has no run yet"):
+        draw_trees(rows, tmp_path / "trees.png")
+
+
 def rows_of(table):
     rows = [
         {"setting": f"parse CapsNet+{way}", "metric": metric, "ours": value}
         for way, values in table.items()
-        for metric, value in zip(("capsules_in_tree", "decided"), values, strict=True)
+        for metric, value in zip(("capsules_in_tree", "decided", "empty_share"), values, strict=True)
     ]
     return lambda label: rows if label == LABEL else []
+
+
+PLAIN = {"Q": (40.0, 8.0, 1.0)}
 
 
 @pytest.mark.parametrize(
     ("table", "verdict", "because"),
     [
         ({}, "open", "not been trained both ways"),
-        ({"Q": (40.0, 8.0)}, "open", "not been trained both ways"),
-        ({"Q": (40.0, 8.0), "REM": (30.0, 5.0)}, "confirmed", "40.0 capsules without, 30.0 with REM"),
-        ({"Q": (40.0, 8.0), "REM": (40.0, 5.0)}, "not confirmed", "40.0 with REM"),
-        ({"Q": (40.0, 8.0), "REM": (30.0, 0.9)}, "open", "trees with are empty"),
-        ({"Q": (40.0, 8.0), "REM": (1.9, 5.0)}, "open", "trees with are empty"),
-        ({"Q": (40.0, 0.0), "REM": (30.0, 5.0)}, "open", "trees without are empty"),
+        (PLAIN, "open", "not been trained both ways"),
+        (
+            PLAIN | {"REM": (30.0, 5.0, 2.0)},
+            "confirmed",
+            "40.0 capsules without, 30.0 with REM; 1.0 and 2.0 %",
+        ),
+        (PLAIN | {"REM": (40.0, 5.0, 0.0)}, "not confirmed", "40.0 with REM"),
+        (PLAIN | {"REM": (30.0, 0.9, 2.0)}, "open", "too little is decided"),
+        (PLAIN | {"REM": (30.0, 5.0, 51.0)}, "open", "51.0 % of the trees are the class alone"),
+        ({"Q": (40.0, 0.0, 1.0), "REM": (30.0, 5.0, 1.0)}, "open", "too little is decided"),
     ],
 )
 def test_fewer_capsules(table, verdict, because):
