@@ -35,7 +35,7 @@ def test_the_page_shows_everything(written):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
     assert "times the contribution of the mean place" in page
-    assert f"{rows[0]['contribution_against']:.0%} is spoken against it" in page
+    assert f"speak against it, by {rows[0]['contribution_against']:.0%} of that length" in page
     assert 'id="tree"' in page
     usual = rows[0]["typicality"]
     assert f"{usual['share_no_more_surprising']:.0%} of {usual['compared_with']}" in page

@@ -178,8 +178,8 @@ def _about_contribution(found: Explanation, name: str) -> str:
         return ""
     against = (
         "The votes of the capsules, weighed by their couplings, add up to the class capsule; the "
-        f"contribution of one is what it adds to the length of {name} before it is squashed. Of that length, "
-        f"{float(found.contributions.against):.0%} is spoken against it by capsules that pull the other way."
+        f"contribution of one is what it adds to the length of {name} before it is squashed. Capsules that "
+        f"pull the other way speak against it, by {float(found.contributions.against):.0%} of that length."
     )
     if found.contribution is None:
         return against

@@ -125,6 +125,21 @@ def test_saliency_is_on_the_object_where_it_beats_both_the_other_network_and_an_
     assert claims.looks_at_the_object(lambda label: shares(label) + evens(label)).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("rem", "verdict"), [((30.0, 20.0), "confirmed"), ((20.0, 20.0), "not confirmed"), (None, "confirmed")]
+)
+def test_contributions_have_to_cost_more_in_every_network(rem, verdict):
+    falls = {"net+Q": (25.0, 12.0), **({} if rem is None else {"net+REM": rem})}
+    rows = [row("net+REM", "deletion_saliency", 99.0)] if rem is None else []
+    for name, values in falls.items():
+        for metric, value in zip(("contribution", "saliency", "random"), (*values, 5.0), strict=True):
+            rows.append(row(name, f"deletion_{metric}", value))
+    found = claims.contributions_matter_more(lambda label: rows)
+    assert found.verdict == verdict
+    assert ("not in net+REM" in found.because) == (verdict == "not confirmed")
+    assert "by 5.0 without random ones" in found.because
+
+
 def front(**settings):
     """Rows of entropy, accuracy and decided children, by setting."""
     names = ("entropy", "quantized_accuracy", "decided")
@@ -169,6 +184,7 @@ def test_areas_are_averaged_over_strange_images():
         claims.decoder_keeps_trees,
         claims.draws_more_than_the_class,
         claims.looks_at_the_object,
+        claims.contributions_matter_more,
     ],
 )
 def test_without_runs_everything_is_open(check):

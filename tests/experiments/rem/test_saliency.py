@@ -1,9 +1,18 @@
 import pytest
 import torch
 
-from torchcaps.experiments.rem.saliency import find_saliency, share_on_object
+from torchcaps.experiments.rem.packed import pack_pictures
+from torchcaps.experiments.rem.saliency import deletions, draw_pairs, find_maps, share_on_object
 from torchcaps.models import create_model
-from torchcaps.parse import CapsuleMap, ReceptiveField, evidence_on_image, quantized, upsample_map
+from torchcaps.parse import (
+    CapsuleMap,
+    ReceptiveField,
+    contribution_on_image,
+    contributions,
+    evidence_on_image,
+    quantized,
+    upsample_map,
+)
 from torchcaps.parse.places import capsule_maps
 from torchcaps.train import load_split
 from torchcaps.train.recipe import Data
@@ -36,14 +45,20 @@ def test_maps_are_those_that_an_explanation_shows():
     data = data.subset(list(range(4)))
     torch.manual_seed(0)
     network = create_model("dr_capsnet_tiny_test", image_size=28, num_classes=10).eval()
-    maps, where = find_saliency(network, data, pipeline)
+    saliency, contribution, where = find_maps(network, data, pipeline)
     with torch.no_grad(), quantized(network, 11):
         output = network(pipeline.for_evaluation(data.images)[1], return_routing=True)
     trace, chosen = output.layers[-1], output.activations.argmax(1)
     places = capsule_maps(network, trace.children.activations.flatten(1).shape[1])
     assert where == places[0]
     shown = evidence_on_image(trace, chosen, places, (28, 28))
-    torch.testing.assert_close(upsample_map(maps, (28, 28)), shown)
+    torch.testing.assert_close(upsample_map(saliency, (28, 28)), shown)
+    parts = contributions(network, trace, chosen).parts
+    torch.testing.assert_close(
+        upsample_map(contribution, (28, 28)), contribution_on_image(parts, places, (28, 28))
+    )
+    falls = deletions(network, data, pipeline)
+    assert list(falls) == ["deletion_saliency", "deletion_contribution", "deletion_random"]
 
 
 def test_capsules_above_a_convolutional_layer_have_maps_too():
@@ -51,8 +66,28 @@ def test_capsules_above_a_convolutional_layer_have_maps_too():
     torch.manual_seed(0)
     sizes = {"in_channels": 3, "image_size": 64, "num_classes": 10, "decoder": "none"}
     network = create_model("effconv_capsnet_tiny_test", **sizes).eval()
-    maps, where = find_saliency(network, data.subset(list(range(3))), pipeline, levels=21)
-    assert maps.shape == (3, 12, 12)
+    saliency, contribution, where = find_maps(network, data.subset(list(range(3))), pipeline, levels=21)
+    assert saliency.shape == contribution.shape == (3, 12, 12)
     assert where.grid == (12, 12, 3)
     middle = (where.field.centre(0) + where.field.centre(11)) / 2
     assert middle == pytest.approx(31.5, abs=0.5)
+
+
+def test_rows_made_before_contributions_are_drawn_without_them(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "torchcaps.experiments.rem.saliency.draw_saliency", lambda panels: drawn.append(panels)
+    )
+    monkeypatch.setattr("torchcaps.experiments.rem.saliency.to_png", lambda figure, scale: b"")
+    old = {"images": pack_pictures(torch.rand(2, 1, 8, 8)), "maps": [[[1.0, 0.6], [1.0, 0.6]]] * 2}
+    new = old | {"contributions": [[[1.0, 0.0], [0.0, 0.0]]] * 2}
+    rows = [
+        {"setting": setting, "runs": [{"curve": curve}]}
+        for setting, curve in {"A, n+Q": new, "A, n+REM": new, "B, n+Q": old, "B, n+REM": old}.items()
+    ]
+    draw_pairs(rows, tmp_path / "maps.png")
+    (panels,) = drawn
+    thesis = [f"saliency (thesis)\n{way} REM\npeak 1.25" for way in ("without", "with")]
+    ours = [f"contribution\n{way} REM\npeak 4.00" for way in ("without", "with")]
+    assert {name: list(panel.maps) for name, panel in panels.items()} == {"A": [*thesis, *ours], "B": thesis}
+    assert all(maps.shape == (2, 8, 8) for panel in panels.values() for maps in panel.maps.values())

@@ -189,6 +189,23 @@ def looks_at_the_object(rows_of: RowsOf) -> Finding:
     return _decide(is_so, "; ".join(parts))
 
 
+def contributions_matter_more(rows_of: RowsOf) -> Finding:
+    """Blanking what contributions name costs the class more than what couplings name, in every network."""
+    rows = rows_of("fig:saliency_maps")
+    by = [_by_setting(rows, f"deletion_{name}") for name in ("contribution", "saliency", "random")]
+    names = [name for name in by[0] if name in by[1] and name in by[2]]
+    if not names:
+        return Finding("open", "no network has been looked at in this way")
+    falls = [mean(found[name]["ours"] for name in names) for found in by]
+    less = [name for name in names if by[0][name]["ours"] <= by[1][name]["ours"]]
+    because = (
+        f"the class falls by {falls[0]:.1f} points without the places that contributions name, by "
+        f"{falls[1]:.1f} without those that couplings name, by {falls[2]:.1f} without random ones; more by "
+        f"contributions than by couplings in {len(names) - len(less)} of {len(names)} networks"
+    )
+    return _decide(not less, f"{because}, not in {'; '.join(less)}" if less else because)
+
+
 def half_the_entropy(prefix: str, thesis_entropy: float) -> Check:
     """Some network has less than half of the thesis's REM entropy, at 99.5 % on MNIST and trees not empty."""
 

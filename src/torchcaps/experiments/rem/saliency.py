@@ -1,9 +1,9 @@
-"""Chapter 6, REM: saliency maps without and with it, and how much of them lies on the object."""
+"""Chapter 6, REM: maps of the evidence without and with it, where they lie and how much hangs on them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +13,13 @@ from torchcaps.parse import (
     CapsuleMap,
     Levels,
     capsule_maps,
+    contribution_map,
+    contributions,
     fully_connected,
     place_map,
     quantized,
     saliency_map,
+    some_images,
     upsample_map,
 )
 from torchcaps.train import Pipeline
@@ -26,20 +29,28 @@ from torchcaps.viz.saliency import Panel, draw_saliency
 from ..plan import Claim, Experiment, PlannedRun, Rows, Setting, register
 from . import claims
 from .again import SHARED_RUNS, LookAgain, Trained, again
+from .deletion import measure_deletion, random_maps
 from .packed import pack_pictures, unpack_pictures
 from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE, SMOKE
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _BLACK = 0.1  # what is brighter belongs to the object, where the background is black
+_MOST_DELETIONS = 2000  # test images, each looked at four times
 _BATCH = 100  # votes of a convolutional layer that returns its couplings take 21 MB an image
 
 
+class Maps(NamedTuple):
+    """The evidence for the predicted class at each position below the classes, (images, rows, columns)."""
+
+    saliency: Tensor  # the thesis's: activations times couplings
+    contribution: Tensor
+    where: CapsuleMap
+
+
 @torch.no_grad()
-def find_saliency(
-    network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, levels: Levels = 11
-) -> tuple[Tensor, CapsuleMap]:
-    """Saliency of the predicted class at each position below the classes, (images, rows, columns)."""
-    found = []
+def find_maps(network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, levels: Levels = 11) -> Maps:
+    """Both maps of every image, in the quantized network."""
+    saliency, contribution = [], []
     with quantized(network, levels):
         for part in torch.split(data.images, _BATCH):
             output = network(pipeline.for_evaluation(part)[1], return_routing=True)
@@ -49,8 +60,10 @@ def find_saliency(
             chosen = output.activations.argmax(1)
             coupling = layer.routed.coupling
             assert coupling is not None  # they were asked for
-            found.append(saliency_map(activations, coupling, chosen, where.grid))
-    return torch.cat(found), where
+            saliency.append(saliency_map(activations, coupling, chosen, where.grid))
+            parts = contributions(network, layer, chosen).parts
+            contribution.append(contribution_map(parts, where.grid))
+    return Maps(torch.cat(saliency), torch.cat(contribution), where)
 
 
 def share_on_object(maps: Tensor, is_object: Tensor, where: CapsuleMap) -> float:
@@ -65,32 +78,62 @@ def share_on_object(maps: Tensor, is_object: Tensor, where: CapsuleMap) -> float
 
 
 def _compare(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Where the saliency lies over all test images, and the maps of the first image of each class."""
-    data, pipeline = trained.data, trained.pipeline
-    maps, where = find_saliency(trained.run.model, data, pipeline, levels=run.setting.options["levels"])
-    metrics = {"peak": float((maps.amax((1, 2)) / maps.mean((1, 2)).clamp(min=1e-12)).mean())}
+    """Where the evidence lies over all test images, and the maps of the first image of each class."""
+    network, data, pipeline = trained.run.model, trained.data, trained.pipeline
+    levels = run.setting.options["levels"]
+    found = find_maps(network, data, pipeline, levels=levels)
+    metrics = {"peak": float(_peaks(found.saliency).mean())}
     if run.setting.options["is_on_black"]:
         is_object = (pipeline.for_evaluation(data.images)[0].mean(1) > _BLACK).float()
-        metrics["on_object_share"] = share_on_object(maps, is_object, where)
-        metrics["even_map_share"] = share_on_object(torch.ones_like(maps), is_object, where)
+        metrics["on_object_share"] = share_on_object(found.saliency, is_object, found.where)
+        metrics["even_map_share"] = share_on_object(torch.ones_like(found.saliency), is_object, found.where)
         metrics["area_share"] = float(is_object.mean())
+    metrics |= deletions(network, some_images(data, _MOST_DELETIONS), pipeline, levels=levels)
     shown = [int((data.labels == number).int().argmax()) for number in range(len(data.classes))]
-    relative = maps[shown] / maps[shown].amax((1, 2), keepdim=True).clamp(min=1e-12)
     images, _ = pipeline.for_evaluation(data.images[shown])
-    return metrics, {"images": pack_pictures(images), "maps": relative.double().round(decimals=3).tolist()}
+    maps = {"maps": _relative(found.saliency[shown]), "contributions": _relative(found.contribution[shown])}
+    return metrics, {"images": pack_pictures(images), **maps}
+
+
+def deletions(
+    network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, levels: Levels = 11
+) -> dict[str, float]:
+    """Points of activation lost when the places that saliency, contributions or chance name are blanked."""
+    saliency, contribution, where = find_maps(network, data, pipeline, levels=levels)
+    maps = {"saliency": saliency, "contribution": contribution, "random": random_maps(saliency)}
+    falls = measure_deletion(network, data, pipeline, maps=maps, where=where, levels=levels)
+    return {f"deletion_{name}": fall for name, fall in falls.items()}
+
+
+def _peaks(maps: Tensor) -> Tensor:
+    """The strongest position over the mean one, of each map."""
+    return maps.amax((1, 2)) / maps.mean((1, 2)).clamp(min=1e-12)
+
+
+def _relative(maps: Tensor) -> list[Any]:
+    relative = maps / maps.amax((1, 2), keepdim=True).clamp(min=1e-12)
+    return relative.double().round(decimals=3).tolist()
 
 
 def draw_pairs(rows: Rows, path: Path) -> None:
-    """For each dataset the images, and the first seed's maps without and with REM stretched over them."""
+    """For each dataset the images, and the first seed's maps without and with REM stretched over them.
+
+    Runs that were made before contributions were looked at have the thesis's maps alone.
+    """
     curves = {row["setting"]: row["runs"][0]["curve"] for row in rows}
     panels: dict[str, Panel] = {}
-    for setting, curve in curves.items():
-        images, maps = unpack_pictures(curve["images"]), torch.tensor(curve["maps"])
-        panel = panels.setdefault(setting.partition(",")[0], Panel(images, {}))
-        way = "with REM" if setting.endswith("+REM") else "without REM"
-        stretched = {way: upsample_map(maps, (images.shape[-2], images.shape[-1]))}
-        panels[setting.partition(",")[0]] = panel._replace(maps={**panel.maps, **stretched})
-    path.write_bytes(to_png(draw_saliency(panels)))
+    for kind, key in (("saliency (thesis)", "maps"), ("contribution", "contributions")):
+        for setting, curve in curves.items():
+            images = unpack_pictures(curve["images"])
+            name = setting.partition(",")[0]
+            panel = panels.setdefault(name, Panel(images, {}))
+            if key in curve:
+                maps = torch.tensor(curve[key])
+                way = "with REM" if setting.endswith("+REM") else "without REM"
+                words = f"{kind}\n{way}\npeak {float(_peaks(maps).mean()):.2f}"
+                stretched = {words: upsample_map(maps, (images.shape[-2], images.shape[-1]))}
+                panels[name] = panel._replace(maps={**panel.maps, **stretched})
+    path.write_bytes(to_png(draw_saliency(panels), scale=1))  # many pictures: twice the pixels are 3 MB
 
 
 def _settings(
@@ -109,7 +152,10 @@ register(
         data=("mnist", "fashion_mnist", "cifar10", "imagenette"),
         gpu_minutes=0,  # on top of the tables'
         at_once=1,  # they share the tables' runs
-        metrics=("on_object_share", "even_map_share", "area_share", "peak"),
+        metrics=(
+            *("on_object_share", "even_map_share", "area_share", "peak"),
+            *("deletion_saliency", "deletion_contribution", "deletion_random"),
+        ),
         budgets={"smoke": SMOKE},
         perform=LookAgain(_compare, _TABLES),
         settings=(
@@ -121,6 +167,10 @@ register(
         draw=draw_pairs,
         claims=(
             Claim("With REM the network concentrates on the object of interest.", claims.looks_at_the_object),
+            Claim(
+                "Beyond the thesis: contributions name the places that matter better than couplings do.",
+                claims.contributions_matter_more,
+            ),
         ),
         deviations=(
             SHARED_RUNS.format(" and ".join(table.label for table in _TABLES)),
@@ -130,8 +180,15 @@ register(
             "images, where the background is black. Capsules stand at the centres of what they see, which is "
             "the middle of the image: the even map share is what a map without any preference would have, "
             "the area share what a map over the whole image would have.",
-            "Maps are drawn relative to their maximum and, as in the thesis, stretched over the image. Peak "
-            "is the strongest position over the mean one: 1 is a flat map.",
+            "Maps are drawn from their lowest to their highest value and, as in the thesis, stretched over "
+            "the image. Peak is the strongest position over the mean one: 1 is a flat map. Beside maps it is "
+            "the mean over those drawn.",
+            "The contribution of a capsule is what its weighed vote adds to the length of the class capsule "
+            "before the squash; the thesis has no such map. Drawn is what speaks for the class.",
+            "Deletion blanks, with the mean colour, the fifth of the pixels between the capsules' centres on "
+            "which a map is highest, and gives the points of activation by which the class predicted before "
+            f"falls in the quantized network: mean over at most {_MOST_DELETIONS:,} test images, for the map "
+            "of the thesis, for contributions, and for random maps of the same grid.",
         ),
     )
 )
