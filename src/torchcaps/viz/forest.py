@@ -38,6 +38,7 @@ from .style import (
 
 _LEFT, _COLUMN, _GAP = 148.0, 184.0, 14.0
 _NAME, _STEP = 40.0, 52.0  # from the top of a row to its classes, and from layer to layer
+_ABOVE_CLASSES = 21.0  # where names stand
 _ABOVE_IMAGE, _IMAGE, _BELOW_IMAGE = 14.0, 60.0, 22.0
 _LEGEND, _NARROWEST = 34.0, 710.0  # the legend's height and, for few images, its width
 _DOT = "#c3c9df"
@@ -124,7 +125,9 @@ def _name_row(board: Axes, name: str, forest: Forest, start: float) -> None:
     """The network, and beside each layer how many of its capsules are in a tree."""
     sizes = forest.trees[0].layer_sizes
     place = _Place(0.0, start + _NAME, sizes)
-    board.text(14, start + 18, name, fontsize=TITLE, fontweight="bold", color=INK, va="center")
+    board.text(
+        14, place.top - _ABOVE_CLASSES, name, fontsize=TITLE, fontweight="bold", color=INK, va="center"
+    )
     for layer, (size, mean) in enumerate(zip(sizes, forest.in_tree, strict=True)):
         what = "classes" if layer == len(sizes) - 1 else f"layer {layer + 1}"
         y = place.height(layer)
@@ -195,7 +198,7 @@ def _name_class(board: Axes, place: _Place, names: list[str], classes: tuple[int
     colour = WRONG if is_wrong else INK
     board.text(
         place.middle,
-        place.top - 20,
+        place.top - _ABOVE_CLASSES,
         text,
         fontsize=TITLE - 1,
         fontweight="bold",
