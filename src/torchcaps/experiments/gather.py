@@ -19,9 +19,18 @@ from .tables import load_results
 
 
 def summarise(
-    runs: Sequence[dict[str, Any]], *, setting: str, metric: str, thesis: float | None, protocol: str
+    runs: Sequence[dict[str, Any]],
+    *,
+    setting: str,
+    metric: str,
+    thesis: float | None,
+    protocol: str,
+    is_first: bool = True,
 ) -> dict[str, Any]:
-    """Mean and deviation over seeds of one metric, shares in percent, with what each run was made by."""
+    """Mean and deviation over seeds of one metric, shares in percent, with what each run was made by.
+
+    The curves of the runs, which may hold pictures, go with the first metric of a setting.
+    """
     if not runs:
         raise UserError(f"no runs for {setting}")
     seeds = [run["seed"] for run in runs]
@@ -29,7 +38,8 @@ def summarise(
         raise UserError(f"{setting}: a seed occurs twice in {seeds}")
     scale = _scale(metric)
     values = [scale * run["metrics"][metric] for run in runs]
-    kept = ("seed", "commit", "versions", "device", "seconds", "precision", "parameters", "curve")
+    facts = ("seed", "commit", "versions", "device", "seconds", "precision", "parameters")
+    kept = (*facts, "curve") if is_first else facts
     return {
         "setting": setting,
         "metric": metric,
@@ -97,13 +107,19 @@ def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str
         runs = [json.loads(path.read_text()) for path in own]
         found = {protocol_of(run, budget, setting.note): None for run in runs}
         protocol = "; or ".join(found)
-        for metric in experiment.metrics:
+        measured = [name for name in experiment.metrics if any(name in run["metrics"] for run in runs)]
+        for metric in measured:
             having = [run for run in runs if metric in run["metrics"]]
-            if having:
-                thesis = setting.thesis_value(metric)
-                row = summarise(having, setting=setting.name, metric=metric, thesis=thesis, protocol=protocol)
-                curves = [curve for curve in map(partial(_curve, experiment, metric), having) if curve]
-                rows.append(row | ({"curve": mean_curve(curves, metric)} if curves else {}))
+            row = summarise(
+                having,
+                setting=setting.name,
+                metric=metric,
+                thesis=setting.thesis_value(metric),
+                protocol=protocol,
+                is_first=metric == measured[0],
+            )
+            curves = [curve for curve in map(partial(_curve, experiment, metric), having) if curve]
+            rows.append(row | ({"curve": mean_curve(curves, metric)} if curves else {}))
     if rows:
         write_results(results, experiment.slug, rows, command)
         if experiment.draw is not None:

@@ -99,8 +99,11 @@ def _name_epochs(axes: Axes, run: Mapping[str, Any], values: NDArray[np.float64]
 
 
 def _curves(rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
-    """The curves of all runs, by setting; each row of a setting carries the same ones."""
-    return {row["setting"]: [run["curve"] for run in row["runs"] if "curve" in run] for row in rows}
+    """The curves of all runs, by setting; its first row carries them."""
+    curves: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        curves.setdefault(row["setting"], [run["curve"] for run in row["runs"] if "curve" in run])
+    return curves
 
 
 def _stack(runs: Sequence[Mapping[str, Any]], key: str) -> NDArray[np.float64]:

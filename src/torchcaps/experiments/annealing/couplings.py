@@ -78,7 +78,7 @@ def draw_couplings_of_one(rows: Rows, path: Path) -> None:
 
 def couplings_polarise(rows_of: RowsOf) -> Finding:
     """An even split at one iteration, few parents at many."""
-    runs = [run for row in rows_of(LABEL) for run in row["runs"] if row["metric"] == "parents"]
+    runs = [run for row in rows_of(LABEL) for run in row["runs"] if "curve" in run]
     if not runs:
         return Finding("open", "no network has been trained")
     parents = runs[0]["curve"]["parents"]

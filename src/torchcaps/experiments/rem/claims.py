@@ -105,7 +105,7 @@ def compare(label: str, metric: str, lower: str, higher: str) -> Check:
 
 
 def _curves(rows: Rows, setting: str) -> list[dict[str, Any]]:
-    found = [row["runs"] for row in rows if row["setting"] == setting][:1]  # all have the same curves
+    found = [row["runs"] for row in rows if row["setting"] == setting][:1]  # the first carries the curves
     return [run["curve"] for runs in found for run in runs if "curve" in run]
 
 

@@ -120,7 +120,8 @@ def draw_pairs(rows: Rows, path: Path) -> None:
 
     Runs that were made before contributions were looked at have the thesis's maps alone.
     """
-    curves = {row["setting"]: row["runs"][0]["curve"] for row in rows}
+    first = {row["setting"]: row["runs"][0] for row in reversed(rows)}  # its first row carries the curves
+    curves = {row["setting"]: first[row["setting"]]["curve"] for row in rows}
     panels: dict[str, Panel] = {}
     for kind, key in (("saliency (thesis)", "maps"), ("contribution", "contributions")):
         for setting, curve in curves.items():

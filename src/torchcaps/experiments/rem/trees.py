@@ -95,7 +95,7 @@ def grow_trees(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher
         "empty_share": sum(not tree.edges for tree in trees) / len(trees),
     }
     curve: dict[str, Any] = {"in_tree": in_tree}
-    if run.seed == next(run.experiment.planned(run.budget)).seed:  # every row of results repeats a curve
+    if run.seed == next(run.experiment.planned(run.budget)).seed:  # pictures of one seed are enough
         shown = data.subset([int((data.labels == number).int().argmax()) for number in _CLASSES])
         curve |= {
             "images": pack_pictures(pipeline.for_evaluation(shown.images)[0]),
@@ -109,7 +109,8 @@ def grow_trees(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher
 
 def draw_trees(rows: Rows, path: Path) -> None:
     """The trees of the same images, a row without and one with REM, of the first seed."""
-    curves = {row["setting"]: run["curve"] for row in rows for run in row["runs"] if "trees" in run["curve"]}
+    runs = ((row["setting"], run.get("curve", {})) for row in rows for run in row["runs"])
+    curves = {setting: curve for setting, curve in runs if "trees" in curve}
     if not curves:
         raise UserError("the trees that are drawn are those of the first seed, which has no run yet: make it")
     forests = {
