@@ -46,6 +46,7 @@ def test_processes_make_the_missing_runs(folder, tmp_path_factory):
     assert {result["device"] for result in results} != {None}
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_one_clear_sentence(folder):
     def kill_one():
         while not (children := multiprocessing.active_children()):

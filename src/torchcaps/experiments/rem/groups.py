@@ -10,7 +10,7 @@ from torchcaps.train import Machine, Watcher
 
 from ..plan import Claim, Experiment, Finding, PlannedRun, RowsOf, Setting, leave_result, register
 from .entropy import BEYOND
-from .tables import METRICS, train_and_count
+from .tables import METRICS, SMOKE, train_and_count
 
 LABEL = "beyond:pruned-groups"
 _RECIPE = "mnist5k/dr_capsnet_small_rem"
@@ -97,7 +97,12 @@ register(
         gpu_minutes=5,
         seeds=3,
         metrics=(*METRICS, "parameters_share", "operations_share"),
-        budgets={"smoke": ("data.limit=120", "data.validation=0.2", "batch_size=16", "epochs=1")},
+        budgets={
+            "smoke": (
+                *SMOKE,
+                "model={name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10, decoder: none}",
+            )
+        },
         perform=prune_and_shrink,
         settings=_settings(),
         claims=(
