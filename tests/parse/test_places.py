@@ -11,9 +11,9 @@ from torchcaps.parse import (
     contribution_on_image,
     evidence_on_image,
     fully_connected,
+    place_map,
     quantized,
     saliency_map,
-    upsample_map,
 )
 
 
@@ -53,6 +53,16 @@ def test_a_tree_begins_after_the_last_convolution(family):
     assert sum(each.capsules for each in maps) in (0, last.children.activations.shape[1])
 
 
+def placed(values, where):
+    """At the capsules' centres their values, around them the lowest of the map."""
+    image = torch.empty(len(values), 20, 20)
+    for number, one in enumerate(values):
+        inside = place_map(one[None], (20, 20), where.field)[0]
+        covered = place_map(torch.ones_like(one)[None], (20, 20), where.field)[0]
+        image[number] = inside + (1 - covered) * one.min()
+    return image
+
+
 def test_the_evidence_of_two_maps_is_their_sum():
     model = create_model("deepcaps_tiny_test")
     maps = capsule_maps(model, 26)
@@ -66,7 +76,7 @@ def test_the_evidence_of_two_maps_is_their_sum():
     )
     first = saliency_map(activations[:, :18], coupling[:, :18], chosen, (3, 3, 2))
     second = saliency_map(activations[:, 18:], coupling[:, 18:], chosen, (2, 2, 2))
-    assert_close(found, upsample_map(first, (20, 20)) + upsample_map(second, (20, 20)))
+    assert_close(found, placed(first, maps[0]) + placed(second, maps[1]))
 
 
 def test_the_contributions_of_two_maps_are_their_sum():
@@ -74,4 +84,4 @@ def test_the_contributions_of_two_maps_are_their_sum():
     parts = torch.randn(2, 26, generator=torch.Generator().manual_seed(0))
     first, second = contribution_map(parts[:, :18], (3, 3, 2)), contribution_map(parts[:, 18:], (2, 2, 2))
     found = contribution_on_image(parts, maps, (20, 20))
-    assert_close(found, upsample_map(first, (20, 20)) + upsample_map(second, (20, 20)))
+    assert_close(found, placed(first, maps[0]) + placed(second, maps[1]))

@@ -14,11 +14,13 @@ from torchcaps.data import LabelledImages, dataset_info
 from torchcaps.parse import (
     OFFSETS,
     capsule_grid,
+    capsule_maps,
+    contribution_on_image,
+    contributions,
+    evidence_on_image,
     parse_tree,
     perturb_capsule,
-    place_map,
     receptive_field,
-    saliency_map,
 )
 from torchcaps.train import (
     Machine,
@@ -149,10 +151,11 @@ class _Page:
         )
         report.section(
             "Where it looked",
-            "Activation of the capsules times their coupling to the predicted class, at the middle of the "
-            "patch that each one sees. The patches are large and overlap: this map is coarse, and flat where "
-            "no capsule is more decided than the others. Below, the length of each class capsule: how sure "
-            "the network is that this digit is there.",
+            "Saliency is the activation of the capsules times their coupling to the predicted class, "
+            "contribution what their votes add to the length of its capsule, both from the lowest place to "
+            "the highest, at the middle of the patch that each capsule sees. Patches are large and overlap: "
+            "a place beside a stroke sees it too. Below, the length of each class capsule: how sure the "
+            "network is that this digit is there.",
             self.evidence(self.examples[1:7]),
         )
 
@@ -182,15 +185,15 @@ class _Page:
     def evidence(self, chosen: list[int]) -> Any:
         """The drawing of where the network looked in some images."""
         output = self._look(chosen)
-        children, routed = output.layers[-1]
-        assert routed.coupling is not None
-        size, stages = self.config.image_size, self.config.stages
-        grid = capsule_grid(children.activations.shape[1], size, stages)
-        maps = saliency_map(children.activations, routed.coupling, output.activations.argmax(1), grid)
+        trace, classes = output.layers[-1], output.activations.argmax(1)
+        places = capsule_maps(self.run.model, trace.children.activations.shape[1])
+        size = (self.config.image_size, self.config.image_size)
+        parts = contributions(self.run.model, trace, classes).parts
         return draw_couplings(
             self.shown[chosen],
-            place_map(maps, (size, size), receptive_field(size, stages)),
+            evidence_on_image(trace, classes, places, size),
             output.activations,
+            contribution=contribution_on_image(parts, places, size),
             labels=self.test.labels[chosen],
             class_names=self.test.classes,
         )

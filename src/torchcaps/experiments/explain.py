@@ -167,9 +167,9 @@ def _about_saliency(found: Explanation) -> str:
         )
     return (
         "Saliency, as in the thesis: activation of the capsules times their quantized coupling to the class, "
-        "the mean over types, stretched over the image. Colours run from the lowest to the highest place; "
-        f"the strongest has {_contrast(found.evidence):.2f} times the evidence of the mean place. Near 1, "
-        "couplings are alike everywhere."
+        "the mean over types, at the middle of the patch that each capsule sees. Colours run from the lowest "
+        f"to the highest place; the strongest has {_contrast(found.evidence):.2f} times the evidence of the "
+        "mean place. Near 1, couplings are alike everywhere. A capsule beside a stroke sees it too."
     )
 
 

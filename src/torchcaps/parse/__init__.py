@@ -15,7 +15,15 @@ from .quantize import (
     quantize,
     quantized,
 )
-from .saliency import ReceptiveField, capsule_grid, place_map, receptive_field, saliency_map, upsample_map
+from .saliency import (
+    ReceptiveField,
+    capsule_grid,
+    place_heat,
+    place_map,
+    receptive_field,
+    saliency_map,
+    upsample_map,
+)
 from .tree import Edge, Node, ParseTree, parse_tree
 from .typicality import TreeModel, learn_trees, roc_auc, share_at_most
 
@@ -55,6 +63,7 @@ __all__ = [
     "learn_trees",
     "parse_tree",
     "perturb_capsule",
+    "place_heat",
     "place_map",
     "quantizable_routings",
     "quantization_indices",

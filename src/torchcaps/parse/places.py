@@ -14,7 +14,7 @@ from torchcaps.layers import map_sizes
 from torchcaps.models.deepcaps import DeepCaps
 
 from .contribution import contribution_map
-from .saliency import Grid, ReceptiveField, receptive_field, saliency_map, upsample_map
+from .saliency import Grid, ReceptiveField, place_heat, receptive_field, saliency_map
 
 
 class CapsuleMap(NamedTuple):
@@ -64,7 +64,7 @@ def capsule_maps(network: nn.Module, in_caps: int) -> tuple[CapsuleMap, ...]:
 def evidence_on_image(
     trace: LayerTrace, chosen: Int[Tensor, " batch"], maps: Sequence[CapsuleMap], size: tuple[int, int]
 ) -> Float[Tensor, "batch height width"]:
-    """The saliency of all maps, each stretched over an image of `size` as in the thesis, and summed."""
+    """The saliency of all maps on an image of `size`, each capsule where it looks, and summed."""
     assert trace.routed.coupling is not None
     counts = [each.capsules for each in maps]
     activations = torch.split(trace.children.activations.flatten(1), counts, dim=1)
@@ -73,18 +73,18 @@ def evidence_on_image(
         saliency_map(activation, coupling, chosen, each.grid)
         for each, activation, coupling in zip(maps, activations, couplings, strict=True)
     ]
-    return _stretched(found, size)
+    return _placed(found, maps, size)
 
 
 def contribution_on_image(
     parts: Float[Tensor, "batch in_caps"], maps: Sequence[CapsuleMap], size: tuple[int, int]
 ) -> Float[Tensor, "batch height width"]:
-    """What speaks for the class on all maps, each stretched over an image of `size`, and summed."""
+    """What speaks for the class on all maps, each capsule where it looks on the image, and summed."""
     of_maps = torch.split(parts, [each.capsules for each in maps], dim=1)
-    return _stretched(
-        [contribution_map(some, each.grid) for each, some in zip(maps, of_maps, strict=True)], size
-    )
+    found = [contribution_map(some, each.grid) for each, some in zip(maps, of_maps, strict=True)]
+    return _placed(found, maps, size)
 
 
-def _stretched(found: list[Tensor], size: tuple[int, int]) -> Tensor:
-    return torch.stack([upsample_map(each, size) for each in found]).sum(0)
+def _placed(found: list[Tensor], maps: Sequence[CapsuleMap], size: tuple[int, int]) -> Tensor:
+    parts = [place_heat(each, size, where.field) for each, where in zip(found, maps, strict=True)]
+    return torch.stack(parts).sum(0)

@@ -122,6 +122,14 @@ def place_map(
     return F.grid_sample(maps.unsqueeze(1), where, align_corners=False).squeeze(1)
 
 
+def place_heat(
+    maps: Float[Tensor, "batch rows columns"], size: tuple[int, int], field: ReceptiveField
+) -> Float[Tensor, "batch height width"]:
+    """Maps as `place_map` has them, around the capsules their lowest value: for drawings."""
+    lowest = maps.amin((1, 2), keepdim=True)
+    return place_map(maps - lowest, size, field) + lowest
+
+
 def _check_image_size(size: tuple[int, int]) -> None:
     if min(size) < 1:
         raise UserError(f"the image needs at least one pixel, got {size[0]}x{size[1]}")

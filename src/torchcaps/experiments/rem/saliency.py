@@ -12,10 +12,12 @@ from torchcaps.data import LabelledImages
 from torchcaps.parse import (
     CapsuleMap,
     Levels,
+    ReceptiveField,
     capsule_maps,
     contribution_map,
     contributions,
     fully_connected,
+    place_heat,
     place_map,
     quantized,
     saliency_map,
@@ -70,7 +72,7 @@ def share_on_object(maps: Tensor, is_object: Tensor, where: CapsuleMap) -> float
     """The part of the saliency that lies on objects, mean over images.
 
     Each capsule stands at the centre of what it sees, as `place_map` puts it: stretching a map over the
-    whole image, as the drawings do, would move evidence outwards.
+    whole image, as the thesis does, would move evidence outwards.
     """
     placed = place_map(maps, (is_object.shape[1], is_object.shape[2]), where.field)
     inside, whole = (placed * is_object).sum((1, 2)), placed.sum((1, 2))
@@ -92,7 +94,7 @@ def _compare(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[st
     shown = [int((data.labels == number).int().argmax()) for number in range(len(data.classes))]
     images, _ = pipeline.for_evaluation(data.images[shown])
     maps = {"maps": _relative(found.saliency[shown]), "contributions": _relative(found.contribution[shown])}
-    return metrics, {"images": pack_pictures(images), **maps}
+    return metrics, {"images": pack_pictures(images), "field": list(found.where.field), **maps}
 
 
 def deletions(
@@ -116,9 +118,10 @@ def _relative(maps: Tensor) -> list[Any]:
 
 
 def draw_pairs(rows: Rows, path: Path) -> None:
-    """For each dataset the images, and the first seed's maps without and with REM stretched over them.
+    """For each dataset the images, and the first seed's maps without and with REM on them.
 
-    Runs that were made before contributions were looked at have the thesis's maps alone.
+    Runs that were made before contributions were looked at have the thesis's maps alone, and do not say where
+    capsules look: their maps are stretched over the image.
     """
     first = {row["setting"]: row["runs"][0] for row in reversed(rows)}  # its first row carries the curves
     curves = {row["setting"]: first[row["setting"]]["curve"] for row in rows}
@@ -132,8 +135,13 @@ def draw_pairs(rows: Rows, path: Path) -> None:
                 maps = torch.tensor(curve[key])
                 way = "with REM" if setting.endswith("+REM") else "without REM"
                 words = f"{kind}\n{way}\npeak {float(_peaks(maps).mean()):.2f}"
-                stretched = {words: upsample_map(maps, (images.shape[-2], images.shape[-1]))}
-                panels[name] = panel._replace(maps={**panel.maps, **stretched})
+                size = (images.shape[-2], images.shape[-1])
+                heat = (
+                    place_heat(maps, size, ReceptiveField(*curve["field"]))
+                    if "field" in curve
+                    else upsample_map(maps, size)
+                )
+                panels[name] = panel._replace(maps={**panel.maps, words: heat})
     path.write_bytes(to_png(draw_saliency(panels), scale=1))  # many pictures: twice the pixels are 3 MB
 
 
@@ -181,8 +189,9 @@ register(
             "images, where the background is black. Capsules stand at the centres of what they see, which is "
             "the middle of the image: the even map share is what a map without any preference would have, "
             "the area share what a map over the whole image would have.",
-            "Maps are drawn from their lowest to their highest value and, as in the thesis, stretched over "
-            "the image. Peak is the strongest position over the mean one: 1 is a flat map. Beside maps it is "
+            "Maps are drawn from their lowest to their highest value, each capsule at the centre of what it "
+            "sees. Those of runs that did not say where that is are stretched over the image, as in the "
+            "thesis, which moves evidence outwards. Peak is the strongest position over the mean one: 1 is a flat map. Beside maps it is "
             "the mean over those drawn.",
             "The contribution of a capsule is what its weighed vote adds to the length of the class capsule "
             "before the squash; the thesis has no such map. Drawn is what speaks for the class.",
