@@ -191,8 +191,8 @@ register(
             "the area share what a map over the whole image would have.",
             "Maps are drawn from their lowest to their highest value, each capsule at the centre of what it "
             "sees. Those of runs that did not say where that is are stretched over the image, as in the "
-            "thesis, which moves evidence outwards. Peak is the strongest position over the mean one: 1 is a flat map. Beside maps it is "
-            "the mean over those drawn.",
+            "thesis, which moves evidence outwards. Peak is the strongest position over the mean one: 1 is a "
+            "flat map. Beside maps it is the mean over those drawn.",
             "The contribution of a capsule is what its weighed vote adds to the length of the class capsule "
             "before the squash; the thesis has no such map. Drawn is what speaks for the class.",
             "Deletion blanks, with the mean colour, the fifth of the pixels between the capsules' centres on "
