@@ -89,6 +89,15 @@ def test_new_rows_replace_old_ones_and_keep_the_others(tmp_path):
     assert kept == {"a": 70, "b": 60}
 
 
+def test_rows_are_in_the_order_of_the_plan_whenever_they_came(tmp_path):
+    order = [(name, "test_accuracy") for name in "abc"]
+    for name in "cxb":
+        row = summarise([run(1, 0.5)], setting=name, metric="test_accuracy", thesis=None, protocol="p")
+        write_results(tmp_path, "tab-x", [row], "command", order=order)
+    rows = json.loads((tmp_path / "tab-x.json").read_text())["rows"]
+    assert [row["setting"] for row in rows] == ["b", "c", "x"]
+
+
 def test_every_paper_is_in_the_bibliography():
     keys = set(re.findall(r"@\w+\{(\w+),", (ROOT / "docs" / "references.bib").read_text()))
     assert {MODELS[name].paper for name in list_models()} <= keys

@@ -79,8 +79,18 @@ def mean_curve(curves: Sequence[Mapping[int, float]], metric: str) -> dict[str, 
     }
 
 
-def write_results(folder: Path, label: str, rows: Sequence[dict[str, Any]], command: str) -> None:
-    """Write `results/<label>.json`; rows not given again are kept, and so are those of a larger budget."""
+def write_results(
+    folder: Path,
+    label: str,
+    rows: Sequence[dict[str, Any]],
+    command: str,
+    *,
+    order: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write `results/<label>.json`; rows not given again are kept, and so are those of a larger budget.
+
+    Rows whose setting and metric are in `order` come first and in that order.
+    """
     path = folder / f"{label}.json"
     before = json.loads(path.read_text())["rows"] if path.is_file() else []
     merged = {(row["setting"], row["metric"]): row for row in before}
@@ -88,7 +98,9 @@ def write_results(folder: Path, label: str, rows: Sequence[dict[str, Any]], comm
         old = merged.get((row["setting"], row["metric"]))
         if old is None or _size(row) >= _size(old):
             merged[row["setting"], row["metric"]] = row
-    write_json(path, {"label": label, "command": command, "rows": list(merged.values())})
+    ranks = {place: rank for rank, place in enumerate(order)}
+    ordered = sorted(merged.values(), key=lambda row: ranks.get((row["setting"], row["metric"]), len(ranks)))
+    write_json(path, {"label": label, "command": command, "rows": ordered})
 
 
 def _size(row: Mapping[str, Any]) -> int:
@@ -121,7 +133,8 @@ def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str
             curves = [curve for curve in map(partial(_curve, experiment, metric), having) if curve]
             rows.append(row | ({"curve": mean_curve(curves, metric)} if curves else {}))
     if rows:
-        write_results(results, experiment.slug, rows, command)
+        order = [(setting.name, metric) for setting in experiment.settings for metric in experiment.metrics]
+        write_results(results, experiment.slug, rows, command, order=order)
         if experiment.draw is not None:
             experiment.draw(load_results(results, experiment.slug), results / f"{experiment.slug}.png")
         write_page(experiment, results)
