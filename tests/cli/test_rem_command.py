@@ -47,3 +47,43 @@ def test_a_source_that_is_neither_is_one_short_line_about_both():
         "`torchcaps list recipes` shows the names, and a file must end in .yaml"
     )
     assert "did you mean mnist/dr_capsnet" in str(call("mnist/dr_capsnets").exception)
+
+
+def test_what_cannot_be_done_is_refused_before_anything_is_trained(recipe, tmp_path):
+    runs = tmp_path / "runs"
+    options = "--out", runs, "--device", "cpu"
+    other = tmp_path / "small_rem.yaml"
+    other.write_text(RECIPE)
+    for arguments, message in (
+        ((recipe, "--levels", "many"), "--levels takes whole numbers"),
+        ((recipe, "--levels", "1"), "levels must lie in"),
+        ((recipe, "--levels", "11,6,3"), "got levels for 3"),
+        ((recipe, "--precision", "17"), "precision must be"),
+        ((recipe, other), "several of these recipes would be trained in"),
+    ):
+        error = call(*arguments, *options).exception
+        assert isinstance(error, UserError), arguments
+        assert message in str(error)
+    assert not runs.exists()
+
+
+def test_runs_are_not_changed_by_set(recipe, tmp_path):
+    assert call(recipe, "--out", tmp_path, "--device", "cpu").exit_code == 0
+    error = call(tmp_path / "small-rem", "--set", "epochs=2", "--device", "cpu").exception
+    assert isinstance(error, UserError)
+    assert "these are runs" in str(error)
+
+
+def test_sparsity_is_that_of_the_layers_that_were_pruned(recipe, tmp_path):
+    pruned = "--set", "pruning.strength=0.01", "--set", "pruning.layers=classes"
+    done = call(recipe, "--out", tmp_path, "--device", "cpu", "--json", *pruned)
+    (row,) = json.loads(done.stdout)
+    result = json.loads((tmp_path / "small-rem" / "result.json").read_text())
+    assert row["sparsity"] == result["metrics"]["sparsity"]
+
+
+def test_the_fewest_levels_that_will_do_can_be_asked_for(recipe, tmp_path):
+    done = call(recipe, "--out", tmp_path, "--device", "cpu", "--json", "--levels", "auto")
+    assert done.exit_code == 0, done.output
+    assert "small-rem: " in done.stderr
+    assert " levels, " in done.stderr

@@ -87,3 +87,12 @@ def test_some_images_are_drawn_from_all_and_always_the_same(split):
     assert some_images(data, None) is some_images(data, 24) is data
     with pytest.raises(UserError, match="at least 1"):
         some_images(data, 0)
+
+
+def test_a_network_that_is_broken_is_named_so(model, split):
+    with torch.no_grad():
+        model.classes.weight.fill_(float("nan"))
+    with pytest.raises(UserError, match="not finite"):
+        analyse(model, *split)
+    with pytest.raises(UserError, match="not finite"):
+        collect_keys(model, *split)

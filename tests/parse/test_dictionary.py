@@ -115,3 +115,13 @@ def test_ten_thousand_images_of_1152_children_take_less_than_two_seconds():
     found = count_trees(collector.keys())
     assert found.num_keys == 500
     assert time.perf_counter() - started < 2.0  # 0.05 s on a quiet machine
+
+
+def test_an_empty_batch_alone_makes_no_trees():
+    collector = KeyCollector(11, 3)
+    collector.add(torch.zeros(0, 4, 3), torch.zeros(0, dtype=torch.int64))
+    with pytest.raises(UserError, match="no images"):
+        collector.keys()
+    empty = Keys(np.zeros((0, 4), dtype=np.uint8), np.zeros(0, dtype=np.int64), 11, 3)
+    with pytest.raises(UserError, match="no images"):
+        count_trees(empty)

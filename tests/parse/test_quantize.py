@@ -11,7 +11,6 @@ from torchcaps.layers.conv3d_routing import MapRouting
 from torchcaps.layers.em_conv2d import PositionalEM
 from torchcaps.models import create_model
 from torchcaps.parse import (
-    choose_levels,
     quantizable_routings,
     quantization_indices,
     quantize,
@@ -256,23 +255,3 @@ def test_an_error_inside_leaves_the_network_as_it_was():
     with pytest.raises(KeyError), quantized(model, 2):
         raise KeyError
     assert not model.classes.routing._forward_hooks
-
-
-def test_the_smallest_sufficient_number_of_levels_is_chosen():
-    accuracies = {None: 0.9, 2: 0.3, 5: 0.87, 11: 0.895, 21: 0.9}
-    asked = []
-
-    def evaluate(levels):
-        asked.append(levels)
-        return accuracies[levels]
-
-    assert choose_levels(evaluate, [21, 11, 5, 2], 0.01)[:3] == (11, 0.895, 0.9)
-    assert asked == [None, 2, 5, 11]
-    assert choose_levels(evaluate, [2, 21]).levels == 21
-    assert choose_levels(evaluate, [64, 21]).levels == 21  # a set of these two would begin with 64
-    with pytest.raises(UserError, match=r"the best of 2, 5 is 5, with 0\.87"):
-        choose_levels(evaluate, [2, 5], 0.001)
-    with pytest.raises(UserError, match="no numbers of levels"):
-        choose_levels(evaluate, [])
-    with pytest.raises(UserError, match="negative"):
-        choose_levels(evaluate, [2], -1.0)

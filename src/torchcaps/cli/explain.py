@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, read_levels
+from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, levels_for
 from .show import print_json
 
 
@@ -30,7 +30,8 @@ def command(
     from torchcaps.parse import Explainer
     from torchcaps.train import load_run
 
-    explainer = Explainer(load_run(run, choose_device(device)), levels=read_levels(levels), data_dir=data_dir)
+    loaded = load_run(run, choose_device(device))
+    explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
     rows = explain_images(explainer, images, out or run / "explain")
     if json:
         print_json(rows)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from torchcaps.parse import Levels
+    from torchcaps.train import Run
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DataDir = Annotated[
@@ -17,7 +21,9 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that torc
 LevelsOption = Annotated[
     str,
     typer.Option(
-        "--levels", help="Levels of quantized couplings; one number, or one per routed layer: 11,6."
+        "--levels",
+        help="Levels of quantized couplings: one number, one per routed layer as in 11,6, or auto for the "
+        "fewest that keep the accuracy on the validation images.",
     ),
 ]
 
@@ -39,12 +45,30 @@ def choose_device(name: str) -> str:
     return name
 
 
-def read_levels(text: str) -> int | list[int]:
-    """Levels from an option: one number for all layers, or several with commas between."""
+def read_levels(text: str) -> int | list[int] | None:
+    """Levels from an option: a number for all layers, several with commas between, or None for auto."""
     from torchcaps.core.errors import UserError
 
+    if text == "auto":
+        return None
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError as error:
-        raise UserError(f"--levels takes whole numbers such as 11 or 11,6, got {text!r}") from error
+        raise UserError(f"--levels takes whole numbers such as 11 or 11,6, or auto; got {text!r}") from error
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def levels_for(run: Run, text: str, data_dir: Path | None) -> Levels:
+    """The levels that an option asks for; what auto chose is said on stderr."""
+    from torchcaps.parse import choose_levels_of_run
+
+    levels = read_levels(text)
+    if levels is not None:
+        return levels
+    chosen = choose_levels_of_run(run, data_dir=data_dir)
+    typer.echo(
+        f"{run.folder}: {chosen.levels} levels, {chosen.accuracy:.2%} of the validation images right; "
+        f"{chosen.accuracy_without:.2%} without quantization",
+        err=True,
+    )
+    return chosen.levels

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, read_levels
+from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, levels_for
 from .show import print_json, print_table
 
 
@@ -26,7 +26,8 @@ def command(
     from torchcaps.train import load_run
 
     loaded = load_run(run, choose_device(device))
-    found = analyse_run(loaded, split, levels=read_levels(levels), limit=limit, data_dir=data_dir)
+    chosen = levels_for(loaded, levels, data_dir)
+    found = analyse_run(loaded, split, levels=chosen, limit=limit, data_dir=data_dir)
     result = {"run": str(run), "data": loaded.recipe.data.name, "split": split, **found.as_json()}
     if json:
         print_json(result)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .options import DataDir, Device, Json, LevelsOption, choose_device, read_levels
+from .options import DataDir, Device, Json, LevelsOption, choose_device, levels_for, read_levels
 from .show import print_json, print_table
 
 if TYPE_CHECKING:
-    from torchcaps.train import Machine, Run
+    from torchcaps.train import Machine, Recipe, Run
 
 
 def command(
@@ -33,36 +33,74 @@ def command(
 ) -> None:
     """Accuracy, parse trees and sparsity of runs side by side; a recipe is first trained with REM."""
     from torchcaps.experiments.rem.compare import describe_run
-    from torchcaps.train import Machine
+    from torchcaps.train import Machine, Run
 
     chosen = choose_device(device)
     machine = Machine(device=chosen, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
+    planned = _plan(sources, out, set_ or [], machine, levels=levels)
     rows = []
-    for source in sources:
-        run = _open(source, out, set_ or [], machine, is_quiet=json)
+    for source in planned:
+        run = source if isinstance(source, Run) else _train(source, machine, is_quiet=json)
         run.model.to(chosen)
-        rows.append(describe_run(run, levels=read_levels(levels), data_dir=data_dir))
+        rows.append(describe_run(run, levels=levels_for(run, levels, data_dir), data_dir=data_dir))
     (print_json if json else _print)(rows)
 
 
-def _open(source: str, out: Path, changes: list[str], machine: Machine, *, is_quiet: bool) -> Run:
+class _Training(NamedTuple):
+    """A recipe that is to be trained, and where."""
+
+    recipe: Recipe
+    folder: Path
+
+
+def _plan(
+    sources: list[str], out: Path, changes: list[str], machine: Machine, *, levels: str
+) -> list[Run | _Training]:
+    """Every source as a run or a training; what cannot be done is refused before anything is trained."""
+    from torchcaps.core.errors import UserError
+    from torchcaps.parse import check_levels
+    from torchcaps.train import check_machine, load_run
+
+    check_machine(machine)
+    is_run = [(Path(source) / "recipe.json").is_file() for source in sources]
+    if changes and all(is_run):
+        raise UserError(
+            "--set changes recipes before they are trained; these are runs, which stay as they are"
+        )
+    planned = [
+        load_run(Path(source)) if is_there else _training(source, out, changes)
+        for source, is_there in zip(sources, is_run, strict=True)
+    ]
+    folders = [source.folder for source in planned if isinstance(source, _Training)]
+    for folder in folders:
+        if folders.count(folder) > 1:
+            raise UserError(f"several of these recipes would be trained in {folder}: give them one at a time")
+    for source in planned:
+        check_levels(source.recipe.sketch(), read_levels(levels))
+    return planned
+
+
+def _training(source: str, out: Path, changes: list[str]) -> _Training:
     from torchcaps.core.errors import UnknownNameError, UserError
-    from torchcaps.experiments.rem.compare import rem_recipe, train_with_rem
-    from torchcaps.train import Silent, load_run
+    from torchcaps.experiments.rem.compare import rem_recipe
 
-    from .progress import ProgressBar
-
-    if (Path(source) / "recipe.json").is_file():
-        return load_run(Path(source))
     try:
         recipe = rem_recipe(source, changes)
     except UnknownNameError as error:
         raise UserError(f"{source} holds no run (no recipe.json); {error}") from error
     is_file = source.endswith((".yaml", ".yml"))
     name = Path(source).stem if is_file else source.replace("/", "-")
-    folder = out / f"{name.removesuffix('_rem')}-rem"
+    return _Training(recipe, out / f"{name.removesuffix('_rem')}-rem")
+
+
+def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
+    from torchcaps.experiments.rem.compare import train_with_rem
+    from torchcaps.train import Silent
+
+    from .progress import ProgressBar
+
     with ProgressBar() as bar:
-        return train_with_rem(recipe, folder, machine, Silent() if is_quiet else bar)
+        return train_with_rem(training.recipe, training.folder, machine, Silent() if is_quiet else bar)
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

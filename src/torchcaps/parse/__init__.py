@@ -1,15 +1,15 @@
 """What the couplings of a forward pass say: parse trees, how many there are, and saliency maps."""
 
 from .analyse import Analysis, analyse, analyse_run, collect_keys, some_images
+from .choose_levels import ChosenLevels, choose_levels, choose_levels_of_run
 from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
 from .explain import Explainer, Explanation, Source, Usual
 from .perturb import OFFSETS, perturb_capsule
 from .places import CapsuleMap, capsule_maps, contribution_on_image, evidence_on_image, fully_connected
 from .quantize import (
-    ChosenLevels,
     Levels,
-    choose_levels,
+    check_levels,
     quantizable_routings,
     quantization_indices,
     quantize,
@@ -51,7 +51,9 @@ __all__ = [
     "analyse_run",
     "capsule_grid",
     "capsule_maps",
+    "check_levels",
     "choose_levels",
+    "choose_levels_of_run",
     "collect_keys",
     "contribution_map",
     "contribution_obstacle",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,18 +76,44 @@ def analyse(
         levels: As in `quantized`.
         batch_size: Images at once; by default as many as suit the device.
     """
-    hits = torch.zeros((), dtype=torch.int64, device=data.labels.device)
-    with evaluating(network):
-        for inputs, labels in _batches(data, pipeline, batch_size):
-            hits += (network(inputs).activations.argmax(1) == labels).sum()
+    hits = count_hits(network, data, pipeline, batch_size=batch_size)
     keys = collect_keys(network, data, pipeline, levels=levels, batch_size=batch_size)
     return Analysis(
         images=len(data),
-        accuracy=int(hits) / len(data),
+        accuracy=hits / len(data),
         quantized_accuracy=float((keys.predicted == data.labels.cpu().numpy()).mean()),
         keys=keys,
         classes=tuple(data.classes),
     )
+
+
+@torch.no_grad()
+def count_hits(
+    network: nn.Module,
+    data: LabelledImages,
+    pipeline: Pipeline,
+    *,
+    levels: Levels | None = None,
+    batch_size: int | None = None,
+) -> int:
+    """Images whose class the network finds, quantized where levels are given. As in `analyse`."""
+    hits = torch.zeros((), dtype=torch.int64, device=data.labels.device)
+    is_finite = torch.ones((), dtype=torch.bool, device=data.labels.device)
+    with evaluating(network), quantized(network, levels) if levels is not None else nullcontext():
+        for inputs, labels in _batches(data, pipeline, batch_size):
+            activations = network(inputs).activations
+            is_finite &= activations.isfinite().all()
+            hits += (activations.argmax(1) == labels).sum()
+    _check_answers(is_finite)
+    return int(hits)
+
+
+def _check_answers(is_finite: Tensor) -> None:
+    if not is_finite:
+        raise UserError(
+            "the network answers with values that are not finite: its weights are damaged, or its training "
+            "diverged; look at the metrics of the run, and train again with a lower rate"
+        )
 
 
 @torch.no_grad()
@@ -101,11 +128,16 @@ def collect_keys(
     """The key of every image in the quantized network; its labels are not looked at. As in `analyse`."""
     last = levels if isinstance(levels, int) else levels[-1]
     collector: KeyCollector | None = None
+    is_finite = torch.ones(
+        (), dtype=torch.bool, device=data.labels.device
+    )  # rounding hides what couplings were
     with evaluating(network), quantized(network, levels):
         for inputs, _ in _batches(data, pipeline, batch_size):
             output = network(inputs, return_routing=True)
+            is_finite &= output.activations.isfinite().all()
             collector = collector or KeyCollector(last, output.activations.shape[1])
             collector.add(output.layers[-1].routed.coupling, output.activations.argmax(1))
+    _check_answers(is_finite)
     assert collector is not None  # a split without images is refused above
     return collector.keys()
 

@@ -47,6 +47,7 @@ class KeyCollector:
     num_classes: int
     _indices: list[Tensor] = field(default_factory=list, init=False)
     _predicted: list[Tensor] = field(default_factory=list, init=False)
+    _is_finite: list[Tensor] = field(default_factory=list, init=False)  # of each batch
 
     def add(
         self, coupling: Float[Tensor, "batch in_caps out_caps"], predicted: Int[Tensor, " batch"]
@@ -57,14 +58,20 @@ class KeyCollector:
                 f"couplings lead to {coupling.shape[2]} parents, not to {self.num_classes} classes; the "
                 "dictionary is that of the last routed layer"
             )
+        if predicted.shape != coupling.shape[:1]:
+            raise UserError(f"{len(predicted)} predicted classes do not fit {len(coupling)} images")
         chosen = predicted.view(-1, 1, 1).expand(-1, coupling.shape[1], 1)
-        self._indices.append(quantization_indices(coupling.gather(2, chosen).squeeze(2), self.levels))
+        to_class = coupling.gather(2, chosen).squeeze(2)
+        self._indices.append(quantization_indices(to_class, self.levels))
         self._predicted.append(predicted)
+        self._is_finite.append(to_class.isfinite().all())
 
     def keys(self) -> Keys:
         """All keys so far, read from the device."""
-        if not self._indices:
+        if not sum(map(len, self._predicted)):
             raise UserError("there are no images to make parse trees of")
+        if not torch.stack(self._is_finite).all():
+            raise UserError("there are couplings that are not finite, so that images have no parse tree")
         indices = torch.cat(self._indices).cpu().numpy()
         predicted = torch.cat(self._predicted).cpu().numpy()
         return Keys(indices, predicted, self.levels, self.num_classes)
@@ -138,6 +145,8 @@ class Dictionary:
 
 def count_trees(keys: Keys) -> Dictionary:
     """The dictionary of all keys; keys are compared in full, so that no two are ever taken for one."""
+    if not len(keys):
+        raise UserError("there are no images whose parse trees could be counted")
     counts: list[Counter[bytes]] = [Counter() for _ in range(keys.num_classes)]
     for key, predicted in zip(keys.as_bytes(), keys.predicted.tolist(), strict=True):
         counts[predicted][key] += 1

@@ -61,30 +61,45 @@ def capsule_maps(network: nn.Module, in_caps: int) -> tuple[CapsuleMap, ...]:
     )
 
 
-def evidence_on_image(
-    trace: LayerTrace, chosen: Int[Tensor, " batch"], maps: Sequence[CapsuleMap], size: tuple[int, int]
-) -> Float[Tensor, "batch height width"]:
-    """The saliency of all maps on an image of `size`, each capsule where it looks, and summed."""
+def evidence_maps(
+    trace: LayerTrace, chosen: Int[Tensor, " batch"], maps: Sequence[CapsuleMap]
+) -> list[Float[Tensor, "batch rows columns"]]:
+    """The saliency on the grid of each map."""
     assert trace.routed.coupling is not None
     counts = [each.capsules for each in maps]
     activations = torch.split(trace.children.activations.flatten(1), counts, dim=1)
     couplings = torch.split(trace.routed.coupling, counts, dim=1)
-    found = [
+    return [
         saliency_map(activation, coupling, chosen, each.grid)
         for each, activation, coupling in zip(maps, activations, couplings, strict=True)
     ]
-    return _placed(found, maps, size)
+
+
+def contribution_maps(
+    parts: Float[Tensor, "batch in_caps"], maps: Sequence[CapsuleMap]
+) -> list[Float[Tensor, "batch rows columns"]]:
+    """What speaks for the class on the grid of each map."""
+    of_maps = torch.split(parts, [each.capsules for each in maps], dim=1)
+    return [contribution_map(some, each.grid) for each, some in zip(maps, of_maps, strict=True)]
+
+
+def evidence_on_image(
+    trace: LayerTrace, chosen: Int[Tensor, " batch"], maps: Sequence[CapsuleMap], size: tuple[int, int]
+) -> Float[Tensor, "batch height width"]:
+    """The saliency of all maps on an image of `size`, each capsule where it looks, and summed."""
+    return place_maps(evidence_maps(trace, chosen, maps), maps, size)
 
 
 def contribution_on_image(
     parts: Float[Tensor, "batch in_caps"], maps: Sequence[CapsuleMap], size: tuple[int, int]
 ) -> Float[Tensor, "batch height width"]:
     """What speaks for the class on all maps, each capsule where it looks on the image, and summed."""
-    of_maps = torch.split(parts, [each.capsules for each in maps], dim=1)
-    found = [contribution_map(some, each.grid) for each, some in zip(maps, of_maps, strict=True)]
-    return _placed(found, maps, size)
+    return place_maps(contribution_maps(parts, maps), maps, size)
 
 
-def _placed(found: list[Tensor], maps: Sequence[CapsuleMap], size: tuple[int, int]) -> Tensor:
+def place_maps(
+    found: Sequence[Float[Tensor, "batch rows columns"]], maps: Sequence[CapsuleMap], size: tuple[int, int]
+) -> Float[Tensor, "batch height width"]:
+    """What was found on the grid of each map, on an image of `size`, each capsule where it looks, and summed."""
     parts = [place_heat(each, size, where.field) for each, where in zip(found, maps, strict=True)]
     return torch.stack(parts).sum(0)

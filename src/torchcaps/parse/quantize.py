@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float, Integer
@@ -69,6 +69,11 @@ def levels_of_layers(levels: Levels, layers: int) -> list[int]:
     return numbers
 
 
+def check_levels(network: nn.Module, levels: Levels | None) -> None:
+    """Raise where the couplings of a network cannot be quantized so; None are levels not chosen yet."""
+    levels_of_layers(2 if levels is None else levels, len(quantizable_routings(network)))
+
+
 def quantizable_routings(network: nn.Module) -> list[tuple[str, Any]]:
     """The routings with couplings to quantize, by name, in the order of the network."""
     for name, module in network.named_modules():
@@ -100,39 +105,3 @@ def _quantizer(levels: int) -> Callable[..., Routed]:
         return routing.read_out(*inputs, **named, coupling=quantize(routed.coupling, levels))
 
     return read_out_again
-
-
-class ChosenLevels(NamedTuple):
-    """The smallest number of levels that loses little enough, and what was tried on the way to it."""
-
-    levels: int
-    accuracy: float
-    accuracy_without: float  # of the network as it is
-    tried: dict[int, float]
-
-
-def choose_levels(
-    evaluate: Callable[[int | None], float], candidates: Iterable[int], tolerance: float = 0.0
-) -> ChosenLevels:
-    """The smallest number of levels with which accuracy does not deteriorate (thesis, Quantization).
-
-    Args:
-        evaluate: Accuracy with so many levels; None means without quantization.
-        candidates: Tried from the smallest on, up to the first that will do.
-        tolerance: Accuracy that may be lost.
-    """
-    if tolerance < 0:
-        raise UserError(f"tolerance must not be negative, got {tolerance}")
-    without = evaluate(None)
-    tried: dict[int, float] = {}
-    for levels in sorted(set(candidates)):
-        tried[levels] = evaluate(levels)
-        if tried[levels] >= without - tolerance:
-            return ChosenLevels(levels, tried[levels], without, tried)
-    if not tried:
-        raise UserError("there are no numbers of levels to choose from")
-    best = max(tried, key=lambda levels: tried[levels])
-    raise UserError(
-        f"no number of levels keeps the accuracy of {without:.4f} within {tolerance:g}; the best of "
-        f"{', '.join(map(str, tried))} is {best}, with {tried[best]:.4f}"
-    )

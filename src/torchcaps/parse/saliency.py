@@ -85,6 +85,16 @@ def saliency_map(
     return reduce(evidence, "b (h w t) -> b h w", "mean", h=height, w=width, t=types)
 
 
+def map_peaks(maps: Float[Tensor, "batch *places"]) -> Float[Tensor, " batch"]:
+    """The strongest place of each map over its mean one: 1 is a flat map, 0 one without any evidence.
+
+    Maps are those of capsules. On an image, what surrounds the capsules would count as places too.
+    """
+    places = maps.flatten(1)
+    strongest, mean = places.amax(1), places.mean(1)
+    return torch.where(mean > 0, strongest / mean, 0.0)
+
+
 def _check_sizes(activations: Tensor, coupling: Tensor, chosen: Tensor, grid: Grid) -> None:
     batch, in_caps = activations.shape
     if coupling.shape[:2] != (batch, in_caps) or chosen.shape != (batch,):

@@ -117,7 +117,7 @@ class Recipe:
     def _check_annealing(self, settings: Annealing) -> None:
         if self.patience:
             raise UserError("recipe.patience and recipe.annealing exclude each other: set annealing.patience")
-        check_driven(self._sketch(), settings)
+        check_driven(self.sketch(), settings)
 
     def _check_pruning(self, settings: Lobster) -> None:
         if self.annealing is not None:
@@ -125,9 +125,9 @@ class Recipe:
                 "recipe.pruning and recipe.annealing exclude each other: "
                 "annealing goes back to earlier weights, in which less was pruned"
             )
-        measure_units(self._sketch(), settings)  # raises where there is nothing to prune
+        measure_units(self.sketch(), settings)  # raises where there is nothing to prune
 
-    def _sketch(self) -> nn.Module:
+    def sketch(self) -> nn.Module:
         """The model without memory for its weights."""
         options = dict(self.model)
         with torch.device("meta"):

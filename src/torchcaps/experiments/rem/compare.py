@@ -27,10 +27,11 @@ def train_with_rem(recipe: Recipe, out: Path, machine: Machine, watcher: Watcher
 def describe_run(run: Run, *, levels: Levels = 11, data_dir: Path | None = None) -> dict[str, Any]:
     """A row of the chapter's tables for one run, measured on its test images."""
     found = analyse_run(run, "test", levels=levels, data_dir=data_dir)
-    sparsity = count_sparsity(run.model)
+    pruning = run.recipe.pruning
+    sparsity = count_sparsity(run.model, pruning.layers if pruning is not None else "*")
     return {
         "run": str(run.folder),
-        "pruned": run.recipe.pruning is not None,
+        "pruned": pruning is not None,
         "images": found.images,
         "accuracy": found.accuracy,
         "quantized_accuracy": found.quantized_accuracy,
