@@ -131,6 +131,15 @@ def test_every_channel_belongs_to_one_group(name, groups):
         assert module.groups == (source if convolution.is_depthwise else 1)
 
 
+def test_a_pruned_network_iterates_as_often():
+    model = create_model("backbone_capsnet_tiny_test")
+    model.classes.routing.iterations = 5  # as routing annealing does
+    assert (
+        remove_channels(model, strongest_channels(model.trunk, model.trunk.widths)).classes.routing.iterations
+        == 5
+    )
+
+
 def test_other_networks_and_routings_are_refused():
     with pytest.raises(UserError, match="not a DRCapsNet"):
         remove_channels(create_model("dr_capsnet_tiny_test"), [])

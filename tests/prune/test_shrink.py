@@ -6,7 +6,19 @@ import torch
 from torchcaps.core import UserError
 from torchcaps.models import config_as_json, create_model
 from torchcaps.prune import measure_size, shrink
+from torchcaps.routing import list_routings
 
+FAMILIES = {
+    "dr_capsnet": {"stem_channels": 6, "primary_types": 3},
+    "gamma_capsnet": {"stem_channels": 6},
+    "deepcaps": {"stem_channels": 8},
+    "efficient_capsnet": {"primary_kernel": 3},
+}
+ROUTED = {
+    f"{family}_{routing}": (f"{family}_tiny_test", {**options, "routing": routing})
+    for family, options in FAMILIES.items()
+    for routing in list_routings()
+}
 VARIANTS = {
     "dr": ("dr_capsnet_tiny_test", {"stem_channels": 6, "primary_types": 3}),
     "dr_same": ("dr_capsnet_tiny_test", {"stem_channels": 6, "padding": "same"}),
@@ -23,7 +35,7 @@ VARIANTS = {
 def pruned(variant, seed=0):
     """A network in float64 with zeros of every kind: children, types, filters, channels, single weights."""
     torch.manual_seed(seed)
-    name, options = VARIANTS[variant]
+    name, options = (VARIANTS | ROUTED)[variant]
     network = create_model(name, decoder="none", **options).double()
     for parameter in network.parameters():
         parameter += 0.1 * torch.randn_like(parameter)
@@ -31,9 +43,11 @@ def pruned(variant, seed=0):
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.normal_()
             module.running_var.uniform_(0.5, 2)
-    network.classes.weight[torch.rand(len(network.classes.weight)) < 0.4] = 0.0
+    matrices = getattr(network, "hidden", network.classes).weight
+    if len(matrices) > 1:  # else they are shared, and without them nobody votes
+        matrices[torch.rand(len(matrices)) < 0.4] = 0.0
     if hasattr(network, "primary"):
-        network.classes.weight[1 :: network.primary.types] = 0.0  # a whole type
+        matrices[1 :: network.primary.types] = 0.0  # a whole type
     for module in network.modules():
         if isinstance(module, torch.nn.Conv2d):
             module.weight[torch.rand(len(module.weight)) < 0.3] = 0.0
@@ -63,6 +77,49 @@ def test_the_output_stays_and_the_network_shrinks(variant, seed):
     before, after = measure_size(network), measure_size(smaller)
     assert after.parameters == sum(parameter.numel() for parameter in smaller.parameters())
     assert all(small < large for small, large in zip(after, before, strict=True))
+
+
+@pytest.mark.parametrize("variant", ROUTED)
+def test_the_output_stays_under_every_routing(variant):
+    network = pruned(variant)
+    assert_same_output(network, shrink(network))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_children_that_share_their_matrices_all_stay(family):
+    name, options = ROUTED[f"{family}_shared_matrix"]
+    network = create_model(name, decoder="none", **options).double().eval()
+    smaller = shrink(network)
+    assert smaller.config == network.config
+    assert_same_output(network, smaller)
+
+
+@torch.no_grad()
+def test_matrices_that_all_share_may_be_zero():
+    network = create_model("dr_capsnet_tiny_test", decoder="none", routing="shared_matrix").double().eval()
+    network.classes.weight.zero_()
+    smaller = shrink(network)
+    assert smaller.config == network.config
+    assert_same_output(network, smaller)
+
+
+@torch.no_grad()
+def test_voters_that_share_their_matrices_stay_voters():
+    options = {"decoder": "none", "routing": "shared_matrix", "voters": 3}
+    network = create_model("dr_capsnet_tiny_test", **options).double().eval()
+    network.classes.voters.copy_(torch.tensor([1, 3, 7]))  # all of the second of two types
+    smaller = shrink(network)
+    assert smaller.config == replace(network.config, primary_types=1)
+    assert smaller.classes.voters.tolist() == [0, 1, 3]
+    assert_same_output(network, smaller)
+
+
+def test_a_network_goes_on_with_the_iterations_it_was_given():
+    network = pruned("dr")
+    network.classes.routing.iterations = 5  # as routing annealing does
+    smaller = shrink(network)
+    assert smaller.classes.routing.iterations == 5
+    assert_same_output(network, smaller)
 
 
 @torch.no_grad()

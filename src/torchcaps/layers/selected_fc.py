@@ -56,7 +56,8 @@ class SelectedFcCaps(FcCaps):
         routed = super().forward(chosen, return_coupling=return_coupling)
         if routed.coupling is None:
             return routed
-        silent = self.silent_coupling.to(routed.coupling.dtype).expand(len(routed.coupling), -1, -1)
+        batch = routed.coupling.shape[0]  # not len(), which would fix the batch of an export
+        silent = self.silent_coupling.to(routed.coupling.dtype).expand(batch, -1, -1)
         return routed._replace(coupling=silent.index_copy(1, self.voters, routed.coupling))
 
 

@@ -24,17 +24,22 @@ class Anatomy(NamedTuple):
     parents_name: str
     parents: Any  # FcCaps
     types: int  # kinds of children that go with their own filters of the reader; 1 where they cannot
+    selects: bool  # whether the config can say that only some children vote
 
     @property
     def drops_children(self) -> bool:
-        """Whether a child that votes zero can go: in other routings such a vote still counts."""
+        """Whether a child that votes zero can go.
+
+        In other routings such a vote still counts, and of children that share matrices none votes zero alone.
+        """
         own_matrices = len(self.parents.weight) == self.parents.in_caps
-        return own_matrices and isinstance(self.parents.routing, DynamicRouting | SelfAttentionRouting)
+        ignores_zeros = isinstance(self.parents.routing, DynamicRouting | SelfAttentionRouting)
+        return self.selects and own_matrices and ignores_zeros
 
     def silent_coupling(self) -> Float[Tensor, "in_caps out_caps"]:
         """What the couplings of each child are when it votes zero."""
         parents: FcCaps = self.parents
-        votes = parents.weight.new_zeros(1, len(parents.weight), *parents.weight.shape[2:])
+        votes = parents.weight.new_zeros(1, parents.in_caps, *parents.weight.shape[2:])
         routed = parents.routing(votes, votes.new_zeros(votes.shape[:2]))
         assert routed.coupling is not None
         if not isinstance(parents, SelectedFcCaps):
@@ -46,7 +51,8 @@ def anatomy_of(network: nn.Module) -> Anatomy:
     """What of a network can go.
 
     - DR-CapsNet and Efficient-CapsNet: capsules, whole types with their filters, channels below them.
-    - Gamma-CapsNet: channels below the primary capsules. In scaled-distance routing a vote of zero counts.
+    - Gamma-CapsNet: channels below the primary capsules. In scaled-distance routing, which it is made for, a
+      vote of zero counts.
     - DeepCaps: capsules of the last two cells that no class hears, and stem channels that nobody reads.
       Inside the cells maps are padded and added, where a constant channel is not constant.
     """
@@ -67,7 +73,7 @@ def anatomy_of(network: nn.Module) -> Anatomy:
             steps = [ConvStep("stem", network.stem, nn.Sequential(rectifier, network.norm), norm="norm")]
             first: Any = network.cells[0]
             reader = ConvStep("cells.0.halve.conv", first.halve.conv, nn.Identity())
-            return Anatomy(steps, reader, True, "classes", network.classes, 1)
+            return Anatomy(steps, reader, True, "classes", network.classes, 1, selects=True)
     raise UserError(
         "DR-CapsNet, Efficient-CapsNet, gamma-CapsNet and DeepCaps can be shrunk, "
         f"not {type(network).__name__}"
@@ -78,5 +84,11 @@ def _above_primary(network: Any, steps: list[ConvStep], parents: str) -> Anatomy
     primary = network.primary
     reader = ConvStep("primary.conv", primary.conv, nn.Identity())
     return Anatomy(
-        steps, reader, primary.padding == "same", parents, getattr(network, parents), primary.types
+        steps,
+        reader,
+        primary.padding == "same",
+        parents,
+        getattr(network, parents),
+        primary.types,
+        selects=hasattr(network.config, "voters"),
     )

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torchcaps.core.errors import UserError
 from torchcaps.models import BackboneCapsNet, TrunkClassifier
 
+from .iterations import copy_iterations
+
 Kept = list[Int64[Tensor, " _"]]  # of each group, in ascending order
 _Cut = tuple[Tensor | None, ...]  # the indices to keep along each axis; None keeps all
 
@@ -65,6 +67,7 @@ def remove_channels(model: nn.Module, kept: Kept) -> nn.Module:
         if values.shape != state[name].shape:
             raise UserError(f"{name} cannot follow the channels that are removed: its routing has no rule")
     pruned.load_state_dict(state, assign=True)
+    copy_iterations(model, pruned)
     return pruned.train(model.training)
 
 

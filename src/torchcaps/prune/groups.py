@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
-from torchcaps.layers import FcCaps, PrimaryCaps
+from torchcaps.layers import ConvCaps2d, FcCaps, PrimaryCaps, SelectedFcCaps
 
 from .lobster import Lobster, prunable_layers, prunable_weights
 
@@ -56,20 +55,38 @@ def _capsule_units(network: nn.Module, settings: Lobster) -> Units:
 
 
 def _type_units(network: nn.Module, settings: Lobster) -> Units:
+    primary, parents = _types_and_parents(network, settings)
+    filters, matrices = primary.conv.weight, parents.weight
+    types = torch.arange(primary.types, device=matrices.device)
+    children = torch.arange(parents.in_caps, device=matrices.device)
+    if isinstance(parents, SelectedFcCaps):
+        children = parents.voters
+    of_filters, of_matrices = types.repeat_interleave(len(filters) // len(types)), children % len(types)
+    belongs = types.unsqueeze(1) == torch.cat([of_filters, of_matrices])
+    squares = torch.cat([weight.square().sum((1, 2, 3)) for weight in (filters, matrices)])
+    sizes = torch.cat([weight.new_full((len(weight),), weight[0].numel()) for weight in (filters, matrices)])
+    # a table, not index_add: on a GPU that sums in any order, and all processes must cut the same types
+    each = ((belongs * squares).sum(1) / (belongs * sizes).sum(1)).sqrt()
+    norms = [each[kind].view(-1, 1, 1, 1) for kind in (of_filters, of_matrices)]
+    return Units([filters, matrices], norms, each)
+
+
+def _types_and_parents(network: nn.Module, settings: Lobster) -> tuple[PrimaryCaps, FcCaps]:
+    """The primary capsules and the layer that hears them; an error where types cannot be cut as a whole."""
     learning = [layer for _, layer in prunable_layers(network, settings.layers)]
-    primary = getattr(network, "primary", None)
-    parents = next((layer for layer in learning if isinstance(layer, FcCaps)), None)
-    if not isinstance(primary, PrimaryCaps) or primary.conv not in learning or parents is None:
+    primary: Any = getattr(network, "primary", None)
+    # the first capsule layer of all, not of those that are pruned: it is the one above the primary capsules
+    parents = next((layer for layer in network.modules() if isinstance(layer, FcCaps | ConvCaps2d)), None)
+    are_pruned = isinstance(primary, PrimaryCaps) and primary.conv in learning and parents in learning
+    if not are_pruned or not isinstance(parents, FcCaps):
         raise UserError(
             "pruning.group=type needs primary capsules that feed a fully connected capsule layer, and a "
-            f"pattern for both; {type(network).__name__} has none named {settings.layers!r}"
+            f"pattern for both; {type(network).__name__} has none named {settings.layers!r}; "
+            "widen pruning.layers, or set pruning.group=weight"
         )
-    filters, matrices = primary.conv.weight, parents.weight
-    made = rearrange(filters, "(t d) c h w -> t (d c h w)", t=primary.types)
-    votes = rearrange(matrices, "(n t) p o d -> t (n p o d)", t=primary.types)
-    squares = made.square().sum(1) + votes.square().sum(1)
-    each = (squares / (made.shape[1] + votes.shape[1])).sqrt()
-    of_filters = each.repeat_interleave(len(filters) // primary.types)
-    of_matrices = each.repeat(len(matrices) // primary.types)
-    shape = (-1, 1, 1, 1)
-    return Units([filters, matrices], [of_filters.view(shape), of_matrices.view(shape)], each)
+    if len(parents.weight) != parents.in_caps:
+        raise UserError(
+            "pruning.group=type needs matrices of their own for all primary capsules; those of this "
+            f"{type(network).__name__} share theirs; set pruning.group=weight"
+        )
+    return primary, parents

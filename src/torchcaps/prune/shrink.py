@@ -14,6 +14,7 @@ from torchcaps.models.flops import count_flops
 
 from .anatomy import Anatomy, anatomy_of
 from .dead_channels import fold_constants, used_channels
+from .iterations import copy_iterations
 
 
 class Size(NamedTuple):
@@ -54,6 +55,7 @@ def shrink(network: nn.Module) -> nn.Module:
         fold_constants(step, reader, is_padded=is_last and anatomy.is_padded)
     plan = _Plan.of(anatomy)
     smaller: nn.Module = type(source)(replace(source.config, **plan.config(source.config)))
+    copy_iterations(source, smaller)
     weight = anatomy.parents.weight
     state = source.state_dict() | plan.slice(anatomy)
     smaller.to(weight.device, weight.dtype).load_state_dict({key: state[key] for key in smaller.state_dict()})
@@ -66,7 +68,7 @@ class _Plan(NamedTuple):
     channels: list[Tensor]  # outputs of each step
     rows: Tensor  # outputs of the reader
     types: Tensor
-    voters: Tensor  # rows of the parents' matrices
+    voters: Tensor  # among the children that the parents hear
     places: Tensor  # of the voters, among the children of the kept types
     children: Tensor  # of the kept types, among all children
 
@@ -76,8 +78,10 @@ class _Plan(NamedTuple):
         is_selected = isinstance(parents, SelectedFcCaps)
         device, all_children = parents.weight.device, parents.grid_caps if is_selected else parents.in_caps
         where = parents.voters if is_selected else torch.arange(all_children, device=device)
-        is_heard = parents.weight.flatten(1).any(1) | (not anatomy.drops_children)
-        voters = is_heard.nonzero()[:, 0] if is_heard.any() else where.new_zeros(1)  # a layer has a child
+        voters = torch.arange(parents.in_caps, device=device)
+        if anatomy.drops_children:
+            voters = voters[parents.weight.flatten(1).any(1)]
+            voters = voters if len(voters) else where.new_zeros(1)  # a layer has a child
         of_type = torch.arange(all_children, device=device) % anatomy.types
         types = torch.unique(of_type[where[voters]])
         children = torch.isin(of_type, types).nonzero()[:, 0]
@@ -111,10 +115,11 @@ class _Plan(NamedTuple):
         is_depthwise = anatomy.reader.conv.groups > 1
         state |= anatomy.reader.sliced(self.rows, None if is_depthwise else below)
         parents, name = anatomy.parents, anatomy.parents_name
-        state[f"{name}.weight"] = parents.weight[self.voters]
-        prior = getattr(parents.routing, "prior", None)
-        if prior is not None:
-            state[f"{name}.routing.prior"] = prior[self.voters]
+        if anatomy.drops_children:  # matrices and priors are then those of one child each
+            state[f"{name}.weight"] = parents.weight[self.voters]
+            prior = getattr(parents.routing, "prior", None)
+            if prior is not None:
+                state[f"{name}.routing.prior"] = prior[self.voters]
         if self.is_selection:
             state[f"{name}.voters"] = self.places
             state[f"{name}.silent_coupling"] = anatomy.silent_coupling()[self.children]

@@ -15,7 +15,7 @@ from torchcaps.core import MissingDataError, UserError
 from torchcaps.layers import FcCaps
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.train import Run, export_run, load_predictor, open_exported, predict
-from torchcaps.train.export import CARD, inference_network
+from torchcaps.train.export import CARD, Exported, inference_network
 from torchcaps.train.recipe import Recipe, build
 
 pytestmark = pytest.mark.compile  # what checks shapes at run time cannot be exported
@@ -59,6 +59,47 @@ def test_a_file_gives_what_its_network_gives_for_any_batch(name, format, tmp_pat
         assert len(found) == len(expected) == len(exported.card.outputs)
         for ours, theirs in zip(expected, found, strict=True):
             assert float((ours - theirs).abs().max()) < 1e-4  # at most 3e-6 for EM, 2e-7 for others
+
+
+@pytest.mark.parametrize("format", SUFFIX)
+def test_a_network_with_silent_capsules_is_exported_for_any_batch(format, tmp_path):
+    run = tiny_run(voters=5, decoder="none")
+    run.model.classes.voters.copy_(torch.tensor([1, 2, 4, 6, 7]))
+    path = tmp_path / f"model{SUFFIX[format]}"
+    export_run(run, path, format)
+    exported = open_exported(path)
+    for batch in (1, 3):
+        images = torch.randn(batch, *run.model.image_shape)
+        for ours, theirs in zip(outputs(run.model, images), exported.run(images), strict=True):
+            torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=0)
+
+
+def fixed_batch(images):
+    raise RuntimeError("expected a batch of 2")
+
+
+def other_numbers(images):
+    return torch.ones(3, 4), torch.ones(3, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [(fixed_batch, "fails on a batch of three: expected a batch of 2"), (other_numbers, "other activations")],
+)
+def test_a_file_that_would_be_wrong_is_not_written(run, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "torchcaps.train.export.write.exported_from", lambda content, path: Exported(None, run)
+    )
+    with pytest.raises(UserError, match=rf"{message}.*model\.pt2 was not written"):
+        export_run(tiny_run(decoder="none"), tmp_path / "model.pt2", "torch-export")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_onnx_cannot_say_is_named(tmp_path):
+    run = tiny_run(routing="variational_bayes", decoder="none")
+    with pytest.raises(UserError, match=r"cannot be written as ONNX: .*digamma.* --format torch-export"):
+        export_run(run, tmp_path / "model.onnx", "onnx")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module", params=SUFFIX)

@@ -244,6 +244,7 @@ def test_the_pull_changes_in_place():
     [
         ({"pruning": {"layers": "clases"}}, "none is named 'clases'"),
         ({"pruning": {"group": "type", "layers": "stem"}}, "group=type needs"),
+        ({"model": {"name": "effconv_capsnet_tiny_test"}, "pruning": {"group": "type"}}, "group=weight"),
         ({"pruning": {"lambda": 1}}, "key in recipe.pruning: 'lambda'"),
         ({"pruning": {"tolerance": -1}}, "tolerance must not be negative"),
         ({"annealing": {"r_max": 3}}, "exclude each other"),

@@ -33,7 +33,12 @@ def open_exported(path: Path) -> Exported:
     """The network in a file that `export_run` wrote; nothing in the file is unpickled."""
     if not path.is_file():
         raise MissingDataError(f"there is no file {path}")
-    return _OPEN[path.suffix](path)
+    return exported_from(path.read_bytes(), path)
+
+
+def exported_from(content: bytes, path: Path) -> Exported:
+    """The network in the bytes of a file whose name, in `path`, says their format."""
+    return _OPEN[path.suffix](content, path)
 
 
 def is_exported(path: Path) -> bool:
@@ -56,14 +61,14 @@ def load_predictor(path: Path, device: str = "cpu", data_dir: Path | None = None
     )
 
 
-def _open_onnx(path: Path) -> Exported:
+def _open_onnx(content: bytes, path: Path) -> Exported:
     try:
         import onnxruntime
     except ImportError as error:
         raise UserError('running an .onnx file needs onnxruntime: pip install "torchcaps[export]"') from error
     try:
         # from bytes: a path would let the file name others to be read
-        session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no common class
         raise UserError(f"{path} cannot be read as an ONNX file: {_first_line(error)}") from error
     card = read_card(session.get_modelmeta().custom_metadata_map.get(CARD), path)
@@ -74,8 +79,7 @@ def _open_onnx(path: Path) -> Exported:
     return Exported(card, run)
 
 
-def _open_program(path: Path) -> Exported:
-    content = path.read_bytes()
+def _open_program(content: bytes, path: Path) -> Exported:
     card = read_card(check_program(content, path), path)
     try:
         with warnings.catch_warnings():
@@ -92,4 +96,4 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-_OPEN: dict[str, Callable[[Path], Exported]] = {".onnx": _open_onnx, ".pt2": _open_program}
+_OPEN: dict[str, Callable[[bytes, Path], Exported]] = {".onnx": _open_onnx, ".pt2": _open_program}

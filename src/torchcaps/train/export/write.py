@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
@@ -26,10 +25,11 @@ from ..checkpoint import write_atomically
 from ..data_card import card_of
 from ..run import Run
 from .card import CARD, Card
-from .read import open_exported
+from .read import exported_from
 
 SUFFIXES = {"onnx": ".onnx", "torch-export": ".pt2"}
 _OUTPUTS = ("activations", "poses", "reconstruction")
+_LIMIT = 1e-2  # far above rounding, which is below 1e-5
 _NOISY = "torch.onnx._internal.exporter._registration"  # names each operator of torchvision that is not there
 
 
@@ -76,9 +76,8 @@ def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None
     text = json.dumps(asdict(card), allow_nan=False)
     with _quietly(), torch.no_grad():
         content = {"onnx": _as_onnx, "torch-export": _as_program}[format](network, images, text, card.outputs)
+    difference = _checked_difference(network, content, path, images)
     write_atomically(path, lambda draft: draft.write_bytes(content))
-    with torch.no_grad():
-        difference = largest_difference(network, open_exported(path).run, images[:1].expand(3, -1, -1, -1))
     return {
         "path": str(path),
         "format": format,
@@ -88,12 +87,32 @@ def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None
     }
 
 
-def largest_difference(
-    network: nn.Module, exported: Any, images: Float[Tensor, "batch channels height width"]
-) -> float:
-    """The largest absolute difference between the outputs of two networks."""
-    pairs = zip(network(images), exported(images), strict=True)
-    return max(float((first - second).abs().max()) for first, second in pairs)
+def _checked_difference(network: nn.Module, content: bytes, path: Path, images: Tensor) -> float:
+    """The largest difference on a batch of another size; an error, before there is a file, if it is wrong."""
+    batch = images[:1].expand(3, -1, -1, -1)
+    exported = exported_from(content, path)
+    advice = f"{path} was not written; try another --format, and tell the authors of torchcaps"
+    with torch.no_grad():
+        expected = network(batch)
+        try:
+            pairs = list(zip(expected, exported.run(batch), strict=True))
+            differences = [float((ours - theirs).abs().max()) for ours, theirs in pairs]
+        except Exception as error:  # ONNX Runtime has no common class for its errors
+            raise UserError(
+                f"what was exported fails on a batch of three: {_root_of(error)}; {advice}"
+            ) from error
+    # not the reconstruction: of two capsules that are equally long, rounding chooses the one that is decoded
+    for name, ours, found in zip(_OUTPUTS[:2], expected, differences, strict=False):
+        if not found <= _LIMIT * max(1.0, float(ours.abs().max())):  # also true of nan
+            raise UserError(f"what was exported gives other {name}, off by {found:.1e}; {advice}")
+    return max(differences)
+
+
+def _root_of(error: BaseException) -> str:
+    """The first line of what an error goes back to."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error).partition("\n")[0]
 
 
 def _check_target(path: Path, format: str) -> None:
@@ -123,15 +142,20 @@ def _card(run: Run, outputs: int, data_dir: Path | None) -> Card:
 
 
 def _as_onnx(network: nn.Module, images: Tensor, card: str, outputs: tuple[str, ...]) -> bytes:
-    program = torch.onnx.export(
-        network,
-        (images,),
-        dynamo=True,
-        verbose=False,
-        input_names=["images"],
-        output_names=list(outputs),
-        dynamic_shapes=({0: Dim("batch")},),
-    )
+    try:
+        program = torch.onnx.export(
+            network,
+            (images,),
+            dynamo=True,
+            verbose=False,
+            input_names=["images"],
+            output_names=list(outputs),
+            dynamic_shapes=({0: Dim("batch")},),
+        )
+    except torch.onnx.OnnxExporterError as error:  # ONNX has no digamma, of variational Bayes routing
+        raise UserError(
+            f"this network cannot be written as ONNX: {_root_of(error)}; export it with --format torch-export"
+        ) from error
     assert program is not None
     model = program.model
     model.metadata_props[CARD] = card

@@ -12,6 +12,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.models import config_as_json
 from torchcaps.prune import shrink
 
+from ..annealing import iterative_routings
 from ..checkpoint import save_weights, write_atomically
 from ..run import Run, load_run, write_recipe
 
@@ -28,6 +29,9 @@ def shrink_run(source: Run, out: Path) -> Run:
     recipe = replace(source.recipe, model=model, start_from=str(out))
     config: Any = network.config
     info = {"model": model, "config": config_as_json(config), "epoch": source.epoch}
+    if recipe.annealing is not None:
+        driven = iterative_routings(network, recipe.annealing.layers)
+        info["iterations"] = {name: routing.iterations for name, routing in driven}
     save_weights(out / "weights.safetensors", network.state_dict(), info)
     write_recipe(out, recipe, source.card)
     write_atomically(out / "metrics.jsonl", lambda draft: draft.write_text(""))
