@@ -141,6 +141,29 @@ def test_every_table_of_the_thesis_is_listed(tmp_path):
     assert set(labels.values()) <= {"not built", "not started", "data missing"}  # there are no results here
 
 
+def test_many_accuracies_are_listed_as_a_range(tmp_path):
+    rows = [
+        {
+            "metric": "test_accuracy",
+            "setting": str(ours),
+            "thesis": None,
+            "ours": ours,
+            "seeds": 1,
+            "runs": [],
+        }
+        for ours in (90.25, 98.5, 97.0)
+    ]
+    for row, thesis in zip(rows, (None, 98.0, 98.75), strict=True):
+        row |= {"thesis": thesis, "protocol": "quick budget"}
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "fig-fashion.json").write_text(json.dumps({"rows": rows}))
+    listed = torchcaps("reproduce", "--list", cwd=tmp_path).stdout
+    assert "\nCapsule Networks Do Not Need to Model Everything\n" in listed
+    (line,) = [line for line in listed.splitlines() if line.startswith("fig:fashion ")]
+    assert "90.2 to 98.5, 3 settings (thesis 98.0 to 98.8, 2 settings)" in line
+    assert "0 of 270" in line
+
+
 def test_datasets_without_files_need_no_check():
     done = torchcaps("data", "check", "synthetic_mnist")
     assert done.returncode == 0

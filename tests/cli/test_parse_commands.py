@@ -56,6 +56,14 @@ def test_an_image_is_explained(run, tmp_path):
     assert str(tmp_path / "test-5.html") in done.output.replace("\n", "")
 
 
+def test_the_class_that_was_compared_with_is_named(run, tmp_path):
+    done = torchcaps("explain", run, "test:5", "--levels", 2, "--out", tmp_path)
+    row = json.loads((tmp_path / "test-5.json").read_text())
+    assert row["class"] != row["quantized_class"]
+    assert f"validation images read as {row['quantized_class']}, as it is itself" in done.output
+    assert "of its class" not in done.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -167,7 +169,10 @@ def test_the_parts_of_whole_networks_give_their_activations(family, levels):
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [("em_capsnet_tiny_test", "sums of votes"), ("conv_baseline_tiny_test", "no fully connected")],
+    [
+        ("em_capsnet_tiny_test", "CoordinateAddition over EMRouting, which does not make them sums"),
+        ("conv_baseline_tiny_test", "no fully connected"),
+    ],
 )
 def test_what_does_not_split_is_refused(model, words):
     network = create_model(model)
@@ -215,3 +220,9 @@ def test_a_map_is_the_sum_of_what_speaks_for_the_class(seed, grid):
     assert_close(contribution_map(parts, grid), expected)
     with pytest.raises(UserError, match="does not hold"):
         contribution_map(parts, (height, width, types + 1))
+
+
+def test_where_nothing_speaks_against_a_class_it_is_plain_zero():
+    against = Contributions(torch.ones(1, 3), torch.zeros(1)).against
+    assert math.copysign(1, float(against)) == 1
+    assert f"{float(against):.0%}" == "0%"

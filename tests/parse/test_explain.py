@@ -39,18 +39,46 @@ def test_an_image_of_a_split_is_explained_by_the_quantized_network(explainer):
     assert torch.equal(found.activations, plain)
     assert found.tree.class_activations == pytest.approx(output.activations[0].tolist())
     assert found.tree.chosen == output.activations.argmax()
-    assert found.evidence.shape == (28, 28)
+    assert found.evidence.image.shape == (28, 28)
     parts = contributions(network, output.layers[-1], output.activations.argmax(1))
     assert torch.equal(found.contributions.parts, parts.parts)
-    assert torch.equal(found.contribution, contribution_on_image(parts.parts, found.maps, (28, 28))[0])
+    assert torch.equal(found.contribution.image, contribution_on_image(parts.parts, found.maps, (28, 28))[0])
     assert found.perturbed.shape == (6, 11, 1, 28, 28)
     assert source.label == int(explainer._split("test").labels[17])
     data = found.as_json(explainer.info.classes)
     assert data["class"] == explainer.info.classes[int(plain.argmax())]
     assert data["typicality"]["compared_with"] == len(found.usual.others)
     assert found.usual.key_surprise > 0
-    assert data["contribution"] == found.contribution.tolist()
+    assert data["contribution"] == found.contribution.image.tolist()
+    assert data["contribution_peak"] == found.contribution.peak
     assert data["contribution_against"] == pytest.approx(float(parts.against))
+
+
+@pytest.mark.parametrize("family", ["dr_capsnet", "deepcaps"])
+def test_peaks_are_those_of_capsules_not_of_pixels(tmp_path, family):
+    explainer = Explainer(make_run(tmp_path, f"{family}_tiny_test"), reference=10)
+    source = explainer.read("test:0")
+    found = explainer.explain(source)
+    with torch.no_grad(), quantized(explainer.run.model, 11):
+        output = explainer.run.model(explainer.pipeline.for_evaluation(source.image)[1], return_routing=True)
+    children, routed = output.layers[-1]
+    evidence = (children.activations.flatten(1) * routed.coupling[:, :, found.tree.chosen])[0]
+    parts = found.contributions.parts[0].clamp(min=0)
+    types = found.maps[0].grid[2]  # innermost in every map
+    for values, heat in ((evidence, found.evidence), (parts, found.contribution)):
+        places = values.view(-1, types).sum(1)
+        assert heat.peak == pytest.approx(float(places.max() / places.mean()), rel=1e-5)
+
+
+@pytest.mark.parametrize("where", ["primary", "decoder"])
+def test_a_network_that_diverged_is_refused(tmp_path, where):
+    run = make_run(tmp_path)
+    for name, parameter in run.model.named_parameters():
+        if where in name:
+            parameter.data.fill_(math.nan)
+    explainer = Explainer(run, reference=10)
+    with pytest.raises(UserError, match="test:0: the network answers with numbers that are not finite"):
+        explainer.explain(explainer.read("test:0"))
 
 
 def test_the_share_is_that_of_less_surprising_images_of_the_class(explainer):
@@ -125,3 +153,4 @@ def test_classes_that_are_no_sums_of_votes_have_the_map_of_the_thesis_alone(tmp_
     assert found.contribution is None
     data = found.as_json(explainer.info.classes)
     assert data["contribution"] is data["contribution_against"] is None
+    assert "EMRouting" in data["contribution_obstacle"]

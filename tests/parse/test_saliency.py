@@ -10,6 +10,7 @@ from torchcaps.models import create_model
 from torchcaps.parse import (
     ReceptiveField,
     capsule_grid,
+    map_peaks,
     place_map,
     receptive_field,
     saliency_map,
@@ -49,6 +50,12 @@ def test_one_capsule_lights_its_own_position():
     heat = saliency_map(activations, torch.ones(1, 24, 5), torch.tensor([3]), (3, 4, 2))
     assert heat.nonzero().tolist() == [[0, 2, 1]]
     assert heat.max() == 0.5
+
+
+def test_the_peak_is_the_strongest_place_over_the_mean_one():
+    maps = torch.tensor([[[1.0, 1.0], [1.0, 5.0]], [[3.0, 3.0], [3.0, 3.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    assert map_peaks(maps).tolist() == [2.5, 1.0, 0.0]
+    assert map_peaks(maps * 1e-20).tolist() == pytest.approx([2.5, 1.0, 0.0])
 
 
 @pytest.mark.parametrize("grid", [(3, 3, 2), (4, 3, 3), (-4, -3, 2), (0, 3, 2)])

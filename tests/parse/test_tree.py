@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pytest
@@ -57,6 +58,19 @@ def test_top_keeps_the_strongest_contributions(seed, top):
     kept = parse_tree(layers, top=top).edges
     strongest = sorted((edge.contribution for edge in everything), reverse=True)[:top]
     assert [edge.contribution for edge in kept] == strongest
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31), st.lists(st.integers(2, 9), min_size=2, max_size=4), st.integers(1, 4))
+def test_a_cut_tree_still_counts_all_of_its_capsules(seed, sizes, top):
+    layers = random_layers(seed, sizes, sharpness=1.0)
+    whole, cut = parse_tree(layers, top=None), parse_tree(layers, top=top)
+    expected = tuple(len(whole.layer(number)) for number in range(len(sizes)))
+    assert whole.capsules_in_tree == cut.capsules_in_tree == expected
+    assert dataclasses.replace(whole, capsules_in_tree=()).capsules_in_tree == expected
+    data = json.loads(cut.to_json())
+    assert data["capsules_in_tree"] == list(expected)
+    assert data["top"] == top
 
 
 def test_edges_carry_what_the_forward_pass_said():

@@ -70,9 +70,32 @@ def test_a_patch_is_the_receptive_field_cut_at_the_border(tree):
     assert all(facts[f"1-{node.index}"]["patch"] is None for node in tree.layer(1))
 
 
-def test_without_a_grid_there_are_no_patches():
+@pytest.mark.parametrize("sizes", [[24, 3], [24, 5, 3]])
+def test_the_tree_says_how_large_it_is_and_what_is_drawn_of_it(sizes):
+    layers = random_layers(0, sizes)
+    whole, cut = (parse_tree(layers, top=top) for top in (None, 2))
+    size, which = len(whole.layer(0)), "capsules of the first layer" if len(sizes) == 3 else "capsules"
+    assert f"{size} of 24 {which} are in the tree. Point at one" in tree_markup(torch.rand(20, 20), whole)
+    drawn = len(cut.layer(0))
+    assert drawn < cut.capsules_in_tree[0]
+    words = f"{cut.capsules_in_tree[0]} of 24 {which} are in the tree; the strongest {drawn} are drawn."
+    assert words in tree_markup(torch.rand(20, 20), cut)
+    heading = f"{cut.capsules_in_tree[0]} of 24 in the tree, {drawn} drawn"
+    assert heading in to_svg(draw_tree(torch.rand(20, 20), cut))
+
+
+def test_nobody_is_asked_to_point_at_an_empty_tree():
+    markup = tree_markup(torch.rand(20, 20), parse_tree(random_layers(0, [24, 3]), threshold=1.0))
+    assert "0 of 24 capsules are in the tree.</p>" in markup
+    assert "Point at" not in markup
+
+
+def test_without_a_grid_there_are_no_patches(tree):
+    assert "to see the patch it looks at, its" in tree_markup(torch.rand(1, 20, 20), tree, field=FIELD)
     tree = parse_tree(random_layers(0, [24, 3]))
-    facts, drawing = parts(tree_markup(torch.rand(20, 20), tree))
+    markup = tree_markup(torch.rand(20, 20), tree)
+    assert "Point at one to see its activation and its couplings." in markup
+    facts, drawing = parts(markup)
     assert all(fact["patch"] is None for fact in facts.values())
     assert not [part for part in drawing.iter() if part.get("class") == "dot"]
 

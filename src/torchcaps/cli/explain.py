@@ -46,4 +46,7 @@ def _rank(row: dict[str, Any]) -> str:
     if usual is None or usual["share_no_more_surprising"] is None:
         return ""
     share, others = usual["share_no_more_surprising"], usual["compared_with"]
-    return f", at least as strange as {share:.0%} of the {others:,} validation images of its class"
+    words = f", at least as strange as {share:.0%} of the {others:,} validation images"
+    if row["quantized_class"] == row["class"]:
+        return f"{words} of its class"
+    return f"{words} read as {row['quantized_class']}, as it is itself with quantized couplings"

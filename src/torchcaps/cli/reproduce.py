@@ -18,46 +18,56 @@ if TYPE_CHECKING:
 _RESULTS = Path("results")
 
 
+Labels = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="LABEL...", help="Labels from --list, such as fig:fix_vs_ann, in this order."),
+]
+List = Annotated[bool, typer.Option("--list", help="List every table and figure with its state.")]
+Budget = Annotated[str, typer.Option("--budget", help="smoke, quick or full.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds of each setting.")]
+Minutes = Annotated[float, typer.Option("--minutes", help="Stop cleanly after so many, all labels together.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder of the runs.")]
+Results = Annotated[
+    Path | None, typer.Option("--results", help="Folder of the gathered results; results/ by default.")
+]
+AtOnce = Annotated[
+    int | None, typer.Option("--at-once", min=1, help="Runs side by side; several on a GPU by default.")
+]
+Processes = Annotated[
+    int | None,
+    typer.Option("--processes", min=1, help="Run in so many processes instead, one run in each."),
+]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", help="Run on this Ray cluster; local starts one here.")
+]
+Merge = Annotated[
+    Path | None, typer.Option("--merge", help="Take over runs of elsewhere: a folder, or a --pack file.")
+]
+Renew = Annotated[
+    bool, typer.Option("--renew", help="Make runs again whose recipe has changed since; set the old aside.")
+]
+Pack = Annotated[
+    Path | None, typer.Option("--pack", help="Write the results of all runs in --out to a .tar.gz.")
+]
+Precision = Annotated[str, typer.Option("--precision", help="32 or bf16.")]
+
+
 def command(
-    labels: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="LABEL...", help="Labels from --list, such as fig:fix_vs_ann, in this order."),
-    ] = None,
-    list_: Annotated[
-        bool, typer.Option("--list", help="List every table and figure with its state.")
-    ] = False,
-    budget: Annotated[str, typer.Option("--budget", help="smoke, quick or full.")] = "full",
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds of each setting.")] = None,
-    minutes: Annotated[
-        float, typer.Option("--minutes", help="Stop cleanly after so many, all labels together.")
-    ] = float("inf"),
-    out: Annotated[Path, typer.Option("--out", help="Folder of the runs.")] = Path("runs/experiments"),
-    results: Annotated[
-        Path | None, typer.Option("--results", help="Folder of the gathered results; results/ by default.")
-    ] = None,
-    at_once: Annotated[
-        int | None, typer.Option("--at-once", min=1, help="Runs side by side; several on a GPU by default.")
-    ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option("--processes", min=1, help="Run in so many processes instead, one run in each."),
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", help="Run on this Ray cluster; local starts one here.")
-    ] = None,
-    merge: Annotated[
-        Path | None,
-        typer.Option("--merge", help="Take over runs of elsewhere: a folder, or a --pack file."),
-    ] = None,
-    renew: Annotated[
-        bool,
-        typer.Option("--renew", help="Make runs again whose recipe has changed since; set the old aside."),
-    ] = False,
-    pack: Annotated[
-        Path | None, typer.Option("--pack", help="Write the results of all runs in --out to a .tar.gz.")
-    ] = None,
+    labels: Labels = None,
+    list_: List = False,
+    budget: Budget = "full",
+    seeds: Seeds = None,
+    minutes: Minutes = float("inf"),
+    out: Out = Path("runs/experiments"),
+    results: Results = None,
+    at_once: AtOnce = None,
+    processes: Processes = None,
+    cluster: Cluster = None,
+    merge: Merge = None,
+    renew: Renew = False,
+    pack: Pack = None,
     device: Device = "auto",
-    precision: Annotated[str, typer.Option("--precision", help="32 or bf16.")] = "32",
+    precision: Precision = "32",
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -66,11 +76,9 @@ def command(
 
     if list_ or not labels:
         rows = list_experiments(out, results or _RESULTS, data_dir)
-        (print_json if json else print_table)(rows)
+        (print_json if json else _print_chapters)(rows)
         return
 
-    from torchcaps.experiments.exchange import pack_runs
-    from torchcaps.experiments.gather import gather_runs
     from torchcaps.experiments.processes import run_in_processes
     from torchcaps.experiments.runner import Visit
     from torchcaps.train import Machine
@@ -89,13 +97,47 @@ def command(
     counts = {}
     for experiment in experiments:  # after processes: what must be alone
         done = counts[experiment.label] = make(experiment, out, machine, visit=visit, **which)
-        made_by = f"torchcaps reproduce {experiment.label} --budget {budget}"
-        gather_runs(experiment, out, place, budget=budget, command=made_by)
-        if pack is not None:
-            say(f"{pack_runs(out, pack)} files packed into {pack}")
+        for words in _gather(experiment, out, place, pack, budget):
+            say(words)
         say(_summary(experiment, out, done, which))
     if json:
         print_json(counts)
+
+
+def _print_chapters(rows: list[dict[str, Any]]) -> None:
+    """A table for each chapter, since their names are longer than all else in it."""
+    for number, chapter in enumerate(dict.fromkeys(row["chapter"] for row in rows)):
+        heading = "of no chapter" if chapter == "none" else chapter
+        typer.echo(f"\n{heading}" if number else heading)
+        print_table([_shown(row) for row in rows if row["chapter"] == chapter])
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """A row for people: runs in one column, the accuracies of many settings as a range."""
+    thesis = _range(row["thesis"])
+    return {
+        **{name: row[name] for name in ("label", "needs", "state")},
+        "runs": f"{row['done']:,} of {row['planned']:,}" if row["planned"] else "",
+        "test accuracy": _range(row["ours"]) + (f" (thesis {thesis})" if thesis else ""),
+    }
+
+
+def _range(values: list[float | None] | None) -> str:
+    found = [value for value in values or () if value is not None]
+    if len(found) < 2:
+        return "".join(f"{value:.2f}" for value in found)
+    return f"{min(found):.1f} to {max(found):.1f}, {len(found)} settings"
+
+
+def _gather(experiment: Experiment, out: Path, place: Path, pack: Path | None, budget: str) -> Iterator[str]:
+    """Write what the runs of an experiment gave to the folder of results, and into an archive."""
+    from torchcaps.experiments.exchange import pack_runs
+    from torchcaps.experiments.gather import gather_runs
+
+    made_by = f"torchcaps reproduce {experiment.label} --budget {budget}"
+    gather_runs(experiment, out, place, budget=budget, command=made_by)
+    if pack is not None:
+        yield f"{pack_runs(out, pack)} files packed into {pack}"
 
 
 def _take_stock(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,7 @@ from torchcaps.viz import (
 )
 
 _MOST_COLUMNS = 8  # of the overview
+_INDEX = "index"  # the page that leads to the others
 
 
 def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> list[dict[str, Any]]:
@@ -33,16 +35,16 @@ def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> lis
     explained = [explainer.explain(source) for source in sources]
     rows = []
     for stem, found in zip(stems, explained, strict=True):
-        data = found.as_json(classes)
+        data, drawings = found.as_json(classes), draw_all(found, classes)
+        page = build_page(found, classes, drawings)  # before anything is written: an image has all or nothing
         write_json(out / f"{stem}.json", data)
-        drawings = draw_all(found, classes)
         files = [out / f"{stem}.json", *_write_drawings(drawings, out, f"{stem}-")]
-        files.append(build_page(found, classes, drawings).save(out / f"{stem}.html"))
+        files.append(page.save(out / f"{stem}.html"))
         rows.append({**data, "files": [str(path) for path in files]})
     if len(rows) > 1:
         overview = _draw_saliency(explained[:_MOST_COLUMNS], classes)
         _write_drawings({} if overview is None else {"overview": overview}, out, "")
-        _build_index(rows, stems, overview).save(out / "index.html")
+        _build_index(rows, stems, overview).save(out / f"{_INDEX}.html")
     return rows
 
 
@@ -65,8 +67,8 @@ def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
 
 def _draw_saliency(explained: Sequence[Explanation], classes: Sequence[str]) -> Any:
     """A column for each image, or None for a network whose capsules have no place on it."""
-    evidence = [found.evidence for found in explained if found.evidence is not None]
-    contribution = [found.contribution for found in explained if found.contribution is not None]
+    evidence = [found.evidence.image for found in explained if found.evidence is not None]
+    contribution = [found.contribution.image for found in explained if found.contribution is not None]
     labels = [found.source.label for found in explained if found.source.label is not None]
     if len(evidence) < len(explained):
         return None
@@ -119,7 +121,7 @@ def build_page(found: Explanation, classes: Sequence[str], drawings: dict[str, A
         {
             "predicted": classes[winner],
             "activation": f"{float(found.activations[winner]):.3f}",
-            "capsules in the tree": f"{len(found.tree.layer(0))} of {found.tree.layer_sizes[0]}",
+            "capsules in the tree": f"{found.tree.capsules_in_tree[0]:,} of {found.tree.layer_sizes[0]:,}",
             "at least as strange as": _rank(found),
         }
     )
@@ -128,7 +130,7 @@ def build_page(found: Explanation, classes: Sequence[str], drawings: dict[str, A
         _about_tree(found, name),
         tree_markup(found.shown, found.tree, field=_field(found), class_names=classes, shares=_shares(found)),
     )
-    about_maps = f"{_about_saliency(found)} {_about_contribution(found, name)}".rstrip()
+    about_maps = f"{_about_saliency(found, name)} {_about_contribution(found, name)}"
     report.section("Where it looked", about_maps, drawings.get("saliency"))
     report.section("How typical it is", _about_typicality(found, name), drawings.get("typicality"))
     report.section("What its dimensions mean", _about_decoder(found), drawings.get("perturbations"))
@@ -159,23 +161,28 @@ def _about_tree(found: Explanation, name: str) -> str:
     )
 
 
-def _about_saliency(found: Explanation) -> str:
+def _about_saliency(found: Explanation, name: str) -> str:
     if found.evidence is None:
         return (
             "There is no map: capsules that vote for the class have no place on the image. The tree above "
             "is what there is to see."
         )
+    if not found.evidence.peak:
+        return (
+            f"There is no evidence to show: once quantized, no active capsule has a coupling to {name}. The "
+            "map of saliency is empty."
+        )
     return (
         "Saliency, as in the thesis: activation of the capsules times their quantized coupling to the class, "
         "the mean over types, at the middle of the patch that each capsule sees. Colours run from the lowest "
-        f"to the highest place; the strongest has {_contrast(found.evidence):.2f} times the evidence of the "
+        f"to the highest place; the strongest has {found.evidence.peak:.2f} times the evidence of the "
         "mean place. Near 1, couplings are alike everywhere. A capsule beside a stroke sees it too."
     )
 
 
 def _about_contribution(found: Explanation, name: str) -> str:
     if found.contributions is None:
-        return ""
+        return f"There are no contributions to show: {found.contribution_obstacle}."
     against = (
         "The votes of the capsules, weighed by their couplings, add up to the class capsule; the "
         f"contribution of one is what it adds to the length of {name} before it is squashed. Capsules that "
@@ -183,9 +190,11 @@ def _about_contribution(found: Explanation, name: str) -> str:
     )
     if found.contribution is None:
         return against
+    if not found.contribution.peak:
+        return f"{against} None speaks for it: the map of contributions is empty."
     return (
         f"{against} The map shows what speaks for it, the sum over types; its strongest place has "
-        f"{_contrast(found.contribution):.2f} times the contribution of the mean place."
+        f"{found.contribution.peak:.2f} times the contribution of the mean place."
     )
 
 
@@ -194,10 +203,6 @@ def _shares(found: Explanation) -> Any:
     if found.contributions is None:
         return None
     return found.contributions.parts[0] / found.contributions.length.clamp(min=1e-12)
-
-
-def _contrast(evidence: torch.Tensor) -> float:
-    return float(evidence.max() / evidence.mean().clamp(min=1e-12))
 
 
 def _about_typicality(found: Explanation, name: str) -> str:
@@ -224,10 +229,15 @@ def _about_decoder(found: Explanation) -> str:
 
 
 def _stems(names: Sequence[str]) -> list[str]:
-    """A file name for each image; a second one of the same name gets a number."""
+    """A file name for each image, without its ending; one that is taken gets a number.
+
+    Large and small letters count as the same, since they do on some disks.
+    """
     stems: list[str] = []
+    taken = {_INDEX}
     for name in names:
         stem = Path(name).stem.replace(":", "-")
-        count = sum(other == stem or other.startswith(f"{stem}~") for other in stems)
-        stems.append(f"{stem}~{count + 1}" if count else stem)
+        candidates = chain([stem], (f"{stem}~{number}" for number in count(2)))
+        stems.append(next(candidate for candidate in candidates if candidate.casefold() not in taken))
+        taken.add(stems[-1].casefold())
     return stems

@@ -18,6 +18,7 @@ from .quantize import (
 from .saliency import (
     ReceptiveField,
     capsule_grid,
+    map_peaks,
     place_heat,
     place_map,
     receptive_field,
@@ -63,6 +64,7 @@ __all__ = [
     "evidence_on_image",
     "fully_connected",
     "learn_trees",
+    "map_peaks",
     "parse_tree",
     "perturb_capsule",
     "place_heat",

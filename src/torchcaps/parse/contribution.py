@@ -34,7 +34,7 @@ class Contributions(NamedTuple):
     @property
     def against(self) -> Float[Tensor, " batch"]:
         """What children pull the other way, as a share of the length; it may exceed one."""
-        return -self.parts.clamp(max=0).sum(1) / self.length.clamp(min=1e-12)
+        return self.parts.clamp(max=0).sum(1).abs() / self.length.clamp(min=1e-12)
 
 
 def contribution_obstacle(network: nn.Module) -> str | None:
@@ -45,6 +45,8 @@ def contribution_obstacle(network: nn.Module) -> str | None:
     routing = layers[-1].routing
     if not isinstance(routing, SumsVotes):
         kind = getattr(routing, "__name__", type(routing).__name__)
+        inner = getattr(routing, "routing", None)  # such as EM routing below coordinate addition
+        kind = kind if inner is None else f"{kind} over {type(inner).__name__}"
         return f"classes are routed by {kind}, which does not make them sums of votes"
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,8 +22,16 @@ from .analyse import collect_keys, some_images
 from .contribution import Contributions, contribution_obstacle, contributions
 from .dictionary import KeyCollector
 from .perturb import perturb_capsule
-from .places import CapsuleMap, capsule_maps, contribution_on_image, evidence_on_image, fully_connected
+from .places import (
+    CapsuleMap,
+    capsule_maps,
+    contribution_maps,
+    evidence_maps,
+    fully_connected,
+    place_maps,
+)
 from .quantize import Levels, quantized
+from .saliency import map_peaks
 from .tree import ParseTree, parse_tree
 from .typicality import TreeModel, learn_trees, share_at_most
 
@@ -58,6 +66,13 @@ class Usual:
         }
 
 
+class Heat(NamedTuple):
+    """A map on the image, and how much its strongest capsules exceed the mean ones."""
+
+    image: Tensor  # (height, width)
+    peak: float  # as `map_peaks` has it; 0 where there is nothing on the map
+
+
 @dataclass(frozen=True)
 class Explanation:
     """All that is said of one image."""
@@ -67,9 +82,10 @@ class Explanation:
     activations: Tensor  # (classes,), of the network as it is
     tree: ParseTree  # of the quantized network
     maps: tuple[CapsuleMap, ...]
-    evidence: Tensor | None  # (height, width); None where capsules have no place on the image
+    evidence: Heat | None  # None where capsules have no place on the image
     contributions: Contributions | None  # of this one image; None where class capsules are no sums of votes
-    contribution: Tensor | None  # (height, width); None without either
+    contribution: Heat | None  # None without either
+    contribution_obstacle: str | None  # why there are no contributions
     perturbed: Tensor | None  # None where the network has no decoder
     usual: Usual | None  # None where the data of the run is not at hand
 
@@ -86,11 +102,18 @@ class Explanation:
             "activations": dict(zip(classes, values, strict=True)),
             "typicality": None if self.usual is None else self.usual.as_json(),
             "has_decoder": self.perturbed is not None,
-            "saliency": None if self.evidence is None else self.evidence.tolist(),
-            "contribution": None if self.contribution is None else self.contribution.tolist(),
+            **_heat_as_json("saliency", self.evidence),
+            **_heat_as_json("contribution", self.contribution),
             "contribution_against": None if self.contributions is None else float(self.contributions.against),
+            "contribution_obstacle": self.contribution_obstacle,
             "tree": asdict(self.tree),
         }
+
+
+def _heat_as_json(name: str, heat: Heat | None) -> dict[str, Any]:
+    if heat is None:
+        return {name: None, f"{name}_peak": None}
+    return {name: heat.image.tolist(), f"{name}_peak": heat.peak}
 
 
 class Explainer:
@@ -149,33 +172,50 @@ class Explainer:
         shown, inputs = self.pipeline.for_evaluation(source.image)
         network: Any = self.run.model
         plain = network(inputs)
+        _check_finite(source, plain.activations, plain.poses)
         with quantized(network, self.levels):
             output: CapsuleOutput = network(inputs, return_routing=True)
         layers = fully_connected(output.layers)
-        maps = capsule_maps(network, layers[0].children.activations.flatten(1).shape[1])
+        if not layers:
+            raise UserError(
+                f"{type(network).__name__} has no fully connected capsule layer at its end, and so no parse tree "
+                "to explain an image by"
+            )
+        children = [trace.children.activations for trace in layers]
+        _check_finite(source, output.activations, output.poses, *children)
+        maps = capsule_maps(network, children[0].flatten(1).shape[1])
         tree = parse_tree(layers, grid=maps[0].grid if len(maps) == 1 else None)
         chosen = output.activations.argmax(1)
         places = maps if len(layers) == 1 else ()
         size = (shown.shape[-2], shown.shape[-1])
-        parts = self._contributions(layers[-1], chosen)
-        decoder = getattr(network, "decoder", None)
+        obstacle = contribution_obstacle(network)
+        parts = None if obstacle else self._contributions(layers[-1], chosen)
         return Explanation(
             source=source,
             shown=shown[0].cpu(),
             activations=plain.activations[0].float().cpu(),
             tree=tree,
             maps=maps,
-            evidence=evidence_on_image(layers[-1], chosen, places, size)[0].cpu() if places else None,
+            evidence=_heat(evidence_maps(layers[-1], chosen, places), places, size) if places else None,
             contributions=parts,
-            contribution=contribution_on_image(parts.parts, places, size)[0] if parts and places else None,
-            perturbed=None if decoder is None else perturb_capsule(decoder, output.poses, chosen).cpu(),
+            contribution=None
+            if parts is None or not places
+            else _heat(contribution_maps(parts.parts, places), places, size),
+            contribution_obstacle=obstacle,
+            perturbed=self._perturb(source, output.poses, chosen),
             usual=self._compare(output),
         )
 
-    def _contributions(self, trace: LayerTrace, chosen: Tensor) -> Contributions | None:
-        if contribution_obstacle(self.run.model) is not None:
-            return None
+    def _contributions(self, trace: LayerTrace, chosen: Tensor) -> Contributions:
         return Contributions(*(field.float().cpu() for field in contributions(self.run.model, trace, chosen)))
+
+    def _perturb(self, source: Source, poses: Tensor, chosen: Tensor) -> Tensor | None:
+        decoder: Any = getattr(self.run.model, "decoder", None)
+        if decoder is None:
+            return None
+        perturbed = perturb_capsule(decoder, poses, chosen).cpu()
+        _check_finite(source, perturbed)
+        return perturbed
 
     def _compare(self, output: CapsuleOutput) -> Usual | None:
         try:
@@ -197,3 +237,17 @@ class Explainer:
             share=share_at_most(score, others) if len(others) else None,
             others=others,
         )
+
+
+def _check_finite(source: Source, *values: Tensor) -> None:
+    """Refuse what a broken network says: nothing that is drawn of it would mean anything."""
+    if not all(bool(value.isfinite().all()) for value in values):
+        raise UserError(
+            f"{source.name}: the network answers with numbers that are not finite, so there is nothing to "
+            "explain; its weights have probably diverged in training"
+        )
+
+
+def _heat(found: list[Tensor], places: Sequence[CapsuleMap], size: tuple[int, int]) -> Heat:
+    of_capsules = torch.cat([each.flatten(1) for each in found], dim=1)
+    return Heat(place_maps(found, places, size)[0].cpu(), float(map_peaks(of_capsules)))

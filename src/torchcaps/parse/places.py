@@ -63,7 +63,7 @@ def capsule_maps(network: nn.Module, in_caps: int) -> tuple[CapsuleMap, ...]:
 
 def evidence_maps(
     trace: LayerTrace, chosen: Int[Tensor, " batch"], maps: Sequence[CapsuleMap]
-) -> list[Float[Tensor, "batch rows columns"]]:
+) -> list[Float[Tensor, "batch _rows _columns"]]:
     """The saliency on the grid of each map."""
     assert trace.routed.coupling is not None
     counts = [each.capsules for each in maps]
@@ -77,7 +77,7 @@ def evidence_maps(
 
 def contribution_maps(
     parts: Float[Tensor, "batch in_caps"], maps: Sequence[CapsuleMap]
-) -> list[Float[Tensor, "batch rows columns"]]:
+) -> list[Float[Tensor, "batch _rows _columns"]]:
     """What speaks for the class on the grid of each map."""
     of_maps = torch.split(parts, [each.capsules for each in maps], dim=1)
     return [contribution_map(some, each.grid) for each, some in zip(maps, of_maps, strict=True)]
@@ -98,8 +98,8 @@ def contribution_on_image(
 
 
 def place_maps(
-    found: Sequence[Float[Tensor, "batch rows columns"]], maps: Sequence[CapsuleMap], size: tuple[int, int]
+    found: Sequence[Float[Tensor, "batch _rows _columns"]], maps: Sequence[CapsuleMap], size: tuple[int, int]
 ) -> Float[Tensor, "batch height width"]:
-    """What was found on the grid of each map, on an image of `size`, each capsule where it looks, and summed."""
+    """What lies on the grids of all maps, on an image of `size`: each capsule where it looks, and summed."""
     parts = [place_heat(each, size, where.field) for each, where in zip(found, maps, strict=True)]
     return torch.stack(parts).sum(0)

@@ -85,7 +85,7 @@ def saliency_map(
     return reduce(evidence, "b (h w t) -> b h w", "mean", h=height, w=width, t=types)
 
 
-def map_peaks(maps: Float[Tensor, "batch *places"]) -> Float[Tensor, " batch"]:
+def map_peaks(maps: Float[Tensor, "batch ..."]) -> Float[Tensor, " batch"]:
     """The strongest place of each map over its mean one: 1 is a flat map, 0 one without any evidence.
 
     Maps are those of capsules. On an image, what surrounds the capsules would count as places too.

@@ -43,7 +43,8 @@ class ParseTree:
     """What remains of a forward pass when walking back from one class.
 
     `edges` lead to the chosen class; `alternatives` are the other couplings above the threshold that start at
-    a node of the tree. Edges are ordered by layer, then strongest contribution first.
+    a node of the tree. Edges are ordered by layer, then strongest contribution first. Where `top` cut some
+    off, `nodes` and `edges` are the strongest of the tree, and `capsules_in_tree` counts all of it.
     """
 
     chosen: int
@@ -54,6 +55,13 @@ class ParseTree:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     alternatives: tuple[Edge, ...]
+    top: int | None = None  # edges that were kept of each layer; None: all
+    capsules_in_tree: tuple[int, ...] = ()  # of each layer, with those that `top` cut off
+
+    def __post_init__(self) -> None:
+        if not self.capsules_in_tree:  # a tree put together by hand is all there is
+            counts = tuple(len(self.layer(number)) for number in range(len(self.layer_sizes)))
+            object.__setattr__(self, "capsules_in_tree", counts)
 
     def layer(self, number: int) -> tuple[Node, ...]:
         """The nodes of one layer, in the order of their index."""
@@ -123,6 +131,8 @@ def parse_tree(
         nodes=_nodes(edges, values, root, grid),
         edges=tuple(edges),
         alternatives=tuple(_alternatives(found, edges)),
+        top=top,
+        capsules_in_tree=_count_members(found, root),
     )
 
 
@@ -166,13 +176,27 @@ def _walk_back(layers: list[_Layer], root: int, top: int | None) -> list[Edge]:
     edges: list[list[Edge]] = []
     parents = [root]
     for number in reversed(range(len(layers))):
-        pairs = np.zeros_like(layers[number].above)
-        pairs[:, parents] = layers[number].above[:, parents]
-        if number:
-            pairs[~layers[number - 1].above.any(axis=0)] = False  # in-degree 0
-        edges.append(layers[number].edges(number, pairs, top))
+        edges.append(layers[number].edges(number, _pairs_to(parents, layers, number), top))
         parents = sorted({edge.child for edge in edges[-1]})
     return [edge for kept in reversed(edges) for edge in kept]
+
+
+def _count_members(layers: list[_Layer], root: int) -> tuple[int, ...]:
+    """Capsules of each layer that lead to the root, however weakly."""
+    counts, parents = [1], [root]
+    for number in reversed(range(len(layers))):
+        parents = np.flatnonzero(_pairs_to(parents, layers, number).any(axis=1)).tolist()
+        counts.append(len(parents))
+    return tuple(reversed(counts))
+
+
+def _pairs_to(parents: list[int], layers: list[_Layer], number: int) -> NDArray[np.bool_]:
+    """Marks the (child, parent) pairs of a layer that lead to some of its parents."""
+    pairs = np.zeros_like(layers[number].above)
+    pairs[:, parents] = layers[number].above[:, parents]
+    if number:
+        pairs[~layers[number - 1].above.any(axis=0)] = False  # in-degree 0
+    return pairs
 
 
 def _alternatives(layers: list[_Layer], edges: list[Edge]) -> list[Edge]:

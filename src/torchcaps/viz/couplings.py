@@ -34,6 +34,7 @@ from .style import (
     to_pictures,
 )
 
+_LEFT, _GAP = 96, 18  # beside the first column, and between columns
 _FLAT = 1e-6  # of its largest value, by which a map has to vary before it is drawn
 
 
@@ -62,24 +63,31 @@ def draw_couplings(
         heats["contribution"] = to_array(contribution)
     _check_sizes(pictures, heats, lengths)
     names = class_labels(class_names, lengths.shape[1])
-    left, gap = 96, 18
-    cell = max(72, min(190, (900 - left - 16) // len(pictures) - gap))
+    cell = max(72, min(190, (900 - _LEFT - 16) // len(pictures) - _GAP))
     tops = [18 + row * (cell + 8) for row in range(1 + len(heats))]
     below = tops[-1] + cell
-    figure = canvas(left + len(pictures) * (cell + gap) + 16 - gap, below + 152)
+    figure = canvas(_LEFT + len(pictures) * (cell + _GAP) + 16 - _GAP, below + 152)
     colours = to_colour(pictures, pictures.ndim == 3)
     truth = [None] * len(pictures) if labels is None else to_array(labels).astype(int).tolist()
     for column in range(len(pictures)):
-        x = left + column * (cell + gap)
-        draw_image(axes_at(figure, (x, tops[0], cell, cell)), colours[column])
-        for top, heat in zip(tops[1:], heats.values(), strict=True):
-            draw_heat(axes_at(figure, (x, top, cell, cell)), colours[column], heat[column])
+        x = _LEFT + column * (cell + _GAP)
+        squares = [axes_at(figure, (x, top, cell, cell)) for top in tops]
+        _draw_maps(squares, colours[column], [heat[column] for heat in heats.values()])
         bars = axes_at(figure, (x, below + 40, cell, 74))
         _draw_lengths(bars, lengths[column], names)
         _name_class(bars, names, int(lengths[column].argmax()), truth[column])
     rows = {name: top + cell / 2 for name, top in zip(("input", *heats), tops, strict=True)}
-    _label_rows(figure, left, {**rows, "class\nlengths": below + 77})
+    _label_rows(figure, {**rows, "class\nlengths": below + 77})
     return figure
+
+
+def _draw_maps(
+    squares: Sequence[Axes], colours: NDArray[np.float64], heats: Sequence[NDArray[np.float64]]
+) -> None:
+    """An image, and below it the image under each of its maps."""
+    draw_image(squares[0], colours)
+    for axes, heat in zip(squares[1:], heats, strict=True):
+        draw_heat(axes, colours, heat)
 
 
 def _check_sizes(
@@ -143,9 +151,9 @@ def _name_class(axes: Axes, names: list[str], guess: int, label: int | None) -> 
     axes.set_title(text, fontsize=size, fontweight="bold", color=WRONG if is_wrong else INK, pad=6)
 
 
-def _label_rows(figure: Figure, left: Number, rows: dict[str, Number]) -> None:
+def _label_rows(figure: Figure, rows: dict[str, Number]) -> None:
     width, height = pixel_size(figure)
     for text, y in rows.items():
         figure.text(
-            (left - 14) / width, 1 - y / height, text, ha="right", va="center", fontsize=TEXT, color=MUTED
+            (_LEFT - 14) / width, 1 - y / height, text, ha="right", va="center", fontsize=TEXT, color=MUTED
         )

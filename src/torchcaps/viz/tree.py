@@ -237,12 +237,18 @@ def _write_headings(board: Axes, tree: ParseTree, names: list[str], label: int |
         verdict += f", true {shorten(names[label], 9)}"
     headings = (
         (IMAGE[0], "Image", "where capsules fired" if tree.grid else "what the network saw"),
-        (FIRST_COLUMN - PILL / 2, "Capsules", f"{len(tree.layer(0))} of {tree.layer_sizes[0]} in the tree"),
+        (FIRST_COLUMN - PILL / 2, "Capsules", _count_words(tree)),
         (CLASS_COLUMN, "Classes", verdict),
     )
     for x, title, below in headings:
         board.text(x, 38, title, fontsize=TITLE + 2, fontweight="bold", color=INK)
         board.text(x, 58, below, fontsize=TEXT, color=MUTED)
+
+
+def _count_words(tree: ParseTree) -> str:
+    drawn, in_tree = len(tree.layer(0)), tree.capsules_in_tree[0]
+    words = f"{in_tree:,} of {tree.layer_sizes[0]:,} in the tree"
+    return f"{words}, {drawn:,} drawn" if drawn < in_tree else words
 
 
 def _draw_legend(board: Axes, *, has_field: bool) -> None:

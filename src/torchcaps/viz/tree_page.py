@@ -144,9 +144,7 @@ def tree_markup(
         _add_shares(facts, tree, names[tree.chosen], to_array(shares))
     parts = [
         _image(to_data_uri(to_colour(picture, picture.ndim == 2)), picture.shape),
-        *(_link(key, layout) for key in layout.dots),
-        *(_edge(edge, tree, layout, is_winning=False) for edge in tree.alternatives),
-        *(_edge(edge, tree, layout, is_winning=True) for edge in reversed(tree.edges)),
+        *_lines(tree, layout),
         *(_dot(key, layout) for key in layout.dots),
         *(
             _capsule(node, layout, facts)
@@ -160,11 +158,31 @@ def tree_markup(
     return (
         f'{_STYLE}<div class="tree" id="{escape(name)}">'
         f'<svg viewBox="0 70 {WIDTH} {HEIGHT - 110}" role="img" aria-label="parse tree of {chosen}">'
-        f"{''.join(parts)}</svg><aside><h3>{chosen}</h3>"
-        f"<p>{len(tree.layer(0))} of {tree.layer_sizes[0]} capsules are in the tree. "
-        "Point at one to see the patch it looks at, its activation and its couplings.</p></aside>"
+        f"{''.join(parts)}</svg><aside><h3>{chosen}</h3><p>{_invitation(tree, facts)}</p></aside>"
         f'<script type="application/json">{data}</script></div>{_SCRIPT.replace("NAME", escape(name))}'
     )
+
+
+def _lines(tree: ParseTree, layout: TreeLayout) -> list[str]:
+    """From the image to the capsules and on to the classes, the strongest couplings on top."""
+    return [
+        *(_link(key, layout) for key in layout.dots),
+        *(_edge(edge, tree, layout, is_winning=False) for edge in tree.alternatives),
+        *(_edge(edge, tree, layout, is_winning=True) for edge in reversed(tree.edges)),
+    ]
+
+
+def _invitation(tree: ParseTree, facts: dict[str, dict[str, Any]]) -> str:
+    """How large the tree is, what is drawn of it, and what a capsule under the pointer tells."""
+    drawn, in_tree = len(tree.layer(0)), tree.capsules_in_tree[0]
+    which = "capsules" if len(tree.layer_sizes) == 2 else "capsules of the first layer"
+    words = f"{in_tree:,} of {tree.layer_sizes[0]:,} {which} are in the tree"
+    if drawn < in_tree:
+        words += f"; the strongest {drawn:,} are drawn"
+    if not tree.edges:
+        return f"{words}."
+    patch = "the patch it looks at, " if any(fact["patch"] for fact in facts.values()) else ""
+    return f"{words}. Point at one to see {patch}its activation and its couplings."
 
 
 def _key(node: Node) -> str:
@@ -206,7 +224,7 @@ def _add_shares(
     if shares.shape != (tree.layer_sizes[last],):
         raise UserError(f"{tree.layer_sizes[last]} capsules vote for classes, got shares {shares.shape}")
     for node in tree.layer(last):
-        facts[_key(node)]["text"] += f" It adds {shares[node.index]:+.1%} to the length of {name}."
+        facts[_key(node)]["text"] += f" It adds {shares[node.index]:+z.1%} to the length of {name}."
 
 
 def _parent_name(edge: Edge, names: list[str], last: int) -> str:

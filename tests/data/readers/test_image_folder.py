@@ -61,6 +61,15 @@ def test_images_are_greyscale_only_if_all_training_images_are(tmp_path):
         assert load_dataset(f"folder:{tmp_path}", split).images.shape == (3, 3, 4, 4)
 
 
+def test_a_folder_that_is_not_there_is_named_once_for_each_place(tmp_path):
+    with pytest.raises(UserError, match=f": {tmp_path}/no is not a folder; expected"):
+        load_dataset(f"folder:{tmp_path}/no", "train", tmp_path)
+    with pytest.raises(UserError, match=f"neither no nor {tmp_path}/no is a folder"):
+        load_dataset("folder:no", "train", tmp_path)
+    with pytest.raises(UserError, match="'folder:' names no folder"):
+        load_dataset("folder:", "train", tmp_path)
+
+
 def test_a_broken_image_is_named(root):
     path = root / "train/a/00000.png"
     path.write_bytes(path.read_bytes()[:60])

@@ -36,10 +36,14 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
     match = re.fullmatch(r"(.+)@(\d+)", text)
     path = Path(match[1] if match else text).expanduser()
     root = path if path.is_dir() else data_dir / path
-    if not text or not root.is_dir():
+    if not text:
         raise MissingDataError(
-            f"{name}: neither {path} nor {data_dir / path} is a folder; expected PATH/train/<class>/*.png"
+            f"{name!r} names no folder; expected folder:PATH with PATH/train/<class>/*.png"
         )
+    if not root.is_dir():
+        # an absolute path is one place, whatever the data folder
+        tried = f"{path} is not" if root == path else f"neither {path} nor {root} is"
+        raise MissingDataError(f"{name}: {tried} a folder; expected PATH/train/<class>/*.png")
     return FolderName(root, int(match[2]) if match else None)
 
 

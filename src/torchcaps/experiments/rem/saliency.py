@@ -17,6 +17,7 @@ from torchcaps.parse import (
     contribution_map,
     contributions,
     fully_connected,
+    map_peaks,
     place_heat,
     place_map,
     quantized,
@@ -84,7 +85,7 @@ def _compare(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[st
     network, data, pipeline = trained.run.model, trained.data, trained.pipeline
     levels = run.setting.options["levels"]
     found = find_maps(network, data, pipeline, levels=levels)
-    metrics = {"peak": float(_peaks(found.saliency).mean())}
+    metrics = {"peak": float(map_peaks(found.saliency).mean())}
     if run.setting.options["is_on_black"]:
         is_object = (pipeline.for_evaluation(data.images)[0].mean(1) > _BLACK).float()
         metrics["on_object_share"] = share_on_object(found.saliency, is_object, found.where)
@@ -105,11 +106,6 @@ def deletions(
     maps = {"saliency": saliency, "contribution": contribution, "random": random_maps(saliency)}
     falls = measure_deletion(network, data, pipeline, maps=maps, where=where, levels=levels)
     return {f"deletion_{name}": fall for name, fall in falls.items()}
-
-
-def _peaks(maps: Tensor) -> Tensor:
-    """The strongest position over the mean one, of each map."""
-    return maps.amax((1, 2)) / maps.mean((1, 2)).clamp(min=1e-12)
 
 
 def _relative(maps: Tensor) -> list[Any]:
@@ -134,7 +130,7 @@ def draw_pairs(rows: Rows, path: Path) -> None:
             if key in curve:
                 maps = torch.tensor(curve[key])
                 way = "with REM" if setting.endswith("+REM") else "without REM"
-                words = f"{kind}\n{way}\npeak {float(_peaks(maps).mean()):.2f}"
+                words = f"{kind}\n{way}\npeak {float(map_peaks(maps).mean()):.2f}"
                 size = (images.shape[-2], images.shape[-1])
                 heat = (
                     place_heat(maps, size, ReceptiveField(*curve["field"]))
