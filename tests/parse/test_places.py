@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.core import Capsules
+from torchcaps.core import Capsules, UserError
 from torchcaps.core.types import LayerTrace, Routed
 from torchcaps.models import create_model
 from torchcaps.parse import (
@@ -85,3 +85,9 @@ def test_the_contributions_of_two_maps_are_their_sum():
     first, second = contribution_map(parts[:, :18], (3, 3, 2)), contribution_map(parts[:, 18:], (2, 2, 2))
     found = contribution_on_image(parts, maps, (20, 20))
     assert_close(found, placed(first, maps[0]) + placed(second, maps[1]))
+
+
+def test_a_network_of_maps_alone_has_no_trees():
+    _, output = forward("segcaps")
+    with pytest.raises(UserError, match="no parse trees"):
+        fully_connected(output.layers)

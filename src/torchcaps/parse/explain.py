@@ -176,11 +176,6 @@ class Explainer:
         with quantized(network, self.levels):
             output: CapsuleOutput = network(inputs, return_routing=True)
         layers = fully_connected(output.layers)
-        if not layers:
-            raise UserError(
-                f"{type(network).__name__} has no fully connected capsule layer at its end, and so no parse tree "
-                "to explain an image by"
-            )
         children = [trace.children.activations for trace in layers]
         _check_finite(source, output.activations, output.poses, *children)
         maps = capsule_maps(network, children[0].flatten(1).shape[1])

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from torchcaps.core.errors import UserError
 from torchcaps.core.types import LayerTrace
 from torchcaps.layers import map_sizes
 from torchcaps.models.deepcaps import DeepCaps
@@ -37,6 +38,8 @@ def fully_connected(layers: Sequence[LayerTrace]) -> tuple[LayerTrace, ...]:
         if trace.routed.coupling is None or trace.routed.coupling.ndim != 3:
             break
         chain.insert(0, trace)
+    if not chain:
+        raise UserError("the network does not end in a fully connected capsule layer: it has no parse trees")
     return tuple(chain)
 
 
