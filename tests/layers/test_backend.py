@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from torchcaps.core import Capsules, UserError
 from torchcaps.layers import ConvCaps2d, FcCaps, LocalConvCaps2d, fc
 from torchcaps.layers.backend import checked_backend, takes_kernel
+from torchcaps.routing import DynamicRouting, RoutingShape
 
 from refusal import REFUSED
 
@@ -88,3 +89,56 @@ def test_a_mean_distance_or_a_watcher_sees_the_whole_batch(monkeypatch):
     watched.routing.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
     watched(children)
     assert seen == [5]
+
+
+class Sevens(DynamicRouting):
+    """Routes in a way of its own."""
+
+    def forward(self, votes, activations):
+        routed = super().forward(votes, activations)
+        return routed._replace(poses=torch.full_like(routed.poses, 7.0))
+
+
+@pytest.mark.parametrize("batch", [2, 64])
+def test_a_derived_routing_is_asked_whatever_the_batch(batch):
+    layer = FcCaps(8, 3, 4, 5, routing=Sevens(RoutingShape(8, 3, 5)))
+    poses = torch.rand(batch, 8, 4)
+    children = Capsules(poses, poses.norm(dim=-1))
+    with torch.no_grad():
+        assert (layer(children).poses == 7).all()
+    assert "no fused kernel for Sevens" in layer.fallback_reason(children)
+
+
+@pytest.mark.parametrize("kind", ["register_forward_pre_hook", "register_full_backward_hook"])
+def test_every_kind_of_hook_is_called(kind):
+    layer = FcCaps(8, 3, 4, 5)
+    called = []
+    getattr(layer.routing, kind)(lambda *_: called.append(kind))
+    poses = torch.rand(64, 8, 4, requires_grad=True)
+    layer(Capsules(poses, poses.norm(dim=-1)), return_coupling=False).poses.sum().backward()
+    assert called
+
+
+def test_forward_derivatives_are_those_of_finite_differences():
+    torch.manual_seed(0)
+    layer = FcCaps(8, 3, 4, 5).double()
+    poses, direction = torch.randn(2, 64, 8, 4, dtype=torch.float64)
+
+    def total(at):
+        return layer(Capsules(at, at.norm(dim=-1)), return_coupling=False).activations.sum()
+
+    _, slope = torch.func.jvp(total, (poses,), (direction,))
+    with torch.no_grad():
+        step = 1e-6
+        expected = (total(poses + step * direction) - total(poses - step * direction)) / (2 * step)
+    assert_close(slope, expected, rtol=1e-6, atol=1e-8)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(poses, direction)
+        assert_close(torch.autograd.forward_ad.unpack_dual(total(dual)).tangent, slope)
+
+
+def test_couplings_learn_where_the_bias_of_the_routing_alone_does():
+    layer = FcCaps(8, 3, 4, 5, routing={"name": "dynamic", "bias": True})
+    layer.weight.requires_grad_(False)
+    poses = torch.rand(64, 8, 4)
+    assert layer(Capsules(poses, poses.norm(dim=-1))).coupling.requires_grad

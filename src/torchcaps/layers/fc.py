@@ -26,7 +26,7 @@ from torchcaps.routing.dynamic import DynamicRouting
 from torchcaps.routing.em import EMRouting
 from torchcaps.routing.scaled_distance import ScaledDistanceRouting, sharpness
 
-from .backend import Backend, checked_backend, reason_of_routing, takes_kernel
+from .backend import Backend, checked_backend, is_watched, reason_of_routing, takes_kernel
 from .coordinates import CoordinateAddition
 from .vote import cast_votes, matrix_columns
 
@@ -108,9 +108,9 @@ class FcCaps(nn.Module):
         routing = self.routing
         if poses.device.type != "cpu" or torch.compiler.is_compiling():  # an export leaves the batch open
             return None
-        if not isinstance(routing, ScaledDistanceRouting) or routing.scope == "batch":
+        if type(routing) is not ScaledDistanceRouting or routing.scope == "batch":
             return None
-        if routing._forward_hooks:  # they watch or change the whole batch
+        if is_watched(routing):  # hooks watch or change the whole batch
             return None
         votes_of_one = self.in_caps * self.weight.shape[2] * self.weight.shape[3] * self.pose_rows
         at_once = max(1, _VOTES_AT_ONCE // votes_of_one)
@@ -131,8 +131,8 @@ class FcCaps(nn.Module):
             return reason
         if self.pose_rows != 1:
             return "the fused kernels of this routing do not take poses that are matrices"
-        learns = torch.is_grad_enabled() and (self.weight.requires_grad or children.poses.requires_grad)
-        if return_coupling and learns:
+        learning = (*self.parameters(), *children)
+        if return_coupling and torch.is_grad_enabled() and any(each.requires_grad for each in learning):
             return (
                 "the couplings were asked for together with gradients, which only the plain path gives them"
             )

@@ -87,7 +87,7 @@ def child_coordinates(config: EMCapsNetConfig) -> Float[Tensor, "in_caps 2"]:
 
 def _window_routing(spec: RoutingSpec, shape: RoutingShape, kernel_size: int, stride: int) -> Routing:
     routing = build_routing(spec, shape)
-    if not isinstance(routing, EMRouting):
+    if type(routing) is not EMRouting:  # a derived class may route in another way
         return routing
     return PositionalEM(
         shape,

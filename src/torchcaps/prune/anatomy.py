@@ -33,7 +33,7 @@ class Anatomy(NamedTuple):
         In other routings such a vote still counts, and of children that share matrices none votes zero alone.
         """
         own_matrices = len(self.parents.weight) == self.parents.in_caps
-        ignores_zeros = isinstance(self.parents.routing, DynamicRouting | SelfAttentionRouting)
+        ignores_zeros = type(self.parents.routing) in (DynamicRouting, SelfAttentionRouting)
         return self.selects and own_matrices and ignores_zeros
 
     def silent_coupling(self) -> Float[Tensor, "in_caps out_caps"]:
