@@ -33,3 +33,13 @@ def test_extreme_poses_keep_a_finite_gradient_and_a_length_below_one(function, s
     assert result.isfinite().all()
     assert poses.grad.isfinite().all()
     assert (result.norm(dim=-1) <= 1 + 1e-6).all()
+
+
+@pytest.mark.parametrize("function", [squash, squash_exponential])
+def test_half_precision_is_that_of_float32_rounded_once(function):
+    poses = torch.tensor([[300.0, 300.0], [6e4, 0.0], [0.3, -0.4], [0.0, 0.0]], dtype=torch.float16)
+    half = poses.clone().requires_grad_()
+    result = function(half)
+    result.sum().backward()
+    assert torch.equal(result, function(poses.float()).half())
+    assert half.grad.isfinite().all()

@@ -79,3 +79,8 @@ def test_couplings_sharpen_with_iterations():
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(REFUSED, match=next(iter(settings))):
         DynamicRouting(SHAPE, **settings)
+
+
+def test_a_misspelt_gradient_is_refused_by_the_function_too():
+    with pytest.raises(REFUSED, match="gradient"):
+        dynamic_routing(draw(2, 6, 4, 5), draw(2, 6), gradient="Last")

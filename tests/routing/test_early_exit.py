@@ -40,6 +40,18 @@ def test_without_tolerance_it_is_dynamic_routing_to_the_bit(iterations, leaky, s
     assert still.rounds.tolist() == [iterations] * len(ours)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_in_mixed_and_in_half_precision_too(dtype, is_mixed):
+    ours = votes(dtype=dtype)
+    with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
+        settled = settled_dynamic_routing(ours, activations(ours), iterations=5, tolerance=0.0, bias=BIAS)
+        fixed = dynamic_routing(ours, activations(ours), iterations=5, bias=BIAS)
+    for mine, theirs in zip(settled.routed, fixed, strict=True):
+        assert mine.dtype == dtype
+        assert torch.equal(mine, theirs)
+
+
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-2, 0.1])
 def test_every_sample_gets_the_fixed_routing_of_its_own_rounds(tolerance):
     ours = votes(dtype=torch.float64)

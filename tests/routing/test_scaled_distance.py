@@ -100,3 +100,10 @@ def test_impossible_settings_are_refused():
         create_routing("scaled_distance", RoutingShape(6, 1, 5))
     with pytest.raises(REFUSED, match="scope"):
         create_routing("scaled_distance", RoutingShape(6, 2, 5), scope="all")
+
+
+def test_the_function_refuses_what_the_module_refuses():
+    with pytest.raises(REFUSED, match="scope"):
+        scaled_distance_routing(draw(2, 6, 4, 5), draw(2, 6), scope="Batch")
+    with pytest.raises(UserError, match="at least 2 output capsules, got 1"):
+        scaled_distance_routing(draw(2, 6, 1, 5), draw(2, 6))

@@ -7,6 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from .shapes import require_same_shape
+
 
 def soft_dice_loss(
     activations: Float[Tensor, "batch classes height width"],
@@ -19,6 +21,7 @@ def soft_dice_loss(
     Expects probabilities, not logits. `smooth` is added above and below: an empty mask answered by nothing
     costs nothing.
     """
+    require_same_shape(activations=activations, masks=masks)
     activations, masks = _at_least_float32(activations), _at_least_float32(masks)
     overlap = (activations * masks).sum((2, 3))
     total = activations.sum((2, 3)) + masks.sum((2, 3))
@@ -44,9 +47,11 @@ def pixel_cross_entropy(
     """
     masks = _at_least_float32(masks)
     if logits is not None:
+        require_same_shape(logits=logits, masks=masks)
         logits = _at_least_float32(logits)
         weight = logits.new_tensor(positive_weight)
         return F.binary_cross_entropy_with_logits(logits, masks, pos_weight=weight)
+    require_same_shape(activations=activations, masks=masks)
     inside = _at_least_float32(activations).clamp(eps, 1 - eps)
     return -(positive_weight * masks * inside.log() + (1 - masks) * torch.log1p(-inside)).mean()
 

@@ -6,6 +6,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from .shapes import require_labels
+
 
 def margin_loss(
     activations: Float[Tensor, "batch classes"],
@@ -19,6 +21,7 @@ def margin_loss(
 
     Expects lengths in [0, 1]; a softmax before it would make the margins meaningless.
     """
+    require_labels(activations, labels)
     target = F.one_hot(labels, activations.shape[1]).to(activations.dtype)
     too_short = (present - activations).relu().square()
     too_long = (activations - absent).relu().square()

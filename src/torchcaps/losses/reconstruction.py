@@ -5,6 +5,8 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
+from .shapes import require_same_shape
+
 
 def reconstruction_loss(
     reconstruction: Float[Tensor, "batch channels height width"],
@@ -14,4 +16,5 @@ def reconstruction_loss(
 
     Sabour weighs it by 0.0005; for 28x28 that equals 0.392 times the mean squared error.
     """
+    require_same_shape(reconstruction=reconstruction, images=images)
     return (reconstruction - images).square().sum((1, 2, 3)).mean()

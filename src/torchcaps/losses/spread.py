@@ -8,6 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from .shapes import require_labels
+
 
 def spread_loss(
     activations: Float[Tensor, "batch classes"],
@@ -16,6 +18,7 @@ def spread_loss(
     margin: float | Tensor = 0.9,
 ) -> Float[Tensor, ""]:
     """How far wrong classes come within `margin` of the true one, squared and summed (Hinton 2018, eq. 3)."""
+    require_labels(activations, labels)
     true = activations.gather(1, labels.unsqueeze(1))
     others = 1 - F.one_hot(labels, activations.shape[1]).to(activations.dtype)
     return ((margin - (true - activations)).relu().square() * others).sum(1).mean()

@@ -18,6 +18,12 @@ from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 Gradient = Literal["full", "last"]
 
 
+def _require_gradient(gradient: Gradient) -> Gradient:
+    if gradient not in ("full", "last"):
+        raise UserError(f"gradient must be 'full' or 'last', got {gradient!r}")
+    return gradient
+
+
 def split_over_parents(
     logits: Float[Tensor, "*where in_caps out_caps"], leaky: bool
 ) -> Float[Tensor, "*where in_caps out_caps"]:
@@ -74,6 +80,7 @@ def dynamic_routing(
         Output poses, their lengths as activations, and the couplings of the last round.
     """
     require_iterations(iterations)
+    _require_gradient(gradient)
     offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
     inner_votes, inner_offset = (votes.detach(), offset.detach()) if gradient == "last" else (votes, offset)
     logits = votes.new_zeros(votes.shape[:-1])
@@ -98,10 +105,8 @@ class DynamicRouting(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        if gradient not in ("full", "last"):
-            raise UserError(f"gradient must be 'full' or 'last', got {gradient!r}")
         self.iterations = require_iterations(iterations)
-        self.gradient: Gradient = gradient
+        self.gradient: Gradient = _require_gradient(gradient)
         self.leaky = leaky
         self.bias = nn.Parameter(torch.full((shape.out_caps, shape.pose), 0.1)) if bias else None
 

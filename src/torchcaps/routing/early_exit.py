@@ -12,7 +12,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.core.squash import squash
 from torchcaps.core.types import Routed
 
-from .api import require_iterations
+from .api import keep_float32, require_iterations
 from .dynamic import pool_votes, split_over_parents
 
 
@@ -49,10 +49,34 @@ def settled_dynamic_routing(
     require_iterations(iterations)
     if tolerance < 0:
         raise UserError(f"tolerance must not be negative, got {tolerance}")
+    rounds = torch.ones(len(votes), dtype=torch.int64, device=votes.device)
+    routed = _route_until_settled(
+        votes,
+        activations,
+        rounds=rounds,
+        iterations=iterations,
+        tolerance=tolerance,
+        leaky=leaky,
+        bias=bias,
+    )
+    return Settled(routed, rounds)
+
+
+@keep_float32
+def _route_until_settled(
+    votes: Float[Tensor, "batch in_caps out_caps pose"],
+    activations: Float[Tensor, "batch in_caps"],
+    *,
+    rounds: Int[Tensor, " batch"],
+    iterations: int,
+    tolerance: float,
+    leaky: bool,
+    bias: Float[Tensor, "out_caps pose"] | None,
+) -> Routed:
+    """The parents; each sample's rounds after the first are added to `rounds`, in place."""
     offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
     logits = votes.new_zeros(votes.shape[:-1])
     coupling = split_over_parents(logits, leaky)
-    rounds = torch.ones(len(votes), dtype=torch.int64, device=votes.device)
     moving, their_votes = torch.arange(len(votes), device=votes.device), votes
     for _ in range(iterations - 1):
         before = coupling[moving]
@@ -65,4 +89,4 @@ def settled_dynamic_routing(
             moving, their_votes, logits = moving[still], their_votes[still], logits[still]
         if not len(moving):
             break
-    return Settled(pool_votes(votes, activations, coupling=coupling, bias=bias), rounds)
+    return pool_votes(votes, activations, coupling=coupling, bias=bias)

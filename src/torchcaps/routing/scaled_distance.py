@@ -21,6 +21,20 @@ Scope = Literal["sample", "batch"]
 _CONFIDENCE = 0.9  # coupling of a parent at half the mean distance, all others being at the mean
 
 
+def _require_scope(scope: Scope) -> Scope:
+    if scope not in ("sample", "batch"):
+        raise UserError(f"scope must be 'sample' or 'batch', got {scope!r}")
+    return scope
+
+
+def _require_rivals(out_caps: int) -> None:
+    if out_caps < 2:
+        raise UserError(
+            f"scaled-distance routing needs at least 2 output capsules, got {out_caps}: "
+            "they compete by distance"
+        )
+
+
 def sharpness(out_caps: int) -> float:
     """How much the logit of a parent at half the mean distance exceeds that of one at the mean."""
     return math.log(_CONFIDENCE * (out_caps - 1)) - math.log(1 - _CONFIDENCE)
@@ -71,6 +85,8 @@ def scaled_distance_routing(
         Output poses, their lengths as activations, and the couplings of the last round.
     """
     require_iterations(iterations)
+    _require_scope(scope)
+    _require_rivals(votes.shape[-2])
     offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
     votes = limit_votes(votes, activations)
     steepness = sharpness(votes.shape[-2])
@@ -92,14 +108,9 @@ class ScaledDistanceRouting(nn.Module):
         self, shape: RoutingShape, *, iterations: int = 3, scope: Scope = "sample", bias: bool = True
     ) -> None:
         super().__init__()
-        if shape.out_caps < 2:
-            raise UserError(
-                "scaled-distance routing needs at least 2 output capsules: they compete by distance"
-            )
-        if scope not in ("sample", "batch"):
-            raise UserError(f"scope must be 'sample' or 'batch', got {scope!r}")
+        _require_rivals(shape.out_caps)
         self.iterations = require_iterations(iterations)
-        self.scope: Scope = scope
+        self.scope: Scope = _require_scope(scope)
         self.bias = nn.Parameter(torch.full((shape.out_caps, shape.pose), 0.1)) if bias else None
 
     def forward(
