@@ -47,6 +47,19 @@ def test_an_existing_file_is_replaced_and_others_stay(tmp_path):
     assert (tmp_path / "out/b").read_text() == "mine"
 
 
+def test_of_members_with_one_name_the_last_counts(tmp_path):
+    archive = make_tar(tmp_path / "twice.tar.gz", ("a", {}), ("b", {}), ("./a", {"content": b"new"}))
+    paths = extract_tar(archive, tmp_path / "out")
+    assert [path.read_bytes() for path in paths] == [b"new", b"hello"]
+
+
+def test_a_folder_in_the_place_of_a_file_is_an_error_and_stays(tmp_path):
+    (tmp_path / "out/a").mkdir(parents=True)
+    with pytest.raises(UserError, match="cannot be unpacked"):
+        extract_tar(make_tar(tmp_path / "new.tar.gz", ("a", {})), tmp_path / "out")
+    assert files_below(tmp_path / "out") == ["a"]
+
+
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

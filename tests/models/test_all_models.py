@@ -134,6 +134,13 @@ def test_bfloat16_autocast_changes_little(model):
     assert_close(half, plain, atol=0.05, rtol=0.05)
 
 
+@pytest.mark.parametrize("name", list_models("*_tiny_test"))
+def test_runs_in_bfloat16(name):
+    model = create_model(name).bfloat16().eval()
+    output = model(images(model).bfloat16())
+    assert output.activations.isfinite().all()
+
+
 @pytest.mark.compile
 def test_compiles_without_graph_breaks(model):
     batch = images(model.eval())
@@ -174,6 +181,40 @@ def test_wrong_counts_name_their_layer(name):
         create_model(name, num_classes=1)
     with pytest.raises(UserError, match=r"layer 'stem'.*in_channels must be at least 1, got 0"):
         create_model(name, in_channels=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "message"),
+    [
+        ("dr_capsnet", "image_size", 20.0, "model.image_size: expected int, got 20.0"),
+        ("dr_capsnet", "image_size", [20, 20], "model.image_size: expected int"),
+        ("dr_capsnet", "num_classes", "ten", "model.num_classes: expected int, got 'ten'"),
+        ("dr_capsnet", "kernel_size", 0, "model.kernel_size must be at least 1, got 0"),
+        ("dr_capsnet", "primary_pose", 0, "model.primary_pose must be at least 1"),
+        ("dr_capsnet", "class_pose", 0, "model.class_pose must be at least 1"),
+        ("dr_capsnet", "voters", -1, "model.voters must be at least 0"),
+        ("dr_capsnet", "padding", "full", r"model.padding: expected one of \['valid', 'same'\], got 'full'"),
+        ("dr_capsnet", "routing", 3, "model.routing: expected str or Mapping or Routing, got 3"),
+        ("dr_capsnet", "routing", {"name": None}, "needs a 'name'"),
+        ("dr_capsnet", "routing", {"name": "dynamic", "iterations": 2.5}, "routing.iterations: expected int"),
+        ("dr_capsnet", "routing", {"name": "dynamic", "iterations": "3"}, "routing.iterations: expected int"),
+        ("efficient_capsnet", "norm", "Instance", "model.norm: expected one of"),
+        ("efficient_capsnet", "channels", (32, 64, 128), "channels has 3, kernel_sizes has 4"),
+        ("efficient_capsnet", "channels", (4, 0, 4, 8), "model.channels must be at least 1"),
+        ("efficient_capsnet", "primary_pose", 7, "multiple of 7, the pose"),
+        ("effconv_capsnet", "channels", (32, 64, 256), "channels has 3, kernel_sizes has 4"),
+        ("parse_capsnet", "channels", (4, 4), "channels must have one value less than strides"),
+        ("em_capsnet", "types", (16, 8, 4), "model.types: expected 2 values, got 3"),
+        ("deepcaps", "types", 0, "model.types must be at least 1"),
+        ("deepcaps", "poses", (4, 8, 8), "model.poses: expected 4 values, got 3"),
+        ("deepcaps", "image_size", 0, "smallest that works is 9 px"),
+        ("conv_baseline", "channels", (), "at least one convolution"),
+        ("conv_baseline", "dropout", 2, "dropout must be"),
+    ],
+)
+def test_impossible_fields_are_refused_when_the_model_is_made(name, field, value, message):
+    with pytest.raises(UserError, match=message):
+        create_model(f"{name}_tiny_test", **{field: value})
 
 
 def test_names_and_fields_are_answered_with_near_ones():

@@ -5,7 +5,9 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import UserError
+from torchcaps.data import write_twin
 from torchcaps.train import Machine, load_run, train
+from torchcaps.train.folder import held_alone
 from torchcaps.train.recipe import Recipe, build
 
 CPU = Machine(device="cpu")
@@ -64,3 +66,23 @@ def test_fewer_epochs_are_another_run(tmp_path):
     train(recipe(2), tmp_path, CPU)
     with pytest.raises(UserError, match=r"\(epochs differ\).*the same one or more epochs"):
         train(recipe(1), tmp_path, CPU, resume=True)
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path):
+    out = tmp_path / "run"
+    with held_alone(out), pytest.raises(UserError, match="another training is under way"):
+        train(recipe(1), out, CPU)
+    assert not out.exists()  # nothing came of either
+    train(recipe(1), out, CPU)
+    assert not (out / "running.lock").exists()
+
+
+def test_a_test_image_that_cannot_be_read_is_told_before_the_training(tmp_path):
+    images, out = tmp_path / "images", tmp_path / "run"
+    write_twin("folder", images, 40)
+    next((images / "test").rglob("*.png")).write_bytes(b"")
+    data = {"name": f"folder:{images}", "validation": 0.2}
+    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 32, "num_classes": 3}
+    with pytest.raises(UserError, match=r"test.*\.png"):
+        train(recipe(1, data=data, model={**model, "decoder": "none"}), out, CPU)
+    assert not out.exists()

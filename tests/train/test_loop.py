@@ -18,6 +18,7 @@ from torchcaps.train import (
     evaluate_run,
     load_run,
     load_split,
+    load_split_for,
     train,
     train_together,
 )
@@ -327,9 +328,17 @@ def test_a_run_is_read_back(tmp_path):
     assert report["loss"] == pytest.approx(result["metrics"]["test_loss"], rel=1e-4)
     assert sum(map(sum, report["confusion"])) == report["images"]
     assert evaluate_run(run, "validation")["images"] == 20
-    assert evaluate_run(run, data_name="synthetic_fashion_mnist")["data"] == "synthetic_fashion_mnist"
+    with pytest.raises(UserError, match="cannot be compared"):
+        evaluate_run(run, data_name="synthetic_fashion_mnist")
     with pytest.raises(UserError, match="split must be"):
         evaluate_run(run, "all")
+
+
+def test_other_images_are_made_ready_like_those_of_training(tmp_path):
+    train(recipe(), tmp_path, CPU)
+    run = load_run(tmp_path)
+    _, pipeline = load_split_for(run, "test", data_name="mnist5k")
+    assert (pipeline.info.mean, pipeline.info.std) == (run.card.mean, run.card.std)
 
 
 def test_damaged_runs_are_explained(tmp_path):

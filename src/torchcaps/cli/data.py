@@ -29,6 +29,7 @@ def check(name: Name, data_dir: DataDir = None, json: Json = False) -> None:
     from dataclasses import asdict
 
     from torchcaps.data import check_dataset
+    from torchcaps.data.api import FOLDER_PREFIX
 
     findings = check_dataset(name, data_dir)
     rows = [asdict(finding) | {"path": str(finding.path)} for finding in findings]
@@ -36,6 +37,8 @@ def check(name: Name, data_dir: DataDir = None, json: Json = False) -> None:
         print_json(rows)
     elif rows:
         print_table(rows)
+    elif name.startswith(FOLDER_PREFIX):
+        typer.echo(f"{name}: all training and test images can be read")
     else:
         typer.echo(f"{name} needs no files")
     if not all(finding.is_ok for finding in findings):

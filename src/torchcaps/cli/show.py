@@ -11,7 +11,7 @@ import typer
 
 def print_json(value: Any) -> None:
     """Print plain data as JSON."""
-    typer.echo(json.dumps(value, indent=1))
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=False))
 
 
 def print_table(rows: Sequence[dict[str, Any]]) -> None:

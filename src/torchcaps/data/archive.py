@@ -23,13 +23,14 @@ def extract_tar(archive: Path, destination: Path, *, max_bytes: int = 4 << 30) -
     with tempfile.TemporaryDirectory(prefix=".unpack-", dir=destination) as scratch:
         try:
             names = _unpack(archive, Path(scratch), max_bytes)
+            return [_move(Path(scratch) / name, destination / name) for name in names]
         except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
             raise UserError(f"{archive} cannot be unpacked ({error})") from error
-        return [_move(Path(scratch) / name, destination / name) for name in names]
 
 
 def _unpack(archive: Path, scratch: Path, max_bytes: int) -> list[PurePosixPath]:
-    names, total = [], 0
+    names: dict[PurePosixPath, None] = {}  # in order; of members with one name the last counts
+    total = 0
     with tarfile.open(archive) as tar:
         for member in tar:
             name = _checked_name(member, archive)
@@ -39,8 +40,8 @@ def _unpack(archive: Path, scratch: Path, max_bytes: int) -> list[PurePosixPath]
             if total > max_bytes:
                 raise UserError(f"{archive} unpacks to more than {max_bytes} bytes")
             _write_member(tar, member, scratch / name)
-            names.append(name)
-    return names
+            names[name] = None
+    return list(names)
 
 
 def _checked_name(member: tarfile.TarInfo, archive: Path) -> PurePosixPath:

@@ -8,7 +8,16 @@ from pathlib import Path
 
 from torchcaps.core import MissingDataError, UserError
 
-from .api import SPLITS, DatasetInfo, RemoteFile, Split, dataset_info, load_dataset, resolve_data_dir
+from .api import (
+    FOLDER_PREFIX,
+    SPLITS,
+    DatasetInfo,
+    RemoteFile,
+    Split,
+    dataset_info,
+    load_dataset,
+    resolve_data_dir,
+)
 from .readers.files import DamagedFileError, locate_file, locate_folder
 
 
@@ -35,11 +44,13 @@ class FileFinding:
 def check_dataset(name: str, data_dir: Path | str | None = None) -> list[FileFinding]:
     """One finding for each file of a dataset, with the files read as training would read them.
 
-    A dataset without published files gives an empty list, or the error of reading it.
+    A dataset without published files gives an empty list, or the error of reading it: both splits of a folder
+    of images, one of any other.
     """
     info, folder = dataset_info(name, data_dir), resolve_data_dir(data_dir)
     if not info.files:
-        load_dataset(name, "test", folder)
+        for split in SPLITS if name.startswith(FOLDER_PREFIX) else SPLITS[-1:]:
+            load_dataset(name, split, folder)
         return []
     problems = {split: _reading_problem(name, split, folder) for split in SPLITS}
     return [_check_file(info, file, folder, problems) for file in unpacked_files(info)]

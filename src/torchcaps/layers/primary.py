@@ -60,4 +60,6 @@ class PrimaryCaps(nn.Module):
         grid = rearrange(maps, "b (t d) h w -> b h w t d", t=self.types)
         with without_autocast(grid):
             poses = self.squash(grid.float() if grid.dtype != torch.float64 else grid)
-            return Capsules(poses, torch.linalg.vector_norm(poses, dim=-1))
+            lengths = torch.linalg.vector_norm(poses, dim=-1)
+        dtype = self.conv.weight.dtype  # what the next layer of a half-precision network takes
+        return Capsules(poses.to(dtype), lengths.to(dtype))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import torch
 from torch import nn
 
 from torchcaps.core.errors import UserError, unknown_name
+from torchcaps.core.fields import convert, whole_numbers
 from torchcaps.core.registry import Registry
 
 from .flops import count_flops
@@ -24,6 +25,8 @@ class Variant:
     paper: str
     task: str
 
+
+_CHECKED_BY_NETWORKS = {"in_channels", "image_size", "num_classes"}  # which name the layer that fails
 
 MODELS: Registry[Variant] = Registry("model")
 
@@ -48,9 +51,19 @@ def create_model(name: str, **overrides: Any) -> nn.Module:
     for field in overrides:
         if field not in known:
             raise unknown_name(f"field of model {name!r}", field, known)
-    # a frozen config holds tuples, YAML and JSON know lists alone
-    settled = {key: tuple(value) if isinstance(value, list) else value for key, value in overrides.items()}
-    return variant.build(replace(variant.config, **settled))
+    hints = get_type_hints(type(variant.config))
+    checked = {key: convert(hints[key], value, f"model.{key}") for key, value in overrides.items()}
+    for key in checked.keys() - _CHECKED_BY_NETWORKS:
+        _require_size(f"model.{key}", checked[key], getattr(variant.config, key))
+    return variant.build(replace(variant.config, **checked))
+
+
+def _require_size(where: str, value: Any, registered: Any) -> None:
+    """Whole numbers are sizes and counts; only where the registered one is 0 does 0 have a meaning."""
+    least = min(whole_numbers(registered), default=1)
+    smallest = min(whole_numbers(value), default=least)
+    if smallest < min(1, least):
+        raise UserError(f"{where} must be at least {min(1, least)}, got {value}")
 
 
 def list_models(pattern: str = "*") -> list[str]:

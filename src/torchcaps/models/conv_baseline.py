@@ -48,6 +48,10 @@ class ConvBaseline(PlainClassifier):
 
     def __init__(self, config: ConvBaselineConfig) -> None:
         super().__init__(config)
+        if not config.channels:
+            raise UserError("channels must name those of at least one convolution, got none")
+        if not 0 <= config.dropout < 1:
+            raise UserError(f"dropout must be at least 0 and below 1, got {config.dropout}")
         if config.image_size < config.kernel_size:
             raise UserError(
                 f"an image of {config.image_size} px is smaller than the kernel of layer 'convolutions.0'; "

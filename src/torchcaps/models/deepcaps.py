@@ -21,6 +21,7 @@ from .classifier import CapsuleClassifier, DecoderName, build_decoder
 # Length of a pose before its squash, where those below have length one. The squash turns a short length n
 # into n², so below a gain of 2 there is no length but zero that passes from layer to layer unchanged.
 _GAIN = 4.0
+_SMALLEST_IMAGE = 9  # px: three cells halve it to 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,12 +119,14 @@ class DeepCaps(CapsuleClassifier):
 
     def __init__(self, config: DeepCapsConfig) -> None:
         super().__init__(config)
-        sizes = map_sizes(config.image_size, config.stages)
-        if sizes[-2] < 2:
+        if config.image_size < _SMALLEST_IMAGE:
             raise UserError(
-                f"an image of {config.image_size} px leaves layer 'cell4' a single position to halve; "
-                "the smallest that works is 9 px"
+                f"an image of {config.image_size} px leaves layer 'cell4' no two positions to halve; "
+                f"the smallest that works is {_SMALLEST_IMAGE} px"
             )
+        sizes = map_sizes(config.image_size, config.stages)
+        if config.norm_eps < 0:
+            raise UserError(f"norm_eps must not be negative, got {config.norm_eps}")
         self.stem = nn.Conv2d(config.in_channels, config.stem_channels, 3, padding=1)
         self.norm = nn.BatchNorm2d(config.stem_channels, eps=config.norm_eps, momentum=config.norm_momentum)
         self.cells = self._build_cells(config)
@@ -139,6 +142,8 @@ class DeepCaps(CapsuleClassifier):
 
     @staticmethod
     def _build_cells(config: DeepCapsConfig) -> nn.ModuleList:
+        if len(config.poses) != 4:
+            raise UserError(f"poses must name the pose of each of the four cells, got {config.poses}")
         if config.poses[-1] != config.poses[-2]:
             raise UserError(f"cells 3 and 4 feed the same class capsules: {config.poses} must end alike")
         routed_skip = Conv3dRoutingCaps(

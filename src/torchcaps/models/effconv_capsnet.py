@@ -16,7 +16,7 @@ from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .efficient_capsnet import stem_block
+from .efficient_capsnet import require_fitting_stem, stem_block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +65,15 @@ class EffConvCapsNet(CapsuleClassifier):
 
     def __init__(self, config: EffConvCapsNetConfig) -> None:
         super().__init__(config)
+        require_fitting_stem(config.channels, config.kernel_sizes, config.strides, config.pose)
         side = map_sizes(config.image_size, config.stages)[-1]
         widths = [config.in_channels, *config.channels]
         self.stem = nn.Sequential(
             *(
                 stem_block(before, after, stage)
-                for before, after, stage in zip(widths, widths[1:], config.stages, strict=False)
+                for before, after, stage in zip(
+                    widths[:-1], widths[1:], config.stages[: len(config.channels)], strict=True
+                )
             )
         )
         self.primary = PrimaryCaps(

@@ -8,6 +8,8 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core.errors import UserError
+from torchcaps.core.fields import require_equal_lengths
 from torchcaps.core.squash import squash_exponential
 from torchcaps.core.types import LayerTrace
 from torchcaps.layers import ConvStage, PrimaryCaps, StemConv2d, build_fc_caps, flatten_grid, map_sizes
@@ -62,6 +64,15 @@ def stem_block(
     return nn.Sequential(convolution, nn.ReLU(), nn.BatchNorm2d(out_channels, eps=1e-3))
 
 
+def require_fitting_stem(
+    channels: tuple[int, ...], kernel_sizes: tuple[int, ...], strides: tuple[int, ...], pose: int
+) -> None:
+    """Raise unless there is a value for each convolution, and the last is read as whole poses."""
+    require_equal_lengths(channels=channels, kernel_sizes=kernel_sizes, strides=strides)
+    if not channels or channels[-1] % pose:
+        raise UserError(f"the last of channels must be a multiple of {pose}, the pose, got {list(channels)}")
+
+
 class EfficientCapsNet(CapsuleClassifier):
     """Four convolutions, one depthwise kernel as wide as the map, and class capsules by self-attention."""
 
@@ -69,12 +80,15 @@ class EfficientCapsNet(CapsuleClassifier):
 
     def __init__(self, config: EfficientCapsNetConfig) -> None:
         super().__init__(config)
+        require_fitting_stem(config.channels, config.kernel_sizes, config.strides, config.primary_pose)
         side = map_sizes(config.image_size, config.stages)[-1]
         widths = [config.in_channels, *config.channels]
         self.stem = nn.Sequential(
             *(
                 stem_block(before, after, stage, config.norm)
-                for before, after, stage in zip(widths, widths[1:], config.stages, strict=False)
+                for before, after, stage in zip(
+                    widths[:-1], widths[1:], config.stages[: len(config.channels)], strict=True
+                )
             )
         )
         types = widths[-1] // config.primary_pose

@@ -16,6 +16,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core.fields import require_equal_lengths
 from torchcaps.core.types import Capsules, LayerTrace
 from torchcaps.layers import ConvCaps2d, ConvStage, FcCaps, flatten_grid, map_sizes
 from torchcaps.layers.coordinates import CoordinateAddition
@@ -106,6 +107,7 @@ class EMCapsNet(CapsuleClassifier):
 
     def __init__(self, config: EMCapsNetConfig) -> None:
         super().__init__(config)
+        require_equal_lengths(types=config.types, strides=config.strides)
         side = map_sizes(config.image_size, config.stages)[-1]
         self.stem = nn.Conv2d(config.in_channels, config.stem_channels, 5, 2)
         self.primary = MatrixPrimaryCaps(config.stem_channels, config.primary_types)
@@ -124,7 +126,7 @@ class EMCapsNet(CapsuleClassifier):
                     config.routing, RoutingShape(9 * in_types, out_types, _POSE), 3, stride
                 ),
             )
-            for in_types, out_types, stride in zip(below, config.types, config.strides, strict=False)
+            for in_types, out_types, stride in zip(below[:-1], config.types, config.strides, strict=True)
         )
         children = side**2 * config.types[-1]
         routing = build_routing(config.routing, RoutingShape(children, config.num_classes, _POSE))

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.fields import require_equal_lengths
 from torchcaps.core.squash import squash_exponential
 from torchcaps.core.types import LayerTrace
 from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, flatten_grid, map_sizes
@@ -59,6 +60,12 @@ class ParseCapsNet(CapsuleClassifier):
         super().__init__(config)
         if not config.capsules:
             raise UserError("capsules must name at least the number of primary capsules")
+        require_equal_lengths(kernel_sizes=config.kernel_sizes, strides=config.strides)
+        if len(config.channels) != len(config.strides) - 1:
+            raise UserError(
+                f"channels must have one value less than strides, got {len(config.channels)} and "
+                f"{len(config.strides)}: the last convolution has as many as the primary capsules take"
+            )
         side = map_sizes(config.image_size, config.stages)[-1]
         primary_channels = config.capsules[0] * config.pose
         widths = [config.in_channels, *config.channels, primary_channels]

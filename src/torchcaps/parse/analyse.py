@@ -16,7 +16,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import generator
 from torchcaps.data import LabelledImages
 from torchcaps.models.health import evaluating
-from torchcaps.train import Pipeline, Run, load_split
+from torchcaps.train import Pipeline, Run, load_split_for
 
 from .dictionary import Dictionary, KeyCollector, Keys, count_trees
 from .quantize import Levels, quantized
@@ -162,8 +162,7 @@ def analyse_run(
     data_dir: Path | None = None,
 ) -> Analysis:
     """`analyse` for one split of a run's own data, or for `limit` images of it."""
-    device = next(run.model.parameters()).device
-    data, pipeline = load_split(run.recipe.data, split, data_dir, device)
+    data, pipeline = load_split_for(run, split, data_dir=data_dir)
     return analyse(run.model, some_images(data, limit), pipeline, levels=levels)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from torchcaps.core.errors import UserError
-from torchcaps.train import Run, load_split
+from torchcaps.train import Run, load_split_for
 
 from .analyse import count_hits
 
@@ -61,8 +61,7 @@ def choose_levels_of_run(
     data_dir: Path | None = None,
 ) -> ChosenLevels:
     """`choose_levels` by the validation images of a run, the same number for all of its layers."""
-    device = next(run.model.parameters()).device
-    data, pipeline = load_split(run.recipe.data, "validation", data_dir, device)
+    data, pipeline = load_split_for(run, "validation", data_dir=data_dir)
 
     def evaluate(levels: int | None) -> float:
         return count_hits(run.model, data, pipeline, levels=levels) / len(data)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, get_type_hints, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError, unknown_name
+from torchcaps.core.fields import convert
 from torchcaps.core.precision import without_autocast
 from torchcaps.core.registry import Registry
 from torchcaps.core.types import Routed
@@ -81,7 +82,12 @@ def create_routing(name: str, shape: RoutingShape, **settings: Any) -> Routing:
     for setting in settings:
         if setting not in known:
             raise unknown_name(f"setting of routing {name!r}", setting, known)
-    return kind(shape, **settings)
+    try:
+        hints = get_type_hints(kind.__init__)
+    except NameError:  # a routing of a user may be annotated with what only a type checker sees
+        hints = {}
+    checked = {key: convert(hints.get(key, Any), value, f"routing.{key}") for key, value in settings.items()}
+    return kind(shape, **checked)
 
 
 def build_routing(spec: RoutingSpec, shape: RoutingShape) -> Routing:
@@ -90,8 +96,8 @@ def build_routing(spec: RoutingSpec, shape: RoutingShape) -> Routing:
         return create_routing(spec, shape)
     if isinstance(spec, Mapping):
         settings = dict(spec)
-        if "name" not in settings:
-            raise UserError(f"a routing given as a mapping needs a 'name', got {settings}")
+        if not isinstance(settings.get("name"), str) or not all(isinstance(key, str) for key in settings):
+            raise UserError(f"a routing given as a mapping needs a 'name', and names as keys, got {settings}")
         return create_routing(settings.pop("name"), shape, **settings)
     if callable(spec):
         return spec
@@ -117,6 +123,8 @@ def describe_routing(name: str) -> dict[str, Any]:
 
 def require_iterations(iterations: int) -> int:
     """`iterations` itself when it is a possible count, else a clear error."""
+    if isinstance(iterations, bool) or not isinstance(iterations, int):
+        raise UserError(f"iterations must be a whole number of at least 1, got {iterations!r}")
     if iterations < 1:
         raise UserError(f"iterations must be at least 1, got {iterations}")
     return iterations

@@ -9,7 +9,7 @@ from .pipeline import Pipeline, info_of, load_splits, load_test
 from .predict import Predictor, predict, read_image
 from .pruning import StructuredPruning, prune_run, shrink_run
 from .recipe import Recipe, load_recipe, packaged_recipes
-from .run import Run, evaluate_run, load_run, load_split
+from .run import Run, evaluate_run, load_run, load_split, load_split_for
 from .session import Machine, check_machine
 from .together import side_by_side, train_together
 from .watch import Several, Silent, TensorBoard, Watcher
@@ -40,6 +40,7 @@ __all__ = [
     "load_recipe",
     "load_run",
     "load_split",
+    "load_split_for",
     "load_splits",
     "load_test",
     "open_exported",

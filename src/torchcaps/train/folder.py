@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,31 @@ from torchcaps.core.errors import UserError
 
 from .checkpoint import read_json
 from .recipe import Recipe, recipe_as_json
+
+
+@contextmanager
+def held_alone(out: Path) -> Iterator[None]:
+    """While open, no other process may train in `out`; a process that is killed gives it free."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "running.lock"
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"another training is under way in {out}; wait for it or choose another --out"
+            ) from error
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # it goes where nothing came of the run
+                out.rmdir()
 
 
 def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:

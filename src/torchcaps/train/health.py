@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,7 +11,7 @@ from torchcaps.data import LabelledImages
 from torchcaps.models.health import HealthReport, inspect
 
 from .pipeline import Pipeline
-from .run import Run, load_split
+from .run import Run, load_split_for
 
 _IMAGES = 64
 
@@ -28,6 +27,5 @@ def inspect_run(
     run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
 ) -> HealthReport:
     """How every routed layer of a run fares on one split, of its own dataset or another."""
-    settings = run.recipe.data if data_name is None else replace(run.recipe.data, name=data_name)
-    device = next(run.model.parameters()).device
-    return inspect(run.model, health_inputs(*load_split(settings, split, data_dir, device)))
+    found = load_split_for(run, split, data_name=data_name, data_dir=data_dir)
+    return inspect(run.model, health_inputs(*found))

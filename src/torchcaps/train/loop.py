@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
+from torchcaps.data.api import FOLDER_PREFIX
 from torchcaps.models import config_as_json
 from torchcaps.models.health import watch_health
 
@@ -30,7 +32,7 @@ from .checkpoint import (
 from .data_card import card_of
 from .diagnose import find_non_finite
 from .evaluate import Evaluation, evaluate
-from .folder import check_folder, is_finished
+from .folder import check_folder, held_alone, is_finished
 from .health import health_inputs
 from .memory import explain_out_of_memory
 from .pipeline import load_test
@@ -81,12 +83,17 @@ def train(
     if is_finished(recipe, out):
         return read_json(out / "result.json")
     fabric = launch(machine)
-    session = Session(fabric, recipe, machine.data_dir)
-    run = _Run(session, out, watcher if watcher and fabric.is_global_zero else Silent())
-    run.restore()
-    run.loop(machine)
-    result = run.finish(machine)
-    fabric.barrier()
+    with held_alone(out) if fabric.is_global_zero else nullcontext():
+        if fabric.is_global_zero:
+            check_folder(recipe, out, resume=resume)  # another may have come since
+        session = Session(fabric, recipe, machine.data_dir)
+        if recipe.data.name.startswith(FOLDER_PREFIX):  # an image that cannot be read is told now, not after
+            load_test(recipe.data, machine.data_dir, torch.device("cpu"))
+        run = _Run(session, out, watcher if watcher and fabric.is_global_zero else Silent())
+        run.restore()
+        run.loop(machine)
+        result = run.finish(machine)
+        fabric.barrier()
     return result
 
 

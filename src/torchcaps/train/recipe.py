@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import types
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar
 
 import torch
 import yaml
 from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError, unknown_name
+from torchcaps.core.fields import build_dataclass
 from torchcaps.data import Augment, Preprocess
 from torchcaps.models import create_model
 from torchcaps.prune import Lobster, measure_units
@@ -136,62 +135,7 @@ class Recipe:
 
 def build(kind: type[T], values: Any, where: str = "recipe") -> T:
     """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors with a place."""
-    if not isinstance(values, Mapping):
-        raise UserError(f"{where}: expected a mapping, got {values!r}")
-    hints = get_type_hints(kind)
-    for key in values:
-        if key not in hints:
-            raise unknown_name(f"key in {where}:", str(key), hints)
-    for field_ in fields(kind):  # type: ignore[arg-type]
-        has_default = field_.default is not MISSING or field_.default_factory is not MISSING
-        if not has_default and field_.name not in values:
-            raise UserError(f"{where}: the key {field_.name!r} is missing")
-    return kind(**{key: _convert(hints[key], value, f"{where}.{key}") for key, value in values.items()})
-
-
-def _convert(kind: Any, value: Any, where: str) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if is_dataclass(kind):
-        return build(kind, value, where)  # type: ignore[arg-type]
-    if origin is Literal:
-        if value not in arguments:
-            raise UserError(f"{where}: expected one of {list(arguments)}, got {value!r}")
-        return value
-    if origin in (Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
-        return _convert(next(a for a in arguments if a is not type(None)), value, where)
-    if origin is tuple:
-        return _convert_tuple(arguments, value, where)
-    return _convert_plain(origin or kind, value, where)
-
-
-def _convert_tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
-        raise UserError(f"{where}: expected a list, got {value!r}")
-    if kinds[-1] is Ellipsis:
-        kinds = (kinds[0],) * len(value)
-    if len(kinds) != len(value):
-        raise UserError(f"{where}: expected {len(kinds)} values, got {len(value)}")
-    return tuple(_convert(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
-
-
-def _convert_plain(kind: type, value: Any, where: str) -> Any:
-    if kind is float and isinstance(value, float | int | str) and not isinstance(value, bool):
-        return _finite(value, where)
-    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-        return value
-    raise UserError(f"{where}: expected {kind.__name__}, got {value!r}")
-
-
-def _finite(value: Any, where: str) -> float:
-    try:
-        number = float(value)  # PyYAML reads 1e-3 as text
-    except ValueError:
-        raise UserError(f"{where}: expected float, got {value!r}") from None
-    if not math.isfinite(number):
-        raise UserError(f"{where}: expected a finite number, got {value!r}")
-    return number
+    return build_dataclass(kind, values, where)
 
 
 def packaged_recipes() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -90,20 +91,29 @@ def load_split(
     return data, Pipeline(settings, info_of(settings, data_dir))
 
 
+def load_split_for(
+    run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
+) -> tuple[LabelledImages, Pipeline]:
+    """Images of a run's own dataset or another, on its device, made ready like those that it learnt from."""
+    settings = run.recipe.data if data_name is None else replace(run.recipe.data, name=data_name)
+    data, _ = load_split(settings, split, data_dir, next(run.model.parameters()).device)
+    return data, Pipeline(settings, run.info(data_dir))
+
+
 def evaluate_run(
     run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
 ) -> dict[str, Any]:
     """Loss, accuracy and accuracy per class of a run on one split, of its own dataset or another."""
-    settings = run.recipe.data if data_name is None else replace(run.recipe.data, name=data_name)
-    device = next(run.model.parameters()).device
-    data, pipeline = load_split(settings, split, data_dir, device)
+    data, pipeline = load_split_for(run, split, data_name=data_name, data_dir=data_dir)
+    _check_classes(data.classes, pipeline)
+    device = data.labels.device
     objective = Objective(run.recipe.loss, has_decoder=run.recipe.loss.reconstruction > 0, device=device)
     loss, accuracy, confusion = evaluate(run.model, data, pipeline, objective)
     counts = confusion.sum(1).tolist()
     hits = confusion.diagonal().tolist()
     return {
         "run": str(run.folder),
-        "data": settings.name,
+        "data": pipeline.settings.name,
         "split": split,
         "images": len(data),
         "loss": loss,
@@ -114,3 +124,12 @@ def evaluate_run(
         },
         "confusion": confusion.tolist(),
     }
+
+
+def _check_classes(found: Sequence[str], pipeline: Pipeline) -> None:
+    known = pipeline.info.classes
+    if tuple(found) != tuple(known):
+        raise UserError(
+            f"{pipeline.settings.name} has the classes {', '.join(found)}; the run knows, in this order, "
+            f"{', '.join(known)}: its answers cannot be compared"
+        )

@@ -32,7 +32,10 @@ Precision = Literal["32", "bf16"]
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Where a run takes place; none of it changes what is learnt beyond rounding."""
+    """Where a run takes place; none of it changes what is learnt beyond rounding.
+
+    Several devices do where a network has batch norms: each has the statistics of its own share of a batch.
+    """
 
     device: str = "auto"
     devices: int = 1

@@ -54,7 +54,8 @@ class TrainStep:
     """Forward, backward and update on the images at given indices.
 
     Every process draws the same augmentation for the whole batch and then takes its share, so that two
-    processes with half a batch each do exactly what one process does.
+    processes with half a batch each do what one process does, to rounding. Batch norms are the exception:
+    each process has the statistics of its own share.
     """
 
     def __init__(

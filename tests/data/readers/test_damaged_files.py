@@ -114,8 +114,11 @@ def test_a_damaged_matlab_file_is_named_with_both_sizes(tmp_path):
         (np.zeros((32, 32, 3, 2), np.uint8), np.array([[1], [2], [3]])),
         (np.zeros((32, 32, 3, 2), np.uint8), np.array([[0], [11]])),
         (np.zeros((32, 32, 3, 2)), np.array([[1], [2]])),
+        (np.zeros((32, 32, 3, 2), np.uint8), np.array([[1.5], [2]])),
+        (np.zeros((32, 32, 3, 2), np.uint8), np.array([[np.nan], [2]])),
+        (np.zeros((32, 32, 3, 2), np.uint8), np.array([["one"], [2]], object)),
     ],
-    ids=["counts differ", "labels out of range", "not bytes"],
+    ids=["counts differ", "labels out of range", "not bytes", "broken label", "no label", "cells"],
 )
 def test_a_matlab_file_with_other_contents_is_refused(pixels, digits, tmp_path):
     from scipy.io import savemat

@@ -6,7 +6,14 @@ import torch
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.data import dataset_info, load_dataset, read_image_folder, synthetic_images, write_twin
+from torchcaps.data import (
+    check_dataset,
+    dataset_info,
+    load_dataset,
+    read_image_folder,
+    synthetic_images,
+    write_twin,
+)
 from torchcaps.data.twin import FOLDER_TWIN
 
 
@@ -93,6 +100,22 @@ def test_sixteen_bit_images_are_refused(root):
     Image.fromarray(np.zeros((16, 16), np.uint16)).save(root / "train/a/deep.png")
     with pytest.raises(UserError, match=r"deep\.png has more than 8 bits"):
         load_dataset(f"folder:{root}", "train")
+
+
+def test_a_training_class_without_images_is_refused(root):
+    (root / "train/d").mkdir()
+    (root / "train/d/.DS_Store").touch()
+    for read in (dataset_info, check_dataset):
+        with pytest.raises(UserError, match=r"train/d is a class without training images"):
+            read(f"folder:{root}")
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_check_reads_both_splits(root, split):
+    assert check_dataset(f"folder:{root}") == []
+    save(root / split / "b/odd.png", (8, 20, 3))
+    with pytest.raises(UserError, match=r"odd\.png has 20x8 pixels"):
+        check_dataset(f"folder:{root}")
 
 
 def test_a_test_class_that_was_not_trained_is_refused(root):

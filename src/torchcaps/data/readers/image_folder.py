@@ -116,12 +116,17 @@ def _visible(folder: Path) -> list[Path]:
 
 def _class_names(root: Path) -> tuple[str, ...]:
     folder = _split_folder(root, "train")
-    names = tuple(path.name for path in _visible(folder) if path.is_dir())
-    if len(names) < 2:
+    class_folders = [path for path in _visible(folder) if path.is_dir()]
+    if len(class_folders) < 2:
         raise UserError(
-            f"{folder} should have a folder for each of at least two classes, but has {len(names)}"
+            f"{folder} should have a folder for each of at least two classes, but has {len(class_folders)}"
         )
-    return names
+    for class_folder in class_folders:
+        if not _visible(class_folder):
+            raise UserError(
+                f"{class_folder} is a class without training images; add some or remove the folder"
+            )
+    return tuple(path.name for path in class_folders)
 
 
 def list_files(root: Path, split: Split, classes: tuple[str, ...]) -> list[tuple[Path, int]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
@@ -19,9 +20,11 @@ def read_svhn(data_dir: Path, split: Split) -> LabelledImages:
     path = find_file(SVHN, f"{split}_32x32.mat", data_dir)
     content = _load_matlab(path)
     pixels, digits = content.get("X"), content.get("y")
-    if pixels is None or digits is None or pixels.dtype != np.uint8:
-        raise DamagedFileError(path, f"should hold bytes X and labels y, but holds {sorted(content)}", "svhn")
-    digits = digits.reshape(-1).astype(np.int64)
+    if not _is_array(pixels, "u") or pixels.itemsize != 1 or not _is_array(digits, "iuf"):
+        held = ", ".join(f"{key} of {value.dtype}" for key, value in sorted(content.items()))
+        problem = f"should hold bytes X and numbers y, but holds {held or 'neither'}"
+        raise DamagedFileError(path, problem, "svhn")
+    digits = digits.reshape(-1)
     if pixels.shape != (32, 32, 3, len(digits)):
         problem = (
             f"X should have shape (32, 32, 3, {len(digits)}), an image per label, but has {pixels.shape}"
@@ -30,8 +33,17 @@ def read_svhn(data_dir: Path, split: Split) -> LabelledImages:
     if digits.size and not (digits.min() >= 1 and digits.max() <= 10):
         problem = f"labels should lie in 1..10, but lie in {digits.min()}..{digits.max()}"
         raise DamagedFileError(path, problem, "svhn")
+    labels = digits.astype(np.int64)
+    if (labels != digits).any():
+        problem = f"labels should be whole numbers, but one is {digits[labels != digits][0]}"
+        raise DamagedFileError(path, problem, "svhn")
     images = np.ascontiguousarray(pixels.transpose(3, 2, 0, 1))
-    return LabelledImages(torch.from_numpy(images), torch.from_numpy(digits % 10), SVHN.classes)
+    return LabelledImages(torch.from_numpy(images), torch.from_numpy(labels % 10), SVHN.classes)
+
+
+def _is_array(value: Any, kinds: str) -> TypeGuard[NDArray[Any]]:
+    """Whether a variable is there as an array of these kinds of numbers, not a cell, text or sparse one."""
+    return isinstance(value, np.ndarray) and value.dtype.kind in kinds
 
 
 def _load_matlab(path: Path) -> dict[str, Any]:

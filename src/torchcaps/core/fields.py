@@ -1,0 +1,105 @@
+"""Plain data, as YAML and JSON hold it, checked against the type hints of what it is given to."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from .errors import UserError, unknown_name
+
+T = TypeVar("T")
+
+
+def build_dataclass(kind: type[T], values: Any, where: str) -> T:
+    """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors with a place."""
+    if not isinstance(values, Mapping):
+        raise UserError(f"{where}: expected a mapping, got {values!r}")
+    hints = get_type_hints(kind)
+    for key in values:
+        if key not in hints:
+            raise unknown_name(f"key in {where}:", str(key), hints)
+    for field_ in fields(kind):  # type: ignore[arg-type]
+        has_default = field_.default is not MISSING or field_.default_factory is not MISSING
+        if not has_default and field_.name not in values:
+            raise UserError(f"{where}: the key {field_.name!r} is missing")
+    return kind(**{key: convert(hints[key], value, f"{where}.{key}") for key, value in values.items()})
+
+
+def convert(kind: Any, value: Any, where: str) -> Any:
+    """`value` as the type hint `kind` wants it; an error begins with `where`."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return build_dataclass(kind, value, where)  # type: ignore[arg-type]
+    if origin is Literal:
+        if value not in arguments:
+            raise UserError(f"{where}: expected one of {list(arguments)}, got {value!r}")
+        return value
+    if origin in (Union, types.UnionType):
+        return _convert_union(arguments, value, where)
+    if origin is tuple:
+        return _convert_tuple(arguments, value, where)
+    return _convert_plain(origin or kind, value, where)
+
+
+def _convert_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value is None and type(None) in kinds:
+        return None
+    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    if len(kinds) == 1:
+        return convert(kinds[0], value, where)
+    for kind in kinds:
+        try:
+            return convert(kind, value, where)
+        except UserError:
+            continue
+    names = " or ".join(getattr(get_origin(kind) or kind, "__name__", str(kind)) for kind in kinds)
+    raise UserError(f"{where}: expected {names}, got {value!r}")
+
+
+def _convert_tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise UserError(f"{where}: expected a list, got {value!r}")
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(value)
+    if len(kinds) != len(value):
+        raise UserError(f"{where}: expected {len(kinds)} values, got {len(value)}")
+    return tuple(convert(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
+
+
+def _convert_plain(kind: Any, value: Any, where: str) -> Any:
+    if kind is Any or not isinstance(kind, type):  # what only a type checker understands
+        return value
+    if kind is float and isinstance(value, float | int | str) and not isinstance(value, bool):
+        return _finite(value, where)
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise UserError(f"{where}: expected {kind.__name__}, got {value!r}")
+
+
+def _finite(value: Any, where: str) -> float:
+    try:
+        number = float(value)  # PyYAML reads 1e-3 as text
+    except ValueError:
+        raise UserError(f"{where}: expected float, got {value!r}") from None
+    if not math.isfinite(number):
+        raise UserError(f"{where}: expected a finite number, got {value!r}")
+    return number
+
+
+def whole_numbers(value: Any) -> Iterable[int]:
+    """The integers in a value or in the tuples that it nests."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from whole_numbers(item)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield value
+
+
+def require_equal_lengths(**lists: tuple[Any, ...]) -> None:
+    """Raise when lists that belong together, named as their fields are, differ in length."""
+    if len({len(values) for values in lists.values()}) > 1:
+        lengths = ", ".join(f"{name} has {len(values)}" for name, values in lists.items())
+        raise UserError(f"these lists must have as many values as each other: {lengths}")
