@@ -211,7 +211,9 @@ def test_other_families_are_refused():
         shrink(create_model("segcaps_tiny_test"))
 
 
-@pytest.mark.parametrize("voters", [-1, 10_000])
-def test_impossible_numbers_of_voters_are_refused(voters):
-    with pytest.raises(UserError, match="between 1 and all can vote"):
+@pytest.mark.parametrize(
+    ("voters", "message"), [(-1, "must be at least 0"), (10_000, "between 1 and all can vote")]
+)
+def test_impossible_numbers_of_voters_are_refused(voters, message):
+    with pytest.raises(UserError, match=message):
         create_model("dr_capsnet_tiny_test", voters=voters)
