@@ -99,3 +99,11 @@ def test_unreadable_recipes_are_explained(tmp_path):
         load_recipe("mnist/dr_capsnett")
     with pytest.raises(UserError, match=r"recipe .runs/mine.; `torchcaps list recipes` .* in \.yaml$"):
         load_recipe("runs/mine")
+
+
+@pytest.mark.parametrize("text", ["", "- 1"])
+def test_a_file_without_keys_is_no_recipe(text, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match="should hold the keys of a recipe"):
+        load_recipe(path, ["epochs=1"])

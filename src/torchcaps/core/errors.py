@@ -23,7 +23,7 @@ class MissingDataError(UserError, FileNotFoundError):
 def unknown_name(kind: str, name: str, known: Iterable[str], advice: str = "") -> UnknownNameError:
     """The error for a misspelt `name`: the near ones, or when none is near `advice`, or else all of them."""
     names = sorted(known)
-    near = get_close_matches(name, names, n=5)
+    near = get_close_matches(str(name), names, n=5)  # YAML reads a number as one
     otherwise = advice or f"known: {', '.join(names) or 'none'}"
     hint = f"did you mean {', '.join(near)}?" if near else otherwise
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")

@@ -162,7 +162,10 @@ def load_recipe(name: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     else:
         advice = "`torchcaps list recipes` shows the names, and a file must end in .yaml"
         raise unknown_name("recipe", str(name), packaged_recipes(), advice)
-    return build(Recipe, apply_overrides(_parse(text, str(name)), overrides))
+    values = _parse(text, str(name))
+    if not isinstance(values, dict):
+        raise UserError(f"{name} should hold the keys of a recipe, such as model and data; it has {values!r}")
+    return build(Recipe, apply_overrides(values, overrides))
 
 
 def _read_text(path: Path) -> str:
