@@ -86,3 +86,11 @@ def test_a_test_image_that_cannot_be_read_is_told_before_the_training(tmp_path):
     with pytest.raises(UserError, match=r"test.*\.png"):
         train(recipe(1, data=data, model={**model, "decoder": "none"}), out, CPU)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("content", [[1], {"model": {}}])
+def test_a_checkpoint_with_other_content_is_named(content, tmp_path):
+    train(recipe(1), tmp_path, CPU)
+    torch.save(content, tmp_path / "last.ckpt")
+    with pytest.raises(UserError, match=r"last\.ckpt is not the checkpoint of a run"):
+        train(recipe(2), tmp_path, CPU, resume=True)

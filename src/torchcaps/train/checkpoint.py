@@ -86,7 +86,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     """What `save_checkpoint` wrote; a damaged file is an error that says how to go on."""
     try:
-        return torch.load(path, map_location=device, weights_only=True)
+        content = torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError as error:
         raise MissingDataError(f"no checkpoint at {path}") from error
     except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, OSError) as error:
@@ -94,3 +94,6 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str,
         raise UserError(
             f"checkpoint {path} is damaged ({message}); delete it to start this run anew"
         ) from error
+    if not isinstance(content, dict) or not content.keys() >= {"model", "optimizer", "progress", "rows"}:
+        raise UserError(f"{path} is not the checkpoint of a run; delete it to start this run anew")
+    return content
