@@ -8,6 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "torchcaps"
 LEVELS = [  # lowest first; packages of one level do not see each other
     ["core"],
+    ["storage"],
     ["kernels"],
     ["routing"],
     ["layers"],

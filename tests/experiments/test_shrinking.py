@@ -5,8 +5,8 @@ from typer.testing import CliRunner
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.experiments.shrinking import shrink_and_measure
+from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import Machine, evaluate_run, load_run, train
-from torchcaps.train.checkpoint import load_weights, save_weights
 from torchcaps.train.recipe import Recipe, build
 
 

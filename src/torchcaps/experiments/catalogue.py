@@ -7,7 +7,7 @@ from typing import Any
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import has_files
-from torchcaps.train.checkpoint import read_json
+from torchcaps.storage import read_json
 
 from . import annealing, backbones, rem, smoke
 from .plan import BUDGETS, EXPERIMENTS, Experiment

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.storage import write_json
 from torchcaps.train import Machine
-from torchcaps.train.checkpoint import write_json
 
 from .plan import Experiment, PlannedRun
 from .runner import Visit, count_runs, missing_runs, perform_run

@@ -22,6 +22,7 @@ from torchcaps.parse import (
     perturb_capsule,
     receptive_field,
 )
+from torchcaps.storage import read_json
 from torchcaps.train import (
     Machine,
     Pipeline,
@@ -34,7 +35,6 @@ from torchcaps.train import (
     load_test,
     train,
 )
-from torchcaps.train.checkpoint import read_json
 from torchcaps.train.recipe import recipe_as_json
 from torchcaps.viz import (
     Report,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.train.checkpoint import read_json, write_atomically, write_json
+from torchcaps.storage import read_json, write_atomically, write_json
 
 from .plan import BUDGETS, Experiment
 

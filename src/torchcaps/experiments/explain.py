@@ -12,7 +12,7 @@ from urllib.parse import quote
 import torch
 
 from torchcaps.parse import OFFSETS, Explainer, Explanation
-from torchcaps.train.checkpoint import write_atomically, write_json
+from torchcaps.storage import write_atomically, write_json, write_text
 from torchcaps.viz import (
     Report,
     draw_couplings,
@@ -107,7 +107,7 @@ def _write_drawings(figures: dict[str, Any], out: Path, prefix: str) -> list[Pat
         picture, text = to_png(figure), to_svg(figure)
         paths = [out / f"{prefix}{name}.png", out / f"{prefix}{name}.svg"]
         write_atomically(paths[0], lambda draft, picture=picture: draft.write_bytes(picture))  # type: ignore[misc]
-        write_atomically(paths[1], lambda draft, text=text: draft.write_text(text))  # type: ignore[misc]
+        write_text(paths[1], text)
         files += paths
     return files
 

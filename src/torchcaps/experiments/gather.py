@@ -10,7 +10,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from torchcaps.core.errors import UserError
-from torchcaps.train.checkpoint import write_json
+from torchcaps.storage import write_json
 
 from .overview import write_overview
 from .page import write_page

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from torchcaps.core.errors import UserError
-from torchcaps.train.checkpoint import read_json
+from torchcaps.storage import read_json
 from torchcaps.train.recipe import Recipe, build, recipe_as_json
 
 from .plan import Experiment, PlannedRun

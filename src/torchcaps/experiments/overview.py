@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-from torchcaps.train.checkpoint import write_atomically
+from torchcaps.storage import write_text
 
 from .page import decide_claims, list_claims
 from .plan import EXPERIMENTS, Experiment, Verdict
@@ -22,7 +22,7 @@ _INTRODUCTION = (
 def write_overview(results: Path) -> Path:
     """Write `results/claims.md` from the results that are there."""
     path, text = results / _FILE, render_overview(results)
-    write_atomically(path, lambda draft: draft.write_text(text))
+    write_text(path, text)
     return path
 
 

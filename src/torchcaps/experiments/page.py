@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import MissingDataError
-from torchcaps.train.checkpoint import write_atomically
+from torchcaps.storage import write_text
 
 from .plan import EXPERIMENTS, Claim, Experiment, Finding, Rows
 from .tables import load_results, render_table
@@ -22,7 +22,7 @@ def write_page(experiment: Experiment, results: Path) -> Path:
     """Write `results/<label>.md` from the rows of the experiment."""
     path = results / f"{experiment.slug}.md"
     text = render_page(experiment, results)
-    write_atomically(path, lambda draft: draft.write_text(text))
+    write_text(path, text)
     return path
 
 

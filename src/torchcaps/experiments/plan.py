@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from torchcaps.core.registry import Registry
+from torchcaps.storage import write_json
 from torchcaps.train import Machine, Recipe, Watcher, load_recipe, train
-from torchcaps.train.checkpoint import write_json
 from torchcaps.train.recipe import recipe_as_json
 from torchcaps.train.results import provenance
 

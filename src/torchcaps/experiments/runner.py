@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.storage import write_json
 from torchcaps.train import Machine, Silent, check_machine, side_by_side
-from torchcaps.train.checkpoint import write_json
 
 from .plan import BUDGETS, Experiment, PlannedRun
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from torchcaps.core.errors import MissingDataError
 from torchcaps.models import describe_model, list_models
-from torchcaps.train.checkpoint import read_json
+from torchcaps.storage import read_json
 
 _BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -1,71 +1,15 @@
-"""Files of a run, each replaced as a whole: whenever the writer is killed, no reader meets half of one."""
+"""Checkpoints of a run: tensors and plain values that load without unpickling anything else."""
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 from torchcaps.core.errors import MissingDataError, UserError
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, then put it in its place; what was there stays if that fails."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(draft)
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except (OSError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot write {path}: {reason}; what was there before is kept") from error
-    finally:
-        with suppress(OSError):  # where nothing can be written, nothing can be removed either
-            draft.unlink(missing_ok=True)
-
-
-def write_json(path: Path, values: Any) -> None:
-    """Write plain data as indented JSON."""
-    text = json.dumps(values, indent=1, allow_nan=False)
-    write_atomically(path, lambda draft: draft.write_text(text + "\n"))
-
-
-def read_json(path: Path) -> Any:
-    """Plain data from a JSON file; a damaged one is an error that names it."""
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:  # no JSON, or no text at all
-        raise UserError(f"{path} is damaged ({error}); restore it, or delete it to start anew") from error
-
-
-def save_weights(path: Path, state: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
-    """Write weights as safetensors, with `info` as JSON in the header."""
-    tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in state.items()}
-    metadata = {key: json.dumps(value) for key, value in info.items()}
-    write_atomically(path, lambda draft: save_file(tensors, draft, metadata=metadata))
-
-
-def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Weights and header of a safetensors file."""
-    if not path.is_file():
-        raise MissingDataError(f"no weights at {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            info = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
-            return {name: file.get_tensor(name) for name in file.keys()}, info  # noqa: SIM118  not a mapping
-    except (SafetensorError, json.JSONDecodeError) as error:
-        raise UserError(f"{path} is damaged ({error}); restore it or train again") from error
+from torchcaps.storage import write_atomically
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:

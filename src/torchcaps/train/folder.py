@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import UserError
+from torchcaps.storage import read_json
 
-from .checkpoint import read_json
 from .recipe import Recipe, recipe_as_json
 
 

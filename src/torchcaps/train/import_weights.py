@@ -15,8 +15,8 @@ from torchcaps.layers.backbone import ResNetTrunk, create_trunk
 from torchcaps.models.api import config_as_json, create_model
 from torchcaps.models.convert import keras_efficient_capsnet, torchvision_resnet
 from torchcaps.models.efficient_capsnet import EfficientCapsNet
+from torchcaps.storage import save_weights
 
-from .checkpoint import save_weights
 from .recipe import Recipe
 from .run import write_recipe
 

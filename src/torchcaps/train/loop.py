@@ -18,17 +18,10 @@ from torchcaps.data import LabelledImages
 from torchcaps.data.api import FOLDER_PREFIX
 from torchcaps.models import config_as_json
 from torchcaps.models.health import watch_health
+from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
 
 from .annealing import Annealer, Iterations, Verdict, start_annealer
-from .checkpoint import (
-    load_checkpoint,
-    load_weights,
-    read_json,
-    save_checkpoint,
-    save_weights,
-    write_atomically,
-    write_json,
-)
+from .checkpoint import load_checkpoint, save_checkpoint
 from .data_card import card_of
 from .diagnose import find_non_finite
 from .evaluate import Evaluation, evaluate
@@ -300,7 +293,7 @@ class _Run:
     def _write_rows(self) -> None:
         if self.session.fabric.is_global_zero:
             text = "".join(json.dumps(row) + "\n" for row in self.rows)
-            write_atomically(self.out / "metrics.jsonl", lambda draft: draft.write_text(text))
+            write_text(self.out / "metrics.jsonl", text)
 
     def finish(self, machine: Machine) -> dict[str, Any]:
         """Test the kept weights and write result.json."""

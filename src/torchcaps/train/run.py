@@ -14,9 +14,9 @@ from torch import nn
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.data import DatasetInfo, LabelledImages
 from torchcaps.models import create_model
+from torchcaps.storage import load_weights, read_json, write_json, write_text
 
 from .annealing import set_iterations
-from .checkpoint import load_weights, read_json, write_atomically, write_json
 from .data_card import DataCard
 from .evaluate import evaluate
 from .objective import Objective
@@ -50,7 +50,7 @@ def write_recipe(folder: Path, recipe: Recipe, card: DataCard | None = None) -> 
     write_json(folder / "recipe.json", recipe_as_json(recipe))
     if card is not None:
         write_json(folder / "data.json", asdict(card))
-    write_atomically(folder / "recipe.yaml", lambda draft: draft.write_text(recipe_as_yaml(recipe)))
+    write_text(folder / "recipe.yaml", recipe_as_yaml(recipe))
 
 
 def load_run(folder: Path, device: torch.device | str = "cpu", *, weights: str = "weights") -> Run:

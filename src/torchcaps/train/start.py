@@ -9,8 +9,8 @@ from pathlib import Path
 from torch import nn
 
 from torchcaps.core.errors import UserError
+from torchcaps.storage import load_weights, read_json
 
-from .checkpoint import load_weights, read_json
 from .recipe import Recipe
 
 

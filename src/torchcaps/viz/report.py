@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -12,6 +11,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from torchcaps.core.errors import UserError
+from torchcaps.storage import write_text
 
 from .style import pixel_size, to_png
 
@@ -119,16 +119,7 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page; a reader never meets half of it."""
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.to_html())
-            Path(unfinished).chmod(0o644)  # a temporary file is readable by its owner alone
-            Path(unfinished).replace(target)
-        except BaseException:
-            Path(unfinished).unlink(missing_ok=True)
-            raise
+        write_text(target, self.to_html())
         return target
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from torchcaps.train.checkpoint import write_json
+from torchcaps.storage import write_json
 from torchcaps.train.results import device_name, provenance
 
 from .memory import PeakMemory, free_memory, release_memory

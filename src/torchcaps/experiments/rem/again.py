@@ -9,8 +9,8 @@ from typing import Any
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
+from torchcaps.storage import read_json, write_json
 from torchcaps.train import Machine, Pipeline, Run, Watcher, load_run, load_split
-from torchcaps.train.checkpoint import read_json, write_json
 from torchcaps.train.session import launch
 
 from ..plan import Experiment, PlannedRun, Setting, leave_result

@@ -20,8 +20,8 @@ from torch.export import Dim, ExportedProgram
 
 import torchcaps
 from torchcaps.core.errors import UserError
+from torchcaps.storage import write_atomically
 
-from ..checkpoint import write_atomically
 from ..data_card import card_of
 from ..run import Run
 from .card import CARD, Card

@@ -14,8 +14,8 @@ from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.models import config_as_json
+from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
 
-from ..checkpoint import load_weights, read_json, save_weights, write_atomically, write_json
 from ..pipeline import load_test
 from ..recipe import Recipe, recipe_as_json
 from ..results import provenance
@@ -112,7 +112,7 @@ def _score_missing(
         found = candidates.score(chosen)
         lines += [json.dumps({"widths": w, "accuracy": a}) for w, a in zip(chosen, found, strict=True)]
         text = "".join(f"{line}\n" for line in lines)
-        write_atomically(path, lambda draft, text=text: draft.write_text(text))  # type: ignore[misc]
+        write_text(path, text)
         scores += found
         on_candidate(len(scores), len(widths), max(scores))
     return scores[: len(widths)]
@@ -124,4 +124,4 @@ def _save_run(out: Path, recipe: Recipe, model: nn.Module, source: Path) -> None
     info |= {"model": recipe.model, "config": config_as_json(config), "epoch": -1}
     save_weights(out / "weights.safetensors", model.state_dict(), info)
     write_recipe(out, recipe, read_data_card(source))
-    write_atomically(out / "metrics.jsonl", lambda draft: draft.write_text(""))
+    write_text(out / "metrics.jsonl", "")

@@ -11,9 +11,9 @@ from torch import nn
 from torchcaps.core.errors import UserError
 from torchcaps.models import config_as_json
 from torchcaps.prune import shrink
+from torchcaps.storage import save_weights, write_text
 
 from ..annealing import iterative_routings
-from ..checkpoint import save_weights, write_atomically
 from ..run import Run, load_run, write_recipe
 
 
@@ -34,7 +34,7 @@ def shrink_run(source: Run, out: Path) -> Run:
         info["iterations"] = {name: routing.iterations for name, routing in driven}
     save_weights(out / "weights.safetensors", network.state_dict(), info)
     write_recipe(out, recipe, source.card)
-    write_atomically(out / "metrics.jsonl", lambda draft: draft.write_text(""))
+    write_text(out / "metrics.jsonl", "")
     return load_run(out, next(source.model.parameters()).device)
 
 

@@ -1,0 +1,69 @@
+"""Files and plain data: a write replaces a file whole, a read names a damaged one."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from torchcaps.core.errors import UserError
+
+_ABANDONED = 3600.0  # seconds after which the draft of a killed process is removed
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a draft beside `path`, then put it in place; the old file stays if that fails.
+
+    The file gets the permissions of the user's umask, whatever `write` gave the draft.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        draft.touch(mode=0o666, exist_ok=False)
+        permissions = draft.stat().st_mode
+        write(draft)
+        draft.chmod(permissions)  # safetensors writes files that only their owner may read
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot write {path}: {reason}; what was there before is kept") from error
+    finally:
+        with suppress(OSError):  # where nothing can be written, nothing can be removed either
+            draft.unlink(missing_ok=True)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove old drafts of the same file, which processes left that were killed while they wrote."""
+    for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):
+        with suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _ABANDONED:
+                draft.unlink()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text, whole or not at all."""
+    write_atomically(path, lambda draft: draft.write_text(text, encoding="utf-8"))
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write plain data as indented JSON."""
+    write_text(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Plain data from a JSON file; a damaged one is an error that names it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # no JSON, or no text at all
+        raise UserError(f"{path} is damaged ({error}); restore it, or delete it to start anew") from error

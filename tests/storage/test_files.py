@@ -1,0 +1,45 @@
+import os
+import stat
+import time
+
+import pytest
+import torch
+
+from torchcaps.core import UserError
+from torchcaps.storage import read_json, save_weights, write_json, write_text
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_every_file_has_the_permissions_of_the_umask(tmp_path):
+    before = os.umask(0o022)
+    try:
+        save_weights(tmp_path / "w.safetensors", {"a": torch.zeros(1)}, {})
+        write_json(tmp_path / "a.json", {})
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "w.safetensors") == mode(tmp_path / "a.json") == 0o644
+
+
+def test_drafts_of_killed_processes_are_removed_once_they_are_old(tmp_path):
+    old, young = tmp_path / ".a.json.0badcafe.draft", tmp_path / ".a.json.12345678.draft"
+    for draft in (old, young):
+        draft.write_text("half")
+    os.utime(old, (time.time() - 7200,) * 2)
+    write_json(tmp_path / "a.json", {"b": 1})
+    assert not old.exists()
+    assert young.exists()
+    assert read_json(tmp_path / "a.json") == {"b": 1}
+
+
+def test_text_is_utf8_whatever_the_locale(tmp_path):
+    write_text(tmp_path / "a.txt", "é 漢")
+    assert (tmp_path / "a.txt").read_bytes() == "é 漢".encode()
+
+
+def test_damaged_json_is_named(tmp_path):
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(UserError, match=r"a\.json is damaged"):
+        read_json(tmp_path / "a.json")
