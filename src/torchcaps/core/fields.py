@@ -31,6 +31,8 @@ def build_dataclass(kind: type[T], values: Any, where: str) -> T:
 def convert(kind: Any, value: Any, where: str) -> Any:
     """`value` as the type hint `kind` wants it; an error begins with `where`."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if hasattr(kind, "from_plain"):  # it reads itself: what it takes depends on the data
+        return kind.from_plain(value, where)
     if is_dataclass(kind):
         return build_dataclass(kind, value, where)  # type: ignore[arg-type]
     if origin is Literal:
@@ -87,6 +89,17 @@ def _finite(value: Any, where: str) -> float:
     if not math.isfinite(number):
         raise UserError(f"{where}: expected a finite number, got {value!r}")
     return number
+
+
+def as_plain(value: Any) -> Any:
+    """Lists, mappings and numbers that `convert` reads back; a class may say itself with `to_plain`."""
+    if hasattr(value, "to_plain"):
+        return value.to_plain()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: as_plain(item) for key, item in value.items()}
+    return [as_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def whole_numbers(value: Any) -> Iterable[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +40,10 @@ class Metric:
     def is_better(self, value: float, than: float) -> bool:
         """Whether `value` is strictly better; never where neither way is."""
         return {"higher": value > than, "lower": value < than, "neither": False}[self.better]
+
+    def best(self, values: Sequence[float]) -> float:
+        """The best of some values."""
+        return max(values) if self.better == "higher" else min(values)
 
     @property
     def worst(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -60,4 +60,28 @@ class SegmentationOutput(NamedTuple):
     activations: Float[Tensor, "batch classes height width"]  # in [0, 1]
     logits: Float[Tensor, "batch classes height width"] | None = None
     reconstruction: Float[Tensor, "batch channels height width"] | None = None
+    layers: tuple[LayerTrace, ...] = ()  # filled when the caller passes return_routing=True
+
+
+class PoseTarget(NamedTuple):
+    """What an image of a posed object should give: its class, and its rotation as (w, x, y, z)."""
+
+    labels: Int[Tensor, " batch"]
+    rotations: Float[Tensor, "batch 4"]  # unit quaternions
+
+
+class PoseOutput(NamedTuple):
+    """What a pose network returns: for each class, that it is there and how it is turned."""
+
+    activations: Float[Tensor, "batch classes"]
+    rotations: Float[Tensor, "batch classes 4"]  # unit quaternions (w, x, y, z)
+    reconstruction: None = None
+    layers: tuple[LayerTrace, ...] = ()  # filled when the caller passes return_routing=True
+
+
+class DescriptorOutput(NamedTuple):
+    """What a retrieval network returns: a unit vector that is near those of the same place."""
+
+    descriptors: Float[Tensor, "batch descriptor"]
+    reconstruction: None = None
     layers: tuple[LayerTrace, ...] = ()  # filled when the caller passes return_routing=True

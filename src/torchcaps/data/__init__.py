@@ -3,7 +3,7 @@
 from .api import (
     DATASETS,
     DatasetInfo,
-    LabelledImages,
+    Frame,
     RemoteFile,
     Split,
     dataset_info,
@@ -11,18 +11,27 @@ from .api import (
     load_dataset,
     resolve_data_dir,
 )
-from .augment import Augment, augment, draw_numbers
+from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
 from .download import get_dataset
-from .preprocess import Preprocess, normalize, preprocess, resize_and_crop, to_unit
+from .examples import Examples, FileImages, LabelledImages, MaskedImages, PlacedImages, PosedImages
+from .fit import Fit, fit_picture, undo_fit
+from .preprocess import (
+    Preprocess,
+    normalize,
+    preprocess,
+    resize_and_crop,
+    resize_and_crop_pairs,
+    to_unit,
+)
 from .readers import (
     DamagedFileError,
     SmallNorbInfo,
-    middle_square,
+    as_bytes,
+    open_any,
     opened_picture,
     read_cifar10,
     read_idx_split,
-    read_image_folder,
     read_imagenette,
     read_mnist5k,
     read_smallnorb,
@@ -30,7 +39,14 @@ from .readers import (
     read_svhn,
 )
 from .split import split_indices, split_validation
-from .synthetic import synthetic_images
+from .synthetic import (
+    draw_masks,
+    draw_places,
+    draw_poses,
+    random_rotations,
+    rotation_matrices,
+    synthetic_images,
+)
 from .transforms import (
     center_crop,
     erase,
@@ -50,40 +66,55 @@ __all__ = [
     "Augment",
     "DamagedFileError",
     "DatasetInfo",
+    "Examples",
     "FileFinding",
+    "FileImages",
+    "Fit",
+    "Frame",
     "LabelledImages",
+    "MaskedImages",
+    "PlacedImages",
+    "PosedImages",
     "Preprocess",
     "RemoteFile",
     "SmallNorbInfo",
     "Split",
     "affine",
+    "as_bytes",
     "augment",
+    "augment_pairs",
     "center_crop",
     "check_dataset",
     "dataset_info",
+    "draw_masks",
     "draw_numbers",
+    "draw_places",
+    "draw_poses",
     "erase",
+    "fit_picture",
     "get_dataset",
     "has_files",
     "horizontal_flip",
     "jitter",
     "list_datasets",
     "load_dataset",
-    "middle_square",
     "normalize",
+    "open_any",
     "opened_picture",
     "preprocess",
     "random_crop",
+    "random_rotations",
     "read_cifar10",
     "read_idx_split",
-    "read_image_folder",
     "read_imagenette",
     "read_mnist5k",
     "read_smallnorb",
     "read_smallnorb_info",
     "read_svhn",
     "resize_and_crop",
+    "resize_and_crop_pairs",
     "resolve_data_dir",
+    "rotation_matrices",
     "shift",
     "shift_in_margins",
     "split_indices",
@@ -92,6 +123,7 @@ __all__ = [
     "standardize",
     "synthetic_images",
     "to_unit",
+    "undo_fit",
     "warp",
     "write_twin",
 ]

@@ -3,61 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-import torch
-from jaxtyping import Int64, UInt8
-from torch import Tensor
+from torchcaps.core import Registry, Sides, UserError, sides
 
-from torchcaps.core import Registry, UserError
+from .examples import Examples
+from .fit import Fit
 
 Split: TypeAlias = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")
 FOLDER_PREFIX = "folder:"
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledImages:
-    """A whole split in memory: 8-bit images with one class each."""
+class Frame(NamedTuple):
+    """The size that photographs of many sizes are brought to, and by which rule."""
 
-    images: UInt8[Tensor, "count channels height width"]
-    labels: Int64[Tensor, " count"]
-    classes: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        images, labels = self.images, self.labels
-        if images.ndim != 4 or images.dtype != torch.uint8:
-            shape = tuple(images.shape)
-            raise UserError(
-                f"images must be uint8 (count, channels, height, width), got {images.dtype} {shape}"
-            )
-        if labels.shape != images.shape[:1] or labels.dtype != torch.int64:
-            raise UserError(
-                f"labels must be int64 of shape ({len(images)},), got {labels.dtype} {tuple(labels.shape)}"
-            )
-        if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= len(self.classes)):
-            raise UserError(
-                f"labels must lie in 0..{len(self.classes) - 1}, got {int(labels.min())}..{int(labels.max())}"
-            )
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def subset(self, indices: Int64[Tensor, " chosen"] | Sequence[int]) -> LabelledImages:
-        """The images at `indices`, in that order."""
-        chosen = torch.as_tensor(indices, dtype=torch.int64, device=self.labels.device)
-        return LabelledImages(self.images[chosen], self.labels[chosen], self.classes)
-
-    def to(self, device: torch.device | str) -> LabelledImages:
-        """The same split on another device."""
-        return LabelledImages(self.images.to(device), self.labels.to(device), self.classes)
+    height: int
+    width: int
+    fit: Fit = "crop"
 
 
-Reader: TypeAlias = Callable[[Path, Split], LabelledImages]
-SizedReader: TypeAlias = Callable[[Path, Split, int], LabelledImages]
+Reader: TypeAlias = Callable[[Path, Split], Examples]
+FramedReader: TypeAlias = Callable[[Path, Split, Frame], Examples]
 
 
 @dataclass(frozen=True)
@@ -83,8 +53,8 @@ class DatasetInfo:
     """All that is known about a dataset before its files are read.
 
     `mean` and `std` are per channel, of pixels scaled to [0, 1]. `folders` are the places under the data
-    folder in which the files are looked for. Photographs of many sizes also have a `sized_reader`, which
-    brings them to squares of a given side; `height` and `width` are what `reader` brings them to.
+    folder in which the files are looked for. Photographs of many sizes also have a `framed_reader`, which
+    brings them to a given size; `height` and `width` are what `reader` brings them to, by the rule `fit`.
     """
 
     name: str
@@ -99,7 +69,9 @@ class DatasetInfo:
     num_test: int
     licence: str
     reader: Reader
-    sized_reader: SizedReader | None = None
+    framed_reader: FramedReader | None = None
+    fit: Fit = "crop"
+    task: str = "classification"
     files: tuple[RemoteFile, ...] = ()
     folders: tuple[str, ...] = ()
 
@@ -123,35 +95,55 @@ def resolve_data_dir(data_dir: Path | str | None = None) -> Path:
     return Path(chosen).expanduser()
 
 
-def dataset_info(name: str, data_dir: Path | str | None = None, side: int = 0) -> DatasetInfo:
-    """What is known about dataset `name`, loaded with `side`; for `folder:PATH` it is read off the files."""
+def dataset_info(
+    name: str,
+    data_dir: Path | str | None = None,
+    *,
+    size: Sides = 0,
+    fit: Fit = "crop",
+    task: str = "classification",
+) -> DatasetInfo:
+    """What is known about a dataset, read off the files for `folder:PATH`; arguments as in `load_dataset`."""
     if name.startswith(FOLDER_PREFIX):
-        from .readers.image_folder import describe_folder  # imports this module
+        from .readers.folder import describe_folder  # imports this module
 
-        return describe_folder(name, resolve_data_dir(data_dir))
+        return describe_folder(name, resolve_data_dir(data_dir), size=size, fit=fit, task=task)
     info = DATASETS[name]
-    return replace(info, height=side, width=side) if side and info.sized_reader else info
+    if not size or info.framed_reader is None:
+        return replace(info, fit=fit)
+    height, width = sides(size)
+    return replace(info, height=height, width=width, fit=fit)
 
 
 def load_dataset(
-    name: str, split: Split, data_dir: Path | str | None = None, *, side: int = 0
-) -> LabelledImages:
-    """One split of a dataset, in memory.
+    name: str,
+    split: Split,
+    data_dir: Path | str | None = None,
+    *,
+    size: Sides = 0,
+    fit: Fit = "crop",
+    task: str = "classification",
+) -> Examples:
+    """One split of a dataset.
 
     Args:
-        name: one of `list_datasets()`, or `folder:PATH` for a folder of images, `folder:PATH@64` to resize.
+        name: one of `list_datasets()`, or `folder:PATH` for a folder of images, `folder:PATH@64` or
+            `folder:PATH@44x60` (height x width) to bring them to one size.
         split: "train" or "test".
         data_dir: see `resolve_data_dir`.
-        side: of the squares that photographs of many sizes are cut and resized to; 0 is the dataset's own,
-            and other datasets keep their size.
+        size: that photographs of many sizes are brought to, of a square or (height, width); 0 is the
+            dataset's own, and datasets of one size keep it.
+        fit: by which rule; see `fit_picture`.
+        task: what the examples are for, which decides the layout of a folder.
     """
     if split not in SPLITS:
         raise UserError(f"split must be 'train' or 'test', got {split!r}")
+    folder = resolve_data_dir(data_dir)
     if name.startswith(FOLDER_PREFIX):
-        from .readers.image_folder import read_named_folder  # imports this module
+        from .readers.folder import read_folder  # imports this module
 
-        return read_named_folder(name, resolve_data_dir(data_dir), split)
-    info, folder = DATASETS[name], resolve_data_dir(data_dir)
-    if side and info.sized_reader:
-        return info.sized_reader(folder, split, side)
+        return read_folder(name, folder, split, size=size, fit=fit, task=task)
+    info = DATASETS[name]
+    if size and info.framed_reader is not None:
+        return info.framed_reader(folder, split, Frame(*sides(size), fit))
     return info.reader(folder, split)

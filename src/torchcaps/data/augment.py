@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import UserError
+from torchcaps.core import Sides, UserError, sides
 
-from .transforms import erase, horizontal_flip, jitter, random_crop, shift, shift_in_margins, uniform
-from .warp import AffineLimits, affine
+from .transforms import erase, horizontal_flip, jitter, move_by, move_in_margins, random_crop, shift, uniform
+from .warp import AffineLimits, draw_affine, warp
 
 # Every change has its own columns of random numbers, so switching one on leaves the others as they were.
 _COLUMNS = {"affine": 8, "crop": 2, "flip": 1, "shift": 2, "margin": 2, "jitter": 3, "erase": 2}
@@ -25,7 +26,7 @@ class Augment:
 
     shift: int = 0  # pixels to each side, zeros enter
     margin_shift: bool = False  # any shift that keeps all pixels other than zero in the frame
-    crop: int = 0  # side of a random square window
+    crop: Sides = 0  # height and width of a random window, or the side of a square
     flip: bool = False  # left to right, every second image
     rotation: float = 0.0  # degrees to each side
     rotation_probability: float = 1.0
@@ -40,7 +41,8 @@ class Augment:
     erase: int = 0  # side of a square set to zero
 
     def __post_init__(self) -> None:
-        for name in ("shift", "crop", "erase", "rotation", "shear", "translation", "brightness"):
+        _require(min(sides(self.crop)) >= 0, "crop", "must not be negative", self.crop)
+        for name in ("shift", "erase", "rotation", "shear", "translation", "brightness"):
             _require(getattr(self, name) >= 0, name, "must not be negative", getattr(self, name))
         for name in ("scale", "squish"):
             _require(0 <= getattr(self, name) < 1, name, "must lie in [0, 1)", getattr(self, name))
@@ -60,6 +62,11 @@ class Augment:
     def is_affine(self) -> bool:
         """Whether images are resampled."""
         return any((self.rotation, self.shear, self.scale, self.translation, self.squish))
+
+    @property
+    def is_geometric(self) -> bool:
+        """Whether pixels move, and with them what an image shows and where."""
+        return any(getattr(self, name) for name in ("is_affine", "crop", "flip", "shift", "margin_shift"))
 
     @property
     def affine_limits(self) -> AffineLimits:
@@ -89,23 +96,51 @@ def augment(
 
     Give the numbers of `draw_numbers` instead of a generator where the call is compiled.
     """
+    return augment_pairs(images, None, settings, randomness)[0]
+
+
+def augment_pairs(
+    images: Float[Tensor, "batch channels height width"],
+    masks: Float[Tensor, "batch 1 height width"] | None,
+    settings: Augment,
+    randomness: torch.Generator | Float[Tensor, "batch draws"],
+) -> tuple[Tensor, Tensor | None]:
+    """`augment`, where the masks of the images, if there are any, move with them.
+
+    A mask takes the nearest pixel where an image mixes neighbours; what enters at the border is background.
+    """
     columns = torch.split(uniform(randomness, images, NUM_DRAWS), list(_COLUMNS.values()), dim=1)
     draws = dict(zip(_COLUMNS, columns, strict=True))
-    if settings.is_affine:
-        images = affine(images, settings.affine_limits, draws["affine"])
-    return _change_pixels(_move(images, settings, draws), settings, draws)
+    for name in _MOVES:
+        if getattr(settings, name):
+            move = _MOVES[name](images, settings, draws)
+            images, masks = move(images, "bilinear"), None if masks is None else move(masks, "nearest")
+    return _change_pixels(images, settings, draws), masks
 
 
-def _move(images: Tensor, settings: Augment, draws: dict[str, Tensor]) -> Tensor:
-    if settings.crop:
-        images = random_crop(images, settings.crop, draws["crop"])
-    if settings.flip:
-        images = horizontal_flip(images, draws["flip"])
-    if settings.shift:
-        images = shift(images, settings.shift, draws["shift"])
-    if settings.margin_shift:
-        images = shift_in_margins(images, draws["margin"])
-    return images
+Mode = Literal["bilinear", "nearest"]
+Move = Callable[[Tensor, Mode], Tensor]  # does to images, and to their masks, what was drawn
+Draws = dict[str, Tensor]
+
+
+def _draw_affine(images: Tensor, settings: Augment, draws: Draws) -> Move:
+    inverse, offset = draw_affine(images, settings.affine_limits, draws["affine"])
+    return lambda pictures, mode: warp(pictures, inverse, offset, mode)
+
+
+def _draw_margin_shift(images: Tensor, settings: Augment, draws: Draws) -> Move:
+    del settings
+    distance = move_in_margins(images, draws["margin"])
+    return lambda pictures, _: move_by(pictures, distance)
+
+
+_MOVES: dict[str, Callable[[Tensor, Augment, Draws], Move]] = {  # by what switches them on, in their order
+    "is_affine": _draw_affine,
+    "crop": lambda _, settings, draws: lambda each, _: random_crop(each, settings.crop, draws["crop"]),
+    "flip": lambda _, settings, draws: lambda each, _: horizontal_flip(each, draws["flip"]),
+    "shift": lambda _, settings, draws: lambda each, _: shift(each, settings.shift, draws["shift"]),
+    "margin_shift": _draw_margin_shift,
+}
 
 
 def _change_pixels(images: Tensor, settings: Augment, draws: dict[str, Tensor]) -> Tensor:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from torchcaps.core import UserError
+from torchcaps.core import Sides, UserError, sides
 
 from .api import DatasetInfo
-from .augment import Augment, augment
+from .augment import Augment, augment_pairs
 from .transforms import center_crop, standardize
 
 
@@ -21,14 +21,14 @@ from .transforms import center_crop, standardize
 class Preprocess:
     """How images are brought to the size and range that a network expects; sizes in pixels, 0 is off."""
 
-    resize: int = 0  # both sides, by antialiased bilinear interpolation
+    resize: Sides = 0  # both sides, or height and width, by antialiased bilinear interpolation
     pad: int = 0  # zeros on each side, after resizing
-    center_crop: int = 0  # side of the middle window, where a random crop has not already made it that small
+    center_crop: Sides = 0  # the middle window, where a random crop has not already made it that small
     normalize: Literal["dataset", "none", "image"] = "dataset"
 
     def __post_init__(self) -> None:
         for name in ("resize", "pad", "center_crop"):
-            if getattr(self, name) < 0:
+            if min(sides(getattr(self, name))) < 0:
                 raise UserError(f"preprocess.{name} must not be negative, got {getattr(self, name)}")
         if self.normalize not in ("dataset", "none", "image"):
             raise UserError(f"preprocess.normalize is dataset, none or image, got {self.normalize!r}")
@@ -51,15 +51,35 @@ def resize_and_crop(
 
     This is what a decoder reconstructs; `normalize` makes of it what the network sees.
     """
+    return resize_and_crop_pairs(images, None, settings, changes, randomness)[0]
+
+
+def resize_and_crop_pairs(
+    images: Shaped[Tensor, "batch channels height width"],
+    masks: Shaped[Tensor, "batch height width"] | None,
+    settings: Preprocess,
+    changes: Augment | None = None,
+    randomness: torch.Generator | Float[Tensor, "batch draws"] | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """`resize_and_crop`, where masks of class numbers, if there are any, keep to their images."""
     images = to_unit(images)
-    if settings.resize and images.shape[2:] != (settings.resize, settings.resize):
-        size = (settings.resize, settings.resize)
+    drawn = None if masks is None else masks.unsqueeze(1).float()
+    size = sides(settings.resize)
+    if settings.resize and images.shape[2:] != size:
         images = F.interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
+        drawn = None if drawn is None else F.interpolate(drawn, size, mode="nearest-exact")
     if settings.pad:
-        images = F.pad(images, (settings.pad, settings.pad, settings.pad, settings.pad))
+        images, drawn = (_padded(pictures, settings.pad) for pictures in (images, drawn))
     if changes is not None and randomness is not None:
-        images = augment(images, changes, randomness)
-    return center_crop(images, settings.center_crop) if settings.center_crop else images
+        images, drawn = augment_pairs(images, drawn, changes, randomness)
+    if settings.center_crop:
+        images = center_crop(images, settings.center_crop)
+        drawn = None if drawn is None else center_crop(drawn, settings.center_crop)
+    return images, None if drawn is None else drawn[:, 0].to(torch.uint8)
+
+
+def _padded(pictures: Any, pad: int) -> Any:
+    return None if pictures is None else F.pad(pictures, (pad, pad, pad, pad))
 
 
 def to_unit(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import torch
 from jaxtyping import Int64
 from torch import Tensor
@@ -9,7 +11,9 @@ from torch import Tensor
 from torchcaps.core import UserError
 from torchcaps.core.seeding import generator
 
-from .api import LabelledImages
+from .examples import Examples
+
+Kind = TypeVar("Kind", bound=Examples)
 
 
 def split_indices(
@@ -28,9 +32,7 @@ def split_indices(
     return order[num_validation:].sort().values, order[:num_validation].sort().values
 
 
-def split_validation(
-    data: LabelledImages, fraction: float = 0.05, seed: int = 0
-) -> tuple[LabelledImages, LabelledImages]:
+def split_validation(data: Kind, fraction: float = 0.05, seed: int = 0) -> tuple[Kind, Kind]:
     """The training and the validation part of `data`: disjoint, complete, and the same for the same seed."""
     train, validation = split_indices(len(data), fraction, seed)
     return data.subset(train), data.subset(validation)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from torchcaps.core import UserError
+from torchcaps.core import Sides, UserError, sides
 
 
 def uniform(
@@ -44,13 +44,27 @@ def shift_in_margins(
     randomness: torch.Generator | Float[Tensor, "batch 2"],
 ) -> Float[Tensor, "batch channels height width"]:
     """Images moved at random, but never so far that a pixel other than zero leaves the frame."""
-    height, width = images.shape[2:]
+    return move_by(images, move_in_margins(images, randomness))
+
+
+def move_in_margins(
+    images: Float[Tensor, "batch channels height width"],
+    randomness: torch.Generator | Float[Tensor, "batch 2"],
+) -> Int64[Tensor, "batch 2"]:
+    """How far down and right `shift_in_margins` moves each image."""
     is_filled = (images != 0).any(1)
     before, after = (
         torch.stack([_first(is_filled.any(2), from_end), _first(is_filled.any(1), from_end)], dim=1)
         for from_end in (False, True)
     )
-    move = _whole(uniform(randomness, images, 2), before + after + 1) - before
+    return _whole(uniform(randomness, images, 2), before + after + 1) - before
+
+
+def move_by(
+    images: Float[Tensor, "batch channels height width"], move: Int64[Tensor, "batch 2"]
+) -> Float[Tensor, "batch channels height width"]:
+    """Images moved down and right by whole numbers of pixels, at most their height and width; zeros enter."""
+    height, width = images.shape[2:]
     padded = F.pad(images, (width, width, height, height))
     corner = torch.stack([height - move[:, 0], width - move[:, 1]], dim=1)
     return _windows(padded, corner, (height, width))
@@ -58,23 +72,23 @@ def shift_in_margins(
 
 def random_crop(
     images: Float[Tensor, "batch channels height width"],
-    size: int,
+    size: Sides,
     randomness: torch.Generator | Float[Tensor, "batch 2"],
-) -> Float[Tensor, "batch channels {size} {size}"]:
-    """A square window at a random place of each image."""
-    _require_room(images, size)
+) -> Float[Tensor, "batch channels rows columns"]:
+    """A window at a random place of each image."""
+    window = _require_room(images, size)
     draws = uniform(randomness, images, 2)
-    rows, columns = (_whole(draws[:, axis], images.shape[2 + axis] - size + 1) for axis in (0, 1))
-    return _windows(images, torch.stack([rows, columns], dim=1), (size, size))
+    rows, columns = (_whole(draws[:, axis], images.shape[2 + axis] - window[axis] + 1) for axis in (0, 1))
+    return _windows(images, torch.stack([rows, columns], dim=1), window)
 
 
 def center_crop(
-    images: Float[Tensor, "batch channels height width"], size: int
-) -> Float[Tensor, "batch channels {size} {size}"]:
-    """The square window in the middle; where it cannot be exact, half a pixel up and left."""
-    _require_room(images, size)
-    top, left = ((length - size) // 2 for length in images.shape[2:])
-    return images[:, :, top : top + size, left : left + size]
+    images: Float[Tensor, "batch channels height width"], size: Sides
+) -> Float[Tensor, "batch channels rows columns"]:
+    """The window in the middle; where it cannot be exact, half a pixel up and left."""
+    height, width = _require_room(images, size)
+    top, left = (images.shape[2] - height) // 2, (images.shape[3] - width) // 2
+    return images[:, :, top : top + height, left : left + width]
 
 
 def horizontal_flip(
@@ -162,9 +176,13 @@ def _first(is_filled: Tensor, from_end: bool) -> Int64[Tensor, " batch"]:
     return ordered.long().argmax(1)
 
 
-def _require_room(images: Tensor, size: int) -> None:
-    if not 0 < size <= min(images.shape[2:]):
-        height, width = images.shape[2:]
+def _require_room(images: Tensor, size: Sides) -> tuple[int, int]:
+    """Height and width of a window that fits; an error where it does not."""
+    rows, columns = sides(size)
+    height, width = images.shape[2:]
+    if not (0 < rows <= height and 0 < columns <= width):
         raise UserError(
-            f"a window of {size} pixels does not fit images of {width}x{height}; pad or resize them first"
+            f"a window of {columns}x{rows} pixels does not fit images of {width}x{height}; "
+            "pad or resize them first"
         )
+    return rows, columns

@@ -16,7 +16,8 @@ from PIL import Image
 from torchcaps.core import UserError
 from torchcaps.core.errors import unknown_name
 
-from .api import DATASETS, SPLITS, LabelledImages, Split
+from .api import DATASETS, SPLITS, Split
+from .examples import LabelledImages
 from .readers.cifar10 import BATCHES, CIFAR10
 from .readers.idx import IDX_FILES
 from .readers.imagenette import CLASSES, SPLIT_FOLDERS

@@ -18,8 +18,9 @@ def warp(
     images: Float[Tensor, "batch channels height width"],
     inverse: Float[Tensor, "batch 2 2"],
     move: Float[Tensor, "batch 2"],
+    mode: Literal["bilinear", "nearest"] = "bilinear",
 ) -> Float[Tensor, "batch channels height width"]:
-    """The pixel at p comes from `inverse @ (p - move)`, bilinearly; outside the frame is zero.
+    """The pixel at p comes from `inverse @ (p - move)`; outside the frame is zero.
 
     Points are (x, y) in pixels from the centre of the image, x to the right and y down.
     """
@@ -32,7 +33,7 @@ def warp(
         torch.stack([inverse[:, 1, 0] / aspect, inverse[:, 1, 1], offset[:, 1] * (2 / height)], dim=1),
     ]
     grid = F.affine_grid(torch.stack(rows, dim=1), list(images.shape), align_corners=False)
-    return F.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+    return F.grid_sample(images, grid, mode=mode, padding_mode="zeros", align_corners=False)
 
 
 def inverse_map(
@@ -73,6 +74,15 @@ def affine(
     randomness: torch.Generator | Float[Tensor, "batch 8"],
 ) -> Float[Tensor, "batch channels height width"]:
     """Images under one random affine map each, sampled once."""
+    return warp(images, *draw_affine(images, limits, randomness))
+
+
+def draw_affine(
+    images: Float[Tensor, "batch channels height width"],
+    limits: AffineLimits,
+    randomness: torch.Generator | Float[Tensor, "batch 8"],
+) -> tuple[Float[Tensor, "batch 2 2"], Float[Tensor, "batch 2"]]:
+    """The inverse matrices and moves, for `warp`, of one random affine map for each image."""
     draws = uniform(randomness, images, 8)
     signed = 2 * draws - 1
     angle = limits.rotation * (_normal(draws[:, 0]) if limits.rotation_law == "normal" else signed[:, 0])
@@ -82,7 +92,7 @@ def affine(
     )
     height, width = images.shape[2:]
     move = limits.translation * torch.stack([width * signed[:, 5], height * signed[:, 6]], dim=1)
-    return warp(images, inverse.to(images.dtype), move.to(images.dtype))
+    return inverse.to(images.dtype), move.to(images.dtype)
 
 
 def squish(

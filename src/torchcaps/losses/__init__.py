@@ -1,22 +1,35 @@
-"""Losses as plain functions of activations, poses and labels."""
+"""Losses as plain functions, and by name with their settings."""
 
+from .api import LOSSES, Loss, list_losses
 from .coupling_entropy import coupling_entropy_loss
-from .cross_entropy import cross_entropy_loss
-from .dice import dice_cross_entropy_loss, pixel_cross_entropy, soft_dice_loss
-from .margin import margin_loss
+from .cross_entropy import CrossEntropyLoss, cross_entropy_loss
+from .dice import DiceCrossEntropyLoss, class_masks, pixel_cross_entropy, soft_dice_loss
+from .margin import MarginLoss, margin_loss
 from .reconstruction import reconstruction_loss
-from .spread import FINAL_MARGIN, margin_by_epoch, margin_by_step, spread_loss
+from .rotation import SpreadRotationLoss, rotation_angle, rotation_loss
+from .spread import SpreadLoss, margin_by_epoch, spread_loss
+from .triplet import TripletLoss, batch_all_triplet_loss
 
 __all__ = [
-    "FINAL_MARGIN",
+    "LOSSES",
+    "CrossEntropyLoss",
+    "DiceCrossEntropyLoss",
+    "Loss",
+    "MarginLoss",
+    "SpreadLoss",
+    "SpreadRotationLoss",
+    "TripletLoss",
+    "batch_all_triplet_loss",
+    "class_masks",
     "coupling_entropy_loss",
     "cross_entropy_loss",
-    "dice_cross_entropy_loss",
+    "list_losses",
     "margin_by_epoch",
-    "margin_by_step",
     "margin_loss",
     "pixel_cross_entropy",
     "reconstruction_loss",
+    "rotation_angle",
+    "rotation_loss",
     "soft_dice_loss",
     "spread_loss",
 ]

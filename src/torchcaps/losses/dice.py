@@ -1,12 +1,19 @@
-"""Losses of segmentation: soft Dice, weighted cross-entropy, and their sum."""
+"""Losses of segmentation: soft Dice, weighted cross-entropy, and their weighted sum."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Integer
 from torch import Tensor
 from torch.nn import functional as F
 
+from torchcaps.core.errors import UserError
+from torchcaps.core.types import SegmentationOutput
+
+from .api import LOSSES, Loss
 from .shapes import require_same_shape
 
 
@@ -56,18 +63,45 @@ def pixel_cross_entropy(
     return -(positive_weight * masks * inside.log() + (1 - masks) * torch.log1p(-inside)).mean()
 
 
-def dice_cross_entropy_loss(
-    activations: Float[Tensor, "batch classes height width"],
-    masks: Float[Tensor, "batch classes height width"],
-    *,
-    dice_weight: float = 1.0,
-    positive_weight: float = 1.0,
-    logits: Float[Tensor, "batch classes height width"] | None = None,
-) -> Float[Tensor, ""]:
-    """Cross-entropy plus `dice_weight` times soft Dice; arguments as in the two."""
-    entropy = pixel_cross_entropy(activations, masks, positive_weight=positive_weight, logits=logits)
-    return entropy + dice_weight * soft_dice_loss(activations, masks)
-
-
 def _at_least_float32(values: Tensor) -> Tensor:
     return values if values.dtype == torch.float64 else values.float()
+
+
+def class_masks(
+    masks: Integer[Tensor, "batch height width"], classes: int
+) -> Float[Tensor, "batch classes height width"]:
+    """Masks of class numbers as one mask of zeros and ones for each class; 0 is the background."""
+    numbers = torch.arange(1, classes + 1, device=masks.device).view(-1, 1, 1)
+    return (masks.unsqueeze(1) == numbers).float()
+
+
+@LOSSES.register("dice_cross_entropy")
+@dataclass(frozen=True, kw_only=True)
+class DiceCrossEntropyLoss(Loss):
+    """Weighted pixel cross-entropy plus weighted soft Dice; weight 0 leaves either part out."""
+
+    task: ClassVar[str] = "segmentation"
+    dice_weight: float = 1.0
+    cross_entropy_weight: float = 1.0
+    positive_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        for key in ("dice_weight", "cross_entropy_weight", "positive_weight"):
+            if getattr(self, key) < 0:
+                raise UserError(f"loss.{key} must not be negative, got {getattr(self, key)}")
+        if not self.dice_weight + self.cross_entropy_weight:
+            raise UserError("loss.dice_weight and loss.cross_entropy_weight are both 0: nothing is learnt")
+
+    def __call__(
+        self, output: SegmentationOutput, masks: Integer[Tensor, "batch height width"], /, **_: Tensor
+    ) -> Float[Tensor, ""]:
+        """The loss of the activations of all pixels; `masks` hold class numbers, 0 for the background."""
+        wanted = class_masks(masks, output.activations.shape[1])
+        loss = output.activations.new_zeros((), dtype=torch.float32)
+        if self.cross_entropy_weight:
+            loss = loss + self.cross_entropy_weight * pixel_cross_entropy(
+                output.activations, wanted, positive_weight=self.positive_weight, logits=output.logits
+            )
+        if self.dice_weight:
+            loss = loss + self.dice_weight * soft_dice_loss(output.activations, wanted)
+        return loss

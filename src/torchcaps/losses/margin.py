@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from torchcaps.core.types import CapsuleOutput
+
+from .api import LOSSES, Loss
 from .shapes import require_labels
 
 
@@ -26,3 +32,26 @@ def margin_loss(
     too_short = (present - activations).relu().square()
     too_long = (activations - absent).relu().square()
     return (target * too_short + absent_weight * (1 - target) * too_long).sum(1).mean()
+
+
+@LOSSES.register("margin")
+@dataclass(frozen=True, kw_only=True)
+class MarginLoss(Loss):
+    """`margin_loss` with its settings."""
+
+    task: ClassVar[str] = "classification"
+    present: float = 0.9
+    absent: float = 0.1
+    absent_weight: float = 0.5
+
+    def __call__(
+        self, output: CapsuleOutput, labels: Int[Tensor, " batch"], /, **_: Tensor
+    ) -> Float[Tensor, ""]:
+        """The loss of the class capsules' lengths."""
+        return margin_loss(
+            output.activations,
+            labels,
+            present=self.present,
+            absent=self.absent,
+            absent_weight=self.absent_weight,
+        )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from torchcaps.core.types import CapsuleOutput
+
+from .api import LOSSES, Loss
 from .shapes import require_labels
 
 
@@ -27,11 +32,24 @@ def spread_loss(
 FINAL_MARGIN = 0.9
 
 
-def margin_by_epoch(epoch: int) -> float:
+def margin_by_epoch(epoch: float) -> float:
     """Margin of the thesis: 0.2 in epoch 0, then 0.1 more each epoch up to 0.9."""
     return min(0.2 + 0.1 * epoch, FINAL_MARGIN)
 
 
-def margin_by_step(step: int) -> float:
-    """Margin of Hinton's code: a sigmoid from 0.2 to 0.99, half way after 200,000 steps."""
-    return 0.2 + 0.79 / (1 + math.exp(-min(10.0, step / 50_000 - 4)))
+@LOSSES.register("spread")
+@dataclass(frozen=True, kw_only=True)
+class SpreadLoss(Loss):
+    """`spread_loss` with the margin of the thesis, which grows with the epochs."""
+
+    task: ClassVar[str] = "classification"
+
+    def __call__(
+        self, output: CapsuleOutput, labels: Int[Tensor, " batch"], /, **scheduled: Tensor
+    ) -> Float[Tensor, ""]:
+        """The loss of the class activations."""
+        return spread_loss(output.activations, labels, margin=scheduled["margin"])
+
+    def schedule(self, epoch: float) -> Mapping[str, float]:
+        """The margin of an epoch."""
+        return {"margin": margin_by_epoch(epoch)}

@@ -41,7 +41,8 @@ class Lobster:
         tolerance: By which part pruning may raise the validation loss (TWT).
         layers: Pattern for the names of the convolutions and capsule layers to prune.
         search_images: Validation images on which a threshold is searched; 0 means all.
-        min_accuracy: Prune only where the validation accuracy is at least this.
+        min_metric: Prune only where the leading metric of the task, such as the accuracy, is at least this good
+            on the validation images; None prunes in any case.
         group: What is cut as a whole: single weights, capsules, or capsule types (see `measure_units`).
     """
 
@@ -51,11 +52,11 @@ class Lobster:
     tolerance: float = 0.0
     layers: str = "*"
     search_images: int = 0
-    min_accuracy: float = 0.0
+    min_metric: float | None = None
     group: Group = "weight"
 
     def __post_init__(self) -> None:
-        for key in ("strength", "decay", "min_accuracy"):
+        for key in ("strength", "decay"):
             if not 0 <= getattr(self, key) <= 1:
                 raise UserError(f"pruning.{key} must lie between 0 and 1, got {getattr(self, key)}")
         if self.patience < -1 or self.patience == 0:

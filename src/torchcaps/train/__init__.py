@@ -1,55 +1,93 @@
-"""Recipes, the training loop, and what a run leaves behind."""
+"""Recipes, tasks, the training loop, and what a run leaves behind."""
 
-from .evaluate import Evaluation, evaluate
+from .data_card import DataCard
+from .evaluate import evaluate
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
 from .health import inspect_run
 from .loop import DivergedError, train
-from .objective import Objective
-from .pipeline import Pipeline, info_of, load_splits, load_test
-from .predict import Predictor, predict, read_image
+from .machine import Machine, check_machine, device_of, launch
+from .objective import LossSettings, Objective
+from .optimizer import Optim
+from .pipeline import Batch, Pipeline, Source
+from .predict import Predictor, answers, predict, read_image
 from .pruning import StructuredPruning, prune_run, shrink_run
-from .recipe import Recipe, load_recipe, packaged_recipes
+from .recipe import (
+    Data,
+    Recipe,
+    build,
+    build_model,
+    load_recipe,
+    packaged_recipes,
+    read_recipe,
+    recipe_as_json,
+    recipe_as_yaml,
+    stored_recipe,
+)
+from .results import provenance, source_commit
 from .run import Run, evaluate_run, load_run, load_split, load_split_for
-from .session import Machine, check_machine
-from .together import side_by_side, train_together
-from .watch import Several, Silent, TensorBoard, Watcher
+from .session import has_decoder
+from .side_by_side import side_by_side
+from .tasks import TASKS, Answer, Evaluation, Task, task_named
+from .techniques import Annealing, set_iterations
+from .watch import Several, Silent, StoppedError, TensorBoard, Watcher
 
 __all__ = [
+    "TASKS",
+    "Annealing",
+    "Answer",
+    "Batch",
+    "Data",
+    "DataCard",
     "DivergedError",
     "Evaluation",
     "Exported",
+    "LossSettings",
     "Machine",
     "Objective",
+    "Optim",
     "Pipeline",
     "Predictor",
     "Recipe",
     "Run",
     "Several",
     "Silent",
+    "Source",
+    "StoppedError",
     "StructuredPruning",
+    "Task",
     "TensorBoard",
     "Watcher",
+    "answers",
+    "build",
+    "build_model",
     "check_machine",
+    "device_of",
     "evaluate",
     "evaluate_run",
     "export_run",
-    "info_of",
+    "has_decoder",
     "inspect_run",
     "is_exported",
+    "launch",
     "load_predictor",
     "load_recipe",
     "load_run",
     "load_split",
     "load_split_for",
-    "load_splits",
-    "load_test",
     "open_exported",
     "packaged_recipes",
     "predict",
+    "provenance",
     "prune_run",
     "read_image",
+    "read_recipe",
+    "recipe_as_json",
+    "recipe_as_yaml",
+    "set_iterations",
     "shrink_run",
     "side_by_side",
+    "source_commit",
+    "stored_recipe",
+    "task_named",
     "train",
-    "train_together",
 ]

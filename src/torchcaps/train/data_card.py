@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torchcaps.core.errors import MissingDataError
-from torchcaps.data import DatasetInfo, LabelledImages, Split
+from torchcaps.core.fields import build_dataclass
+from torchcaps.data import DatasetInfo, Examples, Fit, Split
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataCard:
     """What must be done to an image before a network sees it, and what its classes are called.
 
-    An image is read with `channels` channels, stretched or, if `is_cropped`, cropped to the middle and
-    brought to `height` x `width`, scaled to [0, 1] and then treated as the recipe says, with `mean` and `std`
-    per channel.
+    An image is read with `channels` channels, brought to `height` x `width` by the rule `fit`, scaled to
+    [0, 1] and then treated as the recipe says, with `mean` and `std` per channel.
     """
 
     classes: tuple[str, ...]
@@ -24,7 +25,16 @@ class DataCard:
     channels: int
     height: int
     width: int
-    is_cropped: bool = False
+    fit: Fit = "crop"
+    task: str = "classification"
+
+    @classmethod
+    def from_plain(cls, values: Any, where: str) -> DataCard:
+        """From the mapping in a file; before 0.1.0 a card said whether images were cropped or stretched."""
+        if isinstance(values, dict) and "fit" not in values:
+            values = {**values, "fit": "crop" if values.get("is_cropped") else "stretch"}
+            values.pop("is_cropped", None)
+        return build_dataclass(cls, values, where)
 
     def describe(self, name: str) -> DatasetInfo:
         """The dataset called `name` as far as the card knows it, without its images."""
@@ -41,7 +51,8 @@ class DataCard:
             num_test=0,
             licence="",
             reader=_without_images,
-            sized_reader=_without_images if self.is_cropped else None,
+            fit=self.fit,
+            task=self.task,
         )
 
 
@@ -54,9 +65,10 @@ def card_of(info: DatasetInfo) -> DataCard:
         channels=info.channels,
         height=info.height,
         width=info.width,
-        is_cropped=info.sized_reader is not None,
+        fit=info.fit,
+        task=info.task,
     )
 
 
-def _without_images(folder: Path, split: Split, side: int = 0) -> LabelledImages:
+def _without_images(folder: Path, split: Split) -> Examples:
     raise MissingDataError("what is known of this dataset is its card alone, which holds no images")

@@ -1,44 +1,60 @@
-"""Loss, accuracy and confusion of a model over a whole split, read from the device once."""
+"""A model over a whole split, read from the device once."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from torchcaps.core.errors import UserError
-from torchcaps.data import LabelledImages
+from torchcaps.data import Examples
 from torchcaps.models.health import evaluating
 
 from .objective import Objective
 from .pipeline import Pipeline
+from .tasks import Evaluation, Task
+
+_PIXELS_AT_ONCE = {"cuda": 1 << 23}  # of an evaluation batch; elsewhere a quarter
+_MOST_AT_ONCE = {"cuda": 2048}
 
 
-class Evaluation(NamedTuple):
-    """How well a model did on a split."""
-
-    loss: float
-    accuracy: float
-    confusion: Tensor  # (true class, predicted class), counts
+def evaluation_batch(examples: Examples) -> int:
+    """How many images are evaluated at once: fewer where they are large."""
+    device = examples.device.type
+    height, width = examples.images.shape[2:]
+    fitting = _PIXELS_AT_ONCE.get(device, 1 << 21) // (height * width)
+    return max(1, min(_MOST_AT_ONCE.get(device, 512), fitting))
 
 
 @torch.no_grad()
 def evaluate(
-    model: Any, data: LabelledImages, pipeline: Pipeline, objective: Objective, batch_size: int = 512
+    model: Any,
+    examples: Examples,
+    task: Task,
+    pipeline: Pipeline,
+    objective: Objective,
+    *,
+    batch_size: int | None = None,
+    on_images: Callable[[int], None] = lambda images: None,
 ) -> Evaluation:
-    """Evaluate in large batches; the decoder draws from the longest capsule, as at inference."""
-    if not len(data):
+    """Evaluate in large batches; a decoder draws the longest capsule, as at inference.
+
+    Args:
+        model: A network of the task.
+        examples: The split.
+        task: Says what is measured.
+        pipeline: Prepares images and targets.
+        objective: The loss.
+        batch_size: Changes memory and time alone.
+        on_images: Told after each batch how many images it had.
+    """
+    if not len(examples):
         raise UserError("there are no images to evaluate")
-    classes = len(data.classes)
-    confusion = torch.zeros(classes * classes, dtype=torch.int64, device=data.labels.device)
-    loss = torch.zeros((), device=data.labels.device)
-    parts = torch.split(data.images, batch_size), torch.split(data.labels, batch_size)
+    meter = task.meter(examples, objective)
     with evaluating(model):
-        for images, labels in zip(*parts, strict=True):
-            shown, inputs = pipeline.for_evaluation(images)
-            output = model(inputs)
-            loss += objective.evaluate(output, labels, shown) * len(labels)
-            confusion += torch.bincount(labels * classes + output.activations.argmax(1), minlength=classes**2)
-    table = confusion.view(classes, classes).cpu()
-    return Evaluation(float(loss) / len(data), float(table.diagonal().sum()) / len(data), table)
+        for images, targets in examples.batches(batch_size or evaluation_batch(examples)):
+            batch = pipeline.for_evaluation(images, targets)
+            meter.add(task.call(model, batch.inputs, None), batch.targets, batch.images)
+            on_images(len(images))
+    return meter.result()

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from torchcaps.core.errors import UserError
-from torchcaps.storage import read_json
 
-from .recipe import Recipe, recipe_as_json
+from .recipe import Recipe, read_recipe, recipe_as_json
 
 
 @contextmanager
 def held_alone(out: Path) -> Iterator[None]:
-    """While open, no other process may train in `out`; a process that is killed gives it free."""
+    """While open, no other process may train in `out`; the lock of a killed process ends with it."""
     try:
         import fcntl
     except ImportError:  # not on Windows
@@ -34,7 +32,7 @@ def held_alone(out: Path) -> Iterator[None]:
             yield
         finally:
             path.unlink(missing_ok=True)
-            with suppress(OSError):  # it goes where nothing came of the run
+            with suppress(OSError):  # an empty folder is removed
                 out.rmdir()
 
 
@@ -42,16 +40,17 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
     """Raise where training in `out` would mix two runs.
 
     A run may be continued with more epochs than it was started with: nothing in training looks ahead to the
-    last one, so it ends as if it had been started with them.
+    last one, so it ends as if it had been started with them. A cosine schedule does look ahead.
     """
-    before = _recipe_before(out)
+    before = read_recipe(out)
     if before is None:
         return
     if not resume:
         raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
-    now = recipe_as_json(recipe)
-    changed = [key for key in now if now[key] != before.get(key)]
-    if changed == ["epochs"] and recipe.epochs > before["epochs"]:
+    now, then = recipe_as_json(recipe), recipe_as_json(before)
+    changed = [key for key in now if now[key] != then[key]]
+    looks_ahead = recipe.optim.schedule == "cosine"
+    if changed == ["epochs"] and recipe.epochs > before.epochs and not looks_ahead:
         return
     if changed and (out / "last.ckpt").is_file():  # else it failed at once, and nothing is lost
         raise UserError(
@@ -65,11 +64,6 @@ def is_finished(recipe: Recipe, out: Path) -> bool:
     """Whether `out` holds the result of this run, which asks for no more epochs than that has had."""
     if not (out / "result.json").is_file():
         return False
-    before = _recipe_before(out)
+    before = read_recipe(out)
     can_continue = (out / "last.ckpt").is_file()
-    return not (can_continue and before is not None and recipe.epochs > before["epochs"])
-
-
-def _recipe_before(out: Path) -> dict[str, Any] | None:
-    path = out / "recipe.json"
-    return read_json(path) if path.is_file() else None
+    return not (can_continue and before is not None and recipe.epochs > before.epochs)

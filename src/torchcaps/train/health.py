@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from torchcaps.data import LabelledImages
+from torchcaps.data import Examples
 from torchcaps.models.health import HealthReport, inspect
 
 from .pipeline import Pipeline
@@ -16,11 +16,10 @@ from .run import Run, load_split_for
 _IMAGES = 64
 
 
-def health_inputs(data: LabelledImages, pipeline: Pipeline) -> Tensor:
+def health_inputs(data: Examples, pipeline: Pipeline) -> Tensor:
     """A few images as the network gets them, evenly spread over the split: the same ones every time."""
-    images = data.images
-    spread = torch.linspace(0, len(images) - 1, min(_IMAGES, len(images)), device=images.device)
-    return pipeline.for_evaluation(images[spread.long()])[1]
+    spread = torch.linspace(0, len(data) - 1, min(_IMAGES, len(data)), device=data.device)
+    return pipeline.for_evaluation(data.images[spread.long()]).inputs
 
 
 def inspect_run(

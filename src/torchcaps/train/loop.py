@@ -7,38 +7,36 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from torchcaps.core.errors import UserError
-from torchcaps.data import LabelledImages
+from torchcaps.data import Examples
 from torchcaps.data.api import FOLDER_PREFIX
 from torchcaps.models import config_as_json
 from torchcaps.models.health import watch_health
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
 
-from .annealing import Annealer, Iterations, Verdict, start_annealer
 from .checkpoint import load_checkpoint, save_checkpoint
 from .data_card import card_of
 from .diagnose import find_non_finite
-from .evaluate import Evaluation, evaluate
+from .evaluate import evaluate
 from .folder import check_folder, held_alone, is_finished
 from .health import health_inputs
-from .memory import explain_out_of_memory
-from .pipeline import load_test
-from .pruning import Pruner
+from .machine import Machine, launch
+from .out_of_memory import explain_out_of_memory
 from .recipe import Recipe, recipe_as_json
 from .results import provenance
-from .run import write_recipe
-from .session import Machine, Session, launch
-from .start import adopt_widths
-from .watch import Silent, Watcher
+from .run import read_data_card, write_recipe
+from .session import Session
+from .tasks import Evaluation
+from .warm_start import adopt_widths
+from .watch import Silent, StoppedError, Watcher
 
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
-_EVALUATION_BATCH = {"cuda": 2048}
 
 
 class DivergedError(UserError):
@@ -47,19 +45,26 @@ class DivergedError(UserError):
 
 @dataclass
 class Progress:
-    """How far a run has come."""
+    """How far a run has come, and its best epoch so far."""
 
     next_epoch: int = 0
-    best_loss: float = float("inf")
-    best_accuracy: float = 0.0
+    best: float | None = None  # of the metric that the recipe selects by
     best_epoch: int = -1
-    best_iterations: Iterations = 0  # of the annealed routings; 0 where none is
+    best_metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> Progress:
+        """From a checkpoint; before 0.1.0 it held the loss and the accuracy alone."""
+        if "best_loss" in state:
+            best = {"val_loss": state["best_loss"], "val_accuracy": state["best_accuracy"]}
+            state = {**state, "best": state["best_loss"], "best_metrics": best}
+        return cls(**{each.name: state[each.name] for each in fields(cls)})
 
 
 def train(
     recipe: Recipe,
-    out: Path,
+    out: Path | str,
     machine: Machine | None = None,
     *,
     resume: bool = False,
@@ -67,21 +72,22 @@ def train(
 ) -> dict[str, Any]:
     """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
 
-    The weights kept are those of the epoch with the lowest validation loss; of the last epoch where the run
+    The weights kept are those of the best epoch on the validation images; of the last epoch where the run
     prunes, for it is the sparsest. A run that was killed, at any moment, continues with `resume=True` and
     ends as if it had not been; so does a finished one when the recipe now asks for more epochs.
     """
-    machine, recipe = machine or Machine(), adopt_widths(recipe)
+    out, machine, recipe = Path(out), machine or Machine(), adopt_widths(recipe)
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
-        return read_json(out / "result.json")
+        result: dict[str, Any] = read_json(out / "result.json")
+        return result
     fabric = launch(machine)
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:
             check_folder(recipe, out, resume=resume)  # another may have come since
         session = Session(fabric, recipe, machine.data_dir)
-        if recipe.data.name.startswith(FOLDER_PREFIX):  # an image that cannot be read is told now, not after
-            load_test(recipe.data, machine.data_dir, torch.device("cpu"))
+        if recipe.data.name.startswith(FOLDER_PREFIX):  # an unreadable test image is reported before training
+            session.source.test(torch.device("cpu"))
         run = _Run(session, out, watcher if watcher and fabric.is_global_zero else Silent())
         run.restore()
         run.loop(machine)
@@ -95,67 +101,71 @@ class _Run:
 
     def __init__(self, session: Session, out: Path, watcher: Watcher) -> None:
         self.session, self.out, self.watcher = session, out, watcher
+        self.technique = session.technique
+        self.selects_by = session.task.metric(session.recipe.select_by)
         self.progress = Progress()
         self.rows: list[dict[str, Any]] = []
-        settings = session.recipe.annealing
-        self.annealer = None if settings is None else start_annealer(settings, session.network)
-        self._follow_annealer()
-        pruning = session.recipe.pruning
-        self.pruner = None if pruning is None else Pruner(session, pruning, self._evaluate)
         self._saved_at = time.monotonic()
 
     def restore(self) -> None:
         """Continue from the last checkpoint, or write down what is about to run."""
-        checkpoint = self.out / "last.ckpt"
+        session, checkpoint = self.session, self.out / "last.ckpt"
         if checkpoint.is_file():
-            state = load_checkpoint(checkpoint, self.session.fabric.device)
-            self.session.network.load_state_dict(state["model"])
-            self.session.optimizer.load_state_dict(state["optimizer"])
-            self.progress = Progress(**state["progress"])
-            self.rows = state["rows"]
-            if self.annealer is not None:
-                self.annealer = replace(self.annealer, **state["annealing"])
-                self._follow_annealer()
-            if self.pruner is not None:
-                self.pruner.restore(state["pruning"])
-        if self.session.fabric.is_global_zero:
+            self._check_classes()
+            state = load_checkpoint(checkpoint, session.fabric.device)
+            session.restore(state)
+            self.progress, self.rows = Progress.restored(state["progress"]), state["rows"]
+        if session.fabric.is_global_zero:
             (self.out / "result.json").unlink(missing_ok=True)  # there where a finished run gets more epochs
-            write_recipe(self.out, self.session.recipe, card_of(self.session.splits.info))
+            write_recipe(self.out, session.recipe, card_of(session.splits.info))
         self._write_rows()
+
+    def _check_classes(self) -> None:
+        before, now = read_data_card(self.out), self.session.splits.info.classes
+        if before is not None and before.classes != now:
+            raise UserError(
+                f"{self.out} was trained on the classes {', '.join(before.classes)}; the dataset now has "
+                f"{', '.join(now)}: restore the class folders, or choose another --out"
+            )
 
     def loop(self, machine: Machine) -> None:
         """Train and validate until the epochs are over or patience is lost."""
-        recipe, progress = self.session.recipe, self.progress
-        parameters = sum(parameter.numel() for parameter in self.session.network.parameters())
+        session, progress = self.session, self.progress
         self.watcher.run_started(
-            {"parameters": parameters, "images": len(self.session.splits.train), "epochs": recipe.epochs}
+            {
+                "parameters": sum(parameter.numel() for parameter in session.network.parameters()),
+                "images": len(session.splits.train),
+                "epochs": session.recipe.epochs,
+                "metric": session.task.leading_metric,
+            }
         )
         while not self._is_over():
+            if self.watcher.wants_to_stop:
+                self._save_checkpoint(is_due=progress.next_epoch > 0)
+                raise StoppedError
             started = time.perf_counter()
-            epoch = progress.next_epoch
-            self._train_epoch(epoch, machine)
-            validation = self._evaluate(self.session.splits.validation)
+            self._train_epoch(progress.next_epoch, machine)
+            validation = self.evaluate(session.splits.validation)
             if not math.isfinite(validation.loss):
-                raise DivergedError(f"the validation loss is not finite after epoch {epoch}; {self._kept()}")
-            if self.pruner is not None:
-                validation = self.pruner.after_epoch(validation)
-            seconds = time.perf_counter() - started
-            self._close_epoch(epoch, validation, seconds)
+                raise DivergedError(
+                    f"the validation loss is not finite after epoch {progress.next_epoch}; {self._kept()}"
+                )
+            validation = self.technique.after_validation(self, validation)
+            self._close_epoch(progress.next_epoch, validation, time.perf_counter() - started)
 
     def _is_over(self) -> bool:
         recipe, progress = self.session.recipe, self.progress
-        if self.annealer is not None and self.annealer.is_done:
-            return True
         lost_patience = 0 < recipe.patience <= progress.next_epoch - 1 - progress.best_epoch
-        return progress.next_epoch >= recipe.epochs or lost_patience
+        return self.technique.is_done or progress.next_epoch >= recipe.epochs or lost_patience
 
     def _train_epoch(self, epoch: int, machine: Machine) -> None:
         session = self.session
         self.watcher.epoch_started(epoch, session.steps_per_epoch)
         checks_each_step = session.fabric.device.type == "cpu"  # elsewhere reading it would stop the device
         try:
-            for indices in session.start_epoch(epoch):
+            for indices in session.epoch(epoch):
                 session.step(indices)
+                session.advance()
                 self.watcher.step_done(len(indices))
                 if checks_each_step and session.step.first_bad_step() is not None:
                     break
@@ -183,135 +193,107 @@ class _Run:
     def repeat(self, last_epoch: int, last_step: int) -> Iterator[None]:
         """The steps from here to the given one, yielding between backward and update."""
         for epoch in range(self.progress.next_epoch, last_epoch + 1):
-            for number, indices in enumerate(self.session.start_epoch(epoch)):
+            for number, indices in enumerate(self.session.epoch(epoch)):
                 self.session.step.backward(indices)
                 yield
                 self.session.step.update()
+                self.session.advance()
                 if (epoch, number) == (last_epoch, last_step):
                     return
 
-    def _evaluate(self, data: Any) -> Evaluation:
+    def evaluate(self, examples: Examples) -> Evaluation:
+        """The network as it is now, on a split."""
         session = self.session
-        batch = _EVALUATION_BATCH.get(session.fabric.device.type, 512)
-        return evaluate(session.model, data, session.pipeline, session.objective, batch)
-
-    def _watch_health(self) -> dict[str, Any]:
-        """The health of the capsules on the same few validation images after each epoch."""
-        inputs = health_inputs(self.session.splits.validation, self.session.pipeline)
-        return watch_health(self.session.network, inputs)
+        return evaluate(session.judged, examples, session.task, session.pipeline, session.objective)
 
     def _close_epoch(self, epoch: int, validation: Evaluation, seconds: float) -> None:
         session, progress = self.session, self.progress
-        noticed = self._watch_health()
+        noticed = watch_health(session.network, health_inputs(session.splits.validation, session.pipeline))
         findings = {"findings": noticed.pop("findings")} if "findings" in noticed else {}
         row = {
             "epoch": epoch,
             "train_loss": session.step.mean_loss(),
-            "val_loss": validation.loss,
-            "val_accuracy": validation.accuracy,
-            "learning_rate": float(session.optimizer.param_groups[0]["lr"]),
+            **_named("val", validation),
+            "learning_rate": session.learning_rate,
             "seconds": round(seconds, 4),
             "images_per_second": round(session.steps_per_epoch * session.recipe.batch_size / seconds, 1),
-            **({} if self.annealer is None else {"iterations": self.annealer.iterations}),
-            **({} if self.pruner is None else self.pruner.row()),
+            **self.technique.row(),
             **noticed,
         }
         self.rows.append(row)
         progress.next_epoch = epoch + 1
         progress.seconds += seconds
-        self._keep_if_best(epoch, validation)
+        self.keep_if_best(epoch, validation)
         if epoch + 1 in session.recipe.keep_epochs:
-            self._save_weights(f"epoch-{epoch + 1}", epoch)
-        if self.annealer is not None:
-            self._anneal(self.annealer, epoch, validation.loss)
-        self._save_checkpoint()
+            self.save_weights(f"epoch-{epoch + 1}", epoch)
+        self.technique.after_epoch(self, epoch, validation)
+        is_due = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_CHECKPOINTS
+        self._save_checkpoint(is_due=is_due or self._is_over() or progress.next_epoch == 1)
         self._write_rows()
         self.watcher.epoch_done(row | findings)
 
-    def _keep_if_best(self, epoch: int, validation: Evaluation) -> None:
-        progress = self.progress
-        if validation.loss < progress.best_loss:
-            progress.best_loss, progress.best_accuracy = validation.loss, validation.accuracy
-            progress.best_epoch = epoch
-            progress.best_iterations = 0 if self.annealer is None else self.annealer.iterations
-            if self.pruner is None:
-                self._save_weights("weights", epoch)
+    def keep_if_best(self, epoch: int, validation: Evaluation) -> None:
+        """Keep the weights as those of the run if no epoch was better."""
+        progress, value = self.progress, validation.value_of(self.selects_by)
+        if progress.best is None or self.selects_by.is_better(value, progress.best):
+            progress.best, progress.best_epoch = value, epoch
+            progress.best_metrics = _named("val", validation)
+            if not self.technique.keeps_last:
+                self.save_weights("weights", epoch)
 
-    def _anneal(self, annealer: Annealer, epoch: int, loss: float) -> None:
-        """Algorithm 3, lines 7 to 12: the best weights of each step are one file."""
-        verdict = annealer.observe(loss)
-        if verdict is Verdict.IMPROVED:
-            self._save_weights(f"step-{annealer.step}", epoch)
-        elif verdict is Verdict.NEXT_STEP:
-            self._start_step(annealer)
-
-    def _start_step(self, annealer: Annealer) -> None:
-        """Go on from the best weights of an earlier step, which are first tried with the new iterations."""
+    def save_weights(self, name: str, epoch: int) -> None:
+        """Write the weights of now to `<name>.safetensors` in the folder of the run."""
         session = self.session
-        session.fabric.barrier()
-        state, info = load_weights(self.out / f"step-{annealer.source}.safetensors")
-        session.network.load_state_dict(state)
-        if annealer.settings.optimizer == "reset":
-            session.reset_optimizer()
-        self._follow_annealer()
-        tried = self._evaluate(session.splits.validation)
-        self._keep_if_best(info["epoch"], tried)
-        self._anneal(annealer, info["epoch"], tried.loss)
+        if session.fabric.is_global_zero:
+            config: Any = session.network.config
+            header = {"model": session.recipe.model, "config": config_as_json(config), "epoch": epoch}
+            header |= self.technique.header()
+            save_weights(self.out / f"{name}.safetensors", session.kept_state, header)
 
-    def _follow_annealer(self) -> None:
-        if self.annealer is not None:
-            self.session.set_iterations(self.annealer.iterations, self.annealer.settings.layers)
+    def use_weights(self, name: str) -> dict[str, Any]:
+        """Go on with the weights in `<name>.safetensors`; what its header says."""
+        state, header = load_weights(self.out / f"{name}.safetensors")
+        self.session.use(state)
+        self.technique.adopt(self.session.network, header)
+        return header
 
-    def _save_weights(self, name: str, epoch: int) -> None:
-        if self.session.fabric.is_global_zero:
-            info = {
-                "model": self.session.recipe.model,
-                "config": config_as_json(self.session.network.config),
-                "epoch": epoch,
-                **({} if self.annealer is None else {"iterations": self.annealer.iterations}),
-            }
-            save_weights(self.out / f"{name}.safetensors", self.session.network.state_dict(), info)
-
-    def _save_checkpoint(self) -> None:
-        is_due = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_CHECKPOINTS
-        is_wanted = is_due or self._is_over() or self.progress.next_epoch == 1
-        if not self.session.fabric.is_global_zero or not is_wanted:
+    def _save_checkpoint(self, *, is_due: bool) -> None:
+        if not is_due or not self.session.fabric.is_global_zero:
             return
-        state = {
-            "model": self.session.network.state_dict(),
-            "optimizer": self.session.optimizer.state_dict(),
-            "progress": asdict(self.progress),
-            "rows": self.rows,
-            **({} if self.annealer is None else {"annealing": self.annealer.state()}),
-            **({} if self.pruner is None else {"pruning": self.pruner.state()}),
-        }
-        if self.pruner is not None:
-            self._save_weights("weights", self.progress.next_epoch - 1)
-        save_checkpoint(self.out / "last.ckpt", state)
+        if self.technique.keeps_last:
+            self.save_weights("weights", self.progress.next_epoch - 1)
+        own = {"progress": asdict(self.progress), "rows": self.rows}
+        save_checkpoint(self.out / "last.ckpt", self.session.state() | own)
         self._saved_at = time.monotonic()
 
     def _write_rows(self) -> None:
         if self.session.fabric.is_global_zero:
-            text = "".join(json.dumps(row) + "\n" for row in self.rows)
-            write_text(self.out / "metrics.jsonl", text)
+            write_text(self.out / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in self.rows))
 
     def finish(self, machine: Machine) -> dict[str, Any]:
         """Test the kept weights and write result.json."""
         session, progress = self.session, self.progress
         session.fabric.barrier()
-        images = load_test(session.recipe.data, machine.data_dir, session.fabric.device)
-        steps = {} if self.annealer is None else {"annealing": self._test_steps(self.annealer, images)}
-        test = self._test("weights", images, progress.best_iterations)
+        images = session.source.test(session.fabric.device)
+        more = self.technique.finish(self, images)
+        self.use_weights("weights")
+        test = evaluate(
+            session.judged,
+            images,
+            session.task,
+            session.pipeline,
+            session.objective,
+            on_images=lambda count: self.watcher.testing(count, len(images)),
+        )
         result = {
             "recipe": recipe_as_json(session.recipe),
             "metrics": {
-                "test_accuracy": test.accuracy,
-                "test_loss": test.loss,
+                **_named("test", test),
                 **self._kept_metrics(),
+                **self.technique.metrics(),
                 "epochs": progress.next_epoch,
-                **({} if self.annealer is None else {"iterations": progress.best_iterations}),
             },
-            **steps,
+            **more,
             "parameters": sum(parameter.numel() for parameter in session.network.parameters()),
             "seed": session.recipe.seed,
             "seconds": round(progress.seconds, 3),
@@ -323,30 +305,16 @@ class _Run:
             write_json(self.out / "result.json", result)
         return result
 
-    def _test(self, name: str, images: LabelledImages, iterations: Iterations) -> Evaluation:
-        """What kept weights give on the test images."""
-        state, _ = load_weights(self.out / f"{name}.safetensors")
-        self.session.network.load_state_dict(state)
-        if self.annealer is not None:
-            self.session.set_iterations(iterations, self.annealer.settings.layers)
-        return self._evaluate(images)
-
-    def _test_steps(self, annealer: Annealer, images: LabelledImages) -> list[dict[str, Any]]:
-        """Every annealing step with what its best weights give on the test images."""
-        steps = []
-        for number, step in enumerate(annealer.tried):
-            test = self._test(f"step-{number}", images, step["iterations"])
-            steps.append({**step, "test_loss": test.loss, "test_accuracy": test.accuracy})
-        return steps
-
     def _kept_metrics(self) -> dict[str, Any]:
+        """The validation of the weights that the run ends with."""
         progress = self.progress
-        if self.pruner is None:
-            return {
-                "val_accuracy": progress.best_accuracy,
-                "val_loss": progress.best_loss,
-                "best_epoch": progress.best_epoch,
-            }
+        if not self.technique.keeps_last:
+            return {**progress.best_metrics, "best_epoch": progress.best_epoch}
         last = self.rows[-1]
-        kept = {"val_accuracy": last["val_accuracy"], "val_loss": last["val_loss"]}
-        return {**kept, "best_epoch": last["epoch"], **self.pruner.metrics()}
+        return {**{key: last[key] for key in progress.best_metrics}, "best_epoch": last["epoch"]}
+
+
+def _named(split: str, evaluation: Evaluation) -> dict[str, float]:
+    """Loss and metrics with the name of their split before them."""
+    found = {"loss": evaluation.loss, **evaluation.metrics}
+    return {f"{split}_{name}": value for name, value in found.items()}

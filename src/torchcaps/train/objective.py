@@ -1,32 +1,70 @@
-"""The loss of a recipe, as one object that the training step calls."""
+"""The loss of a recipe: that of the task, plus reconstruction and coupling entropy where they have weight."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
-from torchcaps.core.types import CapsuleOutput
-from torchcaps.losses import (
-    FINAL_MARGIN,
-    coupling_entropy_loss,
-    cross_entropy_loss,
-    margin_by_epoch,
-    margin_loss,
-    reconstruction_loss,
-    spread_loss,
-)
+from torchcaps.core.fields import as_plain, build_dataclass, convert
+from torchcaps.losses import LOSSES, Loss, MarginLoss, coupling_entropy_loss, reconstruction_loss
 
-from .recipe import Loss
+_WEIGHTS = ("reconstruction", "coupling_entropy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossSettings:
+    """What is minimised.
+
+    In a recipe the settings of the task's loss stand beside the two weights: `reconstruction` weighs the sum
+    of squared pixel errors of a decoder, `coupling_entropy` the bits that say where couplings of the last
+    routed layer lie; the latter counts in training alone.
+    """
+
+    task_loss: Loss = field(default_factory=MarginLoss)
+    reconstruction: float = 0.0
+    coupling_entropy: float = 0.0
+
+    def __post_init__(self) -> None:
+        for key in _WEIGHTS:
+            if getattr(self, key) < 0:
+                raise UserError(f"recipe.loss.{key} must not be negative, got {getattr(self, key)}")
+
+    @property
+    def name(self) -> str:
+        """The name of the task's loss."""
+        return next(name for name in LOSSES.names() if LOSSES[name] is type(self.task_loss))
+
+    @classmethod
+    def from_plain(cls, values: Any, where: str) -> LossSettings:
+        """From the mapping of a recipe: a name, the settings of that loss, and weights."""
+        if not isinstance(values, Mapping):
+            raise UserError(f"{where}: expected a mapping, got {values!r}")
+        own = dict(values)
+        weights = {key: convert(float, own.pop(key), f"{where}.{key}") for key in _WEIGHTS if key in own}
+        kind = LOSSES[own.pop("name", "margin")]
+        return cls(task_loss=build_dataclass(kind, own, where), **weights)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The mapping that `from_plain` reads."""
+        settings = as_plain(self.task_loss)
+        return {"name": self.name, **settings, **{key: getattr(self, key) for key in _WEIGHTS}}
 
 
 class Objective:
-    """Class loss plus weighted reconstruction.
+    """The loss as the training step calls it.
 
-    The spread margin grows with the epochs; it is kept in a tensor so that a captured step sees it change.
+    What the task's loss changes with the epochs is kept in tensors, so that a captured step sees it change.
     """
 
-    def __init__(self, settings: Loss, *, has_decoder: bool, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self, settings: LossSettings, *, has_decoder: bool, device: torch.device | str = "cpu"
+    ) -> None:
         if has_decoder != (settings.reconstruction > 0):
             raise UserError(
                 "a decoder and recipe.loss.reconstruction belong together: "
@@ -34,8 +72,13 @@ class Objective:
                 f"the weight is {settings.reconstruction}"
             )
         self.settings = settings
-        self._margin = torch.tensor(margin_by_epoch(0), device=device)
-        self._final_margin = torch.tensor(FINAL_MARGIN, device=device)
+        self._now, self._final = (
+            {
+                name: torch.tensor(value, device=device)
+                for name, value in settings.task_loss.schedule(epoch).items()
+            }
+            for epoch in (0, math.inf)
+        )
 
     @property
     def reads_couplings(self) -> bool:
@@ -43,44 +86,36 @@ class Objective:
         return self.settings.coupling_entropy > 0
 
     def start_epoch(self, epoch: int) -> None:
-        """Move to the margin of this epoch."""
-        self._margin.fill_(margin_by_epoch(epoch))
+        """Move to the values of this epoch."""
+        for name, value in self.settings.task_loss.schedule(epoch).items():
+            self._now[name].fill_(value)
 
-    def __call__(self, output: CapsuleOutput, labels: Tensor, images: Tensor) -> Tensor:
+    def __call__(self, output: Any, targets: Any, images: Tensor) -> Tensor:
         """The loss of this epoch; `images` in [0, 1] are what the decoder should draw."""
-        loss = self._loss(output, labels, images, self._margin)
+        loss = self._loss(output, targets, images, self._now)
         if self.reads_couplings:
-            loss = loss + self.settings.coupling_entropy * _entropy_of_couplings(output, labels)
+            loss = loss + self.settings.coupling_entropy * _entropy_of_couplings(output, targets)
         return loss
 
-    def evaluate(self, output: CapsuleOutput, labels: Tensor, images: Tensor) -> Tensor:
-        """The loss at the final margin: losses of different epochs must compare."""
-        return self._loss(output, labels, images, self._final_margin)
+    def evaluate(self, output: Any, targets: Any, images: Tensor) -> Tensor:
+        """The loss with its final values: losses of different epochs must compare."""
+        return self._loss(output, targets, images, self._final)
 
-    def _loss(self, output: CapsuleOutput, labels: Tensor, images: Tensor, margin: Tensor) -> Tensor:
-        settings = self.settings
-        if settings.name == "spread":
-            loss = spread_loss(output.activations, labels, margin=margin)
-        elif settings.name == "cross_entropy":
-            loss = cross_entropy_loss(output.activations, labels)
-        else:
-            loss = margin_loss(
-                output.activations,
-                labels,
-                present=settings.present,
-                absent=settings.absent,
-                absent_weight=settings.absent_weight,
-            )
+    def _loss(self, output: Any, targets: Any, images: Tensor, scheduled: dict[str, Tensor]) -> Tensor:
+        loss = self.settings.task_loss(output, targets, **scheduled)
         if output.reconstruction is not None:
-            loss = loss + settings.reconstruction * reconstruction_loss(output.reconstruction.float(), images)
+            error = reconstruction_loss(output.reconstruction.float(), images)
+            loss = loss + self.settings.reconstruction * error
         return loss
 
 
-def _entropy_of_couplings(output: CapsuleOutput, labels: Tensor) -> Tensor:
+def _entropy_of_couplings(output: Any, targets: Any) -> Tensor:
     coupling = output.layers[-1].routed.coupling if output.layers else None
     if coupling is None or not coupling.requires_grad:
         raise UserError(
             "recipe.loss.coupling_entropy needs couplings that learn; this network has none or holds them "
             "constant (with dynamic routing set model.routing.gradient=full)"
         )
-    return coupling_entropy_loss(coupling, labels)
+    if not isinstance(targets, Tensor) or targets.ndim != 1:
+        raise UserError("recipe.loss.coupling_entropy needs one class for each image")
+    return coupling_entropy_loss(coupling, targets)

@@ -2,74 +2,122 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import generator
+from torchcaps.core.sides import Sides, sides
 from torchcaps.data import (
     DatasetInfo,
-    LabelledImages,
+    Examples,
+    MaskedImages,
     Preprocess,
+    Split,
     dataset_info,
     load_dataset,
     normalize,
-    resize_and_crop,
-    split_validation,
+    resize_and_crop_pairs,
 )
 
-from .recipe import Data
+from .recipe import Data, Recipe
+from .tasks import Task
 
 
 class Batch(NamedTuple):
-    """Images as they look, images as the network gets them, and their classes."""
+    """Images as they look, images as the network gets them, and what it should say of them."""
 
     images: Tensor
     inputs: Tensor
-    labels: Tensor
+    targets: Any
 
 
 @dataclass(frozen=True)
 class Splits:
-    """The images of a run; they stay on the device as bytes."""
+    """The examples of a run; in memory they stay on the device as bytes."""
 
-    train: LabelledImages
-    validation: LabelledImages
+    train: Examples
+    validation: Examples
     info: DatasetInfo
 
 
-def load_splits(settings: Data, data_dir: Path | None, device: torch.device) -> Splits:
-    """Training and validation images of a recipe, resized once."""
-    whole = load_dataset(settings.name, "train", data_dir, side=settings.preprocess.resize)
-    if settings.limit:
-        order = torch.randperm(len(whole), generator=generator(settings.split_seed, "limit"))
-        whole = whole.subset(order[: settings.limit].sort().values)
-    train, validation = split_validation(whole, settings.validation, settings.split_seed)
-    info = info_of(settings, data_dir)
-    return Splits(_stored(train, settings, device), _stored(validation, settings, device), info)
+class Source:
+    """The dataset of a recipe, as its task reads it.
+
+    Args:
+        settings: The part of the recipe about data.
+        task: What the examples are for.
+        size: Of the network's images; photographs of many sizes are brought to it unless the recipe resizes.
+        data_dir: Folder of the datasets.
+    """
+
+    def __init__(self, settings: Data, task: Task, size: Sides = 0, data_dir: Path | None = None) -> None:
+        self.settings, self.task, self._data_dir = settings, task, data_dir
+        self._size = settings.preprocess.resize or size
+
+    def info(self) -> DatasetInfo:
+        """What is known about the dataset, at the size to which photographs are brought."""
+        settings = self.settings
+        return dataset_info(
+            settings.name, self._data_dir, size=self._size, fit=settings.fit, task=self.task.name
+        )
+
+    def splits(self, device: torch.device) -> Splits:
+        """Training and validation examples, resized once."""
+        settings, whole = self.settings, self._load("train")
+        if settings.limit:
+            order = torch.randperm(len(whole), generator=generator(settings.split_seed, "limit"))
+            whole = whole.subset(order[: settings.limit].sort().values)
+        train, validation = self.task.split(whole, settings.validation, settings.split_seed)
+        return Splits(self._stored(train, device), self._stored(validation, device), self.info())
+
+    def test(self, device: torch.device) -> Examples:
+        """The test examples, resized once."""
+        return self._stored(self._load("test"), device)
+
+    def _load(self, split: Split) -> Examples:
+        settings, task = self.settings, self.task
+        found = load_dataset(
+            settings.name, split, self._data_dir, size=self._size, fit=settings.fit, task=task.name
+        )
+        if not isinstance(found, task.examples):
+            raise UserError(
+                f"dataset {settings.name} is for {found.task}, the model of this recipe for {task.name}"
+            )
+        return found
+
+    def _stored(self, examples: Examples, device: torch.device) -> Examples:
+        examples, resize = examples.to(device), self.settings.preprocess.resize
+        if not resize or tuple(examples.images.shape[2:]) == sides(resize):
+            return examples
+        only = Preprocess(resize=resize)
+        masks = examples.masks[:, 0] if isinstance(examples, MaskedImages) else None
+        parts = [
+            resize_and_crop_pairs(images, None if masks is None else masks[start : start + len(images)], only)
+            for start, images in _chunks(examples.images)
+        ]
+        resized = torch.cat([images.mul(255).round().byte() for images, _ in parts])
+        if masks is None:
+            return examples.with_images(resized)
+        return MaskedImages(
+            resized,
+            torch.cat([part[1].unsqueeze(1) for part in parts if part[1] is not None]),
+            examples.classes,
+        )
 
 
-def load_test(settings: Data, data_dir: Path | None, device: torch.device) -> LabelledImages:
-    """The test images of a recipe, resized once."""
-    whole = load_dataset(settings.name, "test", data_dir, side=settings.preprocess.resize)
-    return _stored(whole, settings, device)
+def source_of(recipe: Recipe, network: nn.Module, data_dir: Path | None = None) -> Source:
+    """The dataset of a recipe, at the size of its network."""
+    shape: Any = network.image_shape
+    return Source(recipe.data, recipe.task, (shape[1], shape[2]), data_dir)
 
 
-def info_of(settings: Data, data_dir: Path | None) -> DatasetInfo:
-    """What is known about the dataset of a recipe, at the size to which the recipe brings photographs."""
-    return dataset_info(settings.name, data_dir, settings.preprocess.resize)
-
-
-def _stored(data: LabelledImages, settings: Data, device: torch.device) -> LabelledImages:
-    data = data.to(device)
-    if not settings.preprocess.resize:
-        return data
-    resize = Preprocess(resize=settings.preprocess.resize)
-    parts = [resize_and_crop(part, resize).mul(255).round().byte() for part in torch.split(data.images, 4096)]
-    return replace(data, images=torch.cat(parts))
+def _chunks(images: Tensor, size: int = 4096) -> list[tuple[int, Tensor]]:
+    return [(start, images[start : start + size]) for start in range(0, len(images), size)]
 
 
 class Pipeline:
@@ -79,13 +127,19 @@ class Pipeline:
         self.settings = settings
         self.info = info
 
-    def for_training(self, data: LabelledImages, indices: Tensor, random: torch.Generator) -> Batch:
-        """The chosen images, augmented."""
+    def for_training(self, examples: Examples, indices: Tensor, random: torch.Generator) -> Batch:
+        """The chosen examples, augmented; masks move with their images."""
         settings = self.settings
-        images = resize_and_crop(data.images[indices], settings.preprocess, settings.augment, random)
-        return Batch(images, normalize(images, settings.preprocess, self.info), data.labels[indices])
+        return self._prepared(
+            examples.images[indices], examples.targets_at(indices), settings.augment, random
+        )
 
-    def for_evaluation(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Images in [0, 1] at the size of the network, and the same normalised."""
-        images = resize_and_crop(images, self.settings.preprocess)
-        return images, normalize(images, self.settings.preprocess, self.info)
+    def for_evaluation(self, images: Tensor, targets: Any = None) -> Batch:
+        """Images at the size of the network, unchanged otherwise."""
+        return self._prepared(images, targets)
+
+    def _prepared(self, images: Tensor, targets: Any, *changes: Any) -> Batch:
+        settings = self.settings.preprocess
+        is_mask = isinstance(targets, Tensor) and targets.ndim == 3
+        images, masks = resize_and_crop_pairs(images, targets if is_mask else None, settings, *changes)
+        return Batch(images, normalize(images, settings, self.info), masks if is_mask else targets)

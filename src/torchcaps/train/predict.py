@@ -1,85 +1,85 @@
-"""Classes of images that lie on disk."""
+"""What a trained network says of images that lie on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
-from torchcaps.data import DatasetInfo, middle_square, opened_picture
+from torchcaps.data import DatasetInfo, as_bytes, fit_picture, open_any
 
 from .pipeline import Pipeline
-from .recipe import Data
+from .recipe import Recipe
 from .run import Run
+from .tasks import Answer
 
 _MODES = {1: "L", 3: "RGB"}
 
 
-def read_image(path: Path, info: DatasetInfo) -> Tensor:
-    """The image as bytes (1, channels, height, width), in the colours and size of the dataset.
-
-    It is stretched to that size; where the dataset's own photographs are cropped to squares, cropped.
-    """
+def open_picture(path: Path, info: DatasetInfo) -> Image.Image:
+    """The image in a file, in the colours of the dataset and at its own size."""
     if info.channels not in _MODES:
         raise UserError(f"image files have 1 or 3 channels; this model wants {info.channels}")
-    with opened_picture(path) as file:
-        image = file.convert(_MODES[info.channels])
-    if info.sized_reader is not None:
-        image = middle_square(image, info.height)
-    elif image.size != (info.width, info.height):
-        image = image.resize((info.width, info.height), Image.Resampling.BILINEAR)
-    pixels = np.asarray(image, dtype=np.uint8).copy()
-    return torch.from_numpy(pixels).reshape(*pixels.shape[:2], info.channels).permute(2, 0, 1).unsqueeze(0)
+    return open_any(path).convert(_MODES[info.channels])
+
+
+def read_image(path: Path, info: DatasetInfo) -> Tensor:
+    """The image in a file as bytes (1, channels, height, width), fitted to the size of the dataset."""
+    return _fitted(open_picture(path, info), info)
+
+
+def _fitted(picture: Image.Image, info: DatasetInfo) -> Tensor:
+    return as_bytes(fit_picture(picture, info.height, info.width, info.fit)).unsqueeze(0)
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """All it takes to classify an image file: what becomes of the image, and the network behind it."""
+    """All it takes to answer for an image file: what becomes of the image, and the network behind it."""
 
     info: DatasetInfo
-    data: Data
+    recipe: Recipe
     device: torch.device
-    activations: Callable[[Tensor], Tensor]  # normalised images to (batch, classes)
+    network: Callable[[Tensor], Mapping[str, Tensor]]  # normalised images to the outputs of the task
+
+    @torch.no_grad()
+    def answer(self, picture: Image.Image) -> Answer:
+        """What the network says of a picture."""
+        batch = Pipeline(self.recipe.data, self.info).for_evaluation(
+            _fitted(picture, self.info).to(self.device)
+        )
+        outputs = self.network(batch.inputs)
+        leading = next(iter(outputs.values()))
+        if not bool(leading.isfinite().all()):
+            raise UserError("the network answers with numbers that are not finite; its weights are damaged")
+        return self.recipe.task.answer(outputs, self.info, picture)
 
 
 def predictor_of(run: Run, data_dir: Path | None = None) -> Predictor:
     """The predictor of a run, on the device its network is on."""
-    return Predictor(
-        info=run.info(data_dir),
-        data=run.recipe.data,
-        device=next(run.model.parameters()).device,
-        activations=lambda inputs: run.model(inputs).activations,
-    )
+
+    def network(inputs: Tensor) -> Mapping[str, Tensor]:
+        return run.task.outputs(run.task.call(run.model, inputs, None))
+
+    return Predictor(info=run.info(data_dir), recipe=run.recipe, device=run.device, network=network)
 
 
-@torch.no_grad()
+def answers(
+    source: Run | Predictor, paths: Sequence[Path], data_dir: Path | None = None
+) -> Iterator[tuple[Path, Answer]]:
+    """What a network says of each image file, one after the other."""
+    predictor = source if isinstance(source, Predictor) else predictor_of(source, data_dir)
+    for path in paths:
+        yield path, predictor.answer(open_picture(path, predictor.info))
+
+
 def predict(
     source: Run | Predictor, paths: Sequence[Path], data_dir: Path | None = None
 ) -> list[dict[str, Any]]:
-    """Class, its capsule's activation, and all activations by class name, for each image file."""
-    predictor = source if isinstance(source, Predictor) else predictor_of(source, data_dir)
-    info = predictor.info
-    pipeline = Pipeline(predictor.data, info)
-    rows = []
-    for path in paths:
-        image = read_image(path, info)
-        _, inputs = pipeline.for_evaluation(image.to(predictor.device))
-        activations = predictor.activations(inputs)[0].float().cpu()
-        winner = int(activations.argmax())
-        named = {name: round(float(value), 6) for name, value in zip(info.classes, activations, strict=True)}
-        rows.append(
-            {
-                "image": str(path),
-                "class": info.classes[winner],
-                "activation": round(float(activations[winner]), 6),
-                "activations": named,
-            }
-        )
-    return rows
+    """What a network says of each image file, as plain data."""
+    return [{"image": str(path), **answer.row} for path, answer in answers(source, paths, data_dir)]

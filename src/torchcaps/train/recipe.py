@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import torch
 import yaml
 from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError, unknown_name
-from torchcaps.core.fields import build_dataclass
-from torchcaps.data import Augment, Preprocess
-from torchcaps.models import create_model
+from torchcaps.core.fields import as_plain, build_dataclass
+from torchcaps.data import Augment, Fit, Preprocess
+from torchcaps.losses import list_losses
+from torchcaps.models import MODELS, create_model
 from torchcaps.prune import Lobster, measure_units
+from torchcaps.storage import read_json
 
-from .annealing import Annealing, check_driven
-
-T = TypeVar("T")
+from .objective import LossSettings
+from .optimizer import Optim
+from .tasks import Task, task_named
+from .techniques.annealing import Annealing, check_driven
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """Which images, and what is done to them."""
+    """Which images, and what is done to them.
+
+    Attributes:
+        name: A dataset, or `folder:PATH` for your own files.
+        validation: Share of the training images that is set aside to validate.
+        split_seed: Chooses those, and the images of `limit`.
+        limit: Use this many training images; 0 means all.
+        fit: How files of other sizes are brought to the size of the network: "crop" keeps the middle, "pad"
+            adds bands of zeros, "stretch" changes proportions.
+        images_per_place: In each batch of a retrieval task.
+        preprocess: What happens to every image.
+        augment: Random changes of training images.
+    """
 
     name: str
     validation: float = 0.05
     split_seed: int = 0
-    limit: int = 0  # use this many training images, chosen by the split seed; 0 means all
+    limit: int = 0
+    fit: Fit = "crop"
+    images_per_place: int = 5
     preprocess: Preprocess = field(default_factory=Preprocess)
     augment: Augment = field(default_factory=Augment)
 
@@ -39,49 +57,30 @@ class Data:
             raise UserError(f"recipe.data.validation must lie between 0 and 1, got {self.validation}")
         if self.limit < 0:
             raise UserError(f"recipe.data.limit must not be negative, got {self.limit}; 0 means all images")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Loss:
-    """What is minimised.
-
-    `reconstruction` weighs the sum of squared pixel errors of the decoder, `coupling_entropy` the bits that
-    say where couplings of the last routed layer lie; the latter counts in training alone.
-    """
-
-    name: Literal["margin", "spread", "cross_entropy"] = "margin"
-    present: float = 0.9
-    absent: float = 0.1
-    absent_weight: float = 0.5
-    reconstruction: float = 0.0
-    coupling_entropy: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Optim:
-    """Adam, with a learning rate that falls by `decay` each epoch, or smoothly every `decay_steps` steps."""
-
-    learning_rate: float = 1e-3
-    decay: float = 1.0
-    decay_steps: int = 0
-    floor: float = 0.0
-    weight_decay: float = 0.0
-
-    def __post_init__(self) -> None:
-        for key in ("learning_rate", "decay"):
-            if getattr(self, key) <= 0:
-                raise UserError(f"recipe.optim.{key} must be positive, got {getattr(self, key)}")
-        for key in ("decay_steps", "floor", "weight_decay"):
-            if getattr(self, key) < 0:
-                raise UserError(f"recipe.optim.{key} must not be negative, got {getattr(self, key)}")
+        if self.images_per_place < 2:
+            raise UserError(f"recipe.data.images_per_place must be at least 2, got {self.images_per_place}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One training run. `batch_size` is that of all devices together; `patience` 0 never stops early.
+    """One training run; the model decides the task.
 
-    `start_from` is the folder of a run, or a file of trunk weights, whose layers the model takes over.
-    `keep_epochs` counts from one; the weights after those epochs stay as `epoch-N.safetensors`.
+    Attributes:
+        model: The name of a model, and fields of it that differ.
+        data: Which images.
+        epochs: At most.
+        batch_size: Of all devices together.
+        patience: Stop after so many epochs without a better validation; 0 never stops early.
+        select_by: The metric of the validation images that decides which epoch is kept: "loss", or one of
+            the task's.
+        seed: Of weights, order and random changes.
+        compile: Compile the network with torch.compile.
+        start_from: Folder of a run, or file of trunk weights, whose layers the model takes over.
+        keep_epochs: Counted from one; the weights after those epochs stay as `epoch-N.safetensors`.
+        loss: What is minimised.
+        optim: How weights move.
+        annealing: Find the number of routing iterations while training.
+        pruning: Prune while training.
     """
 
     model: dict[str, Any]
@@ -89,18 +88,30 @@ class Recipe:
     epochs: int
     batch_size: int = 128
     patience: int = 0
+    select_by: str = "loss"
     seed: int = 42
     compile: bool = False
     start_from: str = ""
     keep_epochs: tuple[int, ...] = ()
-    loss: Loss = field(default_factory=Loss)
+    loss: LossSettings = field(default_factory=LossSettings)
     optim: Optim = field(default_factory=Optim)
     annealing: Annealing | None = None
     pruning: Lobster | None = None
 
+    @classmethod
+    def from_plain(cls, values: Any, where: str) -> Recipe:
+        """From mappings, lists and numbers; a loss without a name is the usual one of the model's task."""
+        if isinstance(values, Mapping) and isinstance(values.get("loss", {}), Mapping):
+            loss = {"name": _task_of(values.get("model")).default_loss, **values.get("loss", {})}
+            values = {**values, "loss": loss}
+        return build_dataclass(cls, values, where)
+
+    @property
+    def task(self) -> Task:
+        """What the model is for."""
+        return _task_of(self.model)
+
     def __post_init__(self) -> None:
-        if "name" not in self.model:
-            raise UserError("recipe.model needs a 'name'; other keys override fields of that model")
         for key in ("epochs", "batch_size"):
             if getattr(self, key) < 1:
                 raise UserError(f"recipe.{key} must be at least 1, got {getattr(self, key)}")
@@ -108,34 +119,86 @@ class Recipe:
             raise UserError(f"recipe.patience must not be negative, got {self.patience}")
         if any(epoch < 1 for epoch in self.keep_epochs):
             raise UserError(f"recipe.keep_epochs counts from 1, got {list(self.keep_epochs)}")
-        if self.annealing is not None:
-            self._check_annealing(self.annealing)
-        if self.pruning is not None:
-            self._check_pruning(self.pruning)
+        self._check_task()
+        self._check_techniques()
 
-    def _check_annealing(self, settings: Annealing) -> None:
-        if self.patience:
-            raise UserError("recipe.patience and recipe.annealing exclude each other: set annealing.patience")
-        check_driven(self.sketch(), settings)
+    def _check_task(self) -> None:
+        task = self.task
+        task.metric(self.select_by)
+        task.check_augment(self.data.augment)
+        if self.loss.task_loss.task != task.name:
+            raise UserError(
+                f"recipe.loss: {self.loss.name} is a loss of {self.loss.task_loss.task}, model "
+                f"{self.model['name']} is for {task.name}; its losses are {', '.join(list_losses(task.name))}"
+            )
 
-    def _check_pruning(self, settings: Lobster) -> None:
-        if self.annealing is not None:
+    def _check_techniques(self) -> None:
+        if self.annealing is None and self.pruning is None:
+            return
+        if self.annealing is not None and self.pruning is not None:
             raise UserError(
                 "recipe.pruning and recipe.annealing exclude each other: "
                 "annealing goes back to earlier weights, in which less was pruned"
             )
-        measure_units(self.sketch(), settings)  # raises where there is nothing to prune
+        if self.optim.average:
+            raise UserError(
+                "recipe.optim.average excludes annealing and pruning, which change weights at once"
+            )
+        if self.annealing is not None:
+            if self.patience:
+                raise UserError(
+                    "recipe.patience and recipe.annealing exclude each other: set annealing.patience"
+                )
+            check_driven(self.sketch(), self.annealing)
+        if self.pruning is not None:
+            measure_units(self.sketch(), self.pruning)  # raises where there is nothing to prune
 
     def sketch(self) -> nn.Module:
         """The model without memory for its weights."""
-        options = dict(self.model)
         with torch.device("meta"):
-            return create_model(options.pop("name"), **options)
+            return build_model(self.model)
 
 
-def build(kind: type[T], values: Any, where: str = "recipe") -> T:
-    """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors with a place."""
-    return build_dataclass(kind, values, where)
+def build_model(spec: Mapping[str, Any]) -> nn.Module:
+    """The model that a recipe names, with its fields."""
+    options = dict(spec)
+    return create_model(options.pop("name"), **options)
+
+
+def _task_of(model: Any) -> Task:
+    if not isinstance(model, Mapping) or "name" not in model:
+        raise UserError("recipe.model needs a 'name'; other keys override fields of that model")
+    return task_named(MODELS[model["name"]].task)
+
+
+def read_recipe(folder: Path) -> Recipe | None:
+    """The recipe of the run in `folder`, also of an earlier version; None where there is no run."""
+    path = folder / "recipe.json"
+    return stored_recipe(read_json(path), str(path)) if path.is_file() else None
+
+
+def stored_recipe(values: Any, where: str = "recipe") -> Recipe:
+    """The recipe that a run wrote down, read with the keys of today.
+
+    Before 0.1.0 every loss was stored with the settings of the margin loss, folders of images were stretched,
+    and pruning began at a `min_accuracy`.
+    """
+    if not isinstance(values, dict) or "select_by" in values:
+        return build(values, where)
+    values = copy.deepcopy(values)
+    loss, data, pruning = (values.get(key) or {} for key in ("loss", "data", "pruning"))
+    if loss.get("name") != "margin":
+        for key in ("present", "absent", "absent_weight"):
+            loss.pop(key, None)
+    data.setdefault("fit", "crop" if data.get("name") == "imagenette" else "stretch")
+    if "min_accuracy" in pruning:
+        pruning["min_metric"] = pruning.pop("min_accuracy") or None
+    return build(values, where)
+
+
+def build(values: Any, where: str = "recipe") -> Recipe:
+    """A recipe from plain data; unknown keys and wrong types are errors with a place."""
+    return Recipe.from_plain(values, where)
 
 
 def packaged_recipes() -> list[str]:
@@ -158,19 +221,19 @@ def load_recipe(name: str | Path, overrides: Iterable[str] = ()) -> Recipe:
             raise MissingDataError(f"no recipe at {path}")
         text = _read_text(path)
     elif str(name) in packaged_recipes():
-        text = (files("torchcaps") / "recipes" / f"{name}.yaml").read_text()
+        text = (files("torchcaps") / "recipes" / f"{name}.yaml").read_text(encoding="utf-8")
     else:
         advice = "`torchcaps list recipes` shows the names, and a file must end in .yaml"
         raise unknown_name("recipe", str(name), packaged_recipes(), advice)
     values = _parse(text, str(name))
     if not isinstance(values, dict):
         raise UserError(f"{name} should hold the keys of a recipe, such as model and data; it has {values!r}")
-    return build(Recipe, apply_overrides(values, overrides))
+    return build(apply_overrides(values, overrides))
 
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not a text file: {error}") from error
 
@@ -205,10 +268,5 @@ def recipe_as_yaml(recipe: Recipe) -> str:
 
 def recipe_as_json(recipe: Recipe) -> dict[str, Any]:
     """The resolved recipe as plain lists, mappings and numbers."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: plain(item) for key, item in value.items()}
-        return [plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-    return plain(asdict(recipe))
+    plain: dict[str, Any] = as_plain(recipe)
+    return plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,18 @@ import torch
 from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.data import DatasetInfo, LabelledImages
-from torchcaps.models import create_model
+from torchcaps.core.fields import as_plain
+from torchcaps.data import DatasetInfo, Examples
 from torchcaps.storage import load_weights, read_json, write_json, write_text
 
-from .annealing import set_iterations
 from .data_card import DataCard
 from .evaluate import evaluate
 from .objective import Objective
-from .pipeline import Pipeline, info_of, load_splits, load_test
-from .recipe import Data, Recipe, build, recipe_as_json, recipe_as_yaml
+from .pipeline import Pipeline, Source, source_of
+from .recipe import Recipe, build_model, read_recipe, recipe_as_json, recipe_as_yaml
+from .session import has_decoder
+from .tasks import Task
+from .techniques import set_iterations
 
 
 @dataclass(frozen=True)
@@ -34,95 +36,107 @@ class Run:
     epoch: int
     card: DataCard | None = None  # None in a run that was imported, or written before there were cards
 
+    @property
+    def task(self) -> Task:
+        """What the model is for."""
+        return self.recipe.task
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    def source(self, data_name: str | None = None, data_dir: Path | None = None) -> Source:
+        """The dataset of the run, or another one that is read like it."""
+        recipe = self.recipe
+        if data_name is not None:
+            recipe = replace(recipe, data=replace(recipe.data, name=data_name))
+        return source_of(recipe, self.model, data_dir)
+
     def info(self, data_dir: Path | None = None) -> DatasetInfo:
         """What the run knows about its dataset; without a card, what the dataset says itself."""
-        settings = self.recipe.data
-        return info_of(settings, data_dir) if self.card is None else self.card.describe(settings.name)
+        if self.card is None:
+            return self.source(data_dir=data_dir).info()
+        return self.card.describe(self.recipe.data.name)
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """One row per epoch."""
-        return [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
+        lines = (self.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
 
 
 def write_recipe(folder: Path, recipe: Recipe, card: DataCard | None = None) -> None:
     """Write down what a run does, for programs and for people, and the card of its data."""
     write_json(folder / "recipe.json", recipe_as_json(recipe))
     if card is not None:
-        write_json(folder / "data.json", asdict(card))
+        write_json(folder / "data.json", as_plain(card))
     write_text(folder / "recipe.yaml", recipe_as_yaml(recipe))
 
 
-def load_run(folder: Path, device: torch.device | str = "cpu", *, weights: str = "weights") -> Run:
+def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights: str = "weights") -> Run:
     """The weights that the run in `folder` ended with, or others that it kept, ready for inference."""
-    if not (folder / "recipe.json").is_file():
+    folder = Path(folder)
+    recipe = read_recipe(folder)
+    if recipe is None:
         raise MissingDataError(f"{folder} holds no run (no recipe.json); make one with torchcaps train")
-    recipe = build(Recipe, read_json(folder / "recipe.json"))
-    state, info = load_weights(folder / f"{weights}.safetensors")
-    options = dict(recipe.model)
-    model = create_model(options.pop("name"), **options)
+    state, header = load_weights(folder / f"{weights}.safetensors")
+    model = build_model(recipe.model)
     if recipe.annealing is not None:
-        set_iterations(model, info["iterations"], recipe.annealing.layers)
+        set_iterations(model, header["iterations"], recipe.annealing.layers)
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
         raise UserError(f"the weights in {folder} do not fit its model: {error}") from error
-    return Run(folder, recipe, model.to(device).eval(), int(info.get("epoch", -1)), read_data_card(folder))
+    return Run(folder, recipe, model.to(device).eval(), int(header.get("epoch", -1)), read_data_card(folder))
 
 
 def read_data_card(folder: Path) -> DataCard | None:
     """The card of the data that the run in `folder` was trained on, if it has one."""
     path = folder / "data.json"
-    return build(DataCard, read_json(path), str(path)) if path.is_file() else None
+    return DataCard.from_plain(read_json(path), str(path)) if path.is_file() else None
 
 
-def load_split(
-    settings: Data, split: str, data_dir: Path | None = None, device: torch.device | str = "cpu"
-) -> tuple[LabelledImages, Pipeline]:
-    """The images of one split of a recipe's data, and what becomes of them before a network sees them."""
+def load_split(source: Source, split: str, device: torch.device | str = "cpu") -> tuple[Examples, Pipeline]:
+    """The examples of one split of a dataset, and what becomes of them before a network sees them."""
     place = torch.device(device)
     match split:
         case "test":
-            data = load_test(settings, data_dir, place)
+            examples = source.test(place)
         case "train" | "validation":
-            data = getattr(load_splits(settings, data_dir, place), split)
+            examples = getattr(source.splits(place), split)
         case _:
             raise UserError(f"split must be test, validation or train, got {split!r}")
-    return data, Pipeline(settings, info_of(settings, data_dir))
+    return examples, Pipeline(source.settings, source.info())
 
 
 def load_split_for(
     run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
-) -> tuple[LabelledImages, Pipeline]:
-    """Images of a run's own dataset or another, on its device, made ready like those that it learnt from."""
-    settings = run.recipe.data if data_name is None else replace(run.recipe.data, name=data_name)
-    data, _ = load_split(settings, split, data_dir, next(run.model.parameters()).device)
-    return data, Pipeline(settings, run.info(data_dir))
+) -> tuple[Examples, Pipeline]:
+    """Examples of a run's own dataset or another, on its device, prepared like those of its training."""
+    source = run.source(data_name, data_dir)
+    examples, _ = load_split(source, split, run.device)
+    return examples, Pipeline(source.settings, run.info(data_dir))
 
 
 def evaluate_run(
     run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
 ) -> dict[str, Any]:
-    """Loss, accuracy and accuracy per class of a run on one split, of its own dataset or another."""
-    data, pipeline = load_split_for(run, split, data_name=data_name, data_dir=data_dir)
-    _check_classes(data.classes, pipeline)
-    device = data.labels.device
-    objective = Objective(run.recipe.loss, has_decoder=run.recipe.loss.reconstruction > 0, device=device)
-    loss, accuracy, confusion = evaluate(run.model, data, pipeline, objective)
-    counts = confusion.sum(1).tolist()
-    hits = confusion.diagonal().tolist()
+    """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data."""
+    examples, pipeline = load_split_for(run, split, data_name=data_name, data_dir=data_dir)
+    if run.task.name != "retrieval":
+        _check_classes(examples.classes, pipeline)
+    objective = Objective(run.recipe.loss, has_decoder=has_decoder(run.model), device=examples.device)
+    found = evaluate(run.model, examples, run.task, pipeline, objective)
     return {
         "run": str(run.folder),
+        "task": run.task.name,
         "data": pipeline.settings.name,
         "split": split,
-        "images": len(data),
-        "loss": loss,
-        "accuracy": accuracy,
-        "class_accuracy": {
-            name: hit / count if count else None
-            for name, hit, count in zip(data.classes, hits, counts, strict=True)
-        },
-        "confusion": confusion.tolist(),
+        "images": len(examples),
+        "loss": found.loss,
+        **found.metrics,
+        **found.tables,
     }
 
 

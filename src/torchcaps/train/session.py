@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,85 +13,26 @@ from torch.optim import Optimizer
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
-from torchcaps.models import create_model
-from torchcaps.prune import Pull, prunable_weights
 
-from .annealing import Iterations, set_iterations
 from .objective import Objective
-from .pipeline import Pipeline, Splits, load_splits
-from .recipe import Recipe
-from .start import start_from
-from .step import CapturedStep, TrainStep, learning_rate, make_optimizer, set_learning_rate
+from .optimizer import make_average, make_optimizer, make_schedule
+from .pipeline import Pipeline, Splits, source_of
+from .recipe import Recipe, build_model
+from .step import CapturedStep, TrainStep, Work
+from .techniques import choose_technique
+from .warm_start import start_from
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 _SEEDING = threading.Lock()  # initial weights come from the global generator, which threads share
 
-Precision = Literal["32", "bf16"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Where a run takes place; none of it changes what is learnt beyond rounding.
-
-    Several devices do where a network has batch norms: each has the statistics of its own share of a batch.
-    """
-
-    device: str = "auto"
-    devices: int = 1
-    precision: Precision = "32"
-    data_dir: Path | None = None
-    tune_convolutions: bool = True  # time the algorithms for each size: seconds that a short run never earns
-
-
-def check_machine(machine: Machine) -> None:
-    """Raise where this computer cannot do what `machine` asks."""
-    known = ("auto", "cpu", "cuda", "mps")
-    if machine.device not in known:
-        raise UserError(f"device must be one of {', '.join(known)}, got {machine.device!r}")
-    if machine.precision not in ("32", "bf16"):
-        raise UserError(f"precision must be 32 or bf16, got {machine.precision!r}")
-    is_there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not is_there.get(machine.device, True):
-        name = machine.device.upper()
-        raise UserError(
-            f"this machine has no {name} device that PyTorch can use; leave --device at auto or cpu"
-        )
-
-
-def launch(machine: Machine) -> Any:
-    """Lightning's Fabric on the devices chosen, the other processes started, if any."""
-    from lightning.fabric import Fabric  # only here: it takes seconds, and who only predicts needs none
-
-    check_machine(machine)
-    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting
-    if machine.precision == "bf16":
-        torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32
-    # Batches keep their size, so that the fastest convolution is looked for once. Not beside other runs: the
-    # search frees memory, and that breaks a capture under way in another thread.
-    is_alone = threading.current_thread() is threading.main_thread()
-    torch.backends.cudnn.benchmark = is_alone and machine.tune_convolutions
-    fabric = Fabric(
-        accelerator=machine.device,
-        devices=machine.devices,
-        strategy="ddp" if machine.devices > 1 else "auto",
-        precision="bf16-mixed" if machine.precision == "bf16" else "32-true",
-    )
-    fabric.launch()
-    return fabric
-
-
-def model_of(recipe: Recipe, classes: int) -> nn.Module:
-    """The model of a recipe with its initial weights; the number of classes must be that of the data."""
-    options = dict(recipe.model)
+def seeded_model(recipe: Recipe) -> nn.Module:
+    """The model of a recipe with its initial weights."""
     with _SEEDING:
         torch.manual_seed(derive_seed(recipe.seed, "weights"))
-        model = create_model(options.pop("name"), **options)
-    built_for: int = model.config.num_classes  # type: ignore[union-attr, assignment]
-    if built_for != classes:
-        raise UserError(
-            f"model {recipe.model['name']} has {built_for} classes, dataset {recipe.data.name} {classes}; "
-            f"set model.num_classes={classes}"
-        )
-    return model
+        return build_model(recipe.model)
 
 
 def use_channels_last(network: nn.Module) -> None:
@@ -106,74 +45,136 @@ def use_channels_last(network: nn.Module) -> None:
 class Session:
     """One run in memory. Random numbers depend on seed and epoch alone, so any epoch can be repeated."""
 
-    def __init__(self, fabric: Any, recipe: Recipe, data_dir: Path | None, *, capture: bool = True) -> None:
-        self.fabric, self.recipe = fabric, recipe
-        self.splits: Splits = load_splits(recipe.data, data_dir, fabric.device)
-        self.pipeline = Pipeline(recipe.data, self.splits.info)
-        if recipe.batch_size % fabric.world_size:
-            raise UserError(
-                f"a batch of {recipe.batch_size} cannot be shared by {fabric.world_size} processes"
-            )
-        if recipe.batch_size > len(self.splits.train):
-            raise UserError(
-                f"batch_size {recipe.batch_size} is more than the {len(self.splits.train)} training images"
-            )
-        self.network = model_of(recipe, self.splits.info.num_classes).to(fabric.device)
+    def __init__(
+        self, fabric: Fabric, recipe: Recipe, data_dir: Path | None, *, capture: bool = True
+    ) -> None:
+        self.fabric, self.recipe, self.task = fabric, recipe, recipe.task
+        self.network = seeded_model(recipe).to(fabric.device)
+        self.source = source_of(recipe, self.network, data_dir)
+        self.splits: Splits = self.source.splits(fabric.device)
+        self.task.check_model(self.network, self.splits.info)
+        self._check_batch()
         if recipe.start_from:
             start_from(self.network, Path(recipe.start_from))
         if fabric.device.type == "cuda":
             use_channels_last(self.network)
-        has_decoder = getattr(self.network, "decoder", None) is not None
-        self.objective = Objective(recipe.loss, has_decoder=has_decoder, device=fabric.device)
-        self.optimizer: Optimizer = make_optimizer(self.network, recipe.optim, fabric.device)
+        self._build_training(capture)
+
+    def _check_batch(self) -> None:
+        batch, processes, images = self.recipe.batch_size, self.fabric.world_size, len(self.splits.train)
+        if batch % processes:
+            raise UserError(f"a batch of {batch} cannot be shared by {processes} processes")
+        if batch > images:
+            raise UserError(f"batch_size {batch} is more than the {images} training images")
+
+    def _build_training(self, capture: bool) -> None:
+        fabric, recipe, device = self.fabric, self.recipe, self.fabric.device
+        self.pipeline = Pipeline(recipe.data, self.splits.info)
+        self.objective = Objective(recipe.loss, has_decoder=has_decoder(self.network), device=device)
+        self.optimizer: Optimizer = make_optimizer(self.network, recipe.optim, device)
         compiled: Any = torch.compile(self.network) if recipe.compile else self.network
         self.model: Any
         self.model, optimizer = fabric.setup(compiled, self.optimizer)
-        self.pull = self._build_pull()
-        is_captured = capture and fabric.device.type == "cuda" and fabric.world_size == 1
+        self.steps_per_epoch = len(self._batches(0))
+        self.schedule = make_schedule(
+            self.optimizer, recipe.optim, steps=self.steps_per_epoch, epochs=recipe.epochs
+        )
+        self.learning_rate = recipe.optim.learning_rate  # of the last step of an epoch
+        self.average = make_average(self.network, recipe.optim)
+        self.technique = choose_technique(
+            recipe.annealing, recipe.pruning, self.network, self.task.leading_metric
+        )
+        train = self.splits.train
+        is_captured = capture and device.type == "cuda" and fabric.world_size == 1 and train.is_in_memory
         self.step: TrainStep = (CapturedStep if is_captured else TrainStep)(
             fabric,
             self.model,
             optimizer,
-            objective=self.objective,
-            pipeline=self.pipeline,
-            data=self.splits.train,
-            pull=self.pull,
+            work=Work(self.task, train, self.pipeline, self.objective),
+            technique=self.technique,
+            clip=recipe.optim.clip,
         )
 
-    def _build_pull(self) -> Pull | None:
-        settings = self.recipe.pruning
-        return None if settings is None else Pull(prunable_weights(self.network, settings.layers), settings)
+    @property
+    def judged(self) -> Any:
+        """The model that is evaluated and kept: the averaged one where there is one."""
+        return self.model if self.average is None else self.average.module
 
-    def set_iterations(self, iterations: Iterations, pattern: str) -> None:
-        """Route with another number of iterations from now on."""
-        set_iterations(self.network, iterations, pattern)
-        self.step.forget_graph()
+    @property
+    def kept_state(self) -> dict[str, Tensor]:
+        """The weights of the model that is judged."""
+        return (self.network if self.average is None else self.average.module).state_dict()
+
+    def use(self, state: dict[str, Tensor]) -> None:
+        """Go on with other weights."""
+        self.network.load_state_dict(state)
+        if self.average is not None:
+            self.average.module.load_state_dict(state)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint holds of the session."""
+        average = {} if self.average is None else {"average": self.average.state_dict()}
+        return {
+            "model": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "technique": self.technique.state(),
+            **average,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint; before 0.1.0 it held neither schedule nor technique by these names."""
+        self.network.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+        if "schedule" in state:
+            self.schedule.load_state_dict(state["schedule"])
+        else:
+            self.schedule.last_epoch = state["progress"]["next_epoch"] * self.steps_per_epoch
+        self.technique.restore(state.get("technique") or state.get("annealing") or state.get("pruning") or {})
 
     def reset_optimizer(self) -> None:
-        """Forget Adam's moments, in place: a captured step keeps its buffers."""
+        """Forget the optimizer's moments, in place: a captured step keeps its buffers."""
         for state in self.optimizer.state.values():
             for value in state.values():
                 if isinstance(value, Tensor):
                     value.zero_()
 
-    @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches in the training split; the rest is left out, another rest each epoch."""
-        return len(self.splits.train) // self.recipe.batch_size
+    def epoch(self, number: int) -> Iterator[Tensor]:
+        """Put every random stream at the start of an epoch; its batches of indices.
 
-    def start_epoch(self, epoch: int) -> Iterator[Tensor]:
-        """Put every random stream at the start of `epoch`; its batches of indices, the rate set for each."""
+        Each is to be followed by `step` and `advance`.
+        """
         recipe = self.recipe
         with _SEEDING:
-            torch.manual_seed(derive_seed(recipe.seed, "layers", epoch))
-        self.step.start_epoch(derive_seed(recipe.seed, "augment", epoch))
-        self.objective.start_epoch(epoch)
-        if self.pull is not None:
-            self.pull.start_epoch(epoch)
+            torch.manual_seed(derive_seed(recipe.seed, "layers", number))
+        self.step.start_epoch(derive_seed(recipe.seed, "augment", number))
+        self.objective.start_epoch(number)
+        self.technique.start_epoch(number)
         self.model.train()
-        order = torch.randperm(len(self.splits.train), generator=generator(recipe.seed, "order", epoch))
-        batches = torch.split(order.to(self.fabric.device), recipe.batch_size)[: self.steps_per_epoch]
-        for step, indices in enumerate(batches, start=epoch * self.steps_per_epoch):
-            set_learning_rate(self.optimizer, learning_rate(recipe.optim, epoch, step))
-            yield indices
+        batches = self._batches(number)
+        for step, batch in enumerate(batches, start=1):
+            if not self.splits.train.is_in_memory:  # files are read while the network learns
+                self.splits.train.expect(torch.cat(batches[step - 1 : step + 1]))
+            if step == len(batches):
+                self.learning_rate = float(self.optimizer.param_groups[0]["lr"])
+            yield batch
+
+    def advance(self) -> None:
+        """Follow a step: the learning rate of the next, and the average of the weights."""
+        self.schedule.step()
+        if self.average is not None:
+            self.average.update_parameters(self.network)
+
+    def _batches(self, number: int) -> list[Tensor]:
+        recipe = self.recipe
+        random = generator(recipe.seed, "order", number)
+        per_place = recipe.data.images_per_place
+        batches = self.task.batches(self.splits.train, recipe.batch_size, per_place, random)
+        return list(torch.stack(batches).to(self.fabric.device))
+
+
+def has_decoder(network: nn.Module) -> bool:
+    """Whether a network draws what it saw."""
+    return getattr(network, "decoder", None) is not None

@@ -7,51 +7,42 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
-from torch.optim import Adam, Optimizer
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+from torch.utils._pytree import tree_map
 
-from torchcaps.data import LabelledImages
-from torchcaps.prune import Pull
+from torchcaps.data import Examples
 
 from .objective import Objective
 from .pipeline import Pipeline
-from .recipe import Optim
+from .tasks import Task
+from .techniques import Technique
 
-# Runs that train together take turns in what is not replayed: Fabric notes in a global variable that it goes
-# back, autograd has one thread for all of them, and a capture bears no foreign work in either.
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+# Runs of one process take turns in what is not replayed: Fabric notes a backward pass in a global variable,
+# autograd has one thread for all of them, and no other kernel may run there while a graph is captured.
 _TAKING_TURNS = threading.RLock()
 _WARM_UP = 3  # steps before a CUDA graph is captured: kernels are compiled and buffers allocated by then
 
 
-def make_optimizer(model: nn.Module, settings: Optim, device: torch.device) -> Optimizer:
-    """Adam over the trainable parameters; on a GPU fused, with a rate that a captured step can see change."""
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if device.type != "cuda":
-        return Adam(parameters, settings.learning_rate, weight_decay=settings.weight_decay)
-    rate = torch.tensor(settings.learning_rate, device=device)
-    return Adam(parameters, rate, weight_decay=settings.weight_decay, fused=True, capturable=True)
+@dataclass(frozen=True)
+class Work:
+    """What a step computes: examples of a task, made ready by a pipeline, judged by an objective."""
 
-
-def learning_rate(settings: Optim, epoch: int, step: int) -> float:
-    """The rate of an epoch, or of a step where the recipe decays by steps."""
-    exponent = step / settings.decay_steps if settings.decay_steps else epoch
-    return max(settings.learning_rate * settings.decay**exponent, settings.floor)
-
-
-def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
-    """Change the rate in place, without waiting for the device."""
-    for group in optimizer.param_groups:
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
-        else:
-            group["lr"] = rate
+    task: Task
+    examples: Examples
+    pipeline: Pipeline
+    objective: Objective
 
 
 class TrainStep:
-    """Forward, backward and update on the images at given indices.
+    """Forward, backward and update on the examples at given indices.
 
     Every process draws the same augmentation for the whole batch and then takes its share, so that two
     processes with half a batch each do what one process does, to rounding. Batch norms are the exception:
@@ -60,17 +51,16 @@ class TrainStep:
 
     def __init__(
         self,
-        fabric: Any,
+        fabric: Fabric,
         model: Any,
         optimizer: Any,
         *,
-        objective: Objective,
-        pipeline: Pipeline,
-        data: LabelledImages,
-        pull: Pull | None = None,
+        work: Work,
+        technique: Technique,
+        clip: float = 0.0,
     ) -> None:
         self.fabric, self.model, self.optimizer = fabric, model, optimizer
-        self.objective, self.pipeline, self.data, self.pull = objective, pipeline, data, pull
+        self.work, self.technique, self.clip = work, technique, clip
         self.random = torch.Generator(fabric.device)
         self._loss = torch.zeros((), device=fabric.device)
         self._steps = torch.zeros((), device=fabric.device)
@@ -93,23 +83,24 @@ class TrainStep:
 
     def backward(self, indices: Tensor) -> Tensor:
         """Fill the gradients; the loss of this process's share of the batch."""
-        batch = self.pipeline.for_training(self.data, indices, self.random)
+        task, objective = self.work.task, self.work.objective
+        batch = self.work.pipeline.for_training(self.work.examples, indices, self.random)
         share = slice(self.fabric.global_rank, None, self.fabric.world_size)
-        images, inputs, labels = (tensor[share] for tensor in batch)
+        images, inputs, targets = tree_map(lambda tensor: tensor[share], batch)
         self.optimizer.zero_grad(set_to_none=True)
-        output = self.model(inputs, labels, return_routing=self.objective.reads_couplings)
-        loss = self.objective(output, labels, images)
+        output = task.call(self.model, inputs, targets, return_routing=objective.reads_couplings)
+        loss = objective(output, targets, images)
         with _TAKING_TURNS:
             self.fabric.backward(loss)
         return loss.detach()
 
     def update(self) -> None:
-        """Move the weights by their gradients; where a run prunes, the cut ones stay zero."""
-        if self.pull is not None:
-            self.pull.shrink()
+        """Move the weights by their gradients, with what the technique does before and after."""
+        self.technique.before_update()
+        if self.clip:
+            clip_grad_norm_(self.model.parameters(), self.clip)  # without a check that waits for the device
         self.optimizer.step()
-        if self.pull is not None:
-            self.pull.keep_zeros()
+        self.technique.after_update()
 
     def _record(self, loss: Tensor) -> None:
         bad = torch.where(loss.isfinite(), math.inf, self._steps)
@@ -119,7 +110,7 @@ class TrainStep:
 
     def mean_loss(self) -> float:
         """Mean loss over this epoch's steps and all processes."""
-        mean = self.fabric.all_reduce(self._loss / self._steps.clamp(min=1), reduce_op="mean")
+        mean: Any = self.fabric.all_reduce(self._loss / self._steps.clamp(min=1), reduce_op="mean")
         return float(mean)
 
     def first_bad_step(self) -> int | None:

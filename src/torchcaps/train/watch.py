@@ -1,4 +1,4 @@
-"""What a run tells the one who watches it; the loop itself prints nothing."""
+"""What a run tells those who watch it, and how they stop it; the loop itself prints nothing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 
+class StoppedError(Exception):
+    """A watcher asked a run to stop; it left a checkpoint, and resuming continues it to the same bits."""
+
+
 @runtime_checkable
 class Watcher(Protocol):
-    """Told about the progress of a run."""
+    """Told about the progress of a run, and asked before each epoch whether it should stop."""
+
+    @property
+    def wants_to_stop(self) -> bool:
+        """Whether the run should end before its next epoch, with `StoppedError`."""
+        ...
 
     def run_started(self, facts: dict[str, Any]) -> None:
         """The model is built and the data is loaded."""
@@ -30,9 +39,18 @@ class Watcher(Protocol):
         """
         ...
 
+    def testing(self, images: int, total: int) -> None:
+        """So many more of `total` test images were evaluated."""
+        ...
+
 
 class Silent:
     """A watcher that keeps quiet."""
+
+    @property
+    def wants_to_stop(self) -> bool:
+        """Never."""
+        return False
 
     def run_started(self, facts: dict[str, Any]) -> None:
         """Do nothing."""
@@ -44,6 +62,9 @@ class Silent:
         """Do nothing."""
 
     def epoch_done(self, row: dict[str, Any]) -> None:
+        """Do nothing."""
+
+    def testing(self, images: int, total: int) -> None:
         """Do nothing."""
 
 
@@ -70,6 +91,11 @@ class Several(Silent):
     def __init__(self, *watchers: Watcher) -> None:
         self._watchers = watchers
 
+    @property
+    def wants_to_stop(self) -> bool:
+        """Whether any of them wants it."""
+        return any(watcher.wants_to_stop for watcher in self._watchers)
+
     def run_started(self, facts: dict[str, Any]) -> None:
         """Pass it on."""
         for watcher in self._watchers:
@@ -89,3 +115,8 @@ class Several(Silent):
         """Pass it on."""
         for watcher in self._watchers:
             watcher.epoch_done(row)
+
+    def testing(self, images: int, total: int) -> None:
+        """Pass it on."""
+        for watcher in self._watchers:
+            watcher.testing(images, total)

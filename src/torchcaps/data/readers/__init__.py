@@ -2,11 +2,11 @@
 
 from .cifar10 import CIFAR10, read_cifar10
 from .files import DamagedFileError
+from .folder import parse_folder_name
 from .idx import FASHION_MNIST, MNIST, read_idx_split
-from .image_folder import read_image_folder
 from .imagenette import IMAGENETTE, read_imagenette
 from .mnist5k import MNIST5K, read_mnist5k
-from .picture import middle_square, opened_picture
+from .picture import as_bytes, open_any, opened_picture
 from .smallnorb import SMALLNORB, SmallNorbInfo, read_smallnorb, read_smallnorb_info
 from .svhn import SVHN, read_svhn
 
@@ -20,11 +20,12 @@ __all__ = [
     "SVHN",
     "DamagedFileError",
     "SmallNorbInfo",
-    "middle_square",
+    "as_bytes",
+    "open_any",
     "opened_picture",
+    "parse_folder_name",
     "read_cifar10",
     "read_idx_split",
-    "read_image_folder",
     "read_imagenette",
     "read_mnist5k",
     "read_smallnorb",

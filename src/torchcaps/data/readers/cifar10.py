@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from ..api import DATASETS, DatasetInfo, LabelledImages, RemoteFile, Split
+from ..api import DATASETS, DatasetInfo, RemoteFile, Split
+from ..examples import LabelledImages
 from .files import DamagedFileError, find_file
 from .restricted_pickle import PickledArray, RefusedPickleError, load_restricted
 

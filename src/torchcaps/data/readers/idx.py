@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..api import DATASETS, DatasetInfo, LabelledImages, RemoteFile, Split
+from ..api import DATASETS, DatasetInfo, RemoteFile, Split
+from ..examples import LabelledImages
 from .files import DamagedFileError, check_length, find_file, read_file
 
 IDX_FILES: dict[Split, tuple[str, str]] = {

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
-from ..api import DATASETS, DatasetInfo, LabelledImages, RemoteFile, Split
+from ..api import DATASETS, DatasetInfo, Frame, RemoteFile, Split
+from ..examples import LabelledImages
+from ..fit import fit_picture
+from .class_folders import list_files
 from .files import DamagedFileError, find_folder
-from .image_folder import list_files
-from .picture import middle_square, opened_picture
+from .picture import opened_picture
 
 SIDE = 64
+_OWN = Frame(SIDE, SIDE)
 SPLIT_FOLDERS: dict[Split, str] = {"train": "train", "test": "val"}
 CLASSES = {  # by the name of their folder, in the publisher's order
     "n01440764": "tench",
@@ -32,8 +35,8 @@ CLASSES = {  # by the name of their folder, in the publisher's order
 }
 
 
-def read_imagenette(data_dir: Path, split: Split, side: int = SIDE) -> LabelledImages:
-    """One split of Imagenette in colour, the middle square of each photograph resized to `side` pixels.
+def read_imagenette(data_dir: Path, split: Split, frame: Frame = _OWN) -> LabelledImages:
+    """One split of Imagenette in colour, each photograph brought to the size of `frame`.
 
     Photographs are decoded by threads, each into its place: no more of them than threads are held at once.
     """
@@ -43,10 +46,10 @@ def read_imagenette(data_dir: Path, split: Split, side: int = SIDE) -> LabelledI
     for label, (name, words) in enumerate(CLASSES.items()):
         if not (labels == label).any():
             raise DamagedFileError(folder, f"has no images of {words} in a folder {name}", "imagenette")
-    images = torch.empty(len(files), 3, side, side, dtype=torch.uint8)
+    images = torch.empty(len(files), 3, frame.height, frame.width, dtype=torch.uint8)
 
     def read(number: int) -> None:
-        images[number] = torch.from_numpy(_read_square(files[number][0], side))
+        images[number] = torch.from_numpy(_read_framed(files[number][0], frame))
 
     with ThreadPoolExecutor() as threads:  # pillow decodes and resizes without holding up other threads
         for _ in threads.map(read, range(len(files))):
@@ -54,13 +57,13 @@ def read_imagenette(data_dir: Path, split: Split, side: int = SIDE) -> LabelledI
     return LabelledImages(images, labels, IMAGENETTE.classes)
 
 
-def _read_square(path: Path, side: int) -> NDArray[np.uint8]:
+def _read_framed(path: Path, frame: Frame) -> NDArray[np.uint8]:
     try:
         with opened_picture(path) as picture:
-            square = middle_square(picture.convert("RGB"), side)
+            framed = fit_picture(picture.convert("RGB"), *frame)
     except UserError as error:
         raise DamagedFileError(path, str(error).removeprefix(f"{path} "), "imagenette") from error
-    return np.asarray(square).transpose(2, 0, 1).copy()
+    return np.asarray(framed).transpose(2, 0, 1).copy()
 
 
 IMAGENETTE = DATASETS.register("imagenette")(
@@ -77,7 +80,7 @@ IMAGENETTE = DATASETS.register("imagenette")(
         num_test=3_925,
         licence="images: ImageNet's terms, non-commercial research; selection: Apache-2.0 (fast.ai)",
         reader=read_imagenette,
-        sized_reader=read_imagenette,
+        framed_reader=read_imagenette,
         files=(
             RemoteFile(
                 "imagenette2-160.tgz",

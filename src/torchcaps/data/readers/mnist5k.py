@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
-from ..api import DATASETS, DatasetInfo, LabelledImages, Split
+from ..api import DATASETS, DatasetInfo, Split
+from ..examples import LabelledImages
 
 _PER_CLASS, _TRAIN_PER_CLASS = 500, 400
 

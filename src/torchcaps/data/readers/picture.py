@@ -1,22 +1,44 @@
-"""One image file, opened so that a wrong one is explained."""
+"""Image files: which there are, how one is opened, and how many are read at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import torch
 from PIL import ExifTags, Image, ImageOps
+from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError
 
+from ..api import Frame
+from ..examples import FileImages
+from ..fit import fit_picture
 
-def middle_square(picture: Image.Image, side: int) -> Image.Image:
-    """The largest square in the middle of a picture, resized to `side` pixels."""
-    short = min(picture.size)
-    left, top = ((length - short) / 2 for length in picture.size)
-    box = (left, top, left + short, top + short)
-    return picture.resize((side, side), Image.Resampling.BILINEAR, box)
+SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
+ARRAY_SUFFIX = ".npy"
+GREY_MODES = {"1", "L", "LA"}
+MOST_BYTES_IN_MEMORY = 4 << 30  # more are read from their files, batch by batch
+_MOST_NAMED = 10  # bad files that one message lists
+
+
+def visible_files(folder: Path, suffixes: set[str]) -> list[Path]:
+    """The files with one of these endings, sorted; hidden files and what systems leave behind are skipped."""
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file()
+    )
+
+
+def visible_folders(folder: Path) -> list[Path]:
+    """The folders in a folder, sorted, without hidden ones."""
+    return sorted(
+        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))
+    )
 
 
 @contextmanager
@@ -47,3 +69,94 @@ def _is_turned(image: Image.Image) -> bool:
         return image.getexif().get(ExifTags.Base.Orientation, 1) != 1
     except Exception:  # a damaged note does not make the pixels unreadable; pillow raises many kinds
         return False
+
+
+def open_any(path: Path) -> Image.Image:
+    """The picture in an image file, or in a NumPy file of bytes (height, width) or (height, width, 3)."""
+    if path.suffix.lower() != ARRAY_SUFFIX:
+        with opened_picture(path) as picture:
+            picture.load()
+            return picture.copy()
+    try:
+        array = np.load(path, allow_pickle=False)
+    except Exception as error:  # numpy raises many kinds for damaged files
+        raise UserError(f"{path} cannot be read as a NumPy array ({error})") from error
+    if array.dtype == np.bool_:
+        array = array.astype(np.uint8)
+    if array.dtype.kind in "iu" and array.size and array.min() >= 0 and array.max() <= 255:
+        array = array.astype(np.uint8)
+    is_picture = array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (1, 3))
+    if array.dtype != np.uint8 or not array.size or not is_picture:
+        raise UserError(
+            f"{path} holds {array.dtype} {array.shape}; an image is an array of whole numbers 0 to 255 of "
+            "shape (height, width) or (height, width, 3)"
+        )
+    return Image.fromarray(array[:, :, 0] if array.ndim == 3 and array.shape[2] == 1 else array)
+
+
+def mode_and_size(path: Path) -> tuple[str, tuple[int, int]]:
+    """Mode, and width and height, of a picture as `open_any` gives it, without decoding image files."""
+    if path.suffix.lower() == ARRAY_SUFFIX:
+        picture = open_any(path)
+        return picture.mode, picture.size
+    with opened_picture(path) as picture:
+        return picture.mode, picture.size
+
+
+def as_bytes(picture: Image.Image) -> Tensor:
+    """The pixels of a grey or RGB picture as bytes (channels, height, width)."""
+    pixels = np.array(picture, dtype=np.uint8)
+    return torch.from_numpy(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1).copy())
+
+
+def read_picture(path: Path, mode: str, frame: Frame | None) -> Tensor:
+    """An image file as bytes (channels, height, width), in `mode` ("L" or "RGB") and fitted to `frame`."""
+    picture = open_any(path)
+    if mode == "L" and picture.mode not in GREY_MODES:
+        raise UserError(f"{path} is in colour, but all training images are greyscale")
+    picture = picture.convert(mode)
+    return as_bytes(picture if frame is None else fit_picture(picture, *frame))
+
+
+def read_pictures(files: Sequence[Path], read: Callable[[Path], Tensor]) -> Tensor | FileImages:
+    """All files by `read`, as one tensor; where they would not fit in memory, as images read when needed.
+
+    Every file is read once, by several threads. One message lists all that cannot be read.
+    """
+    first = read(files[0])
+    is_small = first.numel() * len(files) <= MOST_BYTES_IN_MEMORY
+    images = torch.empty(len(files), *first.shape, dtype=torch.uint8) if is_small else None
+
+    def read_one(number: int) -> str:
+        try:
+            image = read(files[number])
+            _check_size(image, first, files[number], files[0])
+        except UserError as error:
+            return str(error)
+        if images is not None:
+            images[number] = image
+        return ""
+
+    with ThreadPoolExecutor() as threads:  # pillow decodes and resizes without holding up other threads
+        problems = [words for words in threads.map(read_one, range(len(files))) if words]
+    raise_all(problems)
+    return FileImages(files, read) if images is None else images
+
+
+def _check_size(image: Tensor, first: Tensor, path: Path, first_path: Path) -> None:
+    if image.shape != first.shape:
+        raise UserError(
+            f"{path} has {image.shape[2]}x{image.shape[1]} pixels, but {first_path} has "
+            f"{first.shape[2]}x{first.shape[1]}; give a size to bring all images to, as in folder:PATH@64"
+        )
+
+
+def raise_all(problems: Sequence[str]) -> None:
+    """One error for all problems; none where there are none."""
+    if not problems:
+        return
+    if len(problems) == 1:
+        raise UserError(problems[0])
+    listed = "".join(f"\n  {words}" for words in problems[:_MOST_NAMED])
+    more = f"\n  and {len(problems) - _MOST_NAMED} more" if len(problems) > _MOST_NAMED else ""
+    raise UserError(f"{len(problems)} files cannot be used; mend or remove them:{listed}{more}")

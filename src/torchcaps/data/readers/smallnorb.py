@@ -13,7 +13,8 @@ from jaxtyping import Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..api import DATASETS, DatasetInfo, LabelledImages, RemoteFile, Split, resolve_data_dir
+from ..api import DATASETS, DatasetInfo, RemoteFile, Split, resolve_data_dir
+from ..examples import LabelledImages
 from .files import DamagedFileError, check_length, find_file, read_file
 
 STEMS: dict[Split, str] = {

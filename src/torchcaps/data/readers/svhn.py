@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
-from ..api import DATASETS, DatasetInfo, LabelledImages, RemoteFile, Split
+from ..api import DATASETS, DatasetInfo, RemoteFile, Split
+from ..examples import LabelledImages
 from .files import DamagedFileError, find_file
 
 

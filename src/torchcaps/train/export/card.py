@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import DatasetInfo
 
 from ..data_card import DataCard
-from ..recipe import Recipe, build
+from ..recipe import Recipe, recipe_as_json, stored_recipe
 
 CARD = "torchcaps.json"  # name of the entry in an exported file
 
@@ -24,6 +25,16 @@ class Card(DataCard):
     outputs: tuple[str, ...]
     epoch: int
     version: str
+
+    @classmethod
+    def from_plain(cls, values: Any, where: str) -> Card:
+        """From the mapping in a file, also of an earlier version."""
+        if isinstance(values, dict) and "recipe" in values:
+            recipe = recipe_as_json(stored_recipe(values["recipe"], f"{where}.recipe"))
+            values = {**values, "recipe": recipe}
+        card = super().from_plain(values, where)
+        assert isinstance(card, Card)
+        return card
 
     @property
     def info(self) -> DatasetInfo:
@@ -39,4 +50,4 @@ def read_card(text: str | None, path: Path) -> Card:
         values = json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(f"{path} is damaged: its {CARD} cannot be read ({error})") from error
-    return build(Card, values, f"{path}: {CARD}")
+    return Card.from_plain(values, f"{path}: {CARD}")

@@ -1,4 +1,4 @@
-"""Networks read back from exported files, ready to classify images."""
+"""Networks read back from exported files."""
 
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ def is_exported(path: Path) -> bool:
 
 
 def load_predictor(path: Path, device: str = "cpu", data_dir: Path | None = None) -> Predictor:
-    """What classifies images: a run folder on `device`, or an exported file, which runs on the CPU."""
+    """What answers for images: a run folder on `device`, or an exported file, which runs on the CPU."""
     if not is_exported(path):
         return predictor_of(load_run(path, device), data_dir)
     if device not in ("auto", "cpu"):
         raise UserError(f"an exported file runs on the CPU here, not on {device!r}; leave --device at auto")
     exported = open_exported(path)
+
+    def network(inputs: Tensor) -> dict[str, Tensor]:
+        return dict(zip(exported.card.outputs, exported.run(inputs), strict=True))
+
     return Predictor(
-        info=exported.card.info,
-        data=exported.card.recipe.data,
-        device=torch.device("cpu"),
-        activations=lambda inputs: exported.run(inputs)[0],
+        info=exported.card.info, recipe=exported.card.recipe, device=torch.device("cpu"), network=network
     )
 
 

@@ -9,7 +9,6 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,40 +19,39 @@ from torch.export import Dim, ExportedProgram
 
 import torchcaps
 from torchcaps.core.errors import UserError
+from torchcaps.core.fields import as_plain
 from torchcaps.storage import write_atomically
 
 from ..data_card import card_of
 from ..run import Run
+from ..tasks import Task
 from .card import CARD, Card
 from .read import exported_from
 
 SUFFIXES = {"onnx": ".onnx", "torch-export": ".pt2"}
-_OUTPUTS = ("activations", "poses", "reconstruction")
 _LIMIT = 1e-2  # far above rounding, which is below 1e-5
 _NOISY = "torch.onnx._internal.exporter._registration"  # names each operator of torchvision that is not there
 
 
 class Inference(nn.Module):
-    """A classification network as a function of normalised images, with plain tensors as its result."""
+    """A network as a function of normalised images, with plain tensors as its result."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, task: Task) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.task = model, task
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Activations, poses, and the reconstruction of the longest capsule where there is a decoder."""
-        activations, poses, reconstruction, _ = self.model(images)
-        found = (activations, poses)
-        return found if reconstruction is None else (*found, reconstruction)
+        """The outputs of the task, in its order."""
+        return tuple(self.task.outputs(self.task.call(self.model, images, None)).values())
 
 
-def inference_network(model: nn.Module) -> Inference:
+def inference_network(model: nn.Module, task: Task) -> Inference:
     """A copy of `model` on the CPU without fused kernels, whose routing unrolls into plain operations."""
     twin = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     for layer in twin.modules():
         if hasattr(layer, "fallback_reason"):
             layer.backend = "torch"  # type: ignore[assignment]
-    return Inference(twin).eval()
+    return Inference(twin, task).eval()
 
 
 def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None = None) -> dict[str, Any]:
@@ -69,14 +67,15 @@ def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None
         Path, format, size in bytes, outputs, and the largest difference of any output from the network's own.
     """
     _check_target(path, format)
-    network = inference_network(run.model)
+    network = inference_network(run.model, run.task)
     images = torch.randn(2, *_image_shape(run), generator=torch.Generator().manual_seed(0))
-    expected = network(images)
-    card = _card(run, len(expected), data_dir)
-    text = json.dumps(asdict(card), allow_nan=False)
+    with torch.no_grad():
+        names = tuple(run.task.outputs(run.task.call(network.model, images, None)))
+    card = _card(run, names, data_dir)
+    text = json.dumps(as_plain(card), allow_nan=False)
     with _quietly(), torch.no_grad():
         content = {"onnx": _as_onnx, "torch-export": _as_program}[format](network, images, text, card.outputs)
-    difference = _checked_difference(network, content, path, images)
+    difference = _checked_difference(network, content, path, images, card.outputs)
     write_atomically(path, lambda draft: draft.write_bytes(content))
     return {
         "path": str(path),
@@ -87,7 +86,9 @@ def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None
     }
 
 
-def _checked_difference(network: nn.Module, content: bytes, path: Path, images: Tensor) -> float:
+def _checked_difference(
+    network: nn.Module, content: bytes, path: Path, images: Tensor, names: tuple[str, ...]
+) -> float:
     """The largest difference on a batch of another size; an error, before there is a file, if it is wrong."""
     batch = images[:1].expand(3, -1, -1, -1)
     exported = exported_from(content, path)
@@ -101,8 +102,9 @@ def _checked_difference(network: nn.Module, content: bytes, path: Path, images: 
             raise UserError(
                 f"what was exported fails on a batch of three: {_root_of(error)}; {advice}"
             ) from error
-    # not the reconstruction: of two capsules that are equally long, rounding chooses the one that is decoded
-    for name, ours, found in zip(_OUTPUTS[:2], expected, differences, strict=False):
+    for name, ours, found in zip(names, expected, differences, strict=True):
+        if name == "reconstruction":  # of two capsules of one length, rounding chooses the decoded one
+            continue
         if not found <= _LIMIT * max(1.0, float(ours.abs().max())):  # also true of nan
             raise UserError(f"what was exported gives other {name}, off by {found:.1e}; {advice}")
     return max(differences)
@@ -130,12 +132,12 @@ def _image_shape(run: Run) -> tuple[int, int, int]:
     return shape
 
 
-def _card(run: Run, outputs: int, data_dir: Path | None) -> Card:
+def _card(run: Run, outputs: tuple[str, ...], data_dir: Path | None) -> Card:
     return Card(
-        **asdict(card_of(run.info(data_dir))),
+        **vars(card_of(run.info(data_dir))),
         recipe=run.recipe,
         input=_image_shape(run),
-        outputs=_OUTPUTS[:outputs],
+        outputs=outputs,
         epoch=run.epoch,
         version=torchcaps.__version__,
     )

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
-from torchcaps.data import LabelledImages
+from torchcaps.data import Examples
 from torchcaps.models import BackboneCapsNet, TrunkClassifier
 from torchcaps.prune import (
     Drawn,
@@ -28,11 +28,12 @@ from torchcaps.prune import (
     strongest_channels,
 )
 
-from ..evaluate import Evaluation, evaluate
+from ..evaluate import evaluate
 from ..objective import Objective
-from ..pipeline import Pipeline, load_splits
+from ..pipeline import Pipeline
 from ..run import Run
-from ..session import use_channels_last
+from ..session import has_decoder, use_channels_last
+from ..tasks import Evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,22 +88,20 @@ class Candidates:
     def __init__(
         self, fabric: Any, run: Run, settings: StructuredPruning, data_dir: Path | None = None
     ) -> None:
-        self.fabric, self.model, self.settings = fabric, run.model, settings
-        data = run.recipe.data
-        self.splits = load_splits(data, data_dir, fabric.device)
-        self.pipeline = Pipeline(data, self.splits.info)
-        has_decoder = getattr(run.model, "decoder", None) is not None
-        self.objective = Objective(run.recipe.loss, has_decoder=has_decoder, device=fabric.device)
+        self.fabric, self.model, self.settings, self.task = fabric, run.model, settings, run.task
+        self.splits = run.source(data_dir=data_dir).splits(fabric.device)
+        self.pipeline = Pipeline(run.recipe.data, self.splits.info)
+        self.objective = Objective(run.recipe.loss, has_decoder=has_decoder(run.model), device=fabric.device)
 
     def score(self, widths: Sequence[tuple[int, ...]]) -> list[float]:
-        """Accuracy of each on the validation split, which is held out of the training images."""
-        models = self.adapted(widths)
-        return [self.evaluate(model, self.splits.validation).accuracy for model in models]
+        """The leading metric of each on the validation split, which is held out of the training images."""
+        models, leading = self.adapted(widths), self.task.leading_metric
+        return [self.evaluate(model, self.splits.validation).value_of(leading) for model in models]
 
-    def evaluate(self, model: nn.Module, data: LabelledImages) -> Evaluation:
-        """Loss and accuracy on a split."""
+    def evaluate(self, model: nn.Module, data: Examples) -> Evaluation:
+        """Loss and metrics on a split."""
         with self.fabric.autocast(), _without_tuning():
-            return evaluate(model, data, self.pipeline, self.objective)
+            return evaluate(model, data, self.task, self.pipeline, self.objective)
 
     @torch.no_grad()
     def adapted(self, widths: Sequence[tuple[int, ...]]) -> list[nn.Module]:

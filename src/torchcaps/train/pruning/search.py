@@ -16,11 +16,10 @@ from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.models import config_as_json
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
 
-from ..pipeline import load_test
+from ..machine import Machine, launch
 from ..recipe import Recipe, recipe_as_json
 from ..results import provenance
 from ..run import load_run, read_data_card, write_recipe
-from ..session import Machine, launch
 from .candidates import Candidates, StructuredPruning, plan_candidates
 
 _AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most
@@ -49,15 +48,21 @@ def prune_run(
     candidates = Candidates(fabric, run, settings, machine.data_dir)
     write_json(out / "pruning.json", identity)
     scores = _score_missing(out, drawn.widths, candidates, on_candidate)
-    widths = drawn.widths[scores.index(max(scores))]
+    best = run.task.leading_metric.best(scores)
+    widths = drawn.widths[scores.index(best)]
     (pruned,) = candidates.adapted([widths])
     model = {**run.recipe.model, "trunk_widths": list(widths)}
     recipe = replace(run.recipe, model=model, start_from=str(out))
     _save_run(out, recipe, pruned, source)
-    test = candidates.evaluate(pruned, load_test(recipe.data, machine.data_dir, fabric.device))
+    test = candidates.evaluate(pruned, run.source(data_dir=machine.data_dir).test(fabric.device))
+    leading = run.task.leading_metric.name
     result = {
         "recipe": recipe_as_json(recipe),
-        "metrics": {"val_accuracy": max(scores), "test_accuracy": test.accuracy, "test_loss": test.loss},
+        "metrics": {
+            f"val_{leading}": best,
+            **{f"test_{name}": value for name, value in test.metrics.items()},
+            "test_loss": test.loss,
+        },
         "pruning": asdict(settings),
         "search": {**drawn._asdict(), "widths": list(widths), "scores": scores},
         "macs": {"before": cost.macs_of_full, "after": cost.macs_of(widths)},
@@ -100,22 +105,24 @@ def _is_finished(out: Path, identity: dict[str, Any], settings: StructuredPrunin
 
 def _score_missing(
     out: Path,
-    widths: list[tuple[int, ...]],
+    all_widths: list[tuple[int, ...]],
     candidates: Candidates,
     on_candidate: Callable[[int, int, float], None],
 ) -> list[float]:
     path = out / "candidates.jsonl"
     lines = path.read_text().splitlines() if path.is_file() else []
-    scores = [float(json.loads(line)["accuracy"]) for line in lines]
-    for first in range(len(scores), len(widths), _AT_ONCE):
-        chosen = widths[first : first + _AT_ONCE]
+    metric = candidates.task.leading_metric
+    scores = [float(json.loads(line)[metric.name]) for line in lines]
+    for first in range(len(scores), len(all_widths), _AT_ONCE):
+        chosen = all_widths[first : first + _AT_ONCE]
         found = candidates.score(chosen)
-        lines += [json.dumps({"widths": w, "accuracy": a}) for w, a in zip(chosen, found, strict=True)]
+        pairs = zip(chosen, found, strict=True)
+        lines += [json.dumps({"widths": widths, metric.name: score}) for widths, score in pairs]
         text = "".join(f"{line}\n" for line in lines)
         write_text(path, text)
         scores += found
-        on_candidate(len(scores), len(widths), max(scores))
-    return scores[: len(widths)]
+        on_candidate(len(scores), len(all_widths), metric.best(scores))
+    return scores[: len(all_widths)]
 
 
 def _save_run(out: Path, recipe: Recipe, model: nn.Module, source: Path) -> None:

@@ -13,8 +13,8 @@ from torchcaps.models import config_as_json
 from torchcaps.prune import shrink
 from torchcaps.storage import save_weights, write_text
 
-from ..annealing import iterative_routings
 from ..run import Run, load_run, write_recipe
+from ..techniques import iterative_routings
 
 
 def shrink_run(source: Run, out: Path) -> Run:

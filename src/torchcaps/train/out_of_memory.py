@@ -1,4 +1,4 @@
-"""What to say when a device has too little memory for a batch."""
+"""Advice for a device with too little memory for a batch."""
 
 from __future__ import annotations
 

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from torchcaps.core.seeding import generator
 
-from .api import DATASETS, DatasetInfo, LabelledImages, Split
-from .readers.cifar10 import CIFAR10
-from .readers.idx import FASHION_MNIST, MNIST
-from .readers.imagenette import IMAGENETTE
-from .readers.mnist5k import MNIST5K
-from .readers.smallnorb import SMALLNORB
-from .readers.svhn import SVHN
+from ..api import DATASETS, DatasetInfo, Split
+from ..examples import LabelledImages
+from ..readers.cifar10 import CIFAR10
+from ..readers.idx import FASHION_MNIST, MNIST
+from ..readers.imagenette import IMAGENETTE
+from ..readers.mnist5k import MNIST5K
+from ..readers.smallnorb import SMALLNORB
+from ..readers.svhn import SVHN
 
 PREFIX = "synthetic_"
 NUM_TRAIN, NUM_TEST = 512, 128
@@ -108,7 +109,7 @@ for _original in (MNIST, FASHION_MNIST, CIFAR10, SVHN, SMALLNORB, IMAGENETTE, MN
             num_test=NUM_TEST,
             licence="made by the library",
             reader=partial(_read_synthetic, original=_original),
-            sized_reader=None,
+            framed_reader=None,
             files=(),
             folders=(),
         )

@@ -4,43 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 
 from torchcaps.core.errors import UserError
 
-from .loop import train
-from .recipe import Recipe
-from .session import Machine
+from .machine import Machine
 from .step import stream_of_thread
 
 T = TypeVar("T")
-
-
-def train_together(
-    runs: Sequence[tuple[Recipe, Path]],
-    machine: Machine | None = None,
-    *,
-    at_once: int = 4,
-    resume: bool = False,
-) -> list[dict[str, Any] | Exception]:
-    """Train every (recipe, folder) pair, `at_once` side by side; results in order, or the error of a run.
-
-    Each learns what it would learn alone, unless its layers draw random numbers (dropout), which threads
-    share. A captured training step is one launch, so the threads hardly ever wait for each other.
-    """
-    chosen = machine or Machine()
-
-    def one(recipe: Recipe, out: Path) -> dict[str, Any] | Exception:
-        try:
-            return train(recipe, out, chosen, resume=resume)
-        except Exception as error:
-            return error
-
-    return side_by_side([partial(one, *run) for run in runs], chosen, at_once=at_once)
 
 
 def side_by_side(

@@ -1,0 +1,266 @@
+"""Examples: 8-bit images with targets of some kind, in memory or read from files when they are needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeAlias, cast
+
+import torch
+from jaxtyping import Float, Int64, UInt8
+from torch import Tensor
+
+from torchcaps.core import PoseTarget, UserError
+
+Indices: TypeAlias = Int64[Tensor, " chosen"] | Sequence[int]
+
+
+class FileImages:
+    """Images that are read when they are asked for, for more of them than memory holds.
+
+    It is indexed like a tensor of shape (count, channels, height, width).
+
+    Args:
+        files: One for each image.
+        read: Gives the image in a file as bytes (channels, height, width), the same size for all.
+        device: Where images are put.
+    """
+
+    dtype = torch.uint8
+    ndim = 4
+
+    def __init__(
+        self, files: Sequence[Path], read: Callable[[Path], Tensor], device: torch.device | str = "cpu"
+    ) -> None:
+        self.files, self.read, self.device = tuple(files), read, torch.device(device)
+        self._expected: dict[int, Future[Tensor]] = {}
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def shape(self) -> torch.Size:
+        """As of a tensor; the first file is read to learn the size."""
+        return torch.Size((len(self), *self._read_one(0).shape))
+
+    def expect(self, indices: Tensor) -> None:
+        """Begin to read these in the background: they are asked for next."""
+        self._expected = {
+            number: self._expected.get(number) or _threads().submit(self._read_one, number)
+            for number in indices.tolist()
+        }
+
+    def __getitem__(self, indices: Tensor | slice) -> UInt8[Tensor, "chosen channels height width"]:
+        numbers = range(len(self))[indices] if isinstance(indices, slice) else indices.tolist()
+        waiting = [self._expected.get(n) or _threads().submit(self._read_one, n) for n in numbers]
+        return torch.stack([future.result() for future in waiting]).to(self.device, non_blocking=True)
+
+    def to(self, device: torch.device | str) -> FileImages:
+        """The same images, put on another device when they are read."""
+        return FileImages(self.files, self.read, device)
+
+    def subset(self, indices: Indices) -> FileImages:
+        """The images at `indices`."""
+        chosen = torch.as_tensor(indices).tolist()
+        return FileImages([self.files[number] for number in chosen], self.read, self.device)
+
+    def _read_one(self, number: int) -> Tensor:
+        return self.read(self.files[number])
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="read-images")  # decoding does not hold up other threads
+
+
+Images: TypeAlias = UInt8[Tensor, "count channels height width"] | FileImages
+
+
+class Examples(ABC):
+    """Images, what the network should say of each, and the names of the classes; nothing changes in place.
+
+    A kind of examples is built from images, one argument for each of its targets, and classes.
+    """
+
+    task: ClassVar[str]  # the one that learns from this kind
+
+    def __init__(
+        self, images: Images, targets: dict[str, Tensor | FileImages], classes: tuple[str, ...]
+    ) -> None:
+        if images.ndim != 4 or images.dtype != torch.uint8:
+            shape = tuple(images.shape)
+            raise UserError(
+                f"images must be uint8 (count, channels, height, width), got {images.dtype} {shape}"
+            )
+        self.images = cast(Tensor, images)  # files are indexed like a tensor
+        self.targets, self.classes = targets, classes
+        self._check_targets()
+
+    @abstractmethod
+    def _check_targets(self) -> None:
+        """Raise where the targets do not fit the images."""
+
+    @abstractmethod
+    def targets_at(self, indices: Tensor) -> Any:
+        """The targets of the examples at `indices`: a tensor, or a named tuple of tensors."""
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __repr__(self) -> str:
+        shape = "x".join(map(str, self.images.shape[1:]))
+        return f"{type(self).__name__}({len(self):,} images of {shape}, {len(self.classes)} classes)"
+
+    def __getitem__(self, number: int) -> tuple[Tensor, ...]:
+        """One example, image first, so that a `torch.utils.data.DataLoader` can batch them."""
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"there are {len(self)} examples, got index {number}")
+        chosen = torch.tensor([number % len(self)])
+        targets = self.targets_at(chosen)
+        parts = targets if isinstance(targets, tuple) else (targets,)
+        return (self.images[chosen][0], *(part[0] for part in parts))
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether images and targets are tensors, which a captured training step can read."""
+        return all(isinstance(part, Tensor) for part in (self.images, *self.targets.values()))
+
+    @property
+    def device(self) -> torch.device:
+        """Where batches are."""
+        return self.images.device
+
+    def batches(self, size: int) -> Iterator[tuple[Tensor, Any]]:
+        """Images and targets in their order, `size` at a time."""
+        for chosen in torch.split(torch.arange(len(self), device=self.device), size):
+            yield self.images[chosen], self.targets_at(chosen)
+
+    def expect(self, indices: Tensor) -> None:
+        """Say which examples are asked for next; files are read meanwhile."""
+        for part in (self.images, *self.targets.values()):
+            if isinstance(part, FileImages):
+                part.expect(indices)
+
+    def subset(self, indices: Indices) -> Self:
+        """The examples at `indices`, in that order."""
+        chosen = torch.as_tensor(indices, dtype=torch.int64, device=self.device)
+        return self.map(lambda part: part[chosen] if isinstance(part, Tensor) else part.subset(chosen))
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same examples on another device."""
+        return self.map(lambda part: part.to(device))
+
+    def map(self, change: Callable[[Any], Any]) -> Self:
+        """Examples of the same kind, with `change` applied to the images and to each target."""
+        build: Any = type(self)  # its constructor has an argument for each target
+        return build(change(self.images), *map(change, self.targets.values()), self.classes)
+
+    def with_images(self, images: Images) -> Self:
+        """The same targets for other images."""
+        build: Any = type(self)
+        return build(images, *self.targets.values(), self.classes)
+
+
+class LabelledImages(Examples):
+    """Images with one class each."""
+
+    task: ClassVar[str] = "classification"
+
+    def __init__(self, images: Images, labels: Int64[Tensor, " count"], classes: tuple[str, ...]) -> None:
+        self.labels = labels
+        super().__init__(images, {"labels": labels}, classes)
+
+    def _check_targets(self) -> None:
+        _check_numbers("labels", self.labels, len(self.images), len(self.classes))
+
+    def targets_at(self, indices: Tensor) -> Int64[Tensor, " chosen"]:
+        """Class numbers."""
+        return self.labels[indices]
+
+
+class MaskedImages(Examples):
+    """Images with a mask each: the number of the class at every pixel, counted from 1; 0 is background."""
+
+    task: ClassVar[str] = "segmentation"
+
+    def __init__(self, images: Images, masks: Images, classes: tuple[str, ...]) -> None:
+        self.masks = cast(Tensor, masks)  # (count, 1, height, width)
+        super().__init__(images, {"masks": masks}, classes)
+
+    def _check_targets(self) -> None:
+        shape = (len(self.images), 1, *self.images.shape[2:])
+        if self.masks.dtype != torch.uint8 or tuple(self.masks.shape) != shape:
+            raise UserError(
+                f"masks must be uint8 of shape {shape}, got {self.masks.dtype} {tuple(self.masks.shape)}"
+            )
+        largest = int(self.masks.max()) if isinstance(self.masks, Tensor) and self.masks.numel() else 0
+        if largest > len(self.classes):
+            raise UserError(
+                f"masks hold 0 for the background and class numbers up to {len(self.classes)}, got {largest}"
+            )
+
+    def targets_at(self, indices: Tensor) -> UInt8[Tensor, "chosen height width"]:
+        """Class numbers of all pixels."""
+        return self.masks[indices][:, 0]
+
+
+class PosedImages(Examples):
+    """Images of one object each: its class, and its rotation as a unit quaternion (w, x, y, z)."""
+
+    task: ClassVar[str] = "pose"
+
+    def __init__(
+        self,
+        images: Images,
+        labels: Int64[Tensor, " count"],
+        rotations: Float[Tensor, "count 4"],
+        classes: tuple[str, ...],
+    ) -> None:
+        self.labels, self.rotations = labels, rotations
+        super().__init__(images, {"labels": labels, "rotations": rotations}, classes)
+
+    def _check_targets(self) -> None:
+        _check_numbers("labels", self.labels, len(self.images), len(self.classes))
+        if self.rotations.shape != (len(self.images), 4) or not self.rotations.is_floating_point():
+            raise UserError(
+                f"rotations must be ({len(self.images)}, 4) floating-point numbers, "
+                f"got {self.rotations.dtype} {tuple(self.rotations.shape)}"
+            )
+        norms = torch.linalg.vector_norm(self.rotations, dim=1)
+        if not torch.allclose(norms, torch.ones_like(norms), atol=1e-3):
+            raise UserError("rotations must be unit quaternions in the order (w, x, y, z); normalise them")
+
+    def targets_at(self, indices: Tensor) -> PoseTarget:
+        """Classes and rotations."""
+        return PoseTarget(self.labels[indices], self.rotations[indices])
+
+
+class PlacedImages(Examples):
+    """Images of places; several show the same place, and `classes` are the names of the places."""
+
+    task: ClassVar[str] = "retrieval"
+
+    def __init__(self, images: Images, places: Int64[Tensor, " count"], classes: tuple[str, ...]) -> None:
+        self.places = places
+        super().__init__(images, {"places": places}, classes)
+
+    def _check_targets(self) -> None:
+        _check_numbers("places", self.places, len(self.images), len(self.classes))
+
+    def targets_at(self, indices: Tensor) -> Int64[Tensor, " chosen"]:
+        """Numbers of places."""
+        return self.places[indices]
+
+
+def _check_numbers(name: str, numbers: Tensor, count: int, classes: int) -> None:
+    if numbers.shape != (count,) or numbers.dtype != torch.int64:
+        raise UserError(
+            f"{name} must be int64 of shape ({count},), got {numbers.dtype} {tuple(numbers.shape)}"
+        )
+    if count and (int(numbers.min()) < 0 or int(numbers.max()) >= classes):
+        raise UserError(
+            f"{name} must lie in 0..{classes - 1}, got {int(numbers.min())}..{int(numbers.max())}"
+        )

@@ -1,0 +1,105 @@
+"""Images in one folder per class: `train/<class>/` beside `test` or `val`, or `<class>/` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from torchcaps.core import MissingDataError, UserError
+
+from ..api import Frame, Split
+from ..examples import LabelledImages
+from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder
+from .picture import (
+    GREY_MODES,
+    SUFFIXES,
+    opened_picture,
+    raise_all,
+    read_picture,
+    read_pictures,
+    visible_files,
+    visible_folders,
+)
+
+_LAYOUT = "PATH/train/<class>/ and PATH/test/<class>/, or PATH/<class>/ alone, with an image file in each"
+
+
+def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
+    """A folder of class folders.
+
+    The training images decide: greyscale if all of them are, else RGB, and their folders are the classes.
+    Files without the ending of an image are skipped. Without `train` and `test`, a fifth of each class is
+    set aside for testing.
+    """
+    files = _list_splits(root)
+    classes = tuple(dict.fromkeys(path.parent.name for path in files["train"]))
+    read = partial(read_picture, mode=_common_mode(files["train"]), frame=frame)
+
+    def examples(split: Split) -> LabelledImages:
+        labels = torch.tensor([classes.index(path.parent.name) for path in files[split]])
+        return LabelledImages(read_pictures(files[split], read), labels, classes)
+
+    return FolderContent(classes, files, read, examples)
+
+
+def _list_splits(root: Path) -> dict[Split, list[Path]]:
+    if any((root / name).is_dir() for name in SPLIT_FOLDERS["train"]):
+        classes = _class_names(split_folder(root, "train"))
+        return {split: [path for path, _ in list_files(root, split, classes)] for split in SPLIT_FOLDERS}
+    files: dict[Split, list[Path]] = {"train": [], "test": []}
+    for name in _class_names(root):
+        for split, chosen in split_by_name(_class_files(root / name, least=2)).items():
+            files[split] += chosen
+    return files
+
+
+def _class_names(folder: Path) -> tuple[str, ...]:
+    names = tuple(path.name for path in visible_folders(folder))
+    if len(names) < 2:
+        raise UserError(
+            f"{folder} should have a folder for each of at least two classes, but has {len(names)}; "
+            f"expected {_LAYOUT}"
+        )
+    for name in names:
+        _class_files(folder / name, least=1)
+    return names
+
+
+def _class_files(folder: Path, least: int) -> list[Path]:
+    files = visible_files(folder, SUFFIXES)
+    if len(files) < least:
+        raise UserError(
+            f"{folder} is a class with {len(files)} images, and needs {least} or more "
+            f"({', '.join(sorted(SUFFIXES))}); add some or remove the folder"
+        )
+    return files
+
+
+def list_files(root: Path, split: Split, classes: Sequence[str]) -> list[tuple[Path, int]]:
+    """The images of a split in the order of folders and names, each with the number of its class."""
+    folder = split_folder(root, split)
+    files = []
+    for class_folder in visible_folders(folder):
+        if class_folder.name not in classes:
+            raise UserError(
+                f"{class_folder} is not a folder of one of the training classes: {', '.join(classes)}"
+            )
+        files += [(path, classes.index(class_folder.name)) for path in visible_files(class_folder, SUFFIXES)]
+    if not files:
+        raise MissingDataError(f"{folder} has no images")
+    return files
+
+
+def _common_mode(files: Sequence[Path]) -> str:
+    modes, problems = set(), []
+    for path in files:
+        try:
+            with opened_picture(path) as image:
+                modes.add(image.mode)
+        except UserError as error:
+            problems.append(str(error))
+    raise_all(problems)
+    return "L" if modes <= GREY_MODES else "RGB"

@@ -1,0 +1,91 @@
+"""Datasets named `folder:PATH`: a user's own files, in the layout of the task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from torchcaps.core import MissingDataError, Sides, UserError, sides
+
+from ..api import FOLDER_PREFIX, DatasetInfo, Frame, Split
+from ..examples import Examples
+from ..fit import Fit
+from .class_folders import open_class_folders
+from .layout import FolderContent
+from .mask_folders import open_mask_folders
+
+LAYOUTS: dict[str, Callable[[Path, Frame | None], FolderContent]] = {
+    "classification": open_class_folders,
+    "segmentation": open_mask_folders,
+}
+_MOST_MEASURED = 1000
+
+
+class FolderName(NamedTuple):
+    """A dataset name `folder:PATH`, `folder:PATH@SIDE` or `folder:PATH@HEIGHTxWIDTH`, taken apart."""
+
+    root: Path
+    size: Sides  # 0 where the name gives none
+
+
+def parse_folder_name(name: str, data_dir: Path) -> FolderName:
+    """Where the images lie; a relative path counts from the working folder, or else from the data folder."""
+    text = name.removeprefix(FOLDER_PREFIX)
+    match = re.fullmatch(r"(.+)@(\d+)(?:x(\d+))?", text)
+    path = Path(match[1] if match else text).expanduser()
+    root = path if path.is_dir() else data_dir / path
+    if not text:
+        raise MissingDataError(f"{name!r} names no folder; expected folder:PATH")
+    if not root.is_dir():
+        # an absolute path is one place, whatever the data folder
+        tried = f"{path} is not" if root == path else f"neither {path} nor {root} is"
+        raise MissingDataError(f"{name}: {tried} a folder")
+    size: Sides = 0
+    if match:
+        size = (int(match[2]), int(match[3])) if match[3] else int(match[2])
+        if not all(1 <= side <= 10_000 for side in sides(size)):
+            raise UserError(f"{name}: sides must lie between 1 and 10,000 pixels, got {match[2]}")
+    return FolderName(root, size)
+
+
+def _open(name: str, data_dir: Path, *, size: Sides, fit: Fit, task: str) -> tuple[Path, FolderContent]:
+    if task not in LAYOUTS:
+        raise UserError(f"folder:PATH holds examples of {' or '.join(LAYOUTS)}, not of {task}")
+    root, own = parse_folder_name(name, data_dir)
+    wanted = own or size
+    return root, LAYOUTS[task](root, Frame(*sides(wanted), fit) if wanted else None)
+
+
+def read_folder(name: str, data_dir: Path, split: Split, *, size: Sides, fit: Fit, task: str) -> Examples:
+    """One split of the dataset called `name`; a size in the name comes before `size`."""
+    return _open(name, data_dir, size=size, fit=fit, task=task)[1].examples(split)
+
+
+def describe_folder(name: str, data_dir: Path, *, size: Sides, fit: Fit, task: str) -> DatasetInfo:
+    """What the files say; mean and std are those of at most 1,000 evenly spaced training images."""
+    root, content = _open(name, data_dir, size=size, fit=fit, task=task)
+    train = content.images["train"]
+    step = -(-len(train) // _MOST_MEASURED)
+    sample = [content.read(path) for path in train[::step]]
+    channels, height, width = sample[0].shape  # of all of them: the reader accepts no two sizes
+    pixels = torch.cat([image.flatten(1) for image in sample], dim=1).double() / 255
+    return DatasetInfo(
+        name=name,
+        title=f"images in {root}",
+        channels=channels,
+        height=height,
+        width=width,
+        classes=content.classes,
+        mean=tuple(pixels.mean(1).tolist()),
+        std=tuple(pixels.std(1, correction=0).clamp(min=1e-3).tolist()),  # a flat colour must not divide by 0
+        num_train=len(train),
+        num_test=len(content.images["test"]),
+        licence="unknown: these are your files",
+        reader=lambda data_dir, split: content.examples(split),
+        fit=fit,
+        task=task,
+    )

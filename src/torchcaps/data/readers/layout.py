@@ -1,0 +1,47 @@
+"""What a reader of a user's folder finds out before it reads all images."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from torchcaps.core import MissingDataError
+
+from ..api import Split
+from ..examples import Examples
+
+SPLIT_FOLDERS: dict[Split, tuple[str, ...]] = {"train": ("train",), "test": ("test", "val")}
+_TEST_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class FolderContent:
+    """A folder in the layout of one task."""
+
+    classes: tuple[str, ...]
+    images: Mapping[Split, Sequence[Path]]
+    read: Callable[[Path], Tensor]  # one of them, as bytes (channels, height, width)
+    examples: Callable[[Split], Examples]
+
+
+def split_folder(root: Path, split: Split) -> Path:
+    """The folder of a split: `train`, and `test` or `val`."""
+    for name in SPLIT_FOLDERS[split]:
+        if (root / name).is_dir():
+            return root / name
+    raise MissingDataError(f"{root} has no folder {' or '.join(SPLIT_FOLDERS[split])}")
+
+
+def split_by_name(files: Sequence[Path]) -> dict[Split, list[Path]]:
+    """A fifth of the files for testing, chosen by their names: the same ones each time, on each machine."""
+
+    def draw(path: Path) -> bytes:
+        return hashlib.blake2b(path.name.encode(), digest_size=8).digest()
+
+    count = max(1, round(_TEST_SHARE * len(files)))
+    test = set(sorted(files, key=draw)[:count])
+    return {"train": [path for path in files if path not in test], "test": sorted(test)}

@@ -1,0 +1,157 @@
+"""Images with masks: `images/` and `masks/`, alone or in `train` and `test`, paired by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from torchcaps.core import MissingDataError, UserError
+
+from ..api import Frame, Split
+from ..examples import MaskedImages
+from ..fit import fit_picture
+from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder
+from .picture import (
+    ARRAY_SUFFIX,
+    GREY_MODES,
+    SUFFIXES,
+    mode_and_size,
+    open_any,
+    raise_all,
+    read_picture,
+    read_pictures,
+    visible_files,
+)
+
+_CLASS_FILE = "classes.txt"
+_MASK_SUFFIXES = {".png", ".tif", ".tiff", ".bmp", ARRAY_SUFFIX, ".jpg", ".jpeg", ".webp"}
+_LOSSY = {".jpg", ".jpeg", ".webp"}  # their masks are told from the background at half of the brightness
+
+
+class _Pair(NamedTuple):
+    image: Path
+    mask: Path
+
+
+def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
+    """A folder of images and masks of the same names.
+
+    Masks are greyscale or palette images, or NumPy arrays, of the size of their image: 0 is the background.
+    Masks with one other value have one class, "object", whatever that value is; masks with several hold class
+    numbers from 1 on. `classes.txt` names the classes, one a line. Without `train` and `test`, a fifth of the
+    images is set aside for testing.
+    """
+    pairs = _list_pairs(root)
+    values = _check_masks([pair for split in pairs.values() for pair in split])
+    classes = _class_names(root, values)
+    is_binary = len(values) <= 1
+    images: dict[Split, list[Path]] = {
+        split: [pair.image for pair in found] for split, found in pairs.items()
+    }
+    read = partial(read_picture, mode=_common_mode(images["train"]), frame=frame)
+    read_mask = partial(_read_mask, is_binary=is_binary, frame=frame)
+
+    def examples(split: Split) -> MaskedImages:
+        masks = [pair.mask for pair in pairs[split]]
+        return MaskedImages(read_pictures(images[split], read), read_pictures(masks, read_mask), classes)
+
+    return FolderContent(classes, images, read, examples)
+
+
+def _list_pairs(root: Path) -> dict[Split, list[_Pair]]:
+    if (root / "images").is_dir():
+        pairs = {pair.image: pair for pair in _pairs_in(root)}
+        chosen = split_by_name(list(pairs))
+        return {split: [pairs[image] for image in images] for split, images in chosen.items()}
+    if any((root / name).is_dir() for name in SPLIT_FOLDERS["train"]):
+        return {split: _pairs_in(split_folder(root, split)) for split in SPLIT_FOLDERS}
+    raise MissingDataError(
+        f"{root} should have the folders images and masks, or train and test with images and masks in each"
+    )
+
+
+def _pairs_in(folder: Path) -> list[_Pair]:
+    for name in ("images", "masks"):
+        if not (folder / name).is_dir():
+            raise MissingDataError(f"{folder} has no folder {name}")
+    images = visible_files(folder / "images", SUFFIXES | {ARRAY_SUFFIX})
+    masks = {path.stem: path for path in visible_files(folder / "masks", _MASK_SUFFIXES)}
+    if not images:
+        raise MissingDataError(f"{folder / 'images'} has no images")
+    raise_all(
+        [
+            f"{path} has no mask {path.stem}.png in {folder / 'masks'}"
+            for path in images
+            if path.stem not in masks
+        ]
+    )
+    return [_Pair(path, masks[path.stem]) for path in images]
+
+
+def _check_masks(pairs: Sequence[_Pair]) -> list[int]:
+    """The values other than 0 that masks have; an error lists masks that cannot be read or do not fit."""
+    values: set[int] = set()
+    problems = []
+    for image, path in pairs:
+        try:
+            mask = _open_mask(path)
+            _, (width, height) = mode_and_size(image)
+            if mask.size != (width, height):
+                own = f"{mask.size[0]}x{mask.size[1]}"
+                raise UserError(f"{path} has {own} pixels, but its image has {width}x{height}")
+            values |= set(np.unique(np.asarray(mask)).tolist())
+        except UserError as error:
+            problems.append(str(error))
+    raise_all(problems)
+    return sorted(values - {0})
+
+
+def _open_mask(path: Path) -> Image.Image:
+    """A mask as class numbers in an 8-bit picture; a palette image holds numbers already."""
+    picture = open_any(path)
+    if picture.mode == "1":
+        picture = picture.convert("L")
+    if picture.mode in ("RGB", "RGBA", "LA"):
+        channels = np.asarray(picture.convert("RGB"))
+        if (channels != channels[:, :, :1]).any():
+            raise UserError(f"{path} is in colour; a mask holds the number of a class at each pixel")
+        picture = Image.fromarray(channels[:, :, 0])
+    if path.suffix.lower() in _LOSSY:
+        picture = picture.convert("L").point(lambda value: 255 * (value >= 128))
+    return Image.fromarray(np.asarray(picture, dtype=np.uint8))
+
+
+def _read_mask(path: Path, *, is_binary: bool, frame: Frame | None) -> Tensor:
+    mask = _open_mask(path)
+    if frame is not None:
+        mask = fit_picture(mask, *frame, is_mask=True)
+    numbers = torch.from_numpy(np.array(mask))
+    return ((numbers > 0).to(torch.uint8) if is_binary else numbers).unsqueeze(0)
+
+
+def _class_names(root: Path, values: list[int]) -> tuple[str, ...]:
+    path = root / _CLASS_FILE
+    named = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+    names = tuple(line.strip() for line in named if line.strip())
+    if not values:
+        raise UserError(f"the masks in {root} are empty: every pixel is background")
+    count = 1 if len(values) == 1 else max(values)
+    if names and len(names) < count:
+        raise UserError(f"{path} names {len(names)} classes, but masks have the value {count}")
+    if not names and count > 100:
+        raise UserError(
+            f"the masks in {root} have values up to {count}: is this a picture? A mask holds 0 for the "
+            f"background and class numbers 1, 2, ...; {path} can name more than 100 classes"
+        )
+    return names or (("object",) if count == 1 else tuple(str(number) for number in range(1, count + 1)))
+
+
+def _common_mode(images: Sequence[Path]) -> str:
+    return "L" if all(mode_and_size(path)[0] in GREY_MODES for path in images) else "RGB"

@@ -1,0 +1,75 @@
+"""Where a run takes place: devices and precision."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from torchcaps.core.errors import UserError
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+Precision = Literal["32", "bf16"]
+_DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where a run takes place; none of it changes what is learnt beyond rounding.
+
+    With several devices each process keeps its own batch-norm statistics.
+    """
+
+    device: str = "auto"
+    devices: int = 1
+    precision: Precision = "32"
+    data_dir: Path | None = None
+    tune_convolutions: bool = True  # time the algorithms for each size: seconds that a short run never earns
+
+
+def check_machine(machine: Machine) -> None:
+    """Raise where this computer cannot do what `machine` asks."""
+    if machine.device not in _DEVICES:
+        raise UserError(f"device must be one of {', '.join(_DEVICES)}, got {machine.device!r}")
+    if machine.precision not in ("32", "bf16"):
+        raise UserError(f"precision must be 32 or bf16, got {machine.precision!r}")
+    is_there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not is_there.get(machine.device, True):
+        name = machine.device.upper()
+        raise UserError(
+            f"this machine has no {name} device that PyTorch can use; leave --device at auto or cpu"
+        )
+
+
+def device_of(machine: Machine) -> torch.device:
+    """The device that a single process of `machine` computes on."""
+    check_machine(machine)
+    if machine.device != "auto":
+        return torch.device(machine.device, 0) if machine.device == "cuda" else torch.device(machine.device)
+    if torch.cuda.is_available():
+        return torch.device("cuda", 0)
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def launch(machine: Machine) -> Fabric:
+    """Lightning's Fabric on the devices chosen, with the other processes started, if any."""
+    from lightning.fabric import Fabric  # only here: it takes seconds, and who only predicts needs none
+
+    check_machine(machine)
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting
+    if machine.precision == "bf16":
+        torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32
+    torch.backends.cudnn.benchmark = machine.tune_convolutions  # batches keep their size: tuned once
+    fabric = Fabric(
+        accelerator=machine.device,
+        devices=machine.devices,
+        strategy="ddp" if machine.devices > 1 else "auto",
+        precision="bf16-mixed" if machine.precision == "bf16" else "32-true",
+    )
+    fabric.launch()
+    return fabric

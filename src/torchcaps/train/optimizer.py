@@ -1,0 +1,114 @@
+"""Optimizers, learning rates and averaged weights, from torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adam, AdamW, Optimizer
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, SequentialLR
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from torchcaps.core.errors import UserError
+
+_WARM_UP_START = 0.01  # share of the learning rate that the first step gets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optim:
+    """How weights move.
+
+    Attributes:
+        name: "adam", "adamw" (weight decay apart from the gradient) or "sgd" (with Nesterov momentum).
+        learning_rate: Of the first epoch, after warming up.
+        schedule: "exponential" multiplies it by `decay` each epoch, or smoothly every `decay_steps` steps;
+            "step" multiplies it by `decay` every `step_epochs` epochs; "cosine" lets it fall to `floor` in
+            the last epoch.
+        decay: 1 keeps the rate of "exponential" and "step" as it is.
+        decay_steps: 0 counts epochs.
+        step_epochs: Of "step".
+        floor: The rate does not fall below this.
+        warm_up: Epochs in which the rate rises linearly to `learning_rate`.
+        momentum: Of "sgd".
+        weight_decay: Pull of all weights to zero.
+        clip: Largest norm of the gradient of all weights together; 0 does not clip.
+        average: Share of the moving average of the weights that stays in each step, such as 0.999; where it
+            is not 0, the average is evaluated and kept instead of the weights.
+    """
+
+    name: Literal["adam", "adamw", "sgd"] = "adam"
+    learning_rate: float = 1e-3
+    schedule: Literal["exponential", "step", "cosine"] = "exponential"
+    decay: float = 1.0
+    decay_steps: int = 0
+    step_epochs: int = 30
+    floor: float = 0.0
+    warm_up: float = 0.0
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    clip: float = 0.0
+    average: float = 0.0
+
+    def __post_init__(self) -> None:
+        for key in ("learning_rate", "decay", "step_epochs"):
+            if getattr(self, key) <= 0:
+                raise UserError(f"recipe.optim.{key} must be positive, got {getattr(self, key)}")
+        for key in ("decay_steps", "floor", "warm_up", "weight_decay", "clip"):
+            if getattr(self, key) < 0:
+                raise UserError(f"recipe.optim.{key} must not be negative, got {getattr(self, key)}")
+        for key in ("momentum", "average"):
+            if not 0 <= getattr(self, key) < 1:
+                raise UserError(f"recipe.optim.{key} must lie in [0, 1), got {getattr(self, key)}")
+        if self.decay > 1e6:
+            raise UserError(f"recipe.optim.decay multiplies the learning rate, got {self.decay:g}")
+
+
+def make_optimizer(model: nn.Module, settings: Optim, device: torch.device) -> Optimizer:
+    """The optimizer of the trainable parameters; on a GPU with a rate that a captured step sees change."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    decay = settings.weight_decay
+    is_cuda = device.type == "cuda"
+    rate: float | Tensor = settings.learning_rate
+    if is_cuda:
+        rate = torch.tensor(settings.learning_rate, device=device)
+    if settings.name == "sgd":
+        has_momentum = settings.momentum > 0
+        return SGD(
+            parameters, rate, settings.momentum, weight_decay=decay, nesterov=has_momentum, fused=is_cuda
+        )
+    kind = {"adam": Adam, "adamw": AdamW}[settings.name]
+    if is_cuda:
+        return kind(parameters, rate, weight_decay=decay, fused=True, capturable=True)
+    return kind(parameters, rate, weight_decay=decay)
+
+
+def make_schedule(optimizer: Optimizer, settings: Optim, *, steps: int, epochs: int) -> LRScheduler:
+    """The learning rate of each step, for epochs of so many steps; it is to be stepped after each update."""
+    warm_up = round(settings.warm_up * steps)
+    after = _schedule(optimizer, settings, steps, total=max(1, epochs * steps - warm_up))
+    if not warm_up:
+        return after
+    rise = LinearLR(optimizer, _WARM_UP_START, total_iters=warm_up)
+    return SequentialLR(optimizer, [rise, after], milestones=[warm_up])
+
+
+def _schedule(optimizer: Optimizer, settings: Optim, steps: int, total: int) -> LRScheduler:
+    if settings.schedule == "cosine":
+        return CosineAnnealingLR(optimizer, total, eta_min=settings.floor)
+    period = settings.step_epochs if settings.schedule == "step" else 1
+
+    def factor(step: int) -> float:
+        exponent = step / settings.decay_steps if settings.decay_steps else step // steps // period
+        return max(settings.decay**exponent, settings.floor / settings.learning_rate)
+
+    return LambdaLR(optimizer, factor)
+
+
+def make_average(model: nn.Module, settings: Optim) -> AveragedModel | None:
+    """The moving average of a model's weights and buffers, if the recipe asks for one."""
+    if not settings.average:
+        return None
+    mean = get_ema_multi_avg_fn(settings.average)  # type: ignore[no-untyped-call]
+    return AveragedModel(model, multi_avg_fn=mean, use_buffers=True)

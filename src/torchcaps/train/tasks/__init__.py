@@ -1,0 +1,21 @@
+"""The tasks that can be trained, each by its name."""
+
+from .api import TASKS, Answer, Evaluation, Meter, Task, task_named
+from .classification import Classification
+from .pose import Pose
+from .retrieval import Retrieval
+from .segmentation import Segmentation, predicted_masks
+
+__all__ = [
+    "TASKS",
+    "Answer",
+    "Classification",
+    "Evaluation",
+    "Meter",
+    "Pose",
+    "Retrieval",
+    "Segmentation",
+    "Task",
+    "predicted_masks",
+    "task_named",
+]

@@ -1,0 +1,155 @@
+"""What a task is: how its examples are batched, what is measured, and what an answer looks like."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.metric import METRICS, Metric
+from torchcaps.core.registry import Registry
+from torchcaps.data import Augment, DatasetInfo, Examples, split_validation
+
+from ..objective import Objective
+
+Kind = TypeVar("Kind", bound=Examples)
+
+
+class Evaluation(NamedTuple):
+    """How well a model did on a split: its loss, the metrics of its task, and tables behind them."""
+
+    loss: float
+    metrics: Mapping[str, float]
+    tables: Mapping[str, Any] = {}
+
+    def value_of(self, metric: Metric) -> float:
+        """The value of a metric of the task, or of the loss."""
+        return self.loss if metric.name == "loss" else self.metrics[metric.name]
+
+
+class Meter(ABC):
+    """Collects what a model says of a split, batch by batch, on the device of the data.
+
+    What it collects adds up, so that the result does not depend on how a split was cut into batches.
+    """
+
+    def __init__(self, examples: Examples, objective: Objective) -> None:
+        self.examples, self.objective = examples, objective
+        self._loss = torch.zeros((), device=examples.device)
+        self._count = 0
+
+    def add(self, output: Any, targets: Any, images: Tensor) -> None:
+        """Take in a batch; `images` in [0, 1] are what a decoder should have drawn."""
+        self._loss += self.objective.evaluate(output, targets, images) * len(images)
+        self._count += len(images)
+        self.measure(output, targets)
+
+    @abstractmethod
+    def measure(self, output: Any, targets: Any) -> None:
+        """Collect what the metrics need of a batch."""
+
+    @abstractmethod
+    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
+        """The metrics of all that was collected, and the tables behind them as plain data."""
+
+    def loss(self) -> float:
+        """The mean loss of all examples."""
+        return float(self._loss) / self._count
+
+    def result(self) -> Evaluation:
+        """The evaluation of all that was collected."""
+        metrics, tables = self.metrics()
+        return Evaluation(self.loss(), metrics, tables)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a network says of one image: plain data, one line in words, and pictures by name."""
+
+    row: dict[str, Any]
+    words: str
+    pictures: dict[str, Image.Image] = field(default_factory=dict)
+
+
+class Task(ABC):
+    """One kind of problem; everything that trains, evaluates, predicts or exports asks it and knows no other.
+
+    A task has no state and no settings.
+    """
+
+    name: ClassVar[str]
+    examples: ClassVar[type[Examples]]  # what it learns from
+    default_loss: ClassVar[str]
+    metric_names: ClassVar[tuple[str, ...]]  # in METRICS; the first is the one that people quote
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What evaluation gives beside the loss."""
+        return tuple(METRICS[name] for name in self.metric_names)
+
+    @property
+    def leading_metric(self) -> Metric:
+        """The metric that people quote."""
+        return METRICS[self.metric_names[0]]
+
+    def metric(self, name: str) -> Metric:
+        """The loss or one of the metrics, by name."""
+        if name not in ("loss", *self.metric_names):
+            known = ", ".join(("loss", *self.metric_names))
+            raise UserError(f"{self.name} has no metric {name!r}; known: {known}")
+        return METRICS[name]
+
+    def check_model(self, model: nn.Module, info: DatasetInfo) -> None:
+        """Raise where a model does not fit the classes of a dataset."""
+        config: Any = model.config
+        if config.num_classes != len(info.classes):
+            raise UserError(
+                f"the model has {config.num_classes} classes, dataset {info.name} {len(info.classes)}; "
+                f"set model.num_classes={len(info.classes)}"
+            )
+
+    def check_augment(self, augment: Augment) -> None:
+        """Raise where random changes would make the targets wrong."""
+        del augment
+
+    def split(self, examples: Kind, fraction: float, seed: int) -> tuple[Kind, Kind]:
+        """The part that trains and the part that validates."""
+        return split_validation(examples, fraction, seed)
+
+    def batches(
+        self, examples: Examples, batch_size: int, per_place: int, random: torch.Generator
+    ) -> list[Tensor]:
+        """The indices of all batches of an epoch, in an order that `random` draws; a rest is left out."""
+        del per_place
+        order = torch.randperm(len(examples), generator=random)
+        return list(torch.split(order, batch_size))[: len(examples) // batch_size]
+
+    def call(self, model: Any, inputs: Tensor, targets: Any, *, return_routing: bool = False) -> Any:
+        """What a model returns for normalised images; the targets tell a decoder what to draw."""
+        return model(inputs, targets, return_routing=return_routing)
+
+    @abstractmethod
+    def meter(self, examples: Examples, objective: Objective) -> Meter:
+        """A new meter for a split."""
+
+    @abstractmethod
+    def outputs(self, output: Any) -> dict[str, Tensor]:
+        """The tensors of an output by name, the most important first: what an exported file gives."""
+
+    @abstractmethod
+    def answer(self, outputs: Mapping[str, Tensor], info: DatasetInfo, picture: Image.Image) -> Answer:
+        """What `outputs` of a batch of one say of a picture."""
+
+
+TASKS: Registry[type[Task]] = Registry("task")
+
+
+def task_named(name: str) -> Task:
+    """The task registered as `name`."""
+    return TASKS[name]()

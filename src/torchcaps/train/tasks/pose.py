@@ -1,0 +1,101 @@
+"""Pose: a class and a rotation, as a unit quaternion (w, x, y, z), for each image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.metric import Metric, register_metrics
+from torchcaps.core.types import PoseOutput, PoseTarget
+from torchcaps.data import Augment, DatasetInfo, Examples, PosedImages
+from torchcaps.losses import rotation_angle
+
+from ..objective import Objective
+from .api import TASKS, Answer, Meter, Task
+from .classification import ClassMeter, class_answer
+
+register_metrics(
+    Metric("rotation_error", "median rotation error", "lower", "°"),
+    Metric("rotation_error_mean", "mean rotation error", "lower", "°"),
+    Metric("rotation_error_95", "rotation error, 95th percentile", "lower", "°"),
+)
+
+
+class PoseMeter(Meter):
+    """Counts of classes, and the angle by which each predicted rotation is off."""
+
+    def __init__(self, examples: Examples, objective: Objective) -> None:
+        super().__init__(examples, objective)
+        self._classes = ClassMeter(examples, objective)
+        self._angles: list[Tensor] = []
+
+    def measure(self, output: PoseOutput, targets: PoseTarget) -> None:
+        """Take the rotation of the class with the largest activation."""
+        self._classes.measure(output, targets.labels)
+        winners = output.activations.argmax(1)
+        chosen = output.rotations[torch.arange(len(winners)), winners]
+        self._angles.append(rotation_angle(chosen.float(), targets.rotations))
+
+    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
+        """Errors in degrees over all images, right class or not, and accuracy."""
+        found, tables = self._classes.metrics()
+        angles = torch.cat(self._angles).double().cpu()
+        errors = {
+            "rotation_error": float(angles.quantile(0.5)),
+            "rotation_error_mean": float(angles.mean()),
+            "rotation_error_95": float(angles.quantile(0.95)),
+        }
+        return {**errors, **found}, tables
+
+
+@TASKS.register("pose")
+class Pose(Task):
+    """A class and a rotation for each image."""
+
+    name: ClassVar[str] = "pose"
+    examples: ClassVar[type[Examples]] = PosedImages
+    default_loss: ClassVar[str] = "spread_rotation"
+    metric_names: ClassVar[tuple[str, ...]] = (
+        "rotation_error",
+        "rotation_error_mean",
+        "rotation_error_95",
+        "accuracy",
+    )
+
+    def check_augment(self, augment: Augment) -> None:
+        """Pixels may change but not move: a turned image shows another rotation."""
+        if augment.is_geometric:
+            raise UserError(
+                "recipe.data.augment moves pixels, and the rotations of a pose task do not move with them; "
+                "leave rotation, shear, scale, translation, squish, crop, flip and shift off"
+            )
+
+    def call(self, model: Any, inputs: Tensor, targets: Any, *, return_routing: bool = False) -> PoseOutput:
+        """The labels, where there are any, come without the rotations."""
+        labels = None if targets is None else targets.labels
+        output: PoseOutput = model(inputs, labels, return_routing=return_routing)
+        return output
+
+    def meter(self, examples: Examples, objective: Objective) -> PoseMeter:
+        """Counts of classes and angles."""
+        return PoseMeter(examples, objective)
+
+    def outputs(self, output: PoseOutput) -> dict[str, Tensor]:
+        """Activations and rotations of all classes."""
+        return {"activations": output.activations, "rotations": output.rotations}
+
+    def answer(self, outputs: Mapping[str, Tensor], info: DatasetInfo, picture: Image.Image) -> Answer:
+        """The class with the largest activation, and its rotation."""
+        del picture
+        of_class = class_answer(outputs["activations"][0], info)
+        winner = int(outputs["activations"][0].argmax())
+        rotation = [round(value, 6) for value in outputs["rotations"][0, winner].float().tolist()]
+        words = (
+            f"{of_class.words}, rotation (w, x, y, z) = ({', '.join(f'{value:.3f}' for value in rotation)})"
+        )
+        return Answer({**of_class.row, "rotation": rotation}, words)

@@ -1,0 +1,18 @@
+"""What a recipe adds to plain training: annealing and pruning."""
+
+from .annealed import AnnealedTraining
+from .annealing import Annealing, iterative_routings, set_iterations
+from .api import Technique, TrainingRun
+from .choose import choose_technique
+from .pruned import PrunedTraining
+
+__all__ = [
+    "AnnealedTraining",
+    "Annealing",
+    "PrunedTraining",
+    "Technique",
+    "TrainingRun",
+    "choose_technique",
+    "iterative_routings",
+    "set_iterations",
+]

@@ -1,0 +1,95 @@
+"""Annealed training: routing iterations grow while the network learns (thesis, algorithm 3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from torchcaps.data import Examples
+
+from ..tasks import Evaluation
+from .annealing import Annealing, Iterations, Verdict, set_iterations, start_annealer
+from .api import Technique, TrainingRun
+
+
+class AnnealedTraining(Technique):
+    """Each number of iterations starts from the best weights of an earlier one; all of them are kept."""
+
+    def __init__(self, settings: Annealing, network: nn.Module) -> None:
+        self.settings, self._network = settings, network
+        self.annealer = start_annealer(settings, network)
+        self._follow()
+        self._kept: Iterations = self.annealer.iterations
+
+    def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
+        """Algorithm 3, lines 7 to 12: the best weights of each step are one file."""
+        verdict = self.annealer.observe(validation.loss)
+        if verdict is Verdict.IMPROVED:
+            run.save_weights(f"step-{self.annealer.step}", epoch)
+        elif verdict is Verdict.NEXT_STEP:
+            self._start_step(run)
+
+    def _start_step(self, run: TrainingRun) -> None:
+        """Go on from the best weights of an earlier step, which are first tried with the new iterations."""
+        session = run.session
+        session.fabric.barrier()
+        iterations = self.annealer.iterations
+        header = run.use_weights(f"step-{self.annealer.source}")
+        if self.settings.optimizer == "reset":
+            session.reset_optimizer()
+        self._set(iterations)
+        session.step.forget_graph()
+        tried = run.evaluate(session.splits.validation)
+        run.keep_if_best(header["epoch"], tried)
+        self.after_epoch(run, header["epoch"], tried)
+
+    def finish(self, run: TrainingRun, test: Examples) -> dict[str, Any]:
+        """Every step with what its best weights give on the test images."""
+        steps = []
+        for number, step in enumerate(self.annealer.tried):
+            run.use_weights(f"step-{number}")
+            self._set(step["iterations"])
+            found = run.evaluate(test)
+            metrics = {f"test_{name}": value for name, value in found.metrics.items()}
+            steps.append({**step, "test_loss": found.loss, **metrics})
+        return {"annealing": steps}
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all numbers of iterations have been tried."""
+        return self.annealer.is_done
+
+    def row(self) -> dict[str, Any]:
+        """The iterations of the epoch."""
+        return self.header()
+
+    def metrics(self) -> dict[str, Any]:
+        """The iterations that go with the weights in use."""
+        return {"iterations": self._kept}
+
+    def header(self) -> dict[str, Any]:
+        """The iterations that the weights were trained with."""
+        return {"iterations": self.annealer.iterations}
+
+    def adopt(self, network: Any, header: dict[str, Any]) -> None:
+        """Route as often as the weights of the file were trained with."""
+        self._network = network
+        self._kept = header["iterations"]
+        self._set(self._kept)
+
+    def state(self) -> dict[str, Any]:
+        """The state of the annealer."""
+        return self.annealer.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on with the iterations of the checkpoint."""
+        self.annealer = replace(self.annealer, **state)
+        self._follow()
+
+    def _follow(self) -> None:
+        self._set(self.annealer.iterations)
+
+    def _set(self, iterations: Iterations) -> None:
+        set_iterations(self._network, iterations, self.settings.layers)

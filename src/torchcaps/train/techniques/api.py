@@ -1,0 +1,89 @@
+"""Training techniques: what a recipe adds to plain training, called at named places of the loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torchcaps.data import Examples
+
+from ..tasks import Evaluation
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+class TrainingRun(Protocol):
+    """What a technique may ask of the run that it takes part in."""
+
+    session: Session
+
+    def evaluate(self, examples: Examples) -> Evaluation:
+        """The network as it is now, on a split."""
+        ...
+
+    def keep_if_best(self, epoch: int, validation: Evaluation) -> None:
+        """Keep the weights as those of the run if no epoch was better."""
+        ...
+
+    def save_weights(self, name: str, epoch: int) -> None:
+        """Write the weights of now to `<name>.safetensors` in the folder of the run."""
+        ...
+
+    def use_weights(self, name: str) -> dict[str, Any]:
+        """Go on with the weights in `<name>.safetensors`; what its header says."""
+        ...
+
+
+class Technique:
+    """Plain training, which adds nothing; a technique overrides the verbs that it needs."""
+
+    keeps_last: bool = False  # the run ends with its last weights instead of its best
+
+    def start_epoch(self, epoch: int) -> None:
+        """An epoch begins."""
+
+    def before_update(self) -> None:
+        """The gradients of a step are there; the optimizer comes next. It may be captured in a CUDA graph."""
+
+    def after_update(self) -> None:
+        """The optimizer has moved the weights. It may be captured in a CUDA graph."""
+
+    def after_validation(self, run: TrainingRun, validation: Evaluation) -> Evaluation:
+        """An epoch was validated; the evaluation of the weights that the epoch ends with."""
+        del run
+        return validation
+
+    def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
+        """An epoch is over, and kept if it was the best."""
+
+    def finish(self, run: TrainingRun, test: Examples) -> dict[str, Any]:
+        """Training is over; what result.json says beside metrics."""
+        del run, test
+        return {}
+
+    @property
+    def is_done(self) -> bool:
+        """Whether more epochs would change nothing."""
+        return False
+
+    def row(self) -> dict[str, Any]:
+        """What the line of an epoch says about the technique."""
+        return {}
+
+    def metrics(self) -> dict[str, Any]:
+        """What the metrics of result.json say about the technique."""
+        return {}
+
+    def header(self) -> dict[str, Any]:
+        """What a file of weights must say so that they can be used."""
+        return {}
+
+    def adopt(self, network: Any, header: dict[str, Any]) -> None:
+        """The network got weights from a file with this header."""
+
+    def state(self) -> dict[str, Any]:
+        """Plain data for a checkpoint."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""

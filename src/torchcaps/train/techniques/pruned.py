@@ -1,0 +1,121 @@
+"""Pruned training: LOBSTER pulls weights to zero, and after an epoch cuts what validation does not miss."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import inf
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchcaps.core.metric import Metric
+from torchcaps.data import Examples
+from torchcaps.prune import (
+    Lobster,
+    Plateau,
+    Pull,
+    count_sparsity,
+    measure_units,
+    prunable_weights,
+    prune_to_loss,
+)
+
+from ..tasks import Evaluation
+from .api import Technique, TrainingRun
+
+# A search starts this much above the largest threshold found so far and goes down: with few validation images
+# the loss rises and falls by chance, and a search from below would stop at the first rise.
+_HEADROOM = 2.0
+
+
+@dataclass
+class PruningState:
+    """What the next search needs to know of the last ones; the zeros themselves are in the weights."""
+
+    threshold: float = 0.0  # the largest so far
+    best_loss: float = inf
+    waited: int = 0
+    evaluations: int = 0  # of all searches
+
+
+class PrunedTraining(Technique):
+    """Decides after each epoch whether to prune, searches the threshold and keeps account."""
+
+    keeps_last = True  # the last weights are the sparsest
+
+    def __init__(self, settings: Lobster, network: nn.Module, leading: Metric) -> None:
+        self.settings, self._network, self._leading = settings, network, leading
+        self._pull = Pull(prunable_weights(network, settings.layers), settings)
+        self.past = PruningState()
+        self._last: dict[str, Any] = {}
+
+    def start_epoch(self, epoch: int) -> None:
+        """Set the strength of the pull; the weights that are zero now stay zero."""
+        self._pull.start_epoch(epoch)
+
+    def before_update(self) -> None:
+        """Pull insensitive weights to zero."""
+        self._pull.shrink()
+
+    def after_update(self) -> None:
+        """Keep cut weights at zero."""
+        self._pull.keep_zeros()
+
+    def after_validation(self, run: TrainingRun, validation: Evaluation) -> Evaluation:
+        """Prune if it is time; the evaluation of the weights as they are then."""
+        past = self.past
+        plateau = Plateau(self.settings.patience, past.best_loss, past.waited)
+        is_due = plateau.is_reached(validation.loss)
+        past.best_loss, past.waited = plateau.best_loss, plateau.waited
+        self._last = {"threshold": 0.0, "search_evaluations": 0}
+        return self._prune(run, validation) if is_due and self._is_good_enough(validation) else validation
+
+    def _is_good_enough(self, validation: Evaluation) -> bool:
+        least = self.settings.min_metric
+        return least is None or not self._leading.is_better(least, validation.value_of(self._leading))
+
+    def _prune(self, run: TrainingRun, validation: Evaluation) -> Evaluation:
+        whole = run.session.splits.validation
+        part = _spread(whole, self.settings.search_images)
+
+        def shared(loss: float) -> float:
+            """The loss of the first process: all must cut the same weights."""
+            return float(run.session.fabric.broadcast(loss))
+
+        loss = validation.loss if part is whole else shared(run.evaluate(part).loss)
+        cut = prune_to_loss(
+            measure_units(self._network, self.settings),
+            lambda: shared(run.evaluate(part).loss),
+            limit=shared(loss) * (1 + self.settings.tolerance),
+            start=_HEADROOM * self.past.threshold,
+        )
+        evaluations = cut.evaluations + (part is not whole)
+        self.past.evaluations += evaluations
+        self.past.threshold = max(cut.threshold, self.past.threshold)
+        self._last = {"threshold": cut.threshold, "search_evaluations": evaluations}
+        return run.evaluate(whole) if cut.pruned else validation
+
+    def row(self) -> dict[str, Any]:
+        """Sparsity, and what the search of the epoch found."""
+        sparsity = count_sparsity(self._network, self.settings.layers)
+        return {"sparsity": sparsity["sparsity"], "sparsity_total": sparsity["sparsity_total"], **self._last}
+
+    def metrics(self) -> dict[str, Any]:
+        """Sparsity and the evaluations of all searches."""
+        sparsity = count_sparsity(self._network, self.settings.layers)
+        return {**sparsity, "search_evaluations": self.past.evaluations}
+
+    def state(self) -> dict[str, Any]:
+        """What the searches found."""
+        return asdict(self.past)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.past = PruningState(**state)
+
+
+def _spread(examples: Examples, count: int) -> Examples:
+    if not 0 < count < len(examples):
+        return examples
+    return examples.subset(torch.linspace(0, len(examples) - 1, count).long())
