@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import DataDir, Device, Json, RunFolder, choose_device
 from .show import print_json
+
+if TYPE_CHECKING:
+    from torchcaps.train import Task
 
 
 def command(
@@ -21,7 +24,7 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Evaluate a run: loss, accuracy, and accuracy per class."""
+    """Evaluate a run: loss, the metrics of its task, and those of each class."""
     from torchcaps.train import evaluate_run, inspect_run, load_run
 
     loaded = load_run(run, choose_device(device))
@@ -30,13 +33,21 @@ def command(
     if json:
         print_json(result | ({} if report is None else {"health": report.as_json()}))
         return
-    _print(result)
+    _print(result, loaded.task)
     if report is not None:
         typer.echo(f"\n{report}")
 
 
-def _print(result: dict[str, Any]) -> None:
+def _print(result: dict[str, Any], task: Task) -> None:
     typer.echo(f"{result['data']} {result['split']}: {result['images']:,} images")
-    typer.echo(f"accuracy {result['accuracy']:.2%}, loss {result['loss']:.5f}")
-    for name, accuracy in result["class_accuracy"].items():
+    found = [f"{each.title} {each.format(result[each.name])}" for each in task.metrics]
+    typer.echo(", ".join([*found, f"loss {result['loss']:.5f}"]))
+    for name, accuracy in result.get("class_accuracy", {}).items():
         typer.echo(f"  {name:<12} " + ("no images" if accuracy is None else f"{accuracy:.2%}"))
+    for name, values in result.get("classes", {}).items():
+        typer.echo(f"  {name:<12} " + "  ".join(_value(task, key, value) for key, value in values.items()))
+
+
+def _value(task: Task, key: str, value: float | None) -> str:
+    metric = task.metric(key)
+    return f"{metric.title} " + ("none" if value is None else metric.format(value))

@@ -1,14 +1,17 @@
-"""`torchcaps predict`: classes of image files."""
+"""`torchcaps predict`: what a trained network says of image files."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import DataDir, Device, Json, choose_device
 from .show import print_json
+
+if TYPE_CHECKING:
+    from torchcaps.train import Answer
 
 
 def command(
@@ -17,17 +20,39 @@ def command(
         typer.Argument(metavar="RUN", help="Folder of a run, or exported .onnx or .pt2 file."),
     ],
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder for pictures: the mask and an overlay of a segmentation."),
+    ] = None,
     data_dir: DataDir = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Classify image files with a trained run, or with a file that torchcaps export wrote."""
-    from torchcaps.train import is_exported, load_predictor, predict
+    """Let a trained run, or a file that torchcaps export wrote, answer for image files."""
+    from torchcaps.train import answers, is_exported, load_predictor
 
     place = device if is_exported(run) else choose_device(device)
-    rows = predict(load_predictor(run, place, data_dir), images)
+    rows = []
+    for path, answer in answers(load_predictor(run, place, data_dir), images):
+        files = [] if out is None else _save(answer, path, out)
+        rows.append({"image": str(path), **answer.row, **({"files": files} if files else {})})
+        if not json:
+            typer.echo(f"{path}: {answer.words}" + "".join(f"\n  {file}" for file in files))
     if json:
         print_json(rows)
-        return
-    for row in rows:
-        typer.echo(f"{row['image']}: {row['class']} (activation {row['activation']:.3f})")
+
+
+def _save(answer: Answer, path: Path, out: Path) -> list[str]:
+    """Write the pictures of an answer, named after the image."""
+    from torchcaps.storage import write_atomically
+
+    files = []
+    for name, picture in answer.pictures.items():
+        target = out / f"{path.stem}-{name}.png"
+
+        def write(draft: Path, picture: Any = picture) -> None:
+            picture.save(draft, format="PNG")
+
+        write_atomically(target, write)
+        files.append(str(target))
+    return files

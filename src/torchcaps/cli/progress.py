@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import signal
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+if TYPE_CHECKING:
+    from torchcaps.core.metric import Metric
+
+_SIGNALS = ("SIGTERM", "SIGHUP")  # a system that shuts down, a terminal that is closed
+
 
 class ProgressBar:
-    """Shows images per second, the time left, one line per epoch, and each finding once."""
+    """Shows images per second, the time left, one line per epoch, and each finding once.
+
+    While it is open, a signal to end lets the run stop before its next epoch, with a checkpoint.
+    """
 
     def __init__(self) -> None:
         self._bar = Progress(
@@ -22,22 +31,35 @@ class ProgressBar:
         )
         self._task: Any = None
         self._epochs = 0
+        self._metric: Metric | None = None
         self._told: set[str] = set()
+        self._handlers: dict[int, Any] = {}
+        self.wants_to_stop = False
 
     def __enter__(self) -> ProgressBar:
+        for name in _SIGNALS:
+            if hasattr(signal, name):  # not all systems have both
+                number = getattr(signal, name)
+                self._handlers[number] = signal.signal(number, self._stop)
         return self
 
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self.wants_to_stop = True
+
     def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
         if self._task is not None:  # a bar that never started would print an empty line
             self._bar.stop()  # also after an early stop or an error: a live bar hides the cursor
 
+    def _say(self, words: str) -> None:
+        self._bar.console.print(words, highlight=False, markup=False, soft_wrap=True)
+
     def run_started(self, facts: dict[str, Any]) -> None:
         """Say what is trained."""
-        self._epochs = facts["epochs"]
-        self._bar.console.print(
-            f"{facts['parameters']:,} parameters, {facts['images']:,} images, {facts['epochs']} epochs",
-            highlight=False,
-        )
+        self._epochs, self._metric = facts["epochs"], facts["metric"]
+        self._say(f"{facts['parameters']:,} parameters, {facts['images']:,} images, {facts['epochs']} epochs")
 
     def epoch_started(self, epoch: int, steps: int) -> None:
         """Start the bar, which runs over all epochs."""
@@ -55,22 +77,31 @@ class ProgressBar:
 
     def epoch_done(self, row: dict[str, Any]) -> None:
         """Print the epoch's numbers above the bar."""
+        assert self._metric is not None
+        metric = f"{self._metric.title} {self._metric.format(row[f'val_{self._metric.name}'])}"
         sparsity = f"sparsity {row['sparsity']:.1%}  " if "sparsity" in row else ""
-        self._bar.console.print(
+        self._say(
             f"epoch {row['epoch'] + 1:>3}  loss {row['train_loss']:.4f}  "
             f"validation loss {row['val_loss']:.4f}  "
-            f"accuracy {row['val_accuracy']:.2%}  {sparsity}{row['images_per_second']:,.0f} img/s",
-            highlight=False,
-            soft_wrap=True,  # one line an epoch in a log file, however wide
+            f"{metric}  {sparsity}{row['images_per_second']:,.0f} img/s"
         )
-        self._tell(row.get("findings", ()))
+        for finding in row.get("findings", ()):
+            self._tell(finding)
 
-    def _tell(self, findings: Iterable[str]) -> None:
-        for finding in findings:
-            problem = finding.partition(":")[0]  # the numbers behind it change from epoch to epoch
-            if problem not in self._told:
-                self._told.add(problem)
-                self._bar.console.print(f"health: {finding}", highlight=False, markup=False)
+    def _tell(self, finding: str) -> None:
+        problem = finding.partition(":")[0]  # the numbers behind it change from epoch to epoch
+        if problem not in self._told:
+            self._told.add(problem)
+            self._say(f"health: {finding}")
+
+    def testing(self, images: int, total: int) -> None:
+        """Run the bar over the test images."""
+        if self._task is None:
+            self._task = self._bar.add_task("", total=total, speed="")
+            self._bar.start()
+        if self._bar.tasks[0].description != "testing":
+            self._bar.reset(self._task, total=total, description="testing", speed="")
+        self._bar.update(self._task, advance=images)
 
 
 class CandidateBar:
@@ -94,9 +125,9 @@ class CandidateBar:
         if self._bar.tasks:
             self._bar.stop()
 
-    def candidate_done(self, done: int, planned: int, best: float) -> None:
-        """Advance to `done`; the first call starts the bar."""
+    def candidate_done(self, done: int, planned: int, best: str) -> None:
+        """Advance to `done`; the first call starts the bar. `best` is the best metric in words."""
         if not self._bar.tasks:
             self._bar.add_task("", total=planned, best="")
             self._bar.start()
-        self._bar.update(self._bar.tasks[0].id, completed=done, best=f"best accuracy {best:.2%}")
+        self._bar.update(self._bar.tasks[0].id, completed=done, best=f"best {best}")

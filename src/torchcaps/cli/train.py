@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import DataDir, Device, Json, is_first_process
 from .show import print_json
+
+if TYPE_CHECKING:
+    from torchcaps.train import Recipe
 
 
 def command(
@@ -34,7 +37,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Train a model as a recipe says."""
-    from torchcaps.train import Machine, Several, Silent, TensorBoard, load_recipe, train
+    from torchcaps.train import Machine, Several, Silent, StoppedError, TensorBoard, load_recipe, train
 
     from .progress import ProgressBar
 
@@ -44,14 +47,23 @@ def command(
     with ProgressBar() as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
         watcher = Several(Silent() if json else bar, *events)
-        result = train(settings, folder, machine, resume=resume, watcher=watcher)
+        try:
+            result = train(settings, folder, machine, resume=resume, watcher=watcher)
+        except StoppedError:
+            typer.echo(f"stopped; continue with --resume --out {folder}", err=True)
+            raise typer.Exit(143) from None
     if not is_first_process():
         return
     if json:
         print_json(result)
         return
-    metrics = result["metrics"]
-    typer.echo(
-        f"test accuracy {metrics['test_accuracy']:.2%} with the weights of epoch {metrics['best_epoch'] + 1} "
+    typer.echo(_summary(result, settings, folder))
+
+
+def _summary(result: dict[str, Any], recipe: Recipe, folder: Path) -> str:
+    metrics, task = result["metrics"], recipe.task
+    found = ", ".join(f"{each.title} {each.format(metrics[f'test_{each.name}'])}" for each in task.metrics)
+    return (
+        f"test {found} with the weights of epoch {metrics['best_epoch'] + 1} "
         f"({result['seconds']:.0f} s); run saved in {folder}"
     )

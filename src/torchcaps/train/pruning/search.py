@@ -31,7 +31,7 @@ def prune_run(
     settings: StructuredPruning,
     machine: Machine | None = None,
     *,
-    on_candidate: Callable[[int, int, float], None] = lambda done, planned, best: None,
+    on_candidate: Callable[[int, int, str], None] = lambda done, planned, best: None,
 ) -> dict[str, Any]:
     """Prune the network of run `source` and leave it as a run in `out`; the content of its result.json.
 
@@ -107,7 +107,7 @@ def _score_missing(
     out: Path,
     all_widths: list[tuple[int, ...]],
     candidates: Candidates,
-    on_candidate: Callable[[int, int, float], None],
+    on_candidate: Callable[[int, int, str], None],
 ) -> list[float]:
     path = out / "candidates.jsonl"
     lines = path.read_text().splitlines() if path.is_file() else []
@@ -121,7 +121,8 @@ def _score_missing(
         text = "".join(f"{line}\n" for line in lines)
         write_text(path, text)
         scores += found
-        on_candidate(len(scores), len(all_widths), metric.best(scores))
+        best = metric.format(metric.best(scores))
+        on_candidate(len(scores), len(all_widths), f"{metric.title} {best}")
     return scores[: len(all_widths)]
 
 
