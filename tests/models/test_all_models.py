@@ -8,7 +8,8 @@ from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from torchcaps.core import UserError
-from torchcaps.models import MODELS, config_as_json, create_model, describe_model, list_models
+from torchcaps.inspection import count_parameters, describe_model
+from torchcaps.models import MODELS, config_as_json, create_model, list_models
 from torchcaps.routing import list_routings
 
 from refusal import REFUSED
@@ -65,7 +66,7 @@ def test_parameters_are_exact(name, count):
 def test_the_decoder_is_counted():
     with torch.device("meta"):
         model = create_model("dr_capsnet_mnist", decoder="fc")
-    assert sum(p.numel() for p in model.parameters()) == 8_215_728
+    assert count_parameters(model) == 8_215_728
 
 
 def test_one_capsule_per_class(model):
@@ -186,8 +187,9 @@ def test_wrong_counts_name_their_layer(name):
 @pytest.mark.parametrize(
     ("name", "field", "value", "message"),
     [
-        ("dr_capsnet", "image_size", 20.0, "model.image_size: expected int, got 20.0"),
-        ("dr_capsnet", "image_size", [20, 20], "model.image_size: expected int"),
+        ("dr_capsnet", "image_size", 20.0, "model.image_size: expected int or a list of 2, got 20.0"),
+        ("dr_capsnet", "image_size", [20, 20, 20], "model.image_size: expected int or a list of 2"),
+        ("dr_capsnet", "image_size", [20, "wide"], "model.image_size: expected int or a list of 2"),
         ("dr_capsnet", "num_classes", "ten", "model.num_classes: expected int, got 'ten'"),
         ("dr_capsnet", "kernel_size", 0, "model.kernel_size must be at least 1, got 0"),
         ("dr_capsnet", "primary_pose", 0, "model.primary_pose must be at least 1"),
@@ -248,4 +250,4 @@ def test_the_grid_of_routing_annealing_is_built_by_overriding_fields(types, prim
         + 36 * types * 10 * primary_pose * class_pose
         + 10 * class_pose
     )
-    assert sum(p.numel() for p in model.parameters()) == expected
+    assert count_parameters(model) == expected

@@ -1,6 +1,7 @@
 """What every other package stands on: registry, types, errors, seeding and the squash functions."""
 
 from .errors import MissingDataError, UnknownNameError, UserError
+from .modes import evaluating
 from .registry import Registry
 from .squash import squash, squash_exponential
 from .types import CapsuleOutput, Capsules, LayerTrace, Routed, SegmentationOutput
@@ -15,6 +16,7 @@ __all__ = [
     "SegmentationOutput",
     "UnknownNameError",
     "UserError",
+    "evaluating",
     "squash",
     "squash_exponential",
 ]

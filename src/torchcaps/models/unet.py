@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import SegmentationOutput
+from torchcaps.layers import ImageSize
 
 from .api import register_variants
 from .segmenter import Segmenter
@@ -22,7 +23,7 @@ class UNetConfig:
     """Sizes of a U-Net; the defaults are those of the thesis."""
 
     in_channels: int = 1
-    image_size: int = 128
+    image_size: ImageSize = 128
     num_classes: int = 1
     depth: int = 5
     base_width: int = 64
@@ -67,7 +68,7 @@ class UNet(Segmenter):
         *,
         return_routing: bool = False,
     ) -> SegmentationOutput:
-        """Logits, and their sigmoids as activations; `masks` and `return_routing` have nothing to act on."""
+        """Logits, and their sigmoids as activations; `masks` and `return_routing` change nothing."""
         del masks, return_routing
         self._check(images)
         features, skips = self.down[0](images), []

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from torchcaps.core import evaluating
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
-from torchcaps.models.health import evaluating
 
 from .objective import Objective
 from .pipeline import Pipeline

@@ -16,8 +16,8 @@ import torch
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
 from torchcaps.data.api import FOLDER_PREFIX
+from torchcaps.inspection import count_parameters, watch_health
 from torchcaps.models import config_as_json
-from torchcaps.models.health import watch_health
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
 
 from .annealing import Annealer, Iterations, Verdict, start_annealer
@@ -126,7 +126,7 @@ class _Run:
     def loop(self, machine: Machine) -> None:
         """Train and validate until the epochs are over or patience is lost."""
         recipe, progress = self.session.recipe, self.progress
-        parameters = sum(parameter.numel() for parameter in self.session.network.parameters())
+        parameters = count_parameters(self.session.network)
         self.watcher.run_started(
             {"parameters": parameters, "images": len(self.session.splits.train), "epochs": recipe.epochs}
         )
@@ -312,7 +312,7 @@ class _Run:
                 **({} if self.annealer is None else {"iterations": progress.best_iterations}),
             },
             **steps,
-            "parameters": sum(parameter.numel() for parameter in session.network.parameters()),
+            "parameters": count_parameters(session.network),
             "seed": session.recipe.seed,
             "seconds": round(progress.seconds, 3),
             "precision": machine.precision,

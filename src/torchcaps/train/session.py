@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
-from torchcaps.models import create_model
+from torchcaps.models import Network, create_model
 from torchcaps.prune import Pull, prunable_weights
 
 from .annealing import Iterations, set_iterations
@@ -81,13 +81,13 @@ def launch(machine: Machine) -> Any:
     return fabric
 
 
-def model_of(recipe: Recipe, classes: int) -> nn.Module:
+def model_of(recipe: Recipe, classes: int) -> Network:
     """The model of a recipe with its initial weights; the number of classes must be that of the data."""
     options = dict(recipe.model)
     with _SEEDING:
         torch.manual_seed(derive_seed(recipe.seed, "weights"))
         model = create_model(options.pop("name"), **options)
-    built_for: int = model.config.num_classes  # type: ignore[union-attr, assignment]
+    built_for = model.config.num_classes
     if built_for != classes:
         raise UserError(
             f"model {recipe.model['name']} has {built_for} classes, dataset {recipe.data.name} {classes}; "

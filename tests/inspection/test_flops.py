@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from torchcaps.core import Routed
-from torchcaps.models import count_flops, create_model, describe_model, list_models
+from torchcaps.inspection import count_flops, describe_model
+from torchcaps.models import create_model, list_models
 from torchcaps.routing import RoutingShape, list_routings
 
 

@@ -1,4 +1,4 @@
-"""The numbers that describe how one routed layer fares."""
+"""The numbers that describe the health of one routed layer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Levels:
+class ActivationRange:
     """Mean, smallest and largest of some activations."""
 
     mean: float
@@ -33,5 +33,5 @@ class LayerHealth:
     from_uniform: float  # mean distance of couplings from an even split; 1 means one parent for each child
     tree: float  # T of Peer 2019: 1 - mean entropy of couplings / ln parents; 0 for a single parent
     diversity: float  # D of Peer 2019: the largest deviation over the batch of a parent's activation
-    child_activations: Levels
-    activations: Levels  # of the parents
+    child_activations: ActivationRange
+    activations: ActivationRange  # of the parents

@@ -12,14 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError, evaluating
 from torchcaps.core.seeding import generator
 from torchcaps.data import LabelledImages
-from torchcaps.models.health import evaluating
 from torchcaps.train import Pipeline, Run, load_split_for
 
-from .dictionary import Dictionary, KeyCollector, Keys, count_trees
-from .quantize import Levels, quantized
+from ..dictionary import Dictionary, KeyCollector, Keys, count_trees
+from ..quantize import Levels, quantized
 
 _BATCH = {"cuda": 512}  # by device; other devices take 250
 
