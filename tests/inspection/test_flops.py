@@ -49,6 +49,14 @@ def test_twice_the_images_are_twice_the_work(name):
     assert model.training
 
 
+def test_counting_leaves_a_frozen_trunk_in_evaluation_mode():
+    model = create_model("backbone_capsnet_tiny_test")
+    model.trunk.eval()
+    count_flops(model)
+    assert model.training
+    assert not any(module.training for module in model.trunk.modules())
+
+
 @pytest.mark.parametrize("routing", list_routings())
 def test_every_routing_is_counted(routing):
     count = count_flops(create_model("dr_capsnet_tiny_test", routing=routing))

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from torchcaps.core import UserError
 from torchcaps.inspection import count_parameters, describe_model
-from torchcaps.models import MODELS, config_as_json, create_model, list_models
+from torchcaps.models import MODELS, build_model, config_as_json, create_model, list_models
 from torchcaps.routing import list_routings
 
 from refusal import REFUSED
@@ -226,6 +226,27 @@ def test_names_and_fields_are_answered_with_near_ones():
         create_model("dr_capsnet_mnist", num_clases=3)
     with pytest.raises(REFUSED, match="decoder"):
         create_model("dr_capsnet_mnist", decoder="big")
+
+
+def test_pretrained_is_answered_with_where_weights_come_from():
+    with pytest.raises(UserError, match=r"ships no pretrained weights yet.*torchcaps train.*load_run"):
+        create_model("dr_capsnet_mnist", pretrained=True)
+
+
+def test_models_for_tests_are_listed_only_where_the_pattern_names_them():
+    assert not [name for name in list_models() if name.endswith("_test")]
+    assert not [name for name in list_models("dr_capsnet_*") if name.endswith("_test")]
+    assert list_models("dr_*_tiny_test") == ["dr_capsnet_tiny_test"]
+    assert list_models("dr_capsnet_tiny_test") == ["dr_capsnet_tiny_test"]
+
+
+def test_a_recipe_builds_its_model():
+    spec = {"name": "dr_capsnet_tiny_test", "num_classes": 7, "image_size": [20, 26]}
+    model = build_model(spec)
+    assert (model.config.num_classes, model.config.image_size) == (7, (20, 26))
+    assert "name" in spec
+    with pytest.raises(UserError, match="a model needs a 'name'"):
+        build_model({"num_classes": 7})
 
 
 def test_a_config_with_a_function_cannot_be_saved():

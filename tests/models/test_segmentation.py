@@ -175,6 +175,15 @@ def test_any_routing_fits(routing):
     assert model(images(model)).activations.isfinite().all()
 
 
+def test_the_decoder_is_found_under_one_name_and_stored_under_its_own():
+    model = create_model("segcaps_tiny_test")
+    assert model.decoder is model.reconstruction
+    assert [name for name in model.state_dict() if name.startswith("reconstruction.")]
+    assert not [name for name in model.state_dict() if name.startswith("decoder")]
+    assert create_model("segcaps_tiny_test", reconstruction=False).decoder is None
+    assert create_model("unet_tiny_test").decoder is None
+
+
 def test_masks_choose_what_is_reconstructed():
     model = create_model("segcaps_tiny_test").eval()
     batch, masks = images(model), torch.zeros(2, 1, 16, 16)
