@@ -1,4 +1,4 @@
-"""How the capsules of a network fare on a batch: who is dead, who is starved, and what routing decides."""
+"""The health of a network's capsules on a batch: dead and starved ones, and how far routing chooses."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def inspect(
 
 
 def watch_health(model: nn.Module, batch: Float[Tensor, "batch channels height width"]) -> dict[str, Any]:
-    """What a training loop notes after an epoch: flat numbers under "health", sentences under "findings".
+    """What a training loop records after an epoch: numbers under "health", sentences under "findings".
 
     Either is left out where it would be empty; a network without routed layers has neither.
     """

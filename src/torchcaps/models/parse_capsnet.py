@@ -19,7 +19,7 @@ from .classifier import CapsuleClassifier, DecoderName, build_decoder
 from .stem import conv_stem, depthwise_primary, stem_stages
 
 # Length of an evenly pooled pose before its squash, where those below have length one. The usual deviation of
-# 0.1 makes it 0.07 with 16 capsules a layer: what enters the stack does not come out, and it hardly learns.
+# 0.1 makes it 0.07 with 16 capsules a layer: activations vanish in the stack, and it hardly learns.
 _GAIN = 0.7
 
 

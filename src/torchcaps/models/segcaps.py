@@ -28,9 +28,9 @@ def _even_split() -> RoutingSpec:
 class SegCapsConfig:
     """Sizes of a SegCaps, each layer as (types, pose); the defaults are those of the paper.
 
-    `down` lists per level the layer that keeps the size and the one that halves it, `up` the layer that
-    doubles it and the one that joins it with its twin of `down`; `last_up` meets the stem. Layers that halve
-    or double take `resize_routing` where it is given.
+    `down` lists per level the layer that keeps the size and the one that halves it. `up` lists the layer that
+    doubles the size and the one that joins the result with the layer of the same size in `down`; `last_up` is
+    joined with the stem. Layers that halve or double take `resize_routing` where it is given.
     """
 
     in_channels: int = 1

@@ -44,7 +44,7 @@ def _two_convolutions(in_channels: int, out_channels: int) -> nn.Sequential:
 
 
 class UNet(Segmenter):
-    """Two convolutions a level on the way down and up, each level of the way up seeing its twin below."""
+    """Two convolutions a level; each level on the way up also reads the one of its size on the way down."""
 
     config: UNetConfig
 

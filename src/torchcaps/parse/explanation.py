@@ -1,4 +1,4 @@
-"""What is said of one image: its class, the parse tree behind it, where it lies, and how usual it is."""
+"""The explanation of one image: its class, the parse tree, where the evidence lies, and how usual it is."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Heat(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """All that is said of one image."""
+    """Everything that is computed for one image."""
 
     source: Source
     shown: Tensor  # (channels, height, width) in [0, 1]
@@ -67,7 +67,7 @@ class Explanation:
     usual: Usual | None  # None where the data of the run is not at hand
 
     def as_json(self, classes: Sequence[str]) -> dict[str, Any]:
-        """Plain data: what the drawings are made of."""
+        """Plain data, enough to draw everything from."""
         winner = int(self.activations.argmax())
         values = self.activations.tolist()
         return {

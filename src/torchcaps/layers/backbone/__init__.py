@@ -1,4 +1,4 @@
-"""Convolutional trunks: from an image to the feature map that capsules stand on."""
+"""Convolutional trunks: from an image to the feature map below the capsules."""
 
 from .api import TRUNKS, Trunk, TrunkConvolution, create_trunk, list_trunks
 from .mobilenet import MobileNetTrunk

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -92,7 +91,7 @@ class Explainer:
     def explain(self, source: Source) -> Explanation:
         """Prediction, tree, saliency, perturbations and typicality of one image."""
         shown, inputs = self.pipeline.for_evaluation(source.image)
-        network: Any = self.run.model
+        network = self.run.model
         plain = network(inputs)
         _check_finite(source, plain.activations, plain.poses)
         with quantized(network, self.levels):
@@ -127,7 +126,7 @@ class Explainer:
         return Contributions(*(field.float().cpu() for field in contributions(self.run.model, trace, chosen)))
 
     def _perturb(self, source: Source, poses: Tensor, chosen: Tensor) -> Tensor | None:
-        decoder: Any = getattr(self.run.model, "decoder", None)
+        decoder = getattr(self.run.model, "decoder", None)
         if decoder is None:
             return None
         perturbed = perturb_capsule(decoder, poses, chosen).cpu()
@@ -137,7 +136,7 @@ class Explainer:
     def _compare(self, output: CapsuleOutput) -> Usual | None:
         try:
             model, predicted, surprise = self._known
-        except MissingDataError:  # a run may be used where its data is not
+        except MissingDataError:  # the run may be on a machine without its data
             return None
         last = self.levels if isinstance(self.levels, int) else self.levels[-1]
         collector = KeyCollector(last, output.activations.shape[1])
@@ -157,7 +156,7 @@ class Explainer:
 
 
 def _check_finite(source: Source, *values: Tensor) -> None:
-    """Refuse what a broken network says: nothing that is drawn of it would mean anything."""
+    """Raise where values are not finite: a drawing of them would mean nothing."""
     if not all(bool(value.isfinite().all()) for value in values):
         raise UserError(
             f"{source.name}: the network answers with numbers that are not finite, so there is nothing to "
