@@ -7,7 +7,7 @@ import torch
 
 from torchcaps import create_model
 from torchcaps.data import load_dataset
-from torchcaps.parse import capsule_grid, parse_tree, receptive_field
+from torchcaps.parse import capsule_maps, parse_tree
 from torchcaps.train import load_run
 from torchcaps.viz import draw_tree, to_png
 
@@ -16,9 +16,8 @@ model = load_run(Path(sys.argv[1])).model if len(sys.argv) > 1 else create_model
 images = load_dataset("synthetic_mnist", "test").images[:1].float() / 255
 with torch.no_grad():
     output = model.eval()(images, return_routing=True)
-size, stages = model.config.image_size, model.config.stages
-grid = capsule_grid(output.layers[0].children.activations.shape[1], size, stages)
-tree = parse_tree(output.layers, grid=grid)
-drawing = draw_tree(images[0], tree, field=receptive_field(size, stages))
+(where,) = capsule_maps(model)
+tree = parse_tree(output.layers, grid=where.grid)
+drawing = draw_tree(images[0], tree, field=where.field)
 Path("parse_tree.png").write_bytes(to_png(drawing))
 print(f"class {tree.chosen}, {len(tree.edges)} edges, drawn in parse_tree.png")

@@ -13,6 +13,7 @@ LEVELS = [  # lowest first; packages of one level do not see each other
     ["routing"],
     ["layers"],
     ["models", "losses", "data"],
+    ["inspection"],
     ["prune"],
     ["train"],
     ["parse"],
@@ -23,7 +24,7 @@ LEVELS = [  # lowest first; packages of one level do not see each other
 ]
 LEVEL = {package: height for height, packages in enumerate(LEVELS) for package in packages}
 ONLY_IN = {"triton": "kernels", "matplotlib": "viz", "yaml": "train/recipe.py", "lightning": "train"}
-SILENT = {"core", "kernels", "routing", "layers", "models", "losses", "prune"}
+SILENT = {"core", "kernels", "routing", "layers", "models", "losses", "inspection", "prune"}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

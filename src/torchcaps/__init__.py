@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .inspection import inspect
     from .models import create_model, list_models
-    from .models.health import inspect
     from .routing import list_routings
 
 __version__ = "0.1.0"
@@ -15,7 +15,7 @@ __all__ = ["__version__", "create_model", "inspect", "list_models", "list_routin
 
 _HOMES = {
     "create_model": "models",
-    "inspect": "models.health",
+    "inspect": "inspection",
     "list_models": "models",
     "list_routings": "routing",
 }

@@ -125,11 +125,19 @@ def test_same_padding_gives_the_rounded_up_size():
 
 def test_sizes_through_convolutions():
     stages = [ConvStage("a", 9), ConvStage("b", 9, 2)]
-    assert map_sizes(28, stages) == [20, 6]
+    assert map_sizes(28, stages) == [(20, 20), (6, 6)]
     smallest = smallest_image(stages)
-    assert map_sizes(smallest, stages)[-1] == 1
+    assert map_sizes(smallest, stages)[-1] == (1, 1)
     with pytest.raises(UserError, match=f"after layer 'b'.*the smallest that works is {smallest} px"):
         map_sizes(smallest - 1, stages)
+
+
+def test_height_and_width_go_through_convolutions_each_on_its_own():
+    stages = [ConvStage("a", 9), ConvStage("b", 9, 2, "same")]
+    assert map_sizes((28, 40), stages) == [(20, 32), (10, 16)]
+    message = r"an image of 8x40 px leaves no map after layer 'a'.*9 px a side: set model.image_size=\[9,40\]"
+    with pytest.raises(UserError, match=message):
+        map_sizes((8, 40), stages)
 
 
 @pytest.mark.parametrize("size", [28, 32, 45, 64])

@@ -8,7 +8,8 @@ from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from torchcaps.core import UserError
-from torchcaps.models import MODELS, config_as_json, create_model, describe_model, list_models
+from torchcaps.inspection import count_parameters, describe_model
+from torchcaps.models import MODELS, build_model, config_as_json, create_model, list_models
 from torchcaps.routing import list_routings
 
 from refusal import REFUSED
@@ -65,7 +66,7 @@ def test_parameters_are_exact(name, count):
 def test_the_decoder_is_counted():
     with torch.device("meta"):
         model = create_model("dr_capsnet_mnist", decoder="fc")
-    assert sum(p.numel() for p in model.parameters()) == 8_215_728
+    assert count_parameters(model) == 8_215_728
 
 
 def test_one_capsule_per_class(model):
@@ -186,8 +187,9 @@ def test_wrong_counts_name_their_layer(name):
 @pytest.mark.parametrize(
     ("name", "field", "value", "message"),
     [
-        ("dr_capsnet", "image_size", 20.0, "model.image_size: expected int, got 20.0"),
-        ("dr_capsnet", "image_size", [20, 20], "model.image_size: expected int"),
+        ("dr_capsnet", "image_size", 20.0, "model.image_size: expected int or a list of 2, got 20.0"),
+        ("dr_capsnet", "image_size", [20, 20, 20], "model.image_size: expected int or a list of 2"),
+        ("dr_capsnet", "image_size", [20, "wide"], "model.image_size: expected int or a list of 2"),
         ("dr_capsnet", "num_classes", "ten", "model.num_classes: expected int, got 'ten'"),
         ("dr_capsnet", "kernel_size", 0, "model.kernel_size must be at least 1, got 0"),
         ("dr_capsnet", "primary_pose", 0, "model.primary_pose must be at least 1"),
@@ -226,6 +228,27 @@ def test_names_and_fields_are_answered_with_near_ones():
         create_model("dr_capsnet_mnist", decoder="big")
 
 
+def test_pretrained_is_answered_with_where_weights_come_from():
+    with pytest.raises(UserError, match=r"ships no pretrained weights yet.*torchcaps train.*load_run"):
+        create_model("dr_capsnet_mnist", pretrained=True)
+
+
+def test_models_for_tests_are_listed_only_where_the_pattern_names_them():
+    assert not [name for name in list_models() if name.endswith("_test")]
+    assert not [name for name in list_models("dr_capsnet_*") if name.endswith("_test")]
+    assert list_models("dr_*_tiny_test") == ["dr_capsnet_tiny_test"]
+    assert list_models("dr_capsnet_tiny_test") == ["dr_capsnet_tiny_test"]
+
+
+def test_a_recipe_builds_its_model():
+    spec = {"name": "dr_capsnet_tiny_test", "num_classes": 7, "image_size": [20, 26]}
+    model = build_model(spec)
+    assert (model.config.num_classes, model.config.image_size) == (7, (20, 26))
+    assert "name" in spec
+    with pytest.raises(UserError, match="a model needs a 'name'"):
+        build_model({"num_classes": 7})
+
+
 def test_a_config_with_a_function_cannot_be_saved():
     model = create_model("dr_capsnet_tiny_test", routing=lambda votes, activations: None)
     with pytest.raises(UserError, match="routing of this model is a function"):
@@ -248,4 +271,4 @@ def test_the_grid_of_routing_annealing_is_built_by_overriding_fields(types, prim
         + 36 * types * 10 * primary_pose * class_pose
         + 10 * class_pose
     )
-    assert sum(p.numel() for p in model.parameters()) == expected
+    assert count_parameters(model) == expected

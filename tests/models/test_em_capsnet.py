@@ -11,7 +11,7 @@ from torchcaps.routing import DynamicRouting, RoutingShape, create_routing, even
 
 def test_maps_have_the_sizes_of_the_paper():
     config = EMCapsNetConfig()
-    assert map_sizes(config.image_size, config.stages) == [14, 14, 6, 4]
+    assert map_sizes(config.image_size, config.stages) == [(14, 14), (14, 14), (6, 6), (4, 4)]
 
 
 def test_coordinates_are_the_centres_of_receptive_fields():

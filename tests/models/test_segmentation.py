@@ -6,6 +6,7 @@ from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from torchcaps.core import UserError
+from torchcaps.inspection import count_parameters
 from torchcaps.losses import dice_cross_entropy_loss
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.models.segcaps import SegCaps, SegCapsConfig
@@ -45,29 +46,25 @@ def images(model, batch=2):
     return torch.rand(batch, *model.image_shape)
 
 
-def count(module):
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
 @pytest.mark.parametrize(("name", "total"), PARAMETERS.items())
 def test_parameters_are_exact(name, total):
     with torch.device("meta"):
-        assert count(create_model(name)) == total
+        assert count_parameters(create_model(name)) == total
     assert MODELS[name].task == "segmentation"
 
 
 def test_the_reconstruction_head_is_counted():
     with torch.device("meta"):
-        assert count(create_model("segcaps_r3", reconstruction=True)) == 1_425_649
+        assert count_parameters(create_model("segcaps_r3", reconstruction=True)) == 1_425_649
 
 
 def test_segcaps_follows_its_table_layer_by_layer():
     model = create_model("segcaps_r3").eval()
-    assert count(model.stem) == 416
+    assert count_parameters(model.stem) == 416
     with torch.no_grad():
         output = model(torch.rand(1, 1, 128, 128), return_routing=True)
     for (name, (types, pose, side, total)), trace in zip(LAYERS.items(), output.layers, strict=True):
-        assert count(model.get_submodule(name)) == total
+        assert count_parameters(model.get_submodule(name)) == total
         assert trace.routed.poses.shape == (1, side, side, types, pose)
     children = [trace.children.poses.shape[-2:] for trace in output.layers]
     assert [children[7], children[9], children[11]] == [(16, 32), (8, 16), (3, 16)]
@@ -178,6 +175,15 @@ def test_any_routing_fits(routing):
     assert model(images(model)).activations.isfinite().all()
 
 
+def test_the_decoder_is_found_under_one_name_and_stored_under_its_own():
+    model = create_model("segcaps_tiny_test")
+    assert model.decoder is model.reconstruction
+    assert [name for name in model.state_dict() if name.startswith("reconstruction.")]
+    assert not [name for name in model.state_dict() if name.startswith("decoder")]
+    assert create_model("segcaps_tiny_test", reconstruction=False).decoder is None
+    assert create_model("unet_tiny_test").decoder is None
+
+
 def test_masks_choose_what_is_reconstructed():
     model = create_model("segcaps_tiny_test").eval()
     batch, masks = images(model), torch.zeros(2, 1, 16, 16)
@@ -235,4 +241,5 @@ def test_impossible_configs_are_explained(make, message):
 
 
 def test_both_families_are_listed():
-    assert {*PARAMETERS, *TINY} <= set(list_models())
+    assert set(PARAMETERS) <= set(list_models())
+    assert set(TINY) <= set(list_models("*_tiny_test"))

@@ -40,7 +40,7 @@ def test_capsules_stand_where_the_family_puts_them(family, layers, grids):
     chain = fully_connected(output.layers)
     assert len(chain) == layers
     in_caps = chain[0].children.activations.flatten(1).shape[1]
-    maps = capsule_maps(model, in_caps)
+    maps = capsule_maps(model)
     assert [each.grid for each in maps] == grids
     assert not maps or sum(each.capsules for each in maps) == in_caps
 
@@ -49,7 +49,7 @@ def test_capsules_stand_where_the_family_puts_them(family, layers, grids):
 def test_a_tree_begins_after_the_last_convolution(family):
     model, output = forward(family)
     (last,) = fully_connected(output.layers)
-    maps = capsule_maps(model, last.children.activations.shape[1])
+    maps = capsule_maps(model)
     assert sum(each.capsules for each in maps) in (0, last.children.activations.shape[1])
 
 
@@ -65,7 +65,7 @@ def placed(values, where):
 
 def test_the_evidence_of_two_maps_is_their_sum():
     model = create_model("deepcaps_tiny_test")
-    maps = capsule_maps(model, 26)
+    maps = capsule_maps(model)
     generator = torch.Generator().manual_seed(0)
     activations = torch.rand(2, 26, generator=generator)
     coupling = torch.rand(2, 26, 4, generator=generator)
@@ -80,7 +80,7 @@ def test_the_evidence_of_two_maps_is_their_sum():
 
 
 def test_the_contributions_of_two_maps_are_their_sum():
-    maps = capsule_maps(create_model("deepcaps_tiny_test"), 26)
+    maps = capsule_maps(create_model("deepcaps_tiny_test"))
     parts = torch.randn(2, 26, generator=torch.Generator().manual_seed(0))
     first, second = contribution_map(parts[:, :18], (3, 3, 2)), contribution_map(parts[:, 18:], (2, 2, 2))
     found = contribution_on_image(parts, maps, (20, 20))

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, sides
 from torchcaps.layers import ConvStage
 from torchcaps.models import create_model
 from torchcaps.parse import (
@@ -92,37 +92,40 @@ def test_an_image_without_pixels_is_refused():
 
 def test_a_placed_map_equals_the_capsule_at_its_centre_and_fades_outside():
     maps = torch.rand(2, 6, 5)
-    field = ReceptiveField(8.0, 2.0, 17.0)
-    placed = place_map(maps, (28, 28), field)
-    assert_close(placed[:, 8:20:2, 8:18:2], maps)
+    field = ReceptiveField((8.0, 7.0), 2.0, 17.0)
+    placed = place_map(maps, (28, 24), field)
+    assert placed.shape == (2, 28, 24)
+    assert_close(placed[:, 8:20:2, 7:17:2], maps)
     assert not placed[:, :6].any()
-    assert not placed[:, :, 20:].any()
+    assert not placed[:, :, 19:].any()
 
 
+@pytest.mark.parametrize("size", [32, (29, 40)])
 @pytest.mark.parametrize("padding", ["valid", "same"])
-def test_the_receptive_field_is_where_gradients_arrive(padding):
+def test_the_receptive_field_is_where_gradients_arrive(padding, size):
     stages = [ConvStage("a", 5, 1, padding), ConvStage("b", 4, 2, padding), ConvStage("c", 3, 2, padding)]
-    size = 32
-    image = torch.ones(1, 1, size, size, requires_grad=True)
+    image = torch.ones(1, 1, *sides(size), requires_grad=True)
     maps = image
     for stage in stages:
-        before = maps.shape[-1]
-        lacking = max((stage.out_size(before) - 1) * stage.stride + stage.kernel - before, 0)
-        pad = (lacking // 2, lacking - lacking // 2) if padding == "same" else (0, 0)
-        maps = torch.nn.functional.pad(maps, pad * 2)
+        lacking = [
+            max((stage.out_size(before) - 1) * stage.stride + stage.kernel - before, 0)
+            for before in reversed(maps.shape[2:])
+        ]
+        pads = [part for total in lacking for part in (total // 2, total - total // 2)]
+        maps = torch.nn.functional.pad(maps, pads if padding == "same" else (0, 0))
         kernel = torch.ones(1, 1, stage.kernel, stage.kernel)
         maps = torch.nn.functional.conv2d(maps, kernel, stride=stage.stride)
-    row = maps.shape[-1] // 2  # far from the border, where nothing is cut off
-    maps[0, 0, row, row].backward()
-    seen = image.grad[0, 0].any(dim=1).nonzero().flatten()
+    row, column = maps.shape[2] // 2, maps.shape[3] // 2  # far from the border, where nothing is cut off
+    maps[0, 0, row, column].backward()
+    seen = [image.grad[0, 0].any(dim=axis).nonzero().flatten() for axis in (1, 0)]
     field = receptive_field(size, stages)
-    assert field.size == len(seen)
-    assert field.centre(row) == seen.double().mean().item()
+    assert [field.size, field.size] == [len(pixels) for pixels in seen]
+    assert field.centre(row, column) == tuple(pixels.double().mean().item() for pixels in seen)
 
 
 def test_the_grid_of_a_model_follows_from_its_stages():
     config = create_model("dr_capsnet_small").config
     assert capsule_grid(288, config.image_size, config.stages) == (6, 6, 8)
-    assert receptive_field(config.image_size, config.stages) == (8.0, 2.0, 17.0)
+    assert receptive_field(config.image_size, config.stages) == ((8.0, 8.0), 2.0, 17.0)
     with pytest.raises(UserError, match="6x6"):
         capsule_grid(289, config.image_size, config.stages)

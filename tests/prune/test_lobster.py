@@ -125,3 +125,13 @@ def test_a_frozen_layer_is_not_pruned():
 def test_bad_settings_are_refused(setting, message):
     with pytest.raises(REFUSED, match=message):
         Lobster(**setting)
+
+
+def test_a_decoder_of_another_name_is_left_alone_too():
+    network = create_model("segcaps_tiny_test")
+    assert not [name for name, _ in prunable_layers(network) if name.startswith("reconstruction")]
+    assert [name for name, _ in prunable_layers(network, "reconstruction*")] == [
+        "reconstruction.0",
+        "reconstruction.2",
+        "reconstruction.4",
+    ]

@@ -5,23 +5,23 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, sides
 from torchcaps.layers.backbone import TRUNKS, create_trunk
 from torchcaps.prune import TrunkCost
 
 
-def counted(name, widths, side, channels):
+def counted(name, widths, size, channels):
     with torch.device("meta"):
         trunk = create_trunk(name, in_channels=channels, widths=widths).eval()
     with FlopCounterMode(display=False) as counter:
-        trunk(torch.empty(1, channels, side, side, device="meta"))
+        trunk(torch.empty(1, channels, *sides(size), device="meta"))
     return counter.get_total_flops() // 2
 
 
-def cost_of(name, side=64, channels=3):
+def cost_of(name, size=64, channels=3):
     with torch.device("meta"):
         trunk = create_trunk(name, in_channels=channels)
-    return TrunkCost(trunk, side)
+    return TrunkCost(trunk, size)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,9 @@ def test_the_published_mobilenet_costs_289_million():
 def test_the_arithmetic_agrees_with_a_counted_pass(name, data):
     full = TRUNKS[name].widths
     widths = [data.draw(st.integers(1, width)) for width in full]
-    side, channels = data.draw(st.integers(32, 100)), data.draw(st.sampled_from([1, 3]))
-    assert cost_of(name, side, channels).macs_of(widths) == counted(name, widths, side, channels)
+    side, channels = st.integers(32, 100), data.draw(st.sampled_from([1, 3]))
+    size = data.draw(side | st.tuples(side, side))
+    assert cost_of(name, size, channels).macs_of(widths) == counted(name, widths, size, channels)
 
 
 def test_a_trunk_that_hides_its_groups_is_refused():

@@ -13,7 +13,7 @@ from torchcaps.core import UserError
 from torchcaps.parse import ReceptiveField, parse_tree
 from torchcaps.viz import draw_surprise, draw_tree, to_svg, tree_markup
 
-FIELD = ReceptiveField(2.0, 4.0, 5.0)
+FIELD = ReceptiveField((2.0, 2.0), 4.0, 5.0)
 
 
 @pytest.fixture

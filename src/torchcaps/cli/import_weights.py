@@ -24,11 +24,12 @@ def keras_efficient_capsnet(
     ] = None,
 ) -> None:
     """Make a run of the authors' Keras weights (.h5), for eval, predict and export."""
+    from torchcaps.inspection import count_parameters
     from torchcaps.train.import_weights import import_efficient_capsnet_run
     from torchcaps.train.recipe import load_recipe
 
     model = import_efficient_capsnet_run(file, load_recipe(recipe, set_ or []), out)
-    typer.echo(f"{sum(p.numel() for p in model.parameters()):,} parameters; run saved in {out}")
+    typer.echo(f"{count_parameters(model):,} parameters; run saved in {out}")
 
 
 @app.command("torchvision-resnet")
@@ -40,7 +41,8 @@ def torchvision_resnet(
     ] = "resnet50",
 ) -> None:
     """Write a torchvision ResNet, less its classifier, as weights of our trunk."""
+    from torchcaps.inspection import count_parameters
     from torchcaps.train.import_weights import import_trunk_file
 
     model = import_trunk_file(file, out, trunk)
-    typer.echo(f"{sum(p.numel() for p in model.parameters()):,} parameters; trunk saved in {out}")
+    typer.echo(f"{count_parameters(model):,} parameters; trunk saved in {out}")

@@ -30,9 +30,10 @@ def command(
 
 
 def _models(pattern: str) -> list[dict[str, Any]]:
-    from torchcaps.models import describe_model, list_models
+    from torchcaps.inspection import describe_model
+    from torchcaps.models import list_models
 
-    return [describe_model(name) for name in list_models(pattern) if not name.endswith("_test")]
+    return [describe_model(name) for name in list_models(pattern)]
 
 
 def _routings(pattern: str) -> list[dict[str, Any]]:

@@ -2,8 +2,9 @@
 
 from .errors import MissingDataError, UnknownNameError, UserError
 from .metric import METRICS, Metric, metric_of, register_metrics
+from .modes import evaluating
 from .registry import Registry
-from .sides import Sides, sides
+from .sides import ImageSize, Sides, sides
 from .squash import squash, squash_exponential
 from .types import (
     CapsuleOutput,
@@ -21,6 +22,7 @@ __all__ = [
     "CapsuleOutput",
     "Capsules",
     "DescriptorOutput",
+    "ImageSize",
     "LayerTrace",
     "Metric",
     "MissingDataError",
@@ -32,6 +34,7 @@ __all__ = [
     "Sides",
     "UnknownNameError",
     "UserError",
+    "evaluating",
     "metric_of",
     "register_metrics",
     "sides",

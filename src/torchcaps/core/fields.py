@@ -57,8 +57,14 @@ def _convert_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
             return convert(kind, value, where)
         except UserError:
             continue
-    names = " or ".join(getattr(get_origin(kind) or kind, "__name__", str(kind)) for kind in kinds)
-    raise UserError(f"{where}: expected {names}, got {value!r}")
+    raise UserError(f"{where}: expected {' or '.join(map(_words, kinds))}, got {value!r}")
+
+
+def _words(kind: Any) -> str:
+    """A type hint as a user would call it; YAML has lists where Python has tuples."""
+    if get_origin(kind) is tuple and get_args(kind)[-1] is not Ellipsis:
+        return f"a list of {len(get_args(kind))}"
+    return getattr(get_origin(kind) or kind, "__name__", str(kind))
 
 
 def _convert_tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:

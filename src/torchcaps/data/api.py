@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from torchcaps.core import Registry, Sides, UserError, sides
+from torchcaps.core import ImageSize, Registry, UserError, sides
 
 from .examples import Examples
 from .fit import Fit
@@ -99,7 +99,7 @@ def dataset_info(
     name: str,
     data_dir: Path | str | None = None,
     *,
-    size: Sides = 0,
+    size: ImageSize = 0,
     fit: Fit = "crop",
     task: str = "classification",
 ) -> DatasetInfo:
@@ -120,7 +120,7 @@ def load_dataset(
     split: Split,
     data_dir: Path | str | None = None,
     *,
-    size: Sides = 0,
+    size: ImageSize = 0,
     fit: Fit = "crop",
     task: str = "classification",
 ) -> Examples:

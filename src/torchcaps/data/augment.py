@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import Sides, UserError, sides
+from torchcaps.core import ImageSize, UserError, sides
 
 from .transforms import erase, horizontal_flip, jitter, move_by, move_in_margins, random_crop, shift, uniform
 from .warp import AffineLimits, draw_affine, warp
@@ -26,7 +26,7 @@ class Augment:
 
     shift: int = 0  # pixels to each side, zeros enter
     margin_shift: bool = False  # any shift that keeps all pixels other than zero in the frame
-    crop: Sides = 0  # height and width of a random window, or the side of a square
+    crop: ImageSize = 0  # height and width of a random window, or the side of a square
     flip: bool = False  # left to right, every second image
     rotation: float = 0.0  # degrees to each side
     rotation_probability: float = 1.0

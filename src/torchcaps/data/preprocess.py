@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from torchcaps.core import Sides, UserError, sides
+from torchcaps.core import ImageSize, UserError, sides
 
 from .api import DatasetInfo
 from .augment import Augment, augment_pairs
@@ -21,9 +21,9 @@ from .transforms import center_crop, standardize
 class Preprocess:
     """How images are brought to the size and range that a network expects; sizes in pixels, 0 is off."""
 
-    resize: Sides = 0  # both sides, or height and width, by antialiased bilinear interpolation
+    resize: ImageSize = 0  # both sides, or height and width, by antialiased bilinear interpolation
     pad: int = 0  # zeros on each side, after resizing
-    center_crop: Sides = 0  # the middle window, where a random crop has not already made it that small
+    center_crop: ImageSize = 0  # the middle window, where a random crop has not already made it that small
     normalize: Literal["dataset", "none", "image"] = "dataset"
 
     def __post_init__(self) -> None:

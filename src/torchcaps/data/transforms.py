@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from torchcaps.core import Sides, UserError, sides
+from torchcaps.core import ImageSize, UserError, sides
 
 
 def uniform(
@@ -72,7 +72,7 @@ def move_by(
 
 def random_crop(
     images: Float[Tensor, "batch channels height width"],
-    size: Sides,
+    size: ImageSize,
     randomness: torch.Generator | Float[Tensor, "batch 2"],
 ) -> Float[Tensor, "batch channels rows columns"]:
     """A window at a random place of each image."""
@@ -83,7 +83,7 @@ def random_crop(
 
 
 def center_crop(
-    images: Float[Tensor, "batch channels height width"], size: Sides
+    images: Float[Tensor, "batch channels height width"], size: ImageSize
 ) -> Float[Tensor, "batch channels rows columns"]:
     """The window in the middle; where it cannot be exact, half a pixel up and left."""
     height, width = _require_room(images, size)
@@ -176,7 +176,7 @@ def _first(is_filled: Tensor, from_end: bool) -> Int64[Tensor, " batch"]:
     return ordered.long().argmax(1)
 
 
-def _require_room(images: Tensor, size: Sides) -> tuple[int, int]:
+def _require_room(images: Tensor, size: ImageSize) -> tuple[int, int]:
     """Height and width of a window that fits; an error where it does not."""
     rows, columns = sides(size)
     height, width = images.shape[2:]

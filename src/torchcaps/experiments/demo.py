@@ -11,16 +11,15 @@ from torch import Tensor
 
 from torchcaps.core.types import CapsuleOutput
 from torchcaps.data import LabelledImages, dataset_info
+from torchcaps.inspection import count_parameters
 from torchcaps.parse import (
     OFFSETS,
-    capsule_grid,
     capsule_maps,
     contribution_on_image,
     contributions,
     evidence_on_image,
     parse_tree,
     perturb_capsule,
-    receptive_field,
 )
 from torchcaps.storage import read_json
 from torchcaps.train import (
@@ -91,7 +90,6 @@ class _Page:
     def __init__(self, run: Run, test: LabelledImages) -> None:
         self.run, self.test = run, test
         pipeline = Pipeline(run.recipe.data, dataset_info(run.recipe.data.name))
-        self.config: Any = run.model.config
         self.shown, self.inputs = pipeline.for_evaluation(test.images)
         self.predicted = self._predict()
         self.examples = self._one_of_each_class()
@@ -122,7 +120,7 @@ class _Page:
             {
                 "held-out accuracy": f"{scores['accuracy']:.2%}",
                 "held-out digits": f"{scores['images']:,}",
-                "parameters": f"{sum(p.numel() for p in self.run.model.parameters()):,}",
+                "parameters": f"{count_parameters(self.run.model):,}",
                 "training": f"{sum(row['seconds'] for row in rows):.0f} s",
             }
         )
@@ -186,8 +184,8 @@ class _Page:
         """The drawing of where the network looked in some images."""
         output = self._look(chosen)
         trace, classes = output.layers[-1], output.activations.argmax(1)
-        places = capsule_maps(self.run.model, trace.children.activations.shape[1])
-        size = (self.config.image_size, self.config.image_size)
+        places = capsule_maps(self.run.model)
+        size = (self.shown.shape[-2], self.shown.shape[-1])
         parts = contributions(self.run.model, trace, classes).parts
         return draw_couplings(
             self.shown[chosen],
@@ -229,12 +227,11 @@ class _Page:
     def tree(self, index: int) -> Any:
         """The drawing of one image's parse tree."""
         output = self._look([index])
-        size, stages = self.config.image_size, self.config.stages
-        grid = capsule_grid(output.layers[0].children.activations.shape[1], size, stages)
+        (where,) = capsule_maps(self.run.model)
         return draw_tree(
             self.shown[index],
-            parse_tree(output.layers, grid=grid),
-            field=receptive_field(size, stages),
+            parse_tree(output.layers, grid=where.grid),
+            field=where.field,
             class_names=self.test.classes,
             label=int(self.test.labels[index]),
         )

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import MissingDataError
-from torchcaps.models import describe_model, list_models
+from torchcaps.inspection import describe_model
+from torchcaps.models import list_models
 from torchcaps.storage import read_json
 
 _BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -98,11 +99,10 @@ def render_models() -> str:
         "| model | parameters | MFLOP | input | classes | paper |\n| --- | --- | --- | --- | --- | --- |\n"
     ]
     for name in list_models():
-        if not name.endswith("_test"):
-            facts = describe_model(name)
-            shape = "x".join(map(str, facts["input"]))
-            cells = (f"`{name}`", f"{facts['params']:,}", f"{facts['flops'] / 1e6:,.1f}", shape)
-            lines.append(f"| {' | '.join(cells)} | {facts['classes']} | {facts['paper']} |\n")
+        facts = describe_model(name)
+        shape = "x".join(map(str, facts["input"]))
+        cells = (f"`{name}`", f"{facts['params']:,}", f"{facts['flops'] / 1e6:,.1f}", shape)
+        lines.append(f"| {' | '.join(cells)} | {facts['classes']} | {facts['paper']} |\n")
     return "".join(lines)
 
 

@@ -7,7 +7,17 @@ from .conv3d_routing import Conv3dRoutingCaps, MapRouting, map_routing
 from .decoder import ConvDecoder, FcDecoder
 from .em_conv2d import PositionalEM, positional_em_routing
 from .fc import FcCaps, flatten_grid
-from .geometry import ConvStage, map_sizes, pad_same, smallest_image
+from .geometry import (
+    ConvStage,
+    Padding,
+    ReceptiveField,
+    map_sizes,
+    pad_same,
+    receptive_field,
+    size_setting,
+    smallest_image,
+    too_small,
+)
 from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
 from .product_conv2d import StemConv2d
@@ -24,8 +34,10 @@ __all__ = [
     "LocalConvCaps2d",
     "LocalDeconvCaps2d",
     "MapRouting",
+    "Padding",
     "PositionalEM",
     "PrimaryCaps",
+    "ReceptiveField",
     "SelectedFcCaps",
     "StemConv2d",
     "build_fc_caps",
@@ -35,7 +47,10 @@ __all__ = [
     "map_sizes",
     "pad_same",
     "positional_em_routing",
+    "receptive_field",
+    "size_setting",
     "smallest_image",
     "squash",
     "squash_exponential",
+    "too_small",
 ]

@@ -1,4 +1,4 @@
-"""Coordinate addition: votes of a fully connected layer that know where their child stands."""
+"""Coordinate addition: the position of each child is added to its votes in a fully connected layer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torchcaps.routing.cost import RoutingCost
 
 
 class CoordinateAddition(nn.Module):
-    """A routing whose votes are told where they come from (Hinton 2018, section 4.1).
+    """A routing that first adds the coordinates of each child to its votes (Hinton 2018, section 4.1).
 
     Args:
-        routing: What routes the votes.
+        routing: Routes the shifted votes.
         coordinates: Row and column of each child.
         components: The two vote components they are added to.
         pose: Components of a vote.

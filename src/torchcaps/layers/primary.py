@@ -9,6 +9,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core import ImageSize
 from torchcaps.core.precision import without_autocast
 from torchcaps.core.squash import squash as squash_by_square
 from torchcaps.core.types import Capsules
@@ -24,11 +25,11 @@ class PrimaryCaps(nn.Module):
         in_channels: Channels of the feature map.
         types: Capsule types at each position.
         pose: Dimensions of a pose.
-        kernel_size: Side of the kernel.
+        kernel_size: Side of the kernel, or its height and width.
         stride: Step of the kernel.
         padding: "valid" or "same".
         groups: 1, or `in_channels` for one kernel per channel (Efficient-CapsNet).
-        squash: What shortens the poses.
+        squash: The function that shortens the poses.
         bias: Whether the convolution has one.
     """
 
@@ -38,7 +39,7 @@ class PrimaryCaps(nn.Module):
         types: int,
         pose: int,
         *,
-        kernel_size: int,
+        kernel_size: ImageSize,
         stride: int = 1,
         padding: Padding = "valid",
         groups: int = 1,
@@ -54,7 +55,8 @@ class PrimaryCaps(nn.Module):
     def forward(self, features: Float[Tensor, "batch channels height width"]) -> Capsules:
         """Capsules at (batch, rows, columns), `types` of them at each position."""
         if self.padding == "same":
-            features = pad_same(features, self.conv.kernel_size[0], self.conv.stride[0])
+            height, width = self.conv.kernel_size
+            features = pad_same(features, (height, width), self.conv.stride[0])
         is_sum = features.is_cuda and covers_map(self.conv, features)  # slow as a convolution there
         maps = reduce_map(features, self.conv) if is_sum else self.conv(features)
         grid = rearrange(maps, "b (t d) h w -> b h w t d", t=self.types)

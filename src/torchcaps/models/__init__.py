@@ -1,18 +1,33 @@
-"""Capsule architectures: one file per family; importing it registers its variants."""
+"""Capsule networks and the networks they are compared with, one file for each family.
 
-from .api import MODELS, config_as_json, create_model, describe_model, list_models, register_variants
+Importing a family registers its variants. `list_models` gives their names and `create_model` builds one of
+them. `register_variants` adds a family of your own, which extends `CapsuleClassifier` or `Segmenter`.
+"""
+
+from .anatomy import ConvStep, Cut, KeptSizes, OnTrunk, Removable, Shrinkable
+from .api import (
+    MODELS,
+    Task,
+    Variant,
+    build_model,
+    config_as_json,
+    create_model,
+    list_models,
+    register_variants,
+)
 from .backbone_capsnet import BackboneCapsNet, BackboneCapsNetConfig, capsule_head
-from .classifier import CapsuleClassifier
+from .classifier import CapsuleClassifier, PlainClassifier, build_decoder
 from .conv_baseline import ConvBaseline, ConvBaselineConfig
 from .deepcaps import DeepCaps, DeepCapsConfig
 from .dr_capsnet import DRCapsNet, DRCapsNetConfig
 from .effconv_capsnet import EffConvCapsNet, EffConvCapsNetConfig
 from .efficient_capsnet import EfficientCapsNet, EfficientCapsNetConfig
 from .em_capsnet import EMCapsNet, EMCapsNetConfig
-from .flops import count_flops
 from .gamma_capsnet import GammaCapsNet, GammaCapsNetConfig
+from .network import CapsuleGrid, ModelConfig, Network
 from .parse_capsnet import ParseCapsNet, ParseCapsNetConfig
 from .segcaps import SegCaps, SegCapsConfig
+from .segmenter import Segmenter
 from .trunk_classifier import TrunkClassifier, TrunkClassifierConfig
 from .unet import UNet, UNetConfig
 
@@ -21,8 +36,11 @@ __all__ = [
     "BackboneCapsNet",
     "BackboneCapsNetConfig",
     "CapsuleClassifier",
+    "CapsuleGrid",
     "ConvBaseline",
     "ConvBaselineConfig",
+    "ConvStep",
+    "Cut",
     "DRCapsNet",
     "DRCapsNetConfig",
     "DeepCaps",
@@ -35,19 +53,29 @@ __all__ = [
     "EfficientCapsNetConfig",
     "GammaCapsNet",
     "GammaCapsNetConfig",
+    "KeptSizes",
+    "ModelConfig",
+    "Network",
+    "OnTrunk",
     "ParseCapsNet",
     "ParseCapsNetConfig",
+    "PlainClassifier",
+    "Removable",
     "SegCaps",
     "SegCapsConfig",
+    "Segmenter",
+    "Shrinkable",
+    "Task",
     "TrunkClassifier",
     "TrunkClassifierConfig",
     "UNet",
     "UNetConfig",
+    "Variant",
+    "build_decoder",
+    "build_model",
     "capsule_head",
     "config_as_json",
-    "count_flops",
     "create_model",
-    "describe_model",
     "list_models",
     "register_variants",
 ]

@@ -2,55 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_type_hints
-
-import torch
-from torch import nn
 
 from torchcaps.core.errors import UserError, unknown_name
 from torchcaps.core.fields import convert, whole_numbers
 from torchcaps.core.registry import Registry
 
-from .flops import count_flops
+from .network import ModelConfig, Network
+
+Task = Literal["classification", "segmentation", "pose", "retrieval"]
 
 
 @dataclass(frozen=True)
 class Variant:
     """A named architecture: the class, its config, and where it comes from."""
 
-    build: type[nn.Module]
-    config: Any
+    build: Callable[[Any], Network]
+    config: ModelConfig
     family: str
     paper: str
-    task: str
+    task: Task
 
-
-_CHECKED_BY_NETWORKS = {"in_channels", "image_size", "num_classes"}  # which name the layer that fails
 
 MODELS: Registry[Variant] = Registry("model")
 
+_CHECKED_BY_NETWORKS = {"in_channels", "image_size", "num_classes"}  # their errors name the layer that fails
+_FOR_TESTS = "_tiny_test"
+
 
 def register_variants(
-    build: type[nn.Module],
+    build: Callable[[Any], Network],
     *,
     family: str,
     paper: str,
-    variants: dict[str, Any],
-    task: Literal["classification", "segmentation"] = "classification",
+    variants: Mapping[str, ModelConfig],
+    task: Task = "classification",
 ) -> None:
     """Register each config in `variants` under its name."""
     for name, config in variants.items():
         MODELS.register(name)(Variant(build, config, family, paper, task))
 
 
-def create_model(name: str, **overrides: Any) -> nn.Module:
-    """Build the model registered as `name`, with single config fields replaced."""
+def create_model(name: str, **overrides: object) -> Network:
+    """Build a registered model with random initial weights.
+
+    Args:
+        name: A name from `list_models()`.
+        **overrides: Fields of the model's config that differ from the registered ones, such as `num_classes`,
+            `in_channels`, `image_size` (one number, or height and width), `routing` or `decoder`. An unknown
+            field is an error that names near ones.
+
+    Returns:
+        A `torch.nn.Module` in training mode. It has the resolved `config`, `image_shape` (channels, height,
+        width) and `decoder`, which is None for a model without one.
+
+    Example:
+        >>> model = create_model("dr_capsnet_small", num_classes=5, image_size=(44, 60))
+        >>> model(torch.rand(2, 1, 44, 60)).activations.shape
+        torch.Size([2, 5])
+    """
     variant = MODELS[name]
-    known = [field.name for field in fields(variant.config)]
-    for field in overrides:
-        if field not in known:
-            raise unknown_name(f"field of model {name!r}", field, known)
+    _require_known(name, variant.config, overrides)
     hints = get_type_hints(type(variant.config))
     checked = {key: convert(hints[key], value, f"model.{key}") for key, value in overrides.items()}
     for key in checked.keys() - _CHECKED_BY_NETWORKS:
@@ -58,8 +72,28 @@ def create_model(name: str, **overrides: Any) -> nn.Module:
     return variant.build(replace(variant.config, **checked))
 
 
-def _require_size(where: str, value: Any, registered: Any) -> None:
-    """Whole numbers are sizes and counts; only where the registered one is 0 does 0 have a meaning."""
+def build_model(spec: Mapping[str, Any]) -> Network:
+    """Build the model that a recipe describes: its `name` and the config fields that it replaces."""
+    if "name" not in spec:
+        raise UserError("a model needs a 'name'; its other keys replace fields of that model")
+    return create_model(**spec)
+
+
+def _require_known(name: str, config: ModelConfig, overrides: Mapping[str, object]) -> None:
+    known = [field.name for field in fields(config)]
+    if "pretrained" in overrides and "pretrained" not in known:
+        raise UserError(
+            "torchcaps ships no pretrained weights yet, so there is no field 'pretrained'; train a model "
+            "(torchcaps train RECIPE) and read it with torchcaps.train.load_run, or convert published ones "
+            "(torchcaps import-weights)"
+        )
+    for field in overrides:
+        if field not in known:
+            raise unknown_name(f"field of model {name!r}", field, known)
+
+
+def _require_size(where: str, value: object, registered: object) -> None:
+    """Refuse whole numbers below 1, and below 0 where the registered value is 0."""
     least = min(whole_numbers(registered), default=1)
     smallest = min(whole_numbers(value), default=least)
     if smallest < min(1, least):
@@ -67,29 +101,17 @@ def _require_size(where: str, value: Any, registered: Any) -> None:
 
 
 def list_models(pattern: str = "*") -> list[str]:
-    """Names of the registered models."""
-    return MODELS.names(pattern)
+    """Names of the registered models that match a shell pattern, in alphabetical order.
+
+    The tiny variants that tests use are listed only where the pattern names them, as "*_tiny_test" does.
+    """
+    names = MODELS.names(pattern)
+    if pattern.endswith(_FOR_TESTS):
+        return names
+    return [name for name in names if not name.endswith(_FOR_TESTS)]
 
 
-def describe_model(name: str) -> dict[str, Any]:
-    """Name, family, parameters, operations, input, classes and paper of a model, allocating no weights."""
-    variant = MODELS[name]
-    with torch.device("meta"):
-        model = variant.build(variant.config)
-    config = variant.config
-    return {
-        "name": name,
-        "family": variant.family,
-        "task": variant.task,
-        "params": sum(parameter.numel() for parameter in model.parameters()),
-        "flops": count_flops(model)["total"],
-        "input": [config.in_channels, config.image_size, config.image_size],
-        "classes": config.num_classes,
-        "paper": variant.paper,
-    }
-
-
-def config_as_json(config: Any) -> dict[str, Any]:
+def config_as_json(config: ModelConfig) -> dict[str, Any]:
     """The config as plain data; a routing given as a function cannot be written down and is an error."""
     values = asdict(config)
     for key, value in values.items():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from typing import Literal
 
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import CapsuleOutput, LayerTrace
-from torchcaps.layers.decoder import ConvDecoder, FcDecoder
+from torchcaps.layers import ConvDecoder, FcDecoder, size_setting
+
+from .network import ModelConfig, Network
 
 DecoderName = Literal["none", "fc", "fc_unmasked", "conv"]
 
@@ -32,13 +34,13 @@ def build_decoder(
             raise UserError(f"decoder must be 'none', 'fc', 'fc_unmasked' or 'conv', got {name!r}")
 
 
-class CapsuleClassifier(nn.Module, ABC):
+class CapsuleClassifier(Network, ABC):
     """A network whose last layer has one capsule per class; a family adds `encode`."""
 
     decoder: FcDecoder | ConvDecoder | None
 
-    def __init__(self, config: Any) -> None:
-        super().__init__()
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
         if config.num_classes < 2:
             raise UserError(
                 f"layer 'classes' needs a choice: num_classes must be at least 2, got {config.num_classes}"
@@ -47,8 +49,6 @@ class CapsuleClassifier(nn.Module, ABC):
             raise UserError(
                 f"layer 'stem' sees nothing: in_channels must be at least 1, got {config.in_channels}"
             )
-        self.config = config
-        self.image_shape = (config.in_channels, config.image_size, config.image_size)
 
     @abstractmethod
     def encode(
@@ -79,12 +79,45 @@ class CapsuleClassifier(nn.Module, ABC):
         return CapsuleOutput(activations, poses, reconstruction, layers if return_routing else ())
 
     def _check(self, images: Tensor) -> None:
-        if images.shape[1:] != self.image_shape:
-            expected = "x".join(map(str, self.image_shape))
-            got = "x".join(map(str, images.shape[1:]))
-            raise UserError(
-                f"layer 'stem' of this {type(self).__name__} takes images of {expected} "
-                "(channels, height, width), "
-                f"got {got}; "
-                "resize them or build the model with in_channels=... and image_size=..."
-            )
+        if images.shape[1:] == self.image_shape:
+            return
+        channels, height, width = images.shape[1:]
+        expected = "x".join(map(str, self.image_shape))
+        raise UserError(
+            f"layer 'stem' of this {type(self).__name__} takes images of {expected} (channels, height, "
+            f"width), got {channels}x{height}x{width}; resize them, or set model.in_channels={channels} and "
+            f"{size_setting(height, width)}"
+        )
+
+
+class PlainClassifier(CapsuleClassifier):
+    """A network without capsules: the pose of a class is its logit, its activation is its probability."""
+
+    decoder: None = None
+
+    @abstractmethod
+    def logits(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch num_classes"]:
+        """The numbers that the softmax is taken of."""
+
+    def encode(
+        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
+    ) -> tuple[LayerTrace, ...]:
+        """An empty tuple, because no layer is routed."""
+        del images, return_coupling
+        return ()
+
+    def forward(
+        self,
+        images: Float[Tensor, "batch channels height width"],
+        labels: Int[Tensor, " batch"] | None = None,
+        *,
+        return_routing: bool = False,
+    ) -> CapsuleOutput:
+        """Probabilities as activations and logits as poses; labels and `return_routing` change nothing."""
+        del labels, return_routing
+        self._check(images)
+        logits = self.logits(images)
+        logits = logits.to(next(self.parameters()).dtype)  # a softmax in bfloat16 would not sum to one
+        return CapsuleOutput(logits.softmax(-1), logits.unsqueeze(-1))

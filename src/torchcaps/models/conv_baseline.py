@@ -8,12 +8,12 @@ from itertools import pairwise
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core import ImageSize, sides
 from torchcaps.core.errors import UserError
-from torchcaps.layers import ConvStage, map_sizes
-from torchcaps.layers.geometry import Padding
+from torchcaps.layers import ConvStage, Padding, map_sizes, too_small
 
 from .api import register_variants
-from .plain_classifier import PlainClassifier
+from .classifier import PlainClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class ConvBaselineConfig:
     """
 
     in_channels: int = 1
-    image_size: int = 28
+    image_size: ImageSize = 28
     num_classes: int = 10
     channels: tuple[int, ...] = (256, 256, 128)
     hidden: tuple[int, ...] = (328, 192)
@@ -52,18 +52,16 @@ class ConvBaseline(PlainClassifier):
             raise UserError("channels must name those of at least one convolution, got none")
         if not 0 <= config.dropout < 1:
             raise UserError(f"dropout must be at least 0 and below 1, got {config.dropout}")
-        if config.image_size < config.kernel_size:
-            raise UserError(
-                f"an image of {config.image_size} px is smaller than the kernel of layer 'convolutions.0'; "
-                f"the smallest that works is {config.kernel_size} px"
-            )
-        side = map_sizes(config.image_size, config.stages)[-1]
+        if min(sides(config.image_size)) < config.kernel_size:
+            problem = "is smaller than the kernel of layer 'convolutions.0'"
+            raise too_small(config.image_size, problem, config.kernel_size)
+        height, width = map_sizes(config.image_size, config.stages)[-1]
         widths = [config.in_channels, *config.channels]
         self.convolutions = nn.Sequential()
         for before, after in pairwise(widths):
             self.convolutions.append(nn.Conv2d(before, after, config.kernel_size, padding=config.padding))
             self.convolutions.append(nn.ReLU())
-        sizes = [config.channels[-1] * side**2, *config.hidden]
+        sizes = [config.channels[-1] * height * width, *config.hidden]
         self.dense = nn.Sequential(nn.Flatten())
         for inputs, outputs in pairwise(sizes):
             self.dense.append(nn.Linear(inputs, outputs))
@@ -74,7 +72,7 @@ class ConvBaseline(PlainClassifier):
     def logits(
         self, images: Float[Tensor, "batch channels height width"]
     ) -> Float[Tensor, "batch num_classes"]:
-        """What the softmax is taken of."""
+        """The numbers that the softmax is taken of."""
         return self.classes(self.dense(self.convolutions(images)))
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core import ImageSize, sides
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, LayerTrace
-from torchcaps.layers import ConvStage, PrimaryCaps, build_fc_caps, flatten_grid, map_sizes
+from torchcaps.layers import ConvStage, PrimaryCaps, build_fc_caps, flatten_grid, map_sizes, too_small
 from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps, Gradient
 from torchcaps.routing import RoutingSpec
 
+from .anatomy import ConvStep, KeptSizes, Removable
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
+from .network import CapsuleGrid
 
 # Length of a pose before its squash, where those below have length one. The squash turns a short length n
 # into n², so below a gain of 2 there is no length but zero that passes from layer to layer unchanged.
@@ -32,7 +35,7 @@ class DeepCapsConfig:
     """
 
     in_channels: int = 1
-    image_size: int = 28
+    image_size: ImageSize = 28
     num_classes: int = 10
     stem_channels: int = 128
     types: int = 32
@@ -119,19 +122,17 @@ class DeepCaps(CapsuleClassifier):
 
     def __init__(self, config: DeepCapsConfig) -> None:
         super().__init__(config)
-        if config.image_size < _SMALLEST_IMAGE:
-            raise UserError(
-                f"an image of {config.image_size} px leaves layer 'cell4' no two positions to halve; "
-                f"the smallest that works is {_SMALLEST_IMAGE} px"
-            )
-        sizes = map_sizes(config.image_size, config.stages)
+        if min(sides(config.image_size)) < _SMALLEST_IMAGE:
+            problem = "leaves layer 'cell4' no two positions to halve"
+            raise too_small(config.image_size, problem, _SMALLEST_IMAGE)
+        positions = [height * width for height, width in map_sizes(config.image_size, config.stages)]
         if config.norm_eps < 0:
             raise UserError(f"norm_eps must not be negative, got {config.norm_eps}")
         self.stem = nn.Conv2d(config.in_channels, config.stem_channels, 3, padding=1)
         self.norm = nn.BatchNorm2d(config.stem_channels, eps=config.norm_eps, momentum=config.norm_momentum)
         self.cells = self._build_cells(config)
         self.classes = build_fc_caps(
-            config.types * (sizes[-2] ** 2 + sizes[-1] ** 2),
+            config.types * (positions[-2] + positions[-1]),
             config.num_classes,
             config.poses[-1],
             config.class_pose,
@@ -180,6 +181,36 @@ class DeepCaps(CapsuleClassifier):
         children = Capsules(*(torch.cat(pair, dim=1) for pair in zip(third, fourth, strict=True)))
         assert trace is not None  # the last cell is always the routed one
         return trace, LayerTrace(children, self.classes(children, return_coupling=return_coupling))
+
+    def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
+        """The last two cells."""
+        stem, *cells = self.config.stages
+        seen = [stem]
+        for cell in cells:
+            seen += [cell, *(ConvStage(f"{cell.name}.main", 3, 1, "same") for _ in range(2))]
+        return tuple(CapsuleGrid(stages, self.config.types) for stages in (seen[:-3], seen))
+
+    def removable(self) -> Removable:
+        """Capsules of the last two cells that no class hears, and stem channels that no filter reads.
+
+        Inside the cells maps are padded and added, where a constant channel is not constant.
+        """
+        rectifier = nn.ReLU() if self.config.stem_relu else nn.Identity()
+        reader = self.cells[0].get_submodule("halve.conv")
+        assert isinstance(reader, nn.Conv2d)
+        return Removable(
+            steps=[ConvStep("stem", self.stem, nn.Sequential(rectifier, self.norm), norm="norm")],
+            reader=ConvStep("cells.0.halve.conv", reader, nn.Identity()),
+            is_padded=True,
+            parents_name="classes",
+            parents=self.classes,
+            types=1,
+            selects=True,
+        )
+
+    def resized(self, kept: KeptSizes) -> DeepCapsConfig:
+        """The config of the network that is left."""
+        return replace(self.config, stem_channels=kept.widths[0], voters=kept.voters)
 
 
 register_variants(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import ImageSize
+from torchcaps.core.types import Capsules, LayerTrace
 from torchcaps.layers import (
     ConvStage,
+    FcCaps,
+    Padding,
     PrimaryCaps,
     StemConv2d,
     build_fc_caps,
@@ -17,25 +20,79 @@ from torchcaps.layers import (
     map_sizes,
     pad_same,
 )
-from torchcaps.layers.geometry import Padding
 from torchcaps.routing import RoutingSpec
 
+from .anatomy import ConvStep, KeptSizes, Removable
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
+from .network import CapsuleGrid
 
 
 @dataclass(frozen=True, kw_only=True)
-class DRCapsNetConfig:
-    """Sizes of a DR-CapsNet; the defaults are those for MNIST."""
+class PrimaryGridConfig:
+    """Sizes of a convolution and of the primary capsules on it; the defaults are those for MNIST."""
 
     in_channels: int = 1
-    image_size: int = 28
+    image_size: ImageSize = 28
     num_classes: int = 10
     stem_channels: int = 256
     primary_types: int = 32
+    kernel_size: int = 9
+
+    @property
+    def stages(self) -> list[ConvStage]:
+        """The two convolutions."""
+        return [ConvStage("stem", self.kernel_size), ConvStage("primary", self.kernel_size, 2)]
+
+
+class PrimaryGridClassifier(CapsuleClassifier):
+    """A convolution and primary capsules at stride 2; a family adds fully connected layers above them."""
+
+    config: PrimaryGridConfig
+
+    def __init__(self, config: PrimaryGridConfig, *, pose: int, padding: Padding = "valid") -> None:
+        super().__init__(config)
+        height, width = map_sizes(config.image_size, config.stages)[-1]
+        self.num_primary = config.primary_types * height * width
+        self.stem = StemConv2d(config.in_channels, config.stem_channels, config.kernel_size)
+        self.primary = PrimaryCaps(
+            config.stem_channels,
+            config.primary_types,
+            pose,
+            kernel_size=config.kernel_size,
+            stride=2,
+            padding=padding,
+        )
+
+    def primary_capsules(self, images: Float[Tensor, "batch channels height width"]) -> Capsules:
+        """The primary capsules of all positions in one row."""
+        if self.primary.padding == "same":
+            images = pad_same(images, self.config.kernel_size, 1)
+        return flatten_grid(self.primary(self.stem(images).relu()))
+
+    def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
+        """The primary capsules."""
+        return (CapsuleGrid(self.config.stages, self.config.primary_types),)
+
+    def removable_below(self, name: str, parents: FcCaps, *, selects: bool) -> Removable:
+        """Channels of the convolution, primary capsules, and whole types of them with their filters."""
+        return Removable(
+            steps=[ConvStep("stem", self.stem, nn.ReLU())],
+            reader=ConvStep("primary.conv", self.primary.conv, nn.Identity()),
+            is_padded=self.primary.padding == "same",
+            parents_name=name,
+            parents=parents,
+            types=self.primary.types,
+            selects=selects,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DRCapsNetConfig(PrimaryGridConfig):
+    """Sizes of a DR-CapsNet; the defaults are those for MNIST."""
+
     primary_pose: int = 8
     class_pose: int = 16
-    kernel_size: int = 9
     padding: Padding = "valid"
     routing: RoutingSpec = "dynamic"
     voters: int = 0  # primary capsules that have a vote, as `prune.shrink` leaves them; 0 means all
@@ -44,31 +101,18 @@ class DRCapsNetConfig:
     @property
     def stages(self) -> list[ConvStage]:
         """The two convolutions."""
-        return [
-            ConvStage("stem", self.kernel_size, 1, self.padding),
-            ConvStage("primary", self.kernel_size, 2, self.padding),
-        ]
+        return [stage._replace(padding=self.padding) for stage in super().stages]
 
 
-class DRCapsNet(CapsuleClassifier):
+class DRCapsNet(PrimaryGridClassifier):
     """A convolution, primary capsules at stride 2, and class capsules that see all of them."""
 
     config: DRCapsNetConfig
 
     def __init__(self, config: DRCapsNetConfig) -> None:
-        super().__init__(config)
-        side = map_sizes(config.image_size, config.stages)[-1]
-        self.stem = StemConv2d(config.in_channels, config.stem_channels, config.kernel_size)
-        self.primary = PrimaryCaps(
-            config.stem_channels,
-            config.primary_types,
-            config.primary_pose,
-            kernel_size=config.kernel_size,
-            stride=2,
-            padding=config.padding,
-        )
+        super().__init__(config, pose=config.primary_pose, padding=config.padding)
         self.classes = build_fc_caps(
-            config.primary_types * side**2,
+            self.num_primary,
             config.num_classes,
             config.primary_pose,
             config.class_pose,
@@ -81,10 +125,18 @@ class DRCapsNet(CapsuleClassifier):
         self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
     ) -> tuple[LayerTrace, ...]:
         """The class layer, the only routed one."""
-        if self.config.padding == "same":
-            images = pad_same(images, self.config.kernel_size, 1)
-        children = flatten_grid(self.primary(self.stem(images).relu()))
+        children = self.primary_capsules(images)
         return (LayerTrace(children, self.classes(children, return_coupling=return_coupling)),)
+
+    def removable(self) -> Removable:
+        """Capsules, whole types with their filters, and channels of the convolution."""
+        return self.removable_below("classes", self.classes, selects=True)
+
+    def resized(self, kept: KeptSizes) -> DRCapsNetConfig:
+        """The config of the network that is left."""
+        return replace(
+            self.config, stem_channels=kept.widths[0], primary_types=kept.types, voters=kept.voters
+        )
 
 
 register_variants(

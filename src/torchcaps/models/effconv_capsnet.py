@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
+from torchcaps.core import ImageSize
 from torchcaps.core.errors import UserError
-from torchcaps.core.squash import squash_exponential
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import ConvCaps2d, ConvStage, FcCaps, PrimaryCaps, flatten_grid, map_sizes
+from torchcaps.layers import ConvCaps2d, ConvStage, FcCaps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .efficient_capsnet import require_fitting_stem, stem_block
+from .network import CapsuleGrid
+from .stem import conv_stem, depthwise_primary, require_fitting_stem, stem_stages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class EffConvCapsNetConfig:
     """
 
     in_channels: int = 3
-    image_size: int = 128
+    image_size: ImageSize = 128
     num_classes: int = 10
     channels: tuple[int, ...] = (32, 64, 64, 256)
     kernel_sizes: tuple[int, ...] = (5, 3, 3, 3)
@@ -45,8 +46,7 @@ class EffConvCapsNetConfig:
     @property
     def stages(self) -> list[ConvStage]:
         """All convolutions, up to that of the hidden capsules."""
-        convolutions = zip(self.kernel_sizes, self.strides, strict=True)
-        stem = [ConvStage(f"stem.{i}", kernel, stride) for i, (kernel, stride) in enumerate(convolutions)]
+        stem = stem_stages(self.kernel_sizes, self.strides)
         hidden = ConvStage("hidden", self.hidden_kernel, self.hidden_stride)
         return [*stem, ConvStage("primary", self.primary_kernel), hidden]
 
@@ -66,26 +66,11 @@ class EffConvCapsNet(CapsuleClassifier):
     def __init__(self, config: EffConvCapsNetConfig) -> None:
         super().__init__(config)
         require_fitting_stem(config.channels, config.kernel_sizes, config.strides, config.pose)
-        side = map_sizes(config.image_size, config.stages)[-1]
-        widths = [config.in_channels, *config.channels]
-        self.stem = nn.Sequential(
-            *(
-                stem_block(before, after, stage)
-                for before, after, stage in zip(
-                    widths[:-1], widths[1:], config.stages[: len(config.channels)], strict=True
-                )
-            )
-        )
-        self.primary = PrimaryCaps(
-            widths[-1],
-            widths[-1] // config.pose,
-            config.pose,
-            kernel_size=config.primary_kernel,
-            groups=widths[-1],
-            squash=squash_exponential,
-        )
+        height, width = map_sizes(config.image_size, config.stages)[-1]
+        self.stem = conv_stem(config.in_channels, config.channels, config.stages[:-2])
+        self.primary = depthwise_primary(config.channels[-1], config.pose, config.primary_kernel)
         self.hidden = ConvCaps2d(
-            widths[-1] // config.pose,
+            self.primary.types,
             config.hidden_types,
             config.pose,
             config.pose,
@@ -93,7 +78,7 @@ class EffConvCapsNet(CapsuleClassifier):
             stride=config.hidden_stride,
             routing=config.routing,
         )
-        children = config.hidden_types * side**2
+        children = config.hidden_types * height * width
         self.classes = FcCaps(
             children,
             config.num_classes,
@@ -113,6 +98,10 @@ class EffConvCapsNet(CapsuleClassifier):
         children = flatten_grid(hidden.capsules)
         classes = self.classes(children, return_coupling=return_coupling)
         return LayerTrace(primary, hidden), LayerTrace(children, classes)
+
+    def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
+        """The convolutional capsules, which the class capsules see."""
+        return (CapsuleGrid(self.config.stages, self.config.hidden_types),)
 
 
 register_variants(

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.fields import require_equal_lengths
-from torchcaps.core.squash import squash_exponential
+from torchcaps.core import ImageSize
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import ConvStage, PrimaryCaps, StemConv2d, build_fc_caps, flatten_grid, map_sizes
+from torchcaps.layers import ConvStage, build_fc_caps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
+from .anatomy import ConvStep, KeptSizes, Removable
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
-
-_IMAGE_CHANNELS = 3  # at most
+from .network import CapsuleGrid
+from .stem import NormName, conv_stem, depthwise_primary, require_fitting_stem, stem_stages, stem_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +24,12 @@ class EfficientCapsNetConfig:
     """Sizes of an Efficient-CapsNet; the defaults are those for MNIST."""
 
     in_channels: int = 1
-    image_size: int = 28
+    image_size: ImageSize = 28
     num_classes: int = 10
     channels: tuple[int, ...] = (32, 64, 64, 128)
     kernel_sizes: tuple[int, ...] = (5, 3, 3, 3)
     strides: tuple[int, ...] = (1, 1, 1, 2)
-    norm: Literal["batch", "instance"] = "batch"
+    norm: NormName = "batch"
     primary_kernel: int = 9
     primary_stride: int = 1
     primary_pose: int = 8
@@ -43,34 +41,8 @@ class EfficientCapsNetConfig:
     @property
     def stages(self) -> list[ConvStage]:
         """All convolutions, the depthwise one of the primary capsules last."""
-        convolutions = zip(self.kernel_sizes, self.strides, strict=True)
-        stem = [ConvStage(f"stem.{i}", kernel, stride) for i, (kernel, stride) in enumerate(convolutions)]
+        stem = stem_stages(self.kernel_sizes, self.strides)
         return [*stem, ConvStage("primary", self.primary_kernel, self.primary_stride)]
-
-
-def stem_block(
-    in_channels: int, out_channels: int, stage: ConvStage, norm: Literal["batch", "instance"] = "batch"
-) -> nn.Sequential:
-    """A convolution, its rectifier, and then the normalisation."""
-    is_first = in_channels <= _IMAGE_CHANNELS
-    convolution = (StemConv2d if is_first else nn.Conv2d)(
-        in_channels, out_channels, stage.kernel, stage.stride
-    )
-    nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
-    nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
-    if norm == "instance":
-        norm_layer = nn.InstanceNorm2d(out_channels, eps=1e-3, affine=True)
-        return nn.Sequential(convolution, nn.LeakyReLU(0.3), norm_layer)
-    return nn.Sequential(convolution, nn.ReLU(), nn.BatchNorm2d(out_channels, eps=1e-3))
-
-
-def require_fitting_stem(
-    channels: tuple[int, ...], kernel_sizes: tuple[int, ...], strides: tuple[int, ...], pose: int
-) -> None:
-    """Raise unless there is a value for each convolution, and the last is read as whole poses."""
-    require_equal_lengths(channels=channels, kernel_sizes=kernel_sizes, strides=strides)
-    if not channels or channels[-1] % pose:
-        raise UserError(f"the last of channels must be a multiple of {pose}, the pose, got {list(channels)}")
 
 
 class EfficientCapsNet(CapsuleClassifier):
@@ -81,28 +53,13 @@ class EfficientCapsNet(CapsuleClassifier):
     def __init__(self, config: EfficientCapsNetConfig) -> None:
         super().__init__(config)
         require_fitting_stem(config.channels, config.kernel_sizes, config.strides, config.primary_pose)
-        side = map_sizes(config.image_size, config.stages)[-1]
-        widths = [config.in_channels, *config.channels]
-        self.stem = nn.Sequential(
-            *(
-                stem_block(before, after, stage, config.norm)
-                for before, after, stage in zip(
-                    widths[:-1], widths[1:], config.stages[: len(config.channels)], strict=True
-                )
-            )
-        )
-        types = widths[-1] // config.primary_pose
-        self.primary = PrimaryCaps(
-            widths[-1],
-            types,
-            config.primary_pose,
-            kernel_size=config.primary_kernel,
-            stride=config.primary_stride,
-            groups=widths[-1],
-            squash=squash_exponential,
+        height, width = map_sizes(config.image_size, config.stages)[-1]
+        self.stem = conv_stem(config.in_channels, config.channels, config.stages[:-1], config.norm)
+        self.primary = depthwise_primary(
+            config.channels[-1], config.primary_pose, config.primary_kernel, config.primary_stride
         )
         self.classes = build_fc_caps(
-            types * side**2,
+            self.primary.types * height * width,
             config.num_classes,
             config.primary_pose,
             config.class_pose,
@@ -117,6 +74,26 @@ class EfficientCapsNet(CapsuleClassifier):
         """The class layer, the only routed one."""
         children = flatten_grid(self.primary(self.stem(images)))
         return (LayerTrace(children, self.classes(children, return_coupling=return_coupling)),)
+
+    def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
+        """The primary capsules."""
+        return (CapsuleGrid(self.config.stages, self.primary.types),)
+
+    def removable(self) -> Removable:
+        """Capsules, whole types with their filters, and channels below them."""
+        return Removable(
+            steps=stem_steps(self.stem),
+            reader=ConvStep("primary.conv", self.primary.conv, nn.Identity()),
+            is_padded=False,
+            parents_name="classes",
+            parents=self.classes,
+            types=self.primary.types,
+            selects=True,
+        )
+
+    def resized(self, kept: KeptSizes) -> EfficientCapsNetConfig:
+        """The config of the network that is left."""
+        return replace(self.config, channels=kept.widths, voters=kept.voters)
 
 
 register_variants(

@@ -16,15 +16,24 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core import ImageSize, sides
 from torchcaps.core.fields import require_equal_lengths
 from torchcaps.core.types import Capsules, LayerTrace
-from torchcaps.layers import ConvCaps2d, ConvStage, FcCaps, flatten_grid, map_sizes
+from torchcaps.layers import (
+    ConvCaps2d,
+    ConvStage,
+    FcCaps,
+    PositionalEM,
+    flatten_grid,
+    map_sizes,
+    receptive_field,
+)
 from torchcaps.layers.coordinates import CoordinateAddition
-from torchcaps.layers.em_conv2d import PositionalEM
 from torchcaps.routing import EMRouting, Routing, RoutingShape, RoutingSpec, build_routing
 
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
+from .network import CapsuleGrid
 
 _SIDE = 4  # a pose is a 4x4 matrix
 _POSE = _SIDE**2
@@ -40,7 +49,7 @@ class EMCapsNetConfig:
     """
 
     in_channels: int = 2
-    image_size: int = 32
+    image_size: ImageSize = 32
     num_classes: int = 5
     stem_channels: int = 32
     primary_types: int = 32
@@ -76,13 +85,13 @@ class MatrixPrimaryCaps(nn.Module):
 
 def child_coordinates(config: EMCapsNetConfig) -> Float[Tensor, "in_caps 2"]:
     """Centre of each child's receptive field from the centre of the image, in hundreds of pixels."""
-    step, first = 1, 0.0
-    for stage in config.stages:
-        first += step * (stage.kernel - 1) / 2
-        step *= stage.stride
-    side = map_sizes(config.image_size, config.stages)[-1]
-    axis = (first + step * torch.arange(side) - (config.image_size - 1) / 2) / _PIXELS_PER_UNIT
-    grid = torch.stack(torch.meshgrid(axis, axis, indexing="ij"), dim=-1)
+    counts = map_sizes(config.image_size, config.stages)[-1]
+    field = receptive_field(config.image_size, config.stages)
+    axes = [
+        (first + field.step * torch.arange(count) - (pixels - 1) / 2) / _PIXELS_PER_UNIT
+        for first, count, pixels in zip(field.first, counts, sides(config.image_size), strict=True)
+    ]
+    grid = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
     return grid.flatten(0, 1).repeat_interleave(config.types[-1], dim=0)
 
 
@@ -108,7 +117,7 @@ class EMCapsNet(CapsuleClassifier):
     def __init__(self, config: EMCapsNetConfig) -> None:
         super().__init__(config)
         require_equal_lengths(types=config.types, strides=config.strides)
-        side = map_sizes(config.image_size, config.stages)[-1]
+        height, width = map_sizes(config.image_size, config.stages)[-1]
         self.stem = nn.Conv2d(config.in_channels, config.stem_channels, 5, 2)
         self.primary = MatrixPrimaryCaps(config.stem_channels, config.primary_types)
         below = (config.primary_types, *config.types)
@@ -128,7 +137,7 @@ class EMCapsNet(CapsuleClassifier):
             )
             for in_types, out_types, stride in zip(below[:-1], config.types, config.strides, strict=True)
         )
-        children = side**2 * config.types[-1]
+        children = height * width * config.types[-1]
         routing = build_routing(config.routing, RoutingShape(children, config.num_classes, _POSE))
         self.classes = FcCaps(
             children,
@@ -153,6 +162,10 @@ class EMCapsNet(CapsuleClassifier):
             capsules = traces[-1].routed.capsules
         children = flatten_grid(capsules)
         return *traces, LayerTrace(children, self.classes(children, return_coupling=return_coupling))
+
+    def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
+        """The capsules of the second convolutional layer, which the class capsules see."""
+        return (CapsuleGrid(self.config.stages, self.config.types[-1]),)
 
 
 register_variants(

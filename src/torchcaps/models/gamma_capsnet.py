@@ -2,67 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxtyping import Float
 from torch import Tensor
 
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, StemConv2d, flatten_grid, map_sizes
+from torchcaps.layers import FcCaps
 from torchcaps.routing import RoutingSpec
 
+from .anatomy import KeptSizes, Removable
 from .api import register_variants
-from .classifier import CapsuleClassifier, DecoderName, build_decoder
+from .classifier import DecoderName, build_decoder
+from .dr_capsnet import PrimaryGridClassifier, PrimaryGridConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class GammaCapsNetConfig:
+class GammaCapsNetConfig(PrimaryGridConfig):
     """Sizes of a gamma-CapsNet; the defaults are those for MNIST.
 
     The authors' decoder is "fc_unmasked", and their routing takes its mean distance over the batch:
     `routing={"name": "scaled_distance", "scope": "batch"}`.
     """
 
-    in_channels: int = 1
-    image_size: int = 28
-    num_classes: int = 10
-    stem_channels: int = 256
-    primary_types: int = 32
     hidden_caps: int = 32
     pose: int = 8
     class_pose: int = 16
-    kernel_size: int = 9
     routing: RoutingSpec = "scaled_distance"
     decoder: DecoderName = "none"
 
-    @property
-    def stages(self) -> list[ConvStage]:
-        """The two convolutions."""
-        return [ConvStage("stem", self.kernel_size), ConvStage("primary", self.kernel_size, 2)]
 
-
-class GammaCapsNet(CapsuleClassifier):
+class GammaCapsNet(PrimaryGridClassifier):
     """The convolutions of DR-CapsNet, a hidden capsule layer, and the class capsules."""
 
     config: GammaCapsNetConfig
 
     def __init__(self, config: GammaCapsNetConfig) -> None:
-        super().__init__(config)
-        side = map_sizes(config.image_size, config.stages)[-1]
-        self.stem = StemConv2d(config.in_channels, config.stem_channels, config.kernel_size)
-        self.primary = PrimaryCaps(
-            config.stem_channels,
-            config.primary_types,
-            config.pose,
-            kernel_size=config.kernel_size,
-            stride=2,
-        )
+        super().__init__(config, pose=config.pose)
         self.hidden = FcCaps(
-            config.primary_types * side**2,
-            config.hidden_caps,
-            config.pose,
-            config.pose,
-            routing=config.routing,
+            self.num_primary, config.hidden_caps, config.pose, config.pose, routing=config.routing
         )
         self.classes = FcCaps(
             config.hidden_caps, config.num_classes, config.pose, config.class_pose, routing=config.routing
@@ -73,11 +51,19 @@ class GammaCapsNet(CapsuleClassifier):
         self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
     ) -> tuple[LayerTrace, ...]:
         """The hidden and the class layer."""
-        primary = flatten_grid(self.primary(self.stem(images).relu()))
+        primary = self.primary_capsules(images)
         hidden = self.hidden(primary, return_coupling=return_coupling)
         children = hidden.capsules
         classes = self.classes(children, return_coupling=return_coupling)
         return LayerTrace(primary, hidden), LayerTrace(children, classes)
+
+    def removable(self) -> Removable:
+        """Channels of the convolution; in scaled-distance routing a vote of zero counts, so children stay."""
+        return self.removable_below("hidden", self.hidden, selects=False)
+
+    def resized(self, kept: KeptSizes) -> GammaCapsNetConfig:
+        """The config of the network that is left."""
+        return replace(self.config, stem_channels=kept.widths[0], primary_types=kept.types)
 
 
 register_variants(

@@ -8,19 +8,19 @@ from itertools import pairwise
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core import ImageSize
 from torchcaps.core.errors import UserError
 from torchcaps.core.fields import require_equal_lengths
-from torchcaps.core.squash import squash_exponential
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import ConvStage, FcCaps, PrimaryCaps, flatten_grid, map_sizes
+from torchcaps.layers import ConvStage, FcCaps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .efficient_capsnet import stem_block
+from .stem import conv_stem, depthwise_primary, stem_stages
 
 # Length of an evenly pooled pose before its squash, where those below have length one. The usual deviation of
-# 0.1 makes it 0.07 with 16 capsules a layer: what enters the stack does not come out, and it hardly learns.
+# 0.1 makes it 0.07 with 16 capsules a layer: activations vanish in the stack, and it hardly learns.
 _GAIN = 0.7
 
 
@@ -34,7 +34,7 @@ class ParseCapsNetConfig:
     """
 
     in_channels: int = 3
-    image_size: int = 32
+    image_size: ImageSize = 32
     num_classes: int = 10
     channels: tuple[int, ...] = (32, 64, 64)
     kernel_sizes: tuple[int, ...] = (5, 3, 3, 3)
@@ -47,8 +47,7 @@ class ParseCapsNetConfig:
     @property
     def stages(self) -> list[ConvStage]:
         """The convolutions of the stem; the kernel of the primary capsules is what they leave."""
-        convolutions = zip(self.kernel_sizes, self.strides, strict=True)
-        return [ConvStage(f"stem.{i}", kernel, stride) for i, (kernel, stride) in enumerate(convolutions)]
+        return stem_stages(self.kernel_sizes, self.strides)
 
 
 class ParseCapsNet(CapsuleClassifier):
@@ -66,23 +65,10 @@ class ParseCapsNet(CapsuleClassifier):
                 f"channels must have one value less than strides, got {len(config.channels)} and "
                 f"{len(config.strides)}: the last convolution has as many as the primary capsules take"
             )
-        side = map_sizes(config.image_size, config.stages)[-1]
-        primary_channels = config.capsules[0] * config.pose
-        widths = [config.in_channels, *config.channels, primary_channels]
-        self.stem = nn.Sequential(
-            *(
-                stem_block(before, after, stage)
-                for before, after, stage in zip(widths[:-1], widths[1:], config.stages, strict=True)
-            )
-        )
-        self.primary = PrimaryCaps(
-            primary_channels,
-            config.capsules[0],
-            config.pose,
-            kernel_size=side,
-            groups=primary_channels,
-            squash=squash_exponential,
-        )
+        whole_map = map_sizes(config.image_size, config.stages)[-1]
+        channels = config.capsules[0] * config.pose
+        self.stem = conv_stem(config.in_channels, (*config.channels, channels), config.stages)
+        self.primary = depthwise_primary(channels, config.pose, whole_map)
         counts = (*config.capsules, config.num_classes)
         self.capsules = nn.ModuleList(
             FcCaps(

@@ -9,15 +9,16 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core import ImageSize
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, LayerTrace, SegmentationOutput
-from torchcaps.layers.local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
+from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
 from .segmenter import Segmenter
 
-Size = tuple[int, int]  # capsule types and pose dimensions of a layer
+LayerSize = tuple[int, int]  # capsule types and pose dimensions
 
 
 def _even_split() -> RoutingSpec:
@@ -28,21 +29,21 @@ def _even_split() -> RoutingSpec:
 class SegCapsConfig:
     """Sizes of a SegCaps, each layer as (types, pose); the defaults are those of the paper.
 
-    `down` lists per level the layer that keeps the size and the one that halves it, `up` the layer that
-    doubles it and the one that joins it with its twin of `down`; `last_up` meets the stem. Layers that halve
-    or double take `resize_routing` where it is given.
+    `down` lists per level the layer that keeps the size and the one that halves it. `up` lists the layer that
+    doubles the size and the one that joins the result with the layer of the same size in `down`; `last_up` is
+    joined with the stem. Layers that halve or double take `resize_routing` where it is given.
     """
 
     in_channels: int = 1
-    image_size: int = 128
+    image_size: ImageSize = 128
     num_classes: int = 1
     kernel_size: int = 5
     stem_pose: int = 16
-    primary: Size = (2, 16)
-    down: tuple[tuple[Size, Size], ...] = (((4, 16), (4, 32)), ((8, 32), (8, 64)))
-    bottom: Size = (8, 32)
-    up: tuple[tuple[Size, Size], ...] = (((8, 32), (4, 32)), ((4, 16), (4, 16)))
-    last_up: Size = (2, 16)
+    primary: LayerSize = (2, 16)
+    down: tuple[tuple[LayerSize, LayerSize], ...] = (((4, 16), (4, 32)), ((8, 32), (8, 64)))
+    bottom: LayerSize = (8, 32)
+    up: tuple[tuple[LayerSize, LayerSize], ...] = (((8, 32), (4, 32)), ((4, 16), (4, 16)))
+    last_up: LayerSize = (2, 16)
     class_pose: int = 16
     routing: RoutingSpec = "dynamic"
     resize_routing: RoutingSpec | None = None
@@ -76,17 +77,17 @@ class _Builder:
 
     def __init__(self, config: SegCapsConfig) -> None:
         self.config = config
-        self.size: Size = (1, config.stem_pose)
+        self.size: LayerSize = (1, config.stem_pose)
         self.resize_routing = config.routing if config.resize_routing is None else config.resize_routing
 
-    def keep(self, out: Size, kernel_size: int | None = None) -> nn.Module:
+    def keep(self, out: LayerSize, kernel_size: int | None = None) -> nn.Module:
         return self._conv(out, self.config.routing, kernel_size=kernel_size or self.config.kernel_size)
 
-    def halve(self, out: Size, routing: RoutingSpec | None = None) -> nn.Module:
+    def halve(self, out: LayerSize, routing: RoutingSpec | None = None) -> nn.Module:
         spec = self.resize_routing if routing is None else routing
         return self._conv(out, spec, kernel_size=self.config.kernel_size, stride=2)
 
-    def double(self, out: Size, skip_types: int) -> nn.Module:
+    def double(self, out: LayerSize, skip_types: int) -> nn.Module:
         """Doubles the size; the next layer also sees the `skip_types` types of a skip connection."""
         (in_types, in_pose), self.size = self.size, (out[0] + skip_types, out[1])
         return LocalDeconvCaps2d(
@@ -98,7 +99,7 @@ class _Builder:
             checkpoint=self.config.checkpoint,
         )
 
-    def _conv(self, out: Size, routing: RoutingSpec, *, kernel_size: int, stride: int = 1) -> nn.Module:
+    def _conv(self, out: LayerSize, routing: RoutingSpec, *, kernel_size: int, stride: int = 1) -> nn.Module:
         (in_types, in_pose), self.size = self.size, out
         return LocalConvCaps2d(
             in_types,
@@ -150,6 +151,11 @@ class SegCaps(Segmenter):
             if config.reconstruction
             else None
         )
+
+    @property
+    def decoder(self) -> nn.Module | None:  # type: ignore[override]  # a property, for state dicts keep its name
+        """The head that draws the image, if there is one."""
+        return self.reconstruction
 
     def encode(
         self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True

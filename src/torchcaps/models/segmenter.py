@@ -1,30 +1,33 @@
-"""What all segmentation networks share: their input check and the sizes that survive down- and upsampling."""
+"""What all segmentation networks share: the input check and the sizes that can be halved and doubled back."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchcaps.core import sides
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import SegmentationOutput
+from torchcaps.layers import size_setting
+
+from .network import ModelConfig, Network
 
 
-class Segmenter(nn.Module, ABC):
-    """A network that answers each pixel of an image, of any size that can be halved `halvings` times."""
+class Segmenter(Network, ABC):
+    """A network that classifies each pixel of an image whose sides can be halved `halvings` times."""
 
-    def __init__(self, config: Any, halvings: int) -> None:
-        super().__init__()
+    decoder: nn.Module | None = None
+
+    def __init__(self, config: ModelConfig, halvings: int) -> None:
+        super().__init__(config)
         if config.num_classes < 1:
             raise UserError(f"num_classes must be at least 1, got {config.num_classes}")
         if config.in_channels < 1:
             raise UserError(f"in_channels must be at least 1, got {config.in_channels}")
-        self.config = config
         self.halvings = halvings
-        self.image_shape = (config.in_channels, config.image_size, config.image_size)
-        self._check_size(config.image_size, config.image_size)
+        self._check_size(*sides(config.image_size))
 
     @abstractmethod
     def forward(
@@ -38,7 +41,7 @@ class Segmenter(nn.Module, ABC):
 
         Args:
             images: Height and width divisible by 2 to the number of halvings.
-            masks: Choose what a reconstruction shows; a network without one does not read them.
+            masks: Choose what a reconstruction shows; a network without a decoder ignores them.
             return_routing: Also return the result of every routed layer.
         """
 
@@ -46,7 +49,7 @@ class Segmenter(nn.Module, ABC):
         if images.shape[1] != self.config.in_channels:
             raise UserError(
                 f"the first layer of this {type(self).__name__} takes images of {self.config.in_channels} "
-                f"channels, got {images.shape[1]}; build the model with in_channels=..."
+                f"channels, got {images.shape[1]}; set model.in_channels={images.shape[1]}"
             )
         self._check_size(images.shape[2], images.shape[3])
 
@@ -55,9 +58,11 @@ class Segmenter(nn.Module, ABC):
         if height > 0 and width > 0 and height % step == 0 and width % step == 0:
             return
         sizes = sorted({size for side in (height, width) for size in _neighbours(side, step)})
+        setting = size_setting(max(_neighbours(height, step)), max(_neighbours(width, step)))
         raise UserError(
             f"{type(self).__name__} halves an image {self.halvings} times, so its sides must be multiples of "
-            f"{step}, got {height}x{width}; what fits is {', '.join(map(str, sizes))}: pad, crop or resize"
+            f"{step}, got {height}x{width}; what fits is {', '.join(map(str, sizes))}: pad, crop or resize "
+            f"the images, or set {setting}"
         )
 
 

@@ -1,15 +1,18 @@
-"""A plain classifier on a convolutional trunk: what a trunk is trained as before capsules stand on it."""
+"""A plain classifier on a convolutional trunk, to train the trunk before capsules replace its head."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from torchcaps.core import ImageSize
+
+from .anatomy import Cut
 from .api import register_variants
 from .backbone_capsnet import build_trunk
-from .plain_classifier import PlainClassifier
+from .classifier import PlainClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +20,7 @@ class TrunkClassifierConfig:
     """Trunk and image; `trunk_widths` replaces the trunk's channels, as pruning does."""
 
     in_channels: int = 3
-    image_size: int = 64
+    image_size: ImageSize = 64
     num_classes: int = 10
     trunk: str = "resnet50"
     trunk_widths: tuple[int, ...] | None = None
@@ -34,13 +37,21 @@ class TrunkClassifier(PlainClassifier):
     def __init__(self, config: TrunkClassifierConfig) -> None:
         super().__init__(config)
         self.trunk = build_trunk(config)
-        channels = int(self.trunk.out_channels)  # type: ignore[arg-type]
-        self.classifier = nn.Linear(channels, config.num_classes)
+        self.classifier = nn.Linear(self.trunk.out_channels, config.num_classes)
+
+    @property
+    def least_channels(self) -> int:
+        """A linear layer takes any number of channels."""
+        return 1
+
+    def head_cuts(self, channels: Int64[Tensor, " kept"]) -> dict[str, Cut]:
+        """The linear layer reads the channels that are kept."""
+        return {"classifier.weight": (None, channels)}
 
     def logits(
         self, images: Float[Tensor, "batch channels height width"]
     ) -> Float[Tensor, "batch num_classes"]:
-        """What the softmax is taken of."""
+        """The numbers that the softmax is taken of."""
         return self.classifier(self.trunk(images).mean((2, 3)))
 
 

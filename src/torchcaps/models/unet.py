@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from torchcaps.core import ImageSize
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import SegmentationOutput
 
@@ -22,7 +23,7 @@ class UNetConfig:
     """Sizes of a U-Net; the defaults are those of the thesis."""
 
     in_channels: int = 1
-    image_size: int = 128
+    image_size: ImageSize = 128
     num_classes: int = 1
     depth: int = 5
     base_width: int = 64
@@ -43,7 +44,7 @@ def _two_convolutions(in_channels: int, out_channels: int) -> nn.Sequential:
 
 
 class UNet(Segmenter):
-    """Two convolutions a level on the way down and up, each level of the way up seeing its twin below."""
+    """Two convolutions a level; each level on the way up also reads the one of its size on the way down."""
 
     config: UNetConfig
 
@@ -67,7 +68,7 @@ class UNet(Segmenter):
         *,
         return_routing: bool = False,
     ) -> SegmentationOutput:
-        """Logits, and their sigmoids as activations; `masks` and `return_routing` have nothing to act on."""
+        """Logits, and their sigmoids as activations; `masks` and `return_routing` change nothing."""
         del masks, return_routing
         self._check(images)
         features, skips = self.down[0](images), []

@@ -1,10 +1,23 @@
-"""What the couplings of a forward pass say: parse trees, how many there are, and saliency maps."""
+"""What the couplings of a forward pass say: parse trees, how many there are, and saliency maps.
 
-from .analyse import Analysis, analyse, analyse_run, collect_keys, some_images
-from .choose_levels import ChosenLevels, choose_levels, choose_levels_of_run
+The modules here are functions of traces and couplings; those in `on_runs` apply them to trained runs.
+"""
+
+from torchcaps.layers import ReceptiveField, receptive_field
+
+from .choose_levels import ChosenLevels, choose_levels
 from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
-from .explain import Explainer, Explanation, Source, Usual
+from .explanation import Explanation, Source, Usual
+from .on_runs import (
+    Analysis,
+    Explainer,
+    analyse,
+    analyse_run,
+    choose_levels_of_run,
+    collect_keys,
+    some_images,
+)
 from .perturb import OFFSETS, perturb_capsule
 from .places import CapsuleMap, capsule_maps, contribution_on_image, evidence_on_image, fully_connected
 from .quantize import (
@@ -15,16 +28,7 @@ from .quantize import (
     quantize,
     quantized,
 )
-from .saliency import (
-    ReceptiveField,
-    capsule_grid,
-    map_peaks,
-    place_heat,
-    place_map,
-    receptive_field,
-    saliency_map,
-    upsample_map,
-)
+from .saliency import capsule_grid, map_peaks, place_heat, place_map, saliency_map, upsample_map
 from .tree import Edge, Node, ParseTree, parse_tree
 from .typicality import TreeModel, learn_trees, roc_auc, share_at_most
 

@@ -1,17 +1,11 @@
-"""How few levels will do (thesis, Quantization)."""
+"""The smallest number of levels that keeps the accuracy (thesis, Quantization)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import NamedTuple
 
-import torch
-
 from torchcaps.core.errors import UserError
-from torchcaps.train import Run, load_split_for
-
-from .analyse import count_hits
 
 CANDIDATES = (*range(2, 22), 26, 31, 41, 51, 64, 101, 201)
 
@@ -32,7 +26,7 @@ def choose_levels(
 
     Args:
         evaluate: Accuracy with so many levels; None means without quantization.
-        candidates: Tried from the smallest on, up to the first that will do.
+        candidates: Tried from the smallest on, up to the first that keeps the accuracy.
         tolerance: Accuracy that may be lost.
     """
     if tolerance < 0:
@@ -50,20 +44,3 @@ def choose_levels(
         f"no number of levels keeps the accuracy of {without:.4f} within {tolerance:g}; the best of "
         f"{', '.join(map(str, tried))} is {best}, with {tried[best]:.4f}"
     )
-
-
-@torch.no_grad()
-def choose_levels_of_run(
-    run: Run,
-    *,
-    candidates: Iterable[int] = CANDIDATES,
-    tolerance: float = 0.001,
-    data_dir: Path | None = None,
-) -> ChosenLevels:
-    """`choose_levels` by the validation images of a run, the same number for all of its layers."""
-    data, pipeline = load_split_for(run, "validation", data_dir=data_dir)
-
-    def evaluate(levels: int | None) -> float:
-        return count_hits(run.model, data, pipeline, levels=levels) / len(data)
-
-    return choose_levels(evaluate, candidates, tolerance)

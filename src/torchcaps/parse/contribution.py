@@ -33,7 +33,7 @@ class Contributions(NamedTuple):
 
     @property
     def against(self) -> Float[Tensor, " batch"]:
-        """What children pull the other way, as a share of the length; it may exceed one."""
+        """The sum of the negative parts, as a share of the length; it may exceed one."""
         return self.parts.clamp(max=0).sum(1).abs() / self.length.clamp(min=1e-12)
 
 
@@ -124,7 +124,7 @@ def _split_length(layer: FcCaps, children: Capsules, coupling: Tensor, parent: i
 def contribution_map(
     parts: Float[Tensor, "batch in_caps"], grid: Grid
 ) -> Float[Tensor, "batch height width"]:
-    """What speaks for the class at each position: the positive parts, summed over types.
+    """The positive parts at each position, summed over types.
 
     Args:
         parts: Of the children, ordered (height, width, type).

@@ -1,21 +1,22 @@
-"""Where on the image the capsules stand that vote for the classes, for networks in which they do."""
+"""Where on the image the capsules stand that vote for the classes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from torchcaps.core import ImageSize
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import LayerTrace
-from torchcaps.layers import map_sizes
-from torchcaps.models.deepcaps import DeepCaps
+from torchcaps.layers import ReceptiveField, map_sizes, receptive_field
+from torchcaps.models import CapsuleGrid, Network
 
 from .contribution import contribution_map
-from .saliency import Grid, ReceptiveField, place_heat, receptive_field, saliency_map
+from .saliency import Grid, place_heat, saliency_map
 
 
 class CapsuleMap(NamedTuple):
@@ -26,13 +27,13 @@ class CapsuleMap(NamedTuple):
 
     @property
     def capsules(self) -> int:
-        """How many there are."""
+        """How many capsules there are."""
         height, width, types = self.grid
         return height * width * types
 
 
 def fully_connected(layers: Sequence[LayerTrace]) -> tuple[LayerTrace, ...]:
-    """The layers that a tree can be drawn of: the last ones, as far as none is a convolution."""
+    """The layers that a tree can be drawn of: all after the last convolutional one."""
     chain: list[LayerTrace] = []
     for trace in reversed(layers):
         if trace.routed.coupling is None or trace.routed.coupling.ndim != 3:
@@ -43,25 +44,21 @@ def fully_connected(layers: Sequence[LayerTrace]) -> tuple[LayerTrace, ...]:
     return tuple(chain)
 
 
-def capsule_maps(network: nn.Module, in_caps: int) -> tuple[CapsuleMap, ...]:
-    """The maps on which `in_caps` children of the first fully connected layer stand, in their order.
+def capsule_maps(network: nn.Module) -> tuple[CapsuleMap, ...]:
+    """The maps on which the children of the first fully connected layer stand, in their order.
 
-    None where they have no place: in a network whose config names no convolutions, or whose capsules all see
-    the whole image. DeepCaps has two, of its last two cells.
+    The family declares them, in its method `capsule_grids`. None where every capsule sees the whole image.
     """
-    config: Any = getattr(network, "config", None)
-    stages = getattr(config, "stages", None)
-    if not stages:
+    if not isinstance(network, Network):
         return ()
-    depths = (len(stages) - 1, len(stages)) if isinstance(network, DeepCaps) else (len(stages),)
-    sides = [map_sizes(config.image_size, stages)[depth - 1] for depth in depths]
-    types, rest = divmod(in_caps, sum(side**2 for side in sides))
-    if rest or max(sides) == 1:
-        return ()
-    return tuple(
-        CapsuleMap((side, side, types), receptive_field(config.image_size, stages[:depth]))
-        for side, depth in zip(sides, depths, strict=True)
-    )
+    found = tuple(_place(grid, network.config.image_size) for grid in network.capsule_grids())
+    has_places = any(each.grid[:2] != (1, 1) for each in found)
+    return found if has_places else ()
+
+
+def _place(grid: CapsuleGrid, image_size: ImageSize) -> CapsuleMap:
+    height, width = map_sizes(image_size, grid.stages)[-1]
+    return CapsuleMap((height, width, grid.types), receptive_field(image_size, grid.stages))
 
 
 def evidence_maps(
@@ -81,7 +78,7 @@ def evidence_maps(
 def contribution_maps(
     parts: Float[Tensor, "batch in_caps"], maps: Sequence[CapsuleMap]
 ) -> list[Float[Tensor, "batch _rows _columns"]]:
-    """What speaks for the class on the grid of each map."""
+    """The positive contributions to the class on the grid of each map."""
     of_maps = torch.split(parts, [each.capsules for each in maps], dim=1)
     return [contribution_map(some, each.grid) for each, some in zip(maps, of_maps, strict=True)]
 
@@ -96,13 +93,13 @@ def evidence_on_image(
 def contribution_on_image(
     parts: Float[Tensor, "batch in_caps"], maps: Sequence[CapsuleMap], size: tuple[int, int]
 ) -> Float[Tensor, "batch height width"]:
-    """What speaks for the class on all maps, each capsule where it looks on the image, and summed."""
+    """The positive contributions of all maps on an image of `size`, summed, each capsule where it looks."""
     return place_maps(contribution_maps(parts, maps), maps, size)
 
 
 def place_maps(
     found: Sequence[Float[Tensor, "batch _rows _columns"]], maps: Sequence[CapsuleMap], size: tuple[int, int]
 ) -> Float[Tensor, "batch height width"]:
-    """What lies on the grids of all maps, on an image of `size`: each capsule where it looks, and summed."""
+    """Values on the grids of all maps, put on an image of `size`: each capsule where it looks, and summed."""
     parts = [place_heat(each, size, where.field) for each, where in zip(found, maps, strict=True)]
     return torch.stack(parts).sum(0)

@@ -40,8 +40,8 @@ def quantize(coupling: Float[Tensor, "*shape"], levels: int) -> Float[Tensor, "*
 def quantized(network: nn.Module, levels: Levels) -> Iterator[nn.Module]:
     """While open, every routed layer quantizes the couplings of its last round and pools its votes by those.
 
-    A routing of a single round splits evenly whatever the image: it stays as it is. Fused kernels are passed
-    by. No gradient flows through the rounding.
+    A routing of a single round splits evenly for every image, so it stays as it is. Fused kernels are not
+    used meanwhile. No gradient flows through the rounding.
 
     Args:
         network: Changed in place until the context closes.

@@ -1,10 +1,9 @@
-"""Saliency maps from couplings, and where on the image a capsule looks."""
+"""Saliency maps from couplings, on the grid of capsules and on the image."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
 
 import torch
 from einops import reduce
@@ -12,44 +11,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from torchcaps.core import ImageSize
 from torchcaps.core.errors import UserError
-from torchcaps.layers.geometry import ConvStage, map_sizes
+from torchcaps.layers import ConvStage, ReceptiveField, map_sizes
 
 Grid = tuple[int, int, int]
 
 
-class ReceptiveField(NamedTuple):
-    """The pixels a grid of capsules sees, along one side; a pixel's centre has its whole number."""
-
-    first: float  # centre of capsule 0
-    step: float
-    size: float
-
-    def centre(self, position: int) -> float:
-        """Pixel below the middle of the capsule in row or column `position`."""
-        return self.first + self.step * position
-
-
-def receptive_field(image_size: int, stages: Sequence[ConvStage]) -> ReceptiveField:
-    """What a capsule sees of a square image after convolutions, as in `model.config.stages`."""
-    first, step, size = 0.0, 1, 1
-    before = image_size
-    for stage, after in zip(stages, map_sizes(image_size, stages), strict=True):
-        lacking = max((after - 1) * stage.stride + stage.kernel - before, 0)
-        padding = lacking // 2 if stage.padding == "same" else 0
-        first += ((stage.kernel - 1) / 2 - padding) * step
-        size += (stage.kernel - 1) * step
-        step *= stage.stride
-        before = after
-    return ReceptiveField(first, float(step), float(size))
-
-
-def capsule_grid(in_caps: int, image_size: int, stages: Sequence[ConvStage]) -> Grid:
-    """Height, width and types of `in_caps` primary capsules on a square image."""
-    side = map_sizes(image_size, stages)[-1]
-    if in_caps % side**2:
-        raise UserError(f"{in_caps} capsules do not fill a map of {side}x{side} positions evenly")
-    return side, side, in_caps // side**2
+def capsule_grid(in_caps: int, image_size: ImageSize, stages: Sequence[ConvStage]) -> Grid:
+    """Height, width and types of `in_caps` capsules that stand on the map behind `stages`."""
+    height, width = map_sizes(image_size, stages)[-1]
+    types, rest = divmod(in_caps, height * width)
+    if rest:
+        raise UserError(f"{in_caps} capsules do not fill a map of {height}x{width} positions evenly")
+    return height, width, types
 
 
 def check_grid(grid: Grid, in_caps: int) -> None:
@@ -88,7 +63,7 @@ def saliency_map(
 def map_peaks(maps: Float[Tensor, "batch ..."]) -> Float[Tensor, " batch"]:
     """The strongest place of each map over its mean one: 1 is a flat map, 0 one without any evidence.
 
-    Maps are those of capsules. On an image, what surrounds the capsules would count as places too.
+    Maps are those of capsules: on the image, pixels around the capsules would lower the mean.
     """
     places = maps.flatten(1)
     strongest, mean = places.amax(1), places.mean(1)
@@ -124,8 +99,8 @@ def place_map(
     """Maps with each capsule at the centre of its receptive field, bilinear between, zero around."""
     _check_image_size(size)
     axes = []
-    for pixels, positions in zip(size, maps.shape[1:], strict=True):
-        position = (torch.arange(pixels, device=maps.device, dtype=maps.dtype) - field.first) / field.step
+    for pixels, positions, first in zip(size, maps.shape[1:], field.first, strict=True):
+        position = (torch.arange(pixels, device=maps.device, dtype=maps.dtype) - first) / field.step
         axes.append((2 * position + 1) / positions - 1)  # where grid_sample finds that position
     rows, columns = torch.meshgrid(*axes, indexing="ij")
     where = torch.stack([columns, rows], dim=-1).expand(len(maps), -1, -1, -1)

@@ -59,7 +59,7 @@ class ParseTree:
     capsules_in_tree: tuple[int, ...] = ()  # of each layer, with those that `top` cut off
 
     def __post_init__(self) -> None:
-        if not self.capsules_in_tree:  # a tree put together by hand is all there is
+        if not self.capsules_in_tree:  # a tree built by hand is complete
             counts = tuple(len(self.layer(number)) for number in range(len(self.layer_sizes)))
             object.__setattr__(self, "capsules_in_tree", counts)
 

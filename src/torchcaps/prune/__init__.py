@@ -5,7 +5,7 @@ from .channels import group_norms, random_channels, remove_channels, strongest_c
 from .groups import Units, measure_units
 from .lobster import Lobster, Pull, prunable_layers, prunable_weights
 from .plateau import Plateau
-from .shrink import Size, measure_size, shrink
+from .shrink import NetworkSize, measure_size, shrink
 from .sparsity import count_sparsity
 from .structured import Drawn, Target, draw_widths, even_widths
 from .threshold import Cut, prune_to_loss
@@ -15,9 +15,9 @@ __all__ = [
     "Cut",
     "Drawn",
     "Lobster",
+    "NetworkSize",
     "Plateau",
     "Pull",
-    "Size",
     "Target",
     "TrunkCost",
     "Units",

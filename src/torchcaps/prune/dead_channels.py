@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from torchcaps.models import ConvStep
 
-class ConvStep(NamedTuple):
-    """A convolution with what follows it, and where both stand in the state dict."""
 
-    name: str
-    conv: nn.Conv2d
-    tail: nn.Module  # activation and normalisation
-    norm: str = ""
-
-    def sliced(self, rows: Int[Tensor, " kept"], columns: Int[Tensor, " read"] | None) -> dict[str, Tensor]:
-        """State of the step with these output channels, reading these channels; None reads all."""
-        weight = self.conv.weight[rows]
-        state = {f"{self.name}.weight": weight if columns is None else weight[:, columns]}
-        if self.conv.bias is not None:
-            state[f"{self.name}.bias"] = self.conv.bias[rows]
-        if self.norm:
-            vectors = {key: value for key, value in self.tail[-1].state_dict().items() if value.ndim}  # type: ignore[index]
-            state |= {f"{self.norm}.{key}": value[rows] for key, value in vectors.items()}
-        return state
+def slice_step(
+    step: ConvStep, rows: Int[Tensor, " kept"], columns: Int[Tensor, " read"] | None
+) -> dict[str, Tensor]:
+    """State of the step with these output channels, reading these channels; None reads all."""
+    weight = step.conv.weight[rows]
+    state = {f"{step.name}.weight": weight if columns is None else weight[:, columns]}
+    if step.conv.bias is not None:
+        state[f"{step.name}.bias"] = step.conv.bias[rows]
+    if step.norm:
+        *_, norm = step.tail.children()
+        vectors = {key: value for key, value in norm.state_dict().items() if value.ndim}
+        state |= {f"{step.norm}.{key}": value[rows] for key, value in vectors.items()}
+    return state
 
 
 def constant_channels(step: ConvStep) -> tuple[Bool[Tensor, " channels"], Float[Tensor, " channels"]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -25,7 +25,7 @@ class Units(NamedTuple):
 
 @torch.no_grad()
 def measure_units(network: nn.Module, settings: Lobster) -> Units:
-    """The units of a network and their norms, for which one threshold is searched.
+    """The units of a network and their norms, among which one threshold is searched.
 
     - "weight": one weight, by its absolute value.
     - "capsule": one child of a fully connected capsule layer, by the root mean square of the matrices through
@@ -33,7 +33,7 @@ def measure_units(network: nn.Module, settings: Lobster) -> Units:
     - "type": one primary capsule type, by the root mean square of the matrices of its children at all
       positions and of the filters that make it. Biases are not counted and not cut.
 
-    A mean, not a sum: units of layers of different sizes then compare.
+    Norms are means rather than sums, so that units of layers of different sizes can be compared.
     """
     if settings.group == "weight":
         weights = prunable_weights(network, settings.layers)
@@ -73,12 +73,15 @@ def _type_units(network: nn.Module, settings: Lobster) -> Units:
 
 def _types_and_parents(network: nn.Module, settings: Lobster) -> tuple[PrimaryCaps, FcCaps]:
     """The primary capsules and the layer that hears them; an error where types cannot be cut as a whole."""
-    learning = [layer for _, layer in prunable_layers(network, settings.layers)]
-    primary: Any = getattr(network, "primary", None)
-    # the first capsule layer of all, not of those that are pruned: it is the one above the primary capsules
+    learning = {layer for _, layer in prunable_layers(network, settings.layers)}
+    primary = getattr(network, "primary", None)
+    # the first capsule layer of all, pruned or not, is the one above the primary capsules
     parents = next((layer for layer in network.modules() if isinstance(layer, FcCaps | ConvCaps2d)), None)
-    are_pruned = isinstance(primary, PrimaryCaps) and primary.conv in learning and parents in learning
-    if not are_pruned or not isinstance(parents, FcCaps):
+    if not (
+        isinstance(primary, PrimaryCaps)
+        and isinstance(parents, FcCaps)
+        and {primary.conv, parents} <= learning
+    ):
         raise UserError(
             "pruning.group=type needs primary capsules that feed a fully connected capsule layer, and a "
             f"pattern for both; {type(network).__name__} has none named {settings.layers!r}; "

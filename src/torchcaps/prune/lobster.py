@@ -31,7 +31,7 @@ class Lobster:
     """How a network is pruned while it learns; the defaults are those of REM (thesis, chapter 6).
 
     Only tensors named `weight` are pruned, biases never. A decoder is left alone unless `layers` begins with
-    "decoder".
+    its name, "decoder" in a classifier.
 
     Attributes:
         strength: Share of an insensitive weight that each step takes away (lambda).
@@ -41,8 +41,8 @@ class Lobster:
         tolerance: By which part pruning may raise the validation loss (TWT).
         layers: Pattern for the names of the convolutions and capsule layers to prune.
         search_images: Validation images on which a threshold is searched; 0 means all.
-        min_metric: Prune only where the leading metric of the task, such as the accuracy, is at least this good
-            on the validation images; None prunes in any case.
+        min_metric: Prune only where the task's leading metric, such as the accuracy, is at least this good on
+            the validation images; None prunes in any case.
         group: What is cut as a whole: single weights, capsules, or capsule types (see `measure_units`).
     """
 
@@ -72,12 +72,18 @@ class Lobster:
 
 def prunable_layers(network: nn.Module, pattern: str = "*") -> Iterator[tuple[str, nn.Module]]:
     """The convolutions and capsule layers of a network that learn and whose names match."""
-    spares_decoder = not pattern.startswith("decoder")
+    decoder = _decoder_name(network)
+    spares_decoder = not pattern.startswith(decoder)
     for name, module in network.named_modules():
-        if not isinstance(module, _PRUNABLE) or (spares_decoder and name.startswith("decoder")):
+        if not isinstance(module, _PRUNABLE) or (spares_decoder and name.startswith(decoder)):
             continue
         if fnmatch(name, pattern) and module.weight.requires_grad:
             yield name, module
+
+
+def _decoder_name(network: nn.Module) -> str:
+    decoder = getattr(network, "decoder", None)
+    return next((name for name, module in network.named_modules() if module is decoder), "decoder")
 
 
 def prunable_weights(network: nn.Module, pattern: str = "*") -> list[nn.Parameter]:

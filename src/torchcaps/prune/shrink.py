@@ -1,23 +1,24 @@
-"""Zeros become a smaller network: what nobody reads is left out, and the output stays the same."""
+"""Removal of capsules and channels that pruning has made zero; the output stays the same."""
 
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from torchcaps.core.errors import UserError
+from torchcaps.inspection import count_flops, count_parameters
 from torchcaps.layers import SelectedFcCaps
-from torchcaps.models.flops import count_flops
+from torchcaps.models import MODELS, KeptSizes, Removable, Shrinkable
 
-from .anatomy import Anatomy, anatomy_of
-from .dead_channels import fold_constants, used_channels
+from .dead_channels import fold_constants, slice_step, used_channels
 from .iterations import copy_iterations
+from .silent_children import drops_children, silent_coupling
 
 
-class Size(NamedTuple):
+class NetworkSize(NamedTuple):
     """What a network costs: `bytes` of parameters and buffers, `flops` of one image."""
 
     parameters: int
@@ -25,11 +26,11 @@ class Size(NamedTuple):
     bytes: int
 
 
-def measure_size(network: nn.Module) -> Size:
+def measure_size(network: nn.Module) -> NetworkSize:
     """Parameters, operations for one image, and bytes."""
     tensors = [*network.parameters(), *network.buffers()]
-    return Size(
-        sum(parameter.numel() for parameter in network.parameters()),
+    return NetworkSize(
+        count_parameters(network),
         count_flops(network)["total"],
         sum(tensor.numel() * tensor.element_size() for tensor in tensors),
     )
@@ -45,21 +46,34 @@ def shrink(network: nn.Module) -> nn.Module:
     pruned network in evaluation mode; its batch statistics would differ in training.
 
     The result is a network of the same class, whose config says its sizes: a state dict and the config are
-    enough to build it again. How far each family can be shrunk is in `anatomy_of`.
+    enough to build it again. What may go is declared by each family in its method `removable`.
     """
-    source: Any = deepcopy(network).eval()
-    anatomy = anatomy_of(source)
-    readers = [*(step.conv for step in anatomy.steps[1:]), anatomy.reader.conv]
-    for step, reader in zip(anatomy.steps, readers, strict=True):
-        is_last = reader is anatomy.reader.conv
-        fold_constants(step, reader, is_padded=is_last and anatomy.is_padded)
-    plan = _Plan.of(anatomy)
-    smaller: nn.Module = type(source)(replace(source.config, **plan.config(source.config)))
+    _require_shrinkable(network)
+    source = deepcopy(network).eval()
+    assert isinstance(source, Shrinkable)
+    parts = source.removable()
+    readers = [*(step.conv for step in parts.steps[1:]), parts.reader.conv]
+    for step, reader in zip(parts.steps, readers, strict=True):
+        is_last = reader is parts.reader.conv
+        fold_constants(step, reader, is_padded=is_last and parts.is_padded)
+    plan = _Plan.of(parts)
+    smaller: nn.Module = type(source)(source.resized(plan.sizes))
     copy_iterations(source, smaller)
-    weight = anatomy.parents.weight
-    state = source.state_dict() | plan.slice(anatomy)
+    weight = parts.parents.weight
+    state = source.state_dict() | plan.slice(parts)
     smaller.to(weight.device, weight.dtype).load_state_dict({key: state[key] for key in smaller.state_dict()})
     return smaller.train(network.training)
+
+
+def _require_shrinkable(network: nn.Module) -> None:
+    if isinstance(network, Shrinkable):
+        return
+    variants = [MODELS[name] for name in MODELS.names()]
+    families = sorted({variant.family for variant in variants if hasattr(variant.build, "removable")})
+    raise UserError(
+        f"{type(network).__name__} cannot be shrunk: its family does not declare what may be removed; "
+        f"{', '.join(families)} do"
+    )
 
 
 class _Plan(NamedTuple):
@@ -73,23 +87,25 @@ class _Plan(NamedTuple):
     children: Tensor  # of the kept types, among all children
 
     @classmethod
-    def of(cls, anatomy: Anatomy) -> _Plan:
-        parents = anatomy.parents
-        is_selected = isinstance(parents, SelectedFcCaps)
-        device, all_children = parents.weight.device, parents.grid_caps if is_selected else parents.in_caps
-        where = parents.voters if is_selected else torch.arange(all_children, device=device)
+    def of(cls, parts: Removable) -> _Plan:
+        parents = parts.parents
+        device = parents.weight.device
+        if isinstance(parents, SelectedFcCaps):
+            all_children, where = parents.grid_caps, parents.voters
+        else:
+            all_children, where = parents.in_caps, torch.arange(parents.in_caps, device=device)
         voters = torch.arange(parents.in_caps, device=device)
-        if anatomy.drops_children:
+        if drops_children(parts):
             voters = voters[parents.weight.flatten(1).any(1)]
             voters = voters if len(voters) else where.new_zeros(1)  # a layer has a child
-        of_type = torch.arange(all_children, device=device) % anatomy.types
+        of_type = torch.arange(all_children, device=device) % parts.types
         types = torch.unique(of_type[where[voters]])
         children = torch.isin(of_type, types).nonzero()[:, 0]
-        pose = len(anatomy.reader.conv.weight) // anatomy.types
+        pose = len(parts.reader.conv.weight) // parts.types
         rows = (types.unsqueeze(1) * pose + torch.arange(pose, device=device)).flatten()
         channels: list[Tensor] = []
         above = rows
-        for step in [anatomy.reader, *reversed(anatomy.steps[1:])]:
+        for step in [parts.reader, *reversed(parts.steps[1:])]:
             above = used_channels(step.conv, above)
             channels.insert(0, above)
         return cls(channels, rows, types, voters, torch.searchsorted(children, where[voters]), children)
@@ -98,29 +114,28 @@ class _Plan(NamedTuple):
     def is_selection(self) -> bool:
         return len(self.places) < len(self.children)
 
-    def config(self, config: Any) -> dict[str, Any]:
-        """The fields of the config that change."""
+    @property
+    def sizes(self) -> KeptSizes:
+        """How much is left."""
         widths = tuple(len(channels) for channels in self.channels)
-        fields: dict[str, Any] = {"voters": len(self.places) if self.is_selection else 0}
-        fields |= {"channels": widths, "stem_channels": widths[0], "primary_types": len(self.types)}
-        return {key: value for key, value in fields.items() if hasattr(config, key)}
+        return KeptSizes(widths, len(self.types), len(self.places) if self.is_selection else 0)
 
-    def slice(self, anatomy: Anatomy) -> dict[str, Tensor]:
+    def slice(self, parts: Removable) -> dict[str, Tensor]:
         """The tensors of the smaller network that differ."""
         state: dict[str, Tensor] = {}
         below: Tensor | None = None
-        for step, kept in zip(anatomy.steps, self.channels, strict=True):
-            state |= step.sliced(kept, below)
+        for step, kept in zip(parts.steps, self.channels, strict=True):
+            state |= slice_step(step, kept, below)
             below = kept
-        is_depthwise = anatomy.reader.conv.groups > 1
-        state |= anatomy.reader.sliced(self.rows, None if is_depthwise else below)
-        parents, name = anatomy.parents, anatomy.parents_name
-        if anatomy.drops_children:  # matrices and priors are then those of one child each
+        is_depthwise = parts.reader.conv.groups > 1
+        state |= slice_step(parts.reader, self.rows, None if is_depthwise else below)
+        parents, name = parts.parents, parts.parents_name
+        if drops_children(parts):  # matrices and priors are then those of one child each
             state[f"{name}.weight"] = parents.weight[self.voters]
             prior = getattr(parents.routing, "prior", None)
             if prior is not None:
                 state[f"{name}.routing.prior"] = prior[self.voters]
         if self.is_selection:
             state[f"{name}.voters"] = self.places
-            state[f"{name}.silent_coupling"] = anatomy.silent_coupling()[self.children]
+            state[f"{name}.silent_coupling"] = silent_coupling(parts)[self.children]
         return state

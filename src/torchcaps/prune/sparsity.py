@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from torchcaps.inspection import count_parameters
+
 from .lobster import prunable_layers
 
 
@@ -17,7 +19,7 @@ def count_sparsity(network: nn.Module, pattern: str = "*") -> dict[str, float | 
         for parameter in layer.parameters(recurse=False)
     ]
     everything = list(network.parameters())
-    size = sum(parameter.numel() for parameter in everything)
+    size = count_parameters(network)
     zeros = _count_zeros(everything)
     size_listed = sum(parameter.numel() for parameter in listed)
     return {

@@ -37,7 +37,8 @@ class Target:
         tolerance: How far a draw may miss it.
         highest: The largest ratio of a group's channels that may go; by default `usual_range`.
         last: Channels that the last group must keep: a head needs them.
-        multiple: Widths are multiples of this, where a group has that many channels. Matrix units want eight.
+        multiple: Widths are multiples of this, where a group has that many channels; matrix units are fastest
+            with multiples of eight.
     """
 
     share: float

@@ -89,7 +89,7 @@ class _Bisection:
 
     def _move_guess(self, is_good: bool) -> None:
         if self._guess is None or not self._is_warm or self._last not in (None, is_good):
-            self._guess = None  # a cold guess tells nothing about scale; a turn means both sides are known
+            self._guess = None  # no scale is known without a start; after both outcomes, bisect
             return
         self._last = is_good
         self._guess *= 2 if is_good else 0.5

@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
+from torchcaps.core import ImageSize, sides
 from torchcaps.core.errors import UserError
+from torchcaps.layers.backbone import Trunk
+
+
+def prunable_trunk(trunk: nn.Module) -> Trunk:
+    """The trunk itself if it says which of its channels belong together; others are an error."""
+    if not isinstance(trunk, Trunk):
+        raise UserError(
+            f"a {type(trunk).__name__} does not say which of its channels belong together; "
+            "trunks by name do (torchcaps.layers.backbone.list_trunks)"
+        )
+    return trunk
 
 
 class TrunkCost:
-    """What a trunk costs for one image of a given side, by the widths of its groups.
+    """What a trunk costs for one image of a given size, by the widths of its groups.
 
     The head is left out: published FLOPs of pruned trunks, and the shares asked for here, are those of the
     trunk. Biases, rectifiers and normalisations are left out too, as in `count_flops`.
     """
 
-    def __init__(self, trunk: nn.Module, image_size: int) -> None:
-        layout: Any = getattr(trunk, "convolutions", None)
-        if layout is None:
-            raise UserError(
-                f"a {type(trunk).__name__} does not say which of its channels belong together; "
-                "trunks by name do (torchcaps.layers.backbone.list_trunks)"
-            )
-        self.convolutions = layout()
-        widths: Any = trunk.widths
-        self.full = torch.tensor(widths)
+    def __init__(self, trunk: nn.Module, image_size: ImageSize) -> None:
+        trunk = prunable_trunk(trunk)
+        self.convolutions = trunk.convolutions()
+        self.full = torch.tensor(trunk.widths)
+        height, width = sides(image_size)
         read, written, weights = [], [], []
-        image, one = len(widths), len(widths) + 1  # columns behind the groups
+        image, one = len(trunk.widths), len(trunk.widths) + 1  # columns behind the groups
         for convolution in self.convolutions:
-            side = -(-image_size // convolution.shrinkage)  # every stride rounds up
+            shrinkage = convolution.shrinkage
+            positions = -(-height // shrinkage) * -(-width // shrinkage)  # every stride rounds up
             source = image if convolution.source is None else convolution.source
             read.append(one if convolution.is_depthwise else source)
             written.append(convolution.group)
-            weights.append(side**2 * convolution.kernel_size**2)
+            weights.append(positions * convolution.kernel_size**2)
         self._read, self._written = torch.tensor(read), torch.tensor(written)
         self._weights = torch.tensor(weights)
         channels = trunk.get_submodule(self.convolutions[0].name).weight.shape[1]  # type: ignore[index]

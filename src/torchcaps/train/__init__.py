@@ -15,7 +15,6 @@ from .recipe import (
     Data,
     Recipe,
     build,
-    build_model,
     load_recipe,
     packaged_recipes,
     read_recipe,
@@ -25,7 +24,6 @@ from .recipe import (
 )
 from .results import provenance, source_commit
 from .run import Run, evaluate_run, load_run, load_split, load_split_for
-from .session import has_decoder
 from .side_by_side import side_by_side
 from .tasks import TASKS, Answer, Evaluation, Task, task_named
 from .techniques import Annealing, set_iterations
@@ -59,13 +57,11 @@ __all__ = [
     "Watcher",
     "answers",
     "build",
-    "build_model",
     "check_machine",
     "device_of",
     "evaluate",
     "evaluate_run",
     "export_run",
-    "has_decoder",
     "inspect_run",
     "is_exported",
     "launch",

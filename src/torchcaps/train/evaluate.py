@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError, evaluating
 from torchcaps.data import Examples
-from torchcaps.models.health import evaluating
 
 from .objective import Objective
 from .pipeline import Pipeline

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.data import Examples
-from torchcaps.models.health import HealthReport, inspect
+from torchcaps.inspection import HealthReport, inspect
 
 from .pipeline import Pipeline
 from .run import Run, load_split_for

@@ -16,8 +16,8 @@ import torch
 from torchcaps.core.errors import UserError
 from torchcaps.data import Examples
 from torchcaps.data.api import FOLDER_PREFIX
+from torchcaps.inspection import count_parameters, watch_health
 from torchcaps.models import config_as_json
-from torchcaps.models.health import watch_health
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
 
 from .checkpoint import load_checkpoint, save_checkpoint
@@ -133,7 +133,7 @@ class _Run:
         session, progress = self.session, self.progress
         self.watcher.run_started(
             {
-                "parameters": sum(parameter.numel() for parameter in session.network.parameters()),
+                "parameters": count_parameters(session.network),
                 "images": len(session.splits.train),
                 "epochs": session.recipe.epochs,
                 "metric": session.task.leading_metric,
@@ -245,8 +245,8 @@ class _Run:
         """Write the weights of now to `<name>.safetensors` in the folder of the run."""
         session = self.session
         if session.fabric.is_global_zero:
-            config: Any = session.network.config
-            header = {"model": session.recipe.model, "config": config_as_json(config), "epoch": epoch}
+            config = config_as_json(session.network.config)
+            header = {"model": session.recipe.model, "config": config, "epoch": epoch}
             header |= self.technique.header()
             save_weights(self.out / f"{name}.safetensors", session.kept_state, header)
 
@@ -294,7 +294,7 @@ class _Run:
                 "epochs": progress.next_epoch,
             },
             **more,
-            "parameters": sum(parameter.numel() for parameter in session.network.parameters()),
+            "parameters": count_parameters(session.network),
             "seed": session.recipe.seed,
             "seconds": round(progress.seconds, 3),
             "precision": machine.precision,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from torchcaps.inspection import count_parameters
+
 from .session import Session
 
 
@@ -11,7 +13,7 @@ def explain_out_of_memory(session: Session, error: torch.OutOfMemoryError) -> st
     """What was tried, what the device has, and the largest batch of half, a quarter, ... that does fit."""
     device, recipe = session.fabric.device, session.recipe
     shape = "x".join(map(str, session.splits.train.images.shape[1:]))
-    parameters = sum(parameter.numel() for parameter in session.network.parameters())
+    parameters = count_parameters(session.network)
     wanted = str(error).partition(". ")[0]
     fits = fitting_batch(session)
     advice = f"batch_size={fits} fits" if fits else "not even one image fits: choose a smaller model"

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import generator
-from torchcaps.core.sides import Sides, sides
+from torchcaps.core.sides import ImageSize, sides
 from torchcaps.data import (
     DatasetInfo,
     Examples,
@@ -23,6 +23,7 @@ from torchcaps.data import (
     normalize,
     resize_and_crop_pairs,
 )
+from torchcaps.models import Network
 
 from .recipe import Data, Recipe
 from .tasks import Task
@@ -55,7 +56,7 @@ class Source:
         data_dir: Folder of the datasets.
     """
 
-    def __init__(self, settings: Data, task: Task, size: Sides = 0, data_dir: Path | None = None) -> None:
+    def __init__(self, settings: Data, task: Task, size: ImageSize = 0, data_dir: Path | None = None) -> None:
         self.settings, self.task, self._data_dir = settings, task, data_dir
         self._size = settings.preprocess.resize or size
 
@@ -110,10 +111,10 @@ class Source:
         )
 
 
-def source_of(recipe: Recipe, network: nn.Module, data_dir: Path | None = None) -> Source:
+def source_of(recipe: Recipe, network: Network, data_dir: Path | None = None) -> Source:
     """The dataset of a recipe, at the size of its network."""
-    shape: Any = network.image_shape
-    return Source(recipe.data, recipe.task, (shape[1], shape[2]), data_dir)
+    _, height, width = network.image_shape
+    return Source(recipe.data, recipe.task, (height, width), data_dir)
 
 
 def _chunks(images: Tensor, size: int = 4096) -> list[tuple[int, Tensor]]:

@@ -11,13 +11,12 @@ from typing import Any
 
 import torch
 import yaml
-from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError, unknown_name
 from torchcaps.core.fields import as_plain, build_dataclass
 from torchcaps.data import Augment, Fit, Preprocess
 from torchcaps.losses import list_losses
-from torchcaps.models import MODELS, create_model
+from torchcaps.models import MODELS, Network, build_model
 from torchcaps.prune import Lobster, measure_units
 from torchcaps.storage import read_json
 
@@ -153,16 +152,10 @@ class Recipe:
         if self.pruning is not None:
             measure_units(self.sketch(), self.pruning)  # raises where there is nothing to prune
 
-    def sketch(self) -> nn.Module:
+    def sketch(self) -> Network:
         """The model without memory for its weights."""
         with torch.device("meta"):
             return build_model(self.model)
-
-
-def build_model(spec: Mapping[str, Any]) -> nn.Module:
-    """The model that a recipe names, with its fields."""
-    options = dict(spec)
-    return create_model(options.pop("name"), **options)
 
 
 def _task_of(model: Any) -> Task:

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.fields import as_plain
 from torchcaps.data import DatasetInfo, Examples
+from torchcaps.models import Network, build_model
 from torchcaps.storage import load_weights, read_json, write_json, write_text
 
 from .data_card import DataCard
 from .evaluate import evaluate
 from .objective import Objective
 from .pipeline import Pipeline, Source, source_of
-from .recipe import Recipe, build_model, read_recipe, recipe_as_json, recipe_as_yaml
-from .session import has_decoder
+from .recipe import Recipe, read_recipe, recipe_as_json, recipe_as_yaml
 from .tasks import Task
 from .techniques import set_iterations
 
@@ -32,7 +31,7 @@ class Run:
 
     folder: Path
     recipe: Recipe
-    model: nn.Module
+    model: Network
     epoch: int
     card: DataCard | None = None  # None in a run that was imported, or written before there were cards
 
@@ -126,7 +125,7 @@ def evaluate_run(
     examples, pipeline = load_split_for(run, split, data_name=data_name, data_dir=data_dir)
     if run.task.name != "retrieval":
         _check_classes(examples.classes, pipeline)
-    objective = Objective(run.recipe.loss, has_decoder=has_decoder(run.model), device=examples.device)
+    objective = Objective(run.recipe.loss, has_decoder=run.model.decoder is not None, device=examples.device)
     found = evaluate(run.model, examples, run.task, pipeline, objective)
     return {
         "run": str(run.folder),

@@ -13,11 +13,12 @@ from torch.optim import Optimizer
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
+from torchcaps.models import Network, build_model
 
 from .objective import Objective
 from .optimizer import make_average, make_optimizer, make_schedule
 from .pipeline import Pipeline, Splits, source_of
-from .recipe import Recipe, build_model
+from .recipe import Recipe
 from .step import CapturedStep, TrainStep, Work
 from .techniques import choose_technique
 from .warm_start import start_from
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _SEEDING = threading.Lock()  # initial weights come from the global generator, which threads share
 
 
-def seeded_model(recipe: Recipe) -> nn.Module:
+def seeded_model(recipe: Recipe) -> Network:
     """The model of a recipe with its initial weights."""
     with _SEEDING:
         torch.manual_seed(derive_seed(recipe.seed, "weights"))
@@ -70,7 +71,7 @@ class Session:
     def _build_training(self, capture: bool) -> None:
         fabric, recipe, device = self.fabric, self.recipe, self.fabric.device
         self.pipeline = Pipeline(recipe.data, self.splits.info)
-        self.objective = Objective(recipe.loss, has_decoder=has_decoder(self.network), device=device)
+        self.objective = Objective(recipe.loss, has_decoder=self.network.decoder is not None, device=device)
         self.optimizer: Optimizer = make_optimizer(self.network, recipe.optim, device)
         compiled: Any = torch.compile(self.network) if recipe.compile else self.network
         self.model: Any
@@ -173,8 +174,3 @@ class Session:
         per_place = recipe.data.images_per_place
         batches = self.task.batches(self.splits.train, recipe.batch_size, per_place, random)
         return list(torch.stack(batches).to(self.fabric.device))
-
-
-def has_decoder(network: nn.Module) -> bool:
-    """Whether a network draws what it saw."""
-    return getattr(network, "decoder", None) is not None

@@ -12,8 +12,7 @@ from matplotlib.patches import FancyBboxPatch, PathPatch, Rectangle
 from matplotlib.path import Path
 from numpy.typing import NDArray
 
-from torchcaps.parse.saliency import ReceptiveField
-from torchcaps.parse.tree import Edge, ParseTree
+from torchcaps.parse import Edge, ParseTree, ReceptiveField
 
 from .style import (
     COOL,

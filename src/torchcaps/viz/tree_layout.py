@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from torchcaps.parse.saliency import ReceptiveField
-from torchcaps.parse.tree import Edge, Node, ParseTree
+from torchcaps.parse import Edge, Node, ParseTree, ReceptiveField
 
 from .style import Number
 
@@ -62,7 +61,7 @@ def _on_image(
     row, column, _ = position
     if field is None:
         return left + side * (column + 0.5) / columns, top + side * (row + 0.5) / rows
-    x, y = field.centre(column) + 0.5, field.centre(row) + 0.5  # from the edge of the image
+    y, x = (centre + 0.5 for centre in field.centre(row, column))  # from the edge of the image
     return left + side * x / shape[1], top + side * y / shape[0]
 
 

@@ -12,8 +12,7 @@ from matplotlib.colors import to_hex
 from numpy.typing import NDArray
 
 from torchcaps.core.errors import UserError
-from torchcaps.parse.saliency import ReceptiveField
-from torchcaps.parse.tree import Edge, Node, ParseTree
+from torchcaps.parse import Edge, Node, ParseTree, ReceptiveField
 
 from .style import (
     COOL,
@@ -234,8 +233,9 @@ def _parent_name(edge: Edge, names: list[str], last: int) -> str:
 def _patch(position: tuple[int, int, int], field: ReceptiveField, shape: tuple[int, ...]) -> list[float]:
     """Left, top, width and height of what a capsule sees, in pixels from the edge of the image."""
     spans = []
-    for place, pixels in zip(position[1::-1], (shape[1], shape[0]), strict=True):
-        middle = field.centre(place) + 0.5
+    row, column, _ = position
+    for centre, pixels in zip(reversed(field.centre(row, column)), (shape[1], shape[0]), strict=True):
+        middle = centre + 0.5
         start, end = max(middle - field.size / 2, 0), min(middle + field.size / 2, pixels)
         spans.append((start, max(end - start, 1)))
     (left, width), (top, height) = spans

@@ -7,8 +7,8 @@ from torchcaps.parse import CapsuleMap, ReceptiveField, capsule_maps, quantized
 from torchcaps.train import load_split
 from torchcaps.train.recipe import Data
 
-PIXELS = CapsuleMap((5, 6, 1), ReceptiveField(0.0, 1.0, 1.0))  # a capsule on each pixel of a small image
-MIDDLE = CapsuleMap((6, 6, 8), ReceptiveField(8.0, 2.0, 17.0))  # of DR-CapsNet on 28 px
+PIXELS = CapsuleMap((5, 6, 1), ReceptiveField((0.0, 0.0), 1.0, 1.0))  # a capsule on each pixel
+MIDDLE = CapsuleMap((6, 6, 8), ReceptiveField((8.0, 8.0), 2.0, 17.0))  # of DR-CapsNet on 28 px
 
 
 def test_the_fifth_with_the_highest_values_is_named():
@@ -45,7 +45,7 @@ def test_the_fall_is_that_of_images_blanked_one_by_one():
     data = data.subset(list(range(3)))
     torch.manual_seed(0)
     network = create_model("dr_capsnet_tiny_test", image_size=28, num_classes=10).eval()
-    (where,) = capsule_maps(network, 72)
+    (where,) = capsule_maps(network)
     maps = torch.rand(3, *where.grid[:2])
     found = measure_deletion(network, data, pipeline, maps={"a": maps, "b": 1 - maps}, where=where)
     falls = []

@@ -16,7 +16,7 @@ from torchcaps.parse.places import capsule_maps
 from torchcaps.train import load_split
 from torchcaps.train.recipe import Data
 
-PIXELS = CapsuleMap((8, 8, 1), ReceptiveField(0.0, 1.0, 1.0))  # a capsule on each pixel of a small image
+PIXELS = CapsuleMap((8, 8, 1), ReceptiveField((0.0, 0.0), 1.0, 1.0))  # a capsule on each pixel
 
 
 def test_saliency_counts_where_it_lies():
@@ -41,7 +41,7 @@ def test_an_image_without_saliency_does_not_count():
 
 def at_centres(shown, where):
     """The values of maps on an image where capsules look, (images, rows, columns)."""
-    pixels = [int(where.field.centre(position)) for position in range(where.grid[0])]
+    pixels = [int(where.field.centre(position, position)[0]) for position in range(where.grid[0])]
     return shown[:, pixels][:, :, pixels]
 
 
@@ -54,7 +54,7 @@ def test_maps_are_those_that_an_explanation_shows():
     with torch.no_grad(), quantized(network, 11):
         output = network(pipeline.for_evaluation(data.images)[1], return_routing=True)
     trace, chosen = output.layers[-1], output.activations.argmax(1)
-    places = capsule_maps(network, trace.children.activations.flatten(1).shape[1])
+    places = capsule_maps(network)
     assert where == places[0]
     shown = evidence_on_image(trace, chosen, places, (28, 28))
     torch.testing.assert_close(at_centres(shown, where), saliency)
@@ -73,7 +73,7 @@ def test_capsules_above_a_convolutional_layer_have_maps_too():
     saliency, contribution, where = find_maps(network, data.subset(list(range(3))), pipeline, levels=21)
     assert saliency.shape == contribution.shape == (3, 12, 12)
     assert where.grid == (12, 12, 3)
-    middle = (where.field.centre(0) + where.field.centre(11)) / 2
+    middle = (where.field.centre(0, 0)[0] + where.field.centre(11, 11)[0]) / 2
     assert middle == pytest.approx(31.5, abs=0.5)
 
 

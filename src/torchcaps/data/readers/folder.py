@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from torchcaps.core import MissingDataError, Sides, UserError, sides
+from torchcaps.core import ImageSize, MissingDataError, UserError, sides
 
 from ..api import FOLDER_PREFIX, DatasetInfo, Frame, Split
 from ..examples import Examples
@@ -29,7 +29,7 @@ class FolderName(NamedTuple):
     """A dataset name `folder:PATH`, `folder:PATH@SIDE` or `folder:PATH@HEIGHTxWIDTH`, taken apart."""
 
     root: Path
-    size: Sides  # 0 where the name gives none
+    size: ImageSize  # 0 where the name gives none
 
 
 def parse_folder_name(name: str, data_dir: Path) -> FolderName:
@@ -44,7 +44,7 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
         # an absolute path is one place, whatever the data folder
         tried = f"{path} is not" if root == path else f"neither {path} nor {root} is"
         raise MissingDataError(f"{name}: {tried} a folder")
-    size: Sides = 0
+    size: ImageSize = 0
     if match:
         size = (int(match[2]), int(match[3])) if match[3] else int(match[2])
         if not all(1 <= side <= 10_000 for side in sides(size)):
@@ -52,7 +52,7 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
     return FolderName(root, size)
 
 
-def _open(name: str, data_dir: Path, *, size: Sides, fit: Fit, task: str) -> tuple[Path, FolderContent]:
+def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> tuple[Path, FolderContent]:
     if task not in LAYOUTS:
         raise UserError(f"folder:PATH holds examples of {' or '.join(LAYOUTS)}, not of {task}")
     root, own = parse_folder_name(name, data_dir)
@@ -60,12 +60,12 @@ def _open(name: str, data_dir: Path, *, size: Sides, fit: Fit, task: str) -> tup
     return root, LAYOUTS[task](root, Frame(*sides(wanted), fit) if wanted else None)
 
 
-def read_folder(name: str, data_dir: Path, split: Split, *, size: Sides, fit: Fit, task: str) -> Examples:
+def read_folder(name: str, data_dir: Path, split: Split, *, size: ImageSize, fit: Fit, task: str) -> Examples:
     """One split of the dataset called `name`; a size in the name comes before `size`."""
     return _open(name, data_dir, size=size, fit=fit, task=task)[1].examples(split)
 
 
-def describe_folder(name: str, data_dir: Path, *, size: Sides, fit: Fit, task: str) -> DatasetInfo:
+def describe_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> DatasetInfo:
     """What the files say; mean and std are those of at most 1,000 evenly spaced training images."""
     root, content = _open(name, data_dir, size=size, fit=fit, task=task)
     train = content.images["train"]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps.models.health import parent_shares
+from torchcaps.inspection import parent_shares
 from torchcaps.train import Machine, Run, Watcher, load_run, load_split, train
 from torchcaps.train.annealing import set_iterations
 from torchcaps.train.session import launch

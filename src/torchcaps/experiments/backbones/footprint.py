@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchcaps.inspection import count_flops
 from torchcaps.losses import margin_loss
-from torchcaps.models import BackboneCapsNet, count_flops
+from torchcaps.models import BackboneCapsNet
 from torchcaps.prune import TrunkCost
 from torchcaps.train.session import use_channels_last
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
+from torchcaps.inspection import count_parameters
 from torchcaps.layers.backbone import TRUNKS as TRUNK_BUILDERS
-from torchcaps.models import BackboneCapsNet, create_model
+from torchcaps.models import BackboneCapsNet, build_model
 from torchcaps.train import (
     Machine,
     Recipe,
@@ -112,8 +113,7 @@ def measure_published(run: PlannedRun, folder: Path, machine: Machine, watcher: 
     """Measure an untrained network in the sizes of the thesis; an epoch is as long as its steps."""
     del watcher
     device = launch(machine).device
-    options = dict(run.recipe.model)
-    model = create_model(options.pop("name"), **options)
+    model = build_model(run.recipe.model)
     assert isinstance(model, BackboneCapsNet)
     metrics = count_costs(model) | measure_inference(model, torch.device("cpu"), "32", (1,))
     if device.type == "cuda":
@@ -121,7 +121,7 @@ def measure_published(run: PlannedRun, folder: Path, machine: Machine, watcher: 
     metrics |= measure_training(model, device, machine.precision)
     if "seconds_per_image" in metrics:
         metrics["epoch_seconds"] = metrics.pop("seconds_per_image") * run.recipe.data.limit
-    parameters = sum(parameter.numel() for parameter in model.parameters())
+    parameters = count_parameters(model)
     result = {"metrics": metrics, "parameters": parameters, "seconds": 0.0, "precision": machine.precision}
     return leave_result(run, folder, device, result=result)
 

@@ -29,8 +29,7 @@ def kernel_free(name: str, device: torch.device, **options: Any) -> bool:
 
     for layer in _with_a_choice(model):
         layer.register_forward_pre_hook(ask, with_kwargs=True)
-    config: Any = model.config
-    model(torch.randn(_ASKED, config.in_channels, config.image_size, config.image_size, device=device))
+    model(torch.randn(_ASKED, *model.image_shape, device=device))
     return all(reason is not None for reason in reasons)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from torchcaps.core import sides
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.train.session import use_channels_last
 
@@ -42,7 +43,7 @@ def model_points(
 
 def model_names(quick: bool = False) -> list[str]:
     """The models of the suite, or the first of each family."""
-    names = [name for name in list_models() if not name.endswith("_test")]
+    names = list_models()
     return list({MODELS[name].family: name for name in reversed(names)}.values())[::-1] if quick else names
 
 
@@ -82,9 +83,8 @@ class _Variant(NamedTuple):
 
 def _point(variant: _Variant, batch: int, device: torch.device) -> Point:
     name, options, params, backward, fused, graph = variant
-    config: Any = MODELS[name].config
-    side = options.get("image_size", config.image_size)
-    shape = (batch, config.in_channels, side, side)
+    config = MODELS[name].config
+    shape = (batch, config.in_channels, *sides(options.get("image_size", config.image_size)))
     passes = "forward+backward" if backward else "forward"
     return Point(
         case=f"{name}, {passes}",

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any, Literal, NamedTuple
 
 import torch
 
-from torchcaps.models import count_flops, create_model
+from torchcaps.inspection import count_flops, count_parameters
+from torchcaps.models import create_model
 
 from .timing import Effort, time_work
 
@@ -116,9 +118,7 @@ def model_size(name: str, options: tuple[tuple[str, Any], ...] = ()) -> ModelSiz
     """Counted without data, once."""
     with torch.device("meta"):
         model = create_model(name, **dict(options))
-    config: Any = model.config
-    weights = sum(parameter.numel() for parameter in model.parameters())
-    return ModelSize(weights, config.in_channels * config.image_size**2, count_flops(model)["total"])
+    return ModelSize(count_parameters(model), prod(model.image_shape), count_flops(model)["total"])
 
 
 def measure_ceilings(device: torch.device) -> Ceilings:

@@ -9,6 +9,7 @@ from typing import Any
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
+from torchcaps.inspection import count_parameters
 from torchcaps.storage import read_json, write_json
 from torchcaps.train import Machine, Pipeline, Run, Watcher, load_run, load_split
 from torchcaps.train.session import launch
@@ -93,7 +94,7 @@ class LookAgain:
         network = load_run(place / "training", device)
         data, pipeline = load_split(network.recipe.data, "test", machine.data_dir, device)
         metrics, curve = self.look(Trained(network, data, pipeline, machine.data_dir), run)
-        parameters = sum(parameter.numel() for parameter in network.model.parameters())
+        parameters = count_parameters(network.model)
         facts = {"parameters": parameters, "seconds": 0.0, "precision": machine.precision}
         return leave_result(run, folder, device, result={"metrics": metrics, "curve": curve, **facts})
 

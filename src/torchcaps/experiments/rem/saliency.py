@@ -59,7 +59,7 @@ def find_maps(network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, l
             output = network(pipeline.for_evaluation(part)[1], return_routing=True)
             layer = fully_connected(output.layers)[-1]
             activations = layer.children.activations.flatten(1)
-            (where,) = capsule_maps(network, activations.shape[1])
+            (where,) = capsule_maps(network)
             chosen = output.activations.argmax(1)
             coupling = layer.routed.coupling
             assert coupling is not None  # they were asked for
@@ -80,6 +80,16 @@ def share_on_object(maps: Tensor, is_object: Tensor, where: CapsuleMap) -> float
     return float((inside[whole > 0] / whole[whole > 0]).mean())
 
 
+def _field_as_json(field: ReceptiveField) -> list[float]:
+    """The first centre, step and size; images are square, so rows and columns begin alike."""
+    return [field.first[0], field.step, field.size]
+
+
+def _field_of(values: list[float]) -> ReceptiveField:
+    first, step, size = values
+    return ReceptiveField((first, first), step, size)
+
+
 def _compare(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
     """Where the evidence lies over all test images, and the maps of the first image of each class."""
     network, data, pipeline = trained.run.model, trained.data, trained.pipeline
@@ -95,7 +105,7 @@ def _compare(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[st
     shown = [int((data.labels == number).int().argmax()) for number in range(len(data.classes))]
     images, _ = pipeline.for_evaluation(data.images[shown])
     maps = {"maps": _relative(found.saliency[shown]), "contributions": _relative(found.contribution[shown])}
-    return metrics, {"images": pack_pictures(images), "field": list(found.where.field), **maps}
+    return metrics, {"images": pack_pictures(images), "field": _field_as_json(found.where.field), **maps}
 
 
 def deletions(
@@ -133,7 +143,7 @@ def draw_pairs(rows: Rows, path: Path) -> None:
                 words = f"{kind}\n{way}\npeak {float(map_peaks(maps).mean()):.2f}"
                 size = (images.shape[-2], images.shape[-1])
                 heat = (
-                    place_heat(maps, size, ReceptiveField(*curve["field"]))
+                    place_heat(maps, size, _field_of(curve["field"]))
                     if "field" in curve
                     else upsample_map(maps, size)
                 )

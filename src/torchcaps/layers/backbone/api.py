@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -11,19 +12,8 @@ from torchcaps.core.errors import UserError
 from torchcaps.core.registry import Registry
 
 
-@runtime_checkable
-class TrunkBuilder(Protocol):
-    """What is registered under a trunk's name."""
-
-    widths: tuple[int, ...]
-
-    def __call__(self, *, in_channels: int, widths: Sequence[int]) -> nn.Module:
-        """The trunk with these widths."""
-        ...
-
-
 class TrunkConvolution(NamedTuple):
-    """One convolution of a trunk: what pruning has to know about it.
+    """One convolution of a trunk, as pruning needs to know it.
 
     Groups are numbered as the widths are; channels of one group are kept or removed together.
     """
@@ -37,10 +27,33 @@ class TrunkConvolution(NamedTuple):
     is_depthwise: bool = False
 
 
+class Trunk(nn.Module, ABC):
+    """A network from an image to a feature map that says which of its channels belong together."""
+
+    widths: tuple[int, ...]  # channels of each prunable group
+    out_channels: int
+    stride: int  # how many times smaller than the image the map is
+
+    @abstractmethod
+    def convolutions(self) -> list[TrunkConvolution]:
+        """Every convolution of the trunk."""
+
+
+@runtime_checkable
+class TrunkBuilder(Protocol):
+    """What is registered under a trunk's name."""
+
+    widths: tuple[int, ...]
+
+    def __call__(self, *, in_channels: int, widths: Sequence[int]) -> Trunk:
+        """The trunk with these widths."""
+        ...
+
+
 TRUNKS: Registry[TrunkBuilder] = Registry("trunk")
 
 
-def create_trunk(name: str, *, in_channels: int = 3, widths: Sequence[int] | None = None) -> nn.Module:
+def create_trunk(name: str, *, in_channels: int = 3, widths: Sequence[int] | None = None) -> Trunk:
     """Build the trunk registered as `name`; `widths` replaces the channels of each prunable group."""
     build = TRUNKS[name]
     return build(in_channels=in_channels, widths=build.widths if widths is None else widths)

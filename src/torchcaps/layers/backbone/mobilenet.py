@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .api import TRUNKS, TrunkConvolution, require_widths
+from .api import TRUNKS, Trunk, TrunkConvolution, require_widths
 
 ORDER = "stem, then one for each pointwise convolution"
 STRIDES = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)
@@ -33,7 +33,7 @@ class _Separable(nn.Module):
         return F.relu(self.bn2(self.pointwise(features)))
 
 
-class MobileNetTrunk(nn.Module):
+class MobileNetTrunk(Trunk):
     """A MobileNetV1 without pooling and classifier.
 
     Args:

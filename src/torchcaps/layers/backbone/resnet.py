@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .api import TRUNKS, TrunkConvolution, require_widths
+from .api import TRUNKS, Trunk, TrunkConvolution, require_widths
 
 ORDER = "stem, then per stage the two inner widths of each block and the width of the stage"
 
@@ -49,7 +49,7 @@ def _stage(in_channels: int, widths: Sequence[int], stride: int) -> nn.Sequentia
     return stage
 
 
-class ResNetTrunk(nn.Module):
+class ResNetTrunk(Trunk):
     """A ResNet without pooling and classifier; a map a thirty-second of the image for four stages.
 
     Args:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
 from torchcaps.data import Examples
-from torchcaps.models import BackboneCapsNet, TrunkClassifier
+from torchcaps.models import OnTrunk
 from torchcaps.prune import (
     Drawn,
     Target,
@@ -32,7 +32,7 @@ from ..evaluate import evaluate
 from ..objective import Objective
 from ..pipeline import Pipeline
 from ..run import Run
-from ..session import has_decoder, use_channels_last
+from ..session import use_channels_last
 from ..tasks import Evaluation
 
 
@@ -69,14 +69,13 @@ class StructuredPruning:
 
 def plan_candidates(model: nn.Module, settings: StructuredPruning) -> tuple[TrunkCost, Drawn]:
     """What the trunk costs, and the widths to try; a target that cannot be met is an error."""
-    if not isinstance(model, BackboneCapsNet | TrunkClassifier):
+    if not isinstance(model, OnTrunk):
         raise UserError(
             f"structured pruning takes a network on a trunk, such as resnet50_classifier, "
             f"not a {type(model).__name__}"
         )
     cost = TrunkCost(model.trunk, model.config.image_size)
-    last = model.config.primary_pose if isinstance(model, BackboneCapsNet) else 1
-    target = Target(share=settings.flops, last=last, multiple=settings.multiple)
+    target = Target(share=settings.flops, last=model.least_channels, multiple=settings.multiple)
     if settings.method == "eagleeye":
         return cost, draw_widths(cost, target, settings.candidates, settings.seed)
     return cost, Drawn([even_widths(cost, target)], 1, 0.0, target.ratio_limit, False)
@@ -91,7 +90,9 @@ class Candidates:
         self.fabric, self.model, self.settings, self.task = fabric, run.model, settings, run.task
         self.splits = run.source(data_dir=data_dir).splits(fabric.device)
         self.pipeline = Pipeline(run.recipe.data, self.splits.info)
-        self.objective = Objective(run.recipe.loss, has_decoder=has_decoder(run.model), device=fabric.device)
+        self.objective = Objective(
+            run.recipe.loss, has_decoder=run.model.decoder is not None, device=fabric.device
+        )
 
     def score(self, widths: Sequence[tuple[int, ...]]) -> list[float]:
         """The leading metric of each on the validation split, which is held out of the training images."""

@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.inspection import count_parameters
 from torchcaps.models import config_as_json
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
 
@@ -66,7 +67,7 @@ def prune_run(
         "pruning": asdict(settings),
         "search": {**drawn._asdict(), "widths": list(widths), "scores": scores},
         "macs": {"before": cost.macs_of_full, "after": cost.macs_of(widths)},
-        "parameters": sum(parameter.numel() for parameter in pruned.parameters()),
+        "parameters": count_parameters(pruned),
         "seed": settings.seed,
         "seconds": round(time.perf_counter() - started, 3),
         "precision": machine.precision,

@@ -9,12 +9,13 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from PIL import Image
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.metric import METRICS, Metric
 from torchcaps.core.registry import Registry
 from torchcaps.data import Augment, DatasetInfo, Examples, split_validation
+from torchcaps.models import Network
 
 from ..objective import Objective
 
@@ -105,9 +106,9 @@ class Task(ABC):
             raise UserError(f"{self.name} has no metric {name!r}; known: {known}")
         return METRICS[name]
 
-    def check_model(self, model: nn.Module, info: DatasetInfo) -> None:
+    def check_model(self, model: Network, info: DatasetInfo) -> None:
         """Raise where a model does not fit the classes of a dataset."""
-        config: Any = model.config
+        config = model.config
         if config.num_classes != len(info.classes):
             raise UserError(
                 f"the model has {config.num_classes} classes, dataset {info.name} {len(info.classes)}; "

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import torch
 from PIL import Image
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.metric import Metric, register_metrics
 from torchcaps.core.types import DescriptorOutput
 from torchcaps.data import DatasetInfo, Examples, PlacedImages, split_indices
+from torchcaps.models import Network
 
 from ..objective import Objective
 from .api import TASKS, Answer, Kind, Meter, Task
@@ -72,7 +73,7 @@ class Retrieval(Task):
     default_loss: ClassVar[str] = "triplet"
     metric_names: ClassVar[tuple[str, ...]] = ("recall_at_1",)
 
-    def check_model(self, model: nn.Module, info: DatasetInfo) -> None:
+    def check_model(self, model: Network, info: DatasetInfo) -> None:
         """Any descriptor network fits any places."""
 
     def split(self, examples: Kind, fraction: float, seed: int) -> tuple[Kind, Kind]:

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from torchcaps.core import Routed
-from torchcaps.models import count_flops, create_model, describe_model, list_models
+from torchcaps.inspection import count_flops, describe_model
+from torchcaps.models import create_model, list_models
 from torchcaps.routing import RoutingShape, list_routings
 
 
@@ -46,6 +47,14 @@ def test_twice_the_images_are_twice_the_work(name):
     model = create_model(name)
     assert count_flops(model, batch=2)["total"] == 2 * count_flops(model)["total"]
     assert model.training
+
+
+def test_counting_leaves_a_frozen_trunk_in_evaluation_mode():
+    model = create_model("backbone_capsnet_tiny_test")
+    model.trunk.eval()
+    count_flops(model)
+    assert model.training
+    assert not any(module.training for module in model.trunk.modules())
 
 
 @pytest.mark.parametrize("routing", list_routings())

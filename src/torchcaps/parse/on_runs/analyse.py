@@ -12,21 +12,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError, evaluating
 from torchcaps.core.seeding import generator
 from torchcaps.data import LabelledImages
-from torchcaps.models.health import evaluating
 from torchcaps.train import Pipeline, Run, load_split_for
 
-from .dictionary import Dictionary, KeyCollector, Keys, count_trees
-from .quantize import Levels, quantized
+from ..dictionary import Dictionary, KeyCollector, Keys, count_trees
+from ..quantize import Levels, quantized
 
 _BATCH = {"cuda": 512}  # by device; other devices take 250
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What a split says about a network: accuracy with and without quantization, and the parse trees."""
+    """A network on a split: its accuracy with and without quantization, and its parse trees."""
 
     images: int
     accuracy: float
@@ -72,7 +71,7 @@ def analyse(
     Args:
         network: On the device of the data, and left as it was.
         data: The split, whose labels are those of the network.
-        pipeline: What becomes of an image before the network sees it.
+        pipeline: Prepares an image for the network.
         levels: As in `quantized`.
         batch_size: Images at once; by default as many as suit the device.
     """
@@ -96,7 +95,7 @@ def count_hits(
     levels: Levels | None = None,
     batch_size: int | None = None,
 ) -> int:
-    """Images whose class the network finds, quantized where levels are given. As in `analyse`."""
+    """Images whose class the network finds, quantized where levels are given. Arguments as in `analyse`."""
     hits = torch.zeros((), dtype=torch.int64, device=data.labels.device)
     is_finite = torch.ones((), dtype=torch.bool, device=data.labels.device)
     with evaluating(network), quantized(network, levels) if levels is not None else nullcontext():
@@ -125,12 +124,11 @@ def collect_keys(
     levels: Levels = 11,
     batch_size: int | None = None,
 ) -> Keys:
-    """The key of every image in the quantized network; its labels are not looked at. As in `analyse`."""
+    """The key of every image in the quantized network, without reading labels. Arguments as in `analyse`."""
     last = levels if isinstance(levels, int) else levels[-1]
     collector: KeyCollector | None = None
-    is_finite = torch.ones(
-        (), dtype=torch.bool, device=data.labels.device
-    )  # rounding hides what couplings were
+    # checked here, because rounding hides couplings that are not finite
+    is_finite = torch.ones((), dtype=torch.bool, device=data.labels.device)
     with evaluating(network), quantized(network, levels):
         for inputs, _ in _batches(data, pipeline, batch_size):
             output = network(inputs, return_routing=True)

@@ -1,11 +1,9 @@
-"""How the capsules of a network fare on a batch: who is dead, who is starved, and what routing decides."""
+"""The health of a network's capsules on a batch: dead and starved ones, and how far routing chooses."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,11 +12,10 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import LayerTrace, UserError, evaluating
 
 from .diagnosis import Limits, find_problems
-from .layer_health import LayerHealth, Levels
+from .layer_health import ActivationRange, LayerHealth
 
 _COLUMNS = {
     "layer": "layer",
@@ -101,7 +98,7 @@ def inspect(
 
 
 def watch_health(model: nn.Module, batch: Float[Tensor, "batch channels height width"]) -> dict[str, Any]:
-    """What a training loop notes after an epoch: flat numbers under "health", sentences under "findings".
+    """What a training loop records after an epoch: numbers under "health", sentences under "findings".
 
     Either is left out where it would be empty; a network without routed layers has neither.
     """
@@ -144,8 +141,8 @@ def measure_layer(trace: LayerTrace, number: int, limits: Limits) -> LayerHealth
         from_uniform=found[4],
         tree=found[5],
         diversity=found[6],
-        child_activations=Levels(*found[7:10]),
-        activations=Levels(*found[10:13]),
+        child_activations=ActivationRange(*found[7:10]),
+        activations=ActivationRange(*found[10:13]),
     )
 
 
@@ -176,19 +173,6 @@ def _tree_likeness(shares: Tensor) -> Tensor:
     if parents == 1:
         return shares.new_zeros(())
     return (1 - torch.special.entr(shares).sum(-1).mean() / math.log(parents)).clamp(min=0)  # rounding
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """While open, the model is in evaluation mode; afterwards every part is in the mode it was in."""
-    # one by one, for a part of the network may be held in evaluation mode while the rest trains
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def _cells(layer: LayerHealth) -> list[str]:

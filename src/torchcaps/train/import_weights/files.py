@@ -1,4 +1,4 @@
-"""Reads weight files of other libraries into our models, and writes them as our own files."""
+"""Reads weight files of other libraries and writes them as our own files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torch import Tensor
 
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.layers.backbone import ResNetTrunk, create_trunk
-from torchcaps.models.api import config_as_json, create_model
-from torchcaps.models.convert import keras_efficient_capsnet, torchvision_resnet
-from torchcaps.models.efficient_capsnet import EfficientCapsNet
+from torchcaps.models import EfficientCapsNet, build_model, config_as_json
 from torchcaps.storage import save_weights
 
-from .recipe import Recipe
-from .run import write_recipe
+from ..recipe import Recipe
+from ..run import write_recipe
+from .keras import keras_efficient_capsnet
+from .torchvision import torchvision_resnet
 
 
 def read_keras_h5(path: Path) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
@@ -42,26 +42,14 @@ def read_keras_h5(path: Path) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
     return arrays
 
 
-def import_efficient_capsnet(
-    path: Path, variant: str = "efficient_capsnet_mnist", *, decoder: bool = False
-) -> EfficientCapsNet:
-    """The `variant` with the authors' Keras weights, and with their decoder if asked for."""
-    model = create_model(variant, decoder="fc" if decoder else "none")
-    if not isinstance(model, EfficientCapsNet):
-        raise UserError(f"{variant!r} is no Efficient-CapsNet")
-    model.load_state_dict(keras_efficient_capsnet(read_keras_h5(path), model.config))
-    return model
-
-
 def import_efficient_capsnet_run(path: Path, recipe: Recipe, out: Path) -> EfficientCapsNet:
-    """Write the run in folder `out` that would have given the authors' Keras weights, without its history.
+    """Write a run in folder `out` that holds the authors' Keras weights; it has no history of training.
 
     The model and its decoder are those of `recipe`.
     """
     if (out / "recipe.json").is_file():
         raise UserError(f"{out} already holds a run; choose another --out")
-    options = dict(recipe.model)
-    model = create_model(options.pop("name"), **options)
+    model = build_model(recipe.model)
     if not isinstance(model, EfficientCapsNet):
         raise UserError(f"{recipe.model['name']!r} is no Efficient-CapsNet; choose another --recipe")
     model.load_state_dict(keras_efficient_capsnet(read_keras_h5(path), model.config))

@@ -6,12 +6,18 @@ import torch
 from numpy.testing import assert_allclose
 from torch.testing import assert_close
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, sides
+from torchcaps.layers import map_sizes
 from torchcaps.layers.backbone import create_trunk
-from torchcaps.models import create_model
-from torchcaps.models.convert import keras_efficient_capsnet, torchvision_resnet
-from torchcaps.models.efficient_capsnet import EfficientCapsNet, EfficientCapsNetConfig
-from torchcaps.train.import_weights import import_efficient_capsnet, import_resnet_trunk, read_keras_h5
+from torchcaps.models import EfficientCapsNet, EfficientCapsNetConfig, create_model
+from torchcaps.train import load_recipe
+from torchcaps.train.import_weights import (
+    import_efficient_capsnet_run,
+    import_resnet_trunk,
+    keras_efficient_capsnet,
+    read_keras_h5,
+    torchvision_resnet,
+)
 
 h5py = pytest.importorskip("h5py")
 
@@ -55,11 +61,13 @@ def keras_arrays(config, *, first=0, nested=True):
     primary = f"primary_caps/{numbered('conv2d', first + len(config.channels))}"
     arrays[under(primary, "kernel")] = draw(config.primary_kernel, config.primary_kernel, 1, widths[-1])
     arrays[under(primary, "bias")] = draw(widths[-1])
-    children = widths[-1] // config.primary_pose
+    rows, columns = map_sizes(config.image_size, config.stages)[-1]
+    children = widths[-1] // config.primary_pose * rows * columns
     shape = (config.num_classes, children, config.primary_pose, config.class_pose)
     arrays[under("fc_caps", "W")] = draw(*shape)
     arrays[under("fc_caps", "b")] = draw(*shape[:2], 1)
-    sizes = [config.num_classes * config.class_pose, 512, 1024, config.image_size**2 * config.in_channels]
+    height, width = sides(config.image_size)
+    sizes = [config.num_classes * config.class_pose, 512, 1024, height * width * config.in_channels]
     for index in range(3):
         layer = numbered("dense", first + index)
         arrays[under(layer, "kernel", "Generator")] = draw(*sizes[index : index + 2]) * 0.2
@@ -79,11 +87,11 @@ def write_h5(path, arrays):
 
 def correlate(images, kernel, bias, stride):
     """Convolution of channels-last images, without padding."""
-    side = (images.shape[1] - kernel.shape[0]) // stride + 1
-    out = np.zeros((images.shape[0], side, side, kernel.shape[-1]))
+    height, width = ((size - kernel.shape[0]) // stride + 1 for size in images.shape[1:3])
+    out = np.zeros((images.shape[0], height, width, kernel.shape[-1]))
     for row, column in np.ndindex(kernel.shape[:2]):
-        rows = slice(row, row + side * stride - stride + 1, stride)
-        columns = slice(column, column + side * stride - stride + 1, stride)
+        rows = slice(row, row + height * stride - stride + 1, stride)
+        columns = slice(column, column + width * stride - stride + 1, stride)
         out += images[:, rows, columns] @ kernel[row, column]
     return out + bias
 
@@ -126,7 +134,7 @@ def keras_forward(arrays, config, images, norm_eps=1e-3):
         hidden = np.maximum(hidden @ dense["kernel"] + dense["bias"], 0)
     dense = next(layers)
     drawn = 1 / (1 + np.exp(-(hidden @ dense["kernel"] + dense["bias"])))
-    return poses, drawn.reshape(len(images), config.image_size, config.image_size, config.in_channels)
+    return poses, drawn.reshape(len(images), *sides(config.image_size), config.in_channels)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +145,9 @@ def keras_forward(arrays, config, images, norm_eps=1e-3):
         (TINY, {"first": 8}),
         (TINY, {"nested": False}),
         ({**TINY, "norm": "instance"}, {}),
+        ({**TINY, "image_size": (20, 22)}, {}),
     ],
-    ids=["mnist", "colour", "numbers past ten", "flat", "instance norm"],
+    ids=["mnist", "colour", "numbers past ten", "flat", "instance norm", "not square"],
 )
 def test_a_keras_file_gives_the_same_network(tmp_path, change, names):
     config = EfficientCapsNetConfig(decoder="fc", **change)
@@ -146,7 +155,7 @@ def test_a_keras_file_gives_the_same_network(tmp_path, change, names):
     write_h5(tmp_path / "weights.h5", arrays)
     model = EfficientCapsNet(config).eval()
     model.load_state_dict(keras_efficient_capsnet(read_keras_h5(tmp_path / "weights.h5"), config))
-    images = np.random.default_rng(1).random((3, config.image_size, config.image_size, config.in_channels))
+    images = np.random.default_rng(1).random((3, *sides(config.image_size), config.in_channels))
     poses, drawn = keras_forward(arrays, config, images, model.stem[0][2].eps)
     output = model(torch.tensor(images).float().permute(0, 3, 1, 2))
     assert_allclose(output.poses.detach(), poses, atol=1e-5)
@@ -157,12 +166,13 @@ def test_batch_norm_has_the_constant_of_keras():
     assert all(block[2].eps == 1e-3 for block in create_model("efficient_capsnet_mnist").stem)
 
 
-@pytest.mark.parametrize("decoder", [False, True])
+@pytest.mark.parametrize("decoder", ["none", "fc"])
 def test_a_file_is_imported_in_one_call(tmp_path, decoder):
     arrays = keras_arrays(EfficientCapsNetConfig())
     write_h5(tmp_path / "weights.h5", arrays)
-    model = import_efficient_capsnet(tmp_path / "weights.h5", decoder=decoder)
-    assert (model.decoder is not None) == decoder
+    recipe = load_recipe("mnist/efficient_capsnet", [f"model.decoder={decoder}"])
+    model = import_efficient_capsnet_run(tmp_path / "weights.h5", recipe, tmp_path / "run")
+    assert (model.decoder is not None) == (decoder == "fc")
     kernel = arrays["Efficient_CapsNet/conv2d_1/kernel:0"]
     assert_close(model.stem[1][0].weight[5, 7], torch.tensor(kernel[:, :, 7, 5]))
     prior = arrays["Efficient_CapsNet/fc_caps/b:0"]
@@ -260,8 +270,8 @@ def test_files_that_cannot_be_read_are_explained(tmp_path):
         read_keras_h5(tmp_path / "text.h5")
     with pytest.raises(MissingDataError, match="there is no file"):
         read_keras_h5(tmp_path / "none.h5")
-    with pytest.raises(UserError, match="'dr_capsnet_tiny_test' is no Efficient-CapsNet"):
-        import_efficient_capsnet(tmp_path / "text.h5", "dr_capsnet_tiny_test")
+    with pytest.raises(UserError, match="'dr_capsnet_mnist' is no Efficient-CapsNet"):
+        import_efficient_capsnet_run(tmp_path / "text.h5", load_recipe("mnist/dr_capsnet"), tmp_path / "run")
 
 
 def random_state(trunk="resnet_tiny"):

@@ -1,4 +1,4 @@
-"""The numbers that describe how one routed layer fares."""
+"""The numbers that describe the health of one routed layer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Levels:
+class ActivationRange:
     """Mean, smallest and largest of some activations."""
 
     mean: float
@@ -18,8 +18,7 @@ class Levels:
 class LayerHealth:
     """One routed layer on one batch; shares lie in [0, 1].
 
-    On a grid a capsule is a type, and it counts as dead or starved only where it is so over all positions
-    together.
+    On a grid a capsule is a type; it counts as dead or starved only if it is so at all positions together.
     """
 
     layer: int  # 0 is the first routed one
@@ -29,9 +28,9 @@ class LayerHealth:
     dead_children: float  # share whose activation stays below a limit for every image
     dead_parents: float
     starved_parents: float  # share that receives less than a limit times the mean coupling
-    largest_share: float  # of all coupling, what the best fed parent receives
+    largest_share: float  # of all coupling, the part of the parent that receives most
     from_uniform: float  # mean distance of couplings from an even split; 1 means one parent for each child
     tree: float  # T of Peer 2019: 1 - mean entropy of couplings / ln parents; 0 for a single parent
     diversity: float  # D of Peer 2019: the largest deviation over the batch of a parent's activation
-    child_activations: Levels
-    activations: Levels  # of the parents
+    child_activations: ActivationRange
+    activations: ActivationRange  # of the parents

@@ -10,10 +10,9 @@ from torch import nn
 
 import torchcaps
 from torchcaps.core import CapsuleOutput, Capsules, LayerTrace, Routed, UserError
+from torchcaps.inspection import HealthReport, Limits, measure_layer, watch_health
 from torchcaps.layers import FcCaps
 from torchcaps.models import MODELS, create_model, list_models
-from torchcaps.models.diagnosis import Limits
-from torchcaps.models.health import HealthReport, measure_layer, watch_health
 
 
 def trace(coupling, children=None, parents=None):

@@ -1,12 +1,10 @@
-"""What a network says of one image: its class, by which parse tree, from where, and how usual that is."""
+"""Explanations of single images by a trained run, with its own data to compare with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,11 +16,11 @@ from torchcaps.core.types import CapsuleOutput, LayerTrace
 from torchcaps.data import LabelledImages
 from torchcaps.train import Pipeline, Run, load_split, read_image
 
-from .analyse import collect_keys, some_images
-from .contribution import Contributions, contribution_obstacle, contributions
-from .dictionary import KeyCollector
-from .perturb import perturb_capsule
-from .places import (
+from ..contribution import Contributions, contribution_obstacle, contributions
+from ..dictionary import KeyCollector
+from ..explanation import Explanation, Heat, Source, Usual
+from ..perturb import perturb_capsule
+from ..places import (
     CapsuleMap,
     capsule_maps,
     contribution_maps,
@@ -30,90 +28,13 @@ from .places import (
     fully_connected,
     place_maps,
 )
-from .quantize import Levels, quantized
-from .saliency import map_peaks
-from .tree import ParseTree, parse_tree
-from .typicality import TreeModel, learn_trees, share_at_most
+from ..quantize import Levels, quantized
+from ..saliency import map_peaks
+from ..tree import parse_tree
+from ..typicality import TreeModel, learn_trees, share_at_most
+from .analyse import collect_keys, some_images
 
 SPLITS = ("test", "validation", "train")
-
-
-@dataclass(frozen=True)
-class Source:
-    """An image to explain: bytes (1, channels, height, width), what to call it, and its class if known."""
-
-    name: str
-    image: Tensor
-    label: int | None = None
-
-
-@dataclass(frozen=True)
-class Usual:
-    """How a tree compares with those of validation images that were read as the same class."""
-
-    surprise: float  # bits, children one by one
-    key_surprise: float  # bits, the whole tree
-    share: float | None  # of the others that are no more surprising; None where there are none
-    others: NDArray[np.float64]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain numbers; None for infinite surprise, of a class that no training image was read as."""
-        bits = {"surprise_bits": self.surprise, "key_surprise_bits": self.key_surprise}
-        return {
-            **{name: value if np.isfinite(value) else None for name, value in bits.items()},
-            "share_no_more_surprising": self.share,
-            "compared_with": len(self.others),
-        }
-
-
-class Heat(NamedTuple):
-    """A map on the image, and how much its strongest capsules exceed the mean ones."""
-
-    image: Tensor  # (height, width)
-    peak: float  # as `map_peaks` has it; 0 where there is nothing on the map
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """All that is said of one image."""
-
-    source: Source
-    shown: Tensor  # (channels, height, width) in [0, 1]
-    activations: Tensor  # (classes,), of the network as it is
-    tree: ParseTree  # of the quantized network
-    maps: tuple[CapsuleMap, ...]
-    evidence: Heat | None  # None where capsules have no place on the image
-    contributions: Contributions | None  # of this one image; None where class capsules are no sums of votes
-    contribution: Heat | None  # None without either
-    contribution_obstacle: str | None  # why there are no contributions
-    perturbed: Tensor | None  # None where the network has no decoder
-    usual: Usual | None  # None where the data of the run is not at hand
-
-    def as_json(self, classes: Sequence[str]) -> dict[str, Any]:
-        """Plain data: what the drawings are made of."""
-        winner = int(self.activations.argmax())
-        values = self.activations.tolist()
-        return {
-            "image": self.source.name,
-            "class": classes[winner],
-            "quantized_class": classes[self.tree.chosen],
-            "label": None if self.source.label is None else classes[self.source.label],
-            "activation": values[winner],
-            "activations": dict(zip(classes, values, strict=True)),
-            "typicality": None if self.usual is None else self.usual.as_json(),
-            "has_decoder": self.perturbed is not None,
-            **_heat_as_json("saliency", self.evidence),
-            **_heat_as_json("contribution", self.contribution),
-            "contribution_against": None if self.contributions is None else float(self.contributions.against),
-            "contribution_obstacle": self.contribution_obstacle,
-            "tree": asdict(self.tree),
-        }
-
-
-def _heat_as_json(name: str, heat: Heat | None) -> dict[str, Any]:
-    if heat is None:
-        return {name: None, f"{name}_peak": None}
-    return {name: heat.image.tolist(), f"{name}_peak": heat.peak}
 
 
 class Explainer:
@@ -170,7 +91,7 @@ class Explainer:
     def explain(self, source: Source) -> Explanation:
         """Prediction, tree, saliency, perturbations and typicality of one image."""
         shown, inputs = self.pipeline.for_evaluation(source.image)
-        network: Any = self.run.model
+        network = self.run.model
         plain = network(inputs)
         _check_finite(source, plain.activations, plain.poses)
         with quantized(network, self.levels):
@@ -178,7 +99,7 @@ class Explainer:
         layers = fully_connected(output.layers)
         children = [trace.children.activations for trace in layers]
         _check_finite(source, output.activations, output.poses, *children)
-        maps = capsule_maps(network, children[0].flatten(1).shape[1])
+        maps = capsule_maps(network)
         tree = parse_tree(layers, grid=maps[0].grid if len(maps) == 1 else None)
         chosen = output.activations.argmax(1)
         places = maps if len(layers) == 1 else ()
@@ -205,7 +126,7 @@ class Explainer:
         return Contributions(*(field.float().cpu() for field in contributions(self.run.model, trace, chosen)))
 
     def _perturb(self, source: Source, poses: Tensor, chosen: Tensor) -> Tensor | None:
-        decoder: Any = getattr(self.run.model, "decoder", None)
+        decoder = getattr(self.run.model, "decoder", None)
         if decoder is None:
             return None
         perturbed = perturb_capsule(decoder, poses, chosen).cpu()
@@ -215,7 +136,7 @@ class Explainer:
     def _compare(self, output: CapsuleOutput) -> Usual | None:
         try:
             model, predicted, surprise = self._known
-        except MissingDataError:  # a run may be used where its data is not
+        except MissingDataError:  # the run may be on a machine without its data
             return None
         last = self.levels if isinstance(self.levels, int) else self.levels[-1]
         collector = KeyCollector(last, output.activations.shape[1])
@@ -235,7 +156,7 @@ class Explainer:
 
 
 def _check_finite(source: Source, *values: Tensor) -> None:
-    """Refuse what a broken network says: nothing that is drawn of it would mean anything."""
+    """Raise where values are not finite: a drawing of them would mean nothing."""
     if not all(bool(value.isfinite().all()) for value in values):
         raise UserError(
             f"{source.name}: the network answers with numbers that are not finite, so there is nothing to "

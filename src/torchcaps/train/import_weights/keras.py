@@ -1,11 +1,10 @@
-"""Published weights of other libraries as state dicts of ours: pure functions of named arrays."""
+"""The authors' Keras weights of Efficient-CapsNet as a state dict of ours: a function of named arrays."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,13 @@ import torch
 from einops import EinopsError, rearrange
 from torch import Tensor
 
+from torchcaps.core import sides
 from torchcaps.core.errors import UserError
-from torchcaps.layers.backbone import create_trunk
+from torchcaps.models import EfficientCapsNet, EfficientCapsNetConfig
 
-from .efficient_capsnet import EfficientCapsNet, EfficientCapsNetConfig
+from .agreement import StateDict, require_same_names, require_shape
 
 Array = np.ndarray[Any, np.dtype[Any]]
-StateDict = dict[str, Tensor]
 VARIABLES = (
     "kernel",
     "depthwise_kernel",
@@ -111,14 +110,12 @@ def _dense(layer: _KerasLayer) -> StateDict:
     return {"weight": _tensor(layer.take("kernel").T), "bias": _tensor(layer.take("bias"))}
 
 
-def _last_dense(layer: _KerasLayer, channels: int) -> StateDict:
+def _last_dense(layer: _KerasLayer, height: int, width: int) -> StateDict:
     """As `_dense`, its outputs moved from (height, width, channels) to (channels, height, width)."""
-    state = _dense(layer)
-    side = isqrt(state["bias"].shape[0] // channels)
-    order = torch.arange(state["bias"].shape[0])
-    if side * side * channels == order.shape[0]:
-        order = rearrange(order, "(h w c) -> (c h w)", h=side, w=side)
-    return {name: values[order] for name, values in state.items()}
+    return {
+        name: rearrange(values, "(h w c) ... -> (c h w) ...", h=height, w=width)
+        for name, values in _dense(layer).items()
+    }
 
 
 def _tensor(array: Array) -> Tensor:
@@ -147,7 +144,7 @@ def keras_efficient_capsnet(
     plan = _network_plan(network, len(config.channels))
     if config.decoder == "fc":
         dense = [layer for layer in layers if layer.is_decoder]
-        plan += _decoder_plan(dense, config.in_channels)
+        plan += _decoder_plan(dense, *sides(config.image_size))
     with torch.device("meta"):
         expected = EfficientCapsNet(config).state_dict()
     return _carry_out(plan, expected)
@@ -166,7 +163,7 @@ def _network_plan(layers: list[_KerasLayer], depth: int) -> Plan:
     return plan
 
 
-def _decoder_plan(layers: list[_KerasLayer], channels: int) -> Plan:
+def _decoder_plan(layers: list[_KerasLayer], height: int, width: int) -> Plan:
     dense = _exactly(layers, "dense", 3)
     other = [layer.path for layer in layers if layer.kind != "dense"]
     if other:
@@ -177,7 +174,7 @@ def _decoder_plan(layers: list[_KerasLayer], channels: int) -> Plan:
     return [
         ("decoder.layers.0", dense[0], _dense),
         ("decoder.layers.2", dense[1], _dense),
-        ("decoder.layers.4", dense[2], lambda layer: _last_dense(layer, channels)),
+        ("decoder.layers.4", dense[2], lambda layer: _last_dense(layer, height, width)),
     ]
 
 
@@ -197,39 +194,7 @@ def _carry_out(plan: Plan, expected: Mapping[str, Tensor]) -> StateDict:
         except EinopsError as error:
             raise UserError(f"{layer.path} does not have the axes of {prefix}: {error}") from error
         for name, values in converted.items():
-            _require_shape(f"{prefix}.{name}", values, expected, source=layer.path)
+            require_shape(f"{prefix}.{name}", values, expected, source=layer.path)
             state[f"{prefix}.{name}"] = values
-    _require_same_names(state, expected)
-    return state
-
-
-def _require_shape(name: str, values: Tensor, expected: Mapping[str, Tensor], source: str) -> None:
-    if name in expected and values.shape != expected[name].shape:
-        raise UserError(
-            f"{source} gives {name} the shape {tuple(values.shape)}, the network has "
-            f"{tuple(expected[name].shape)}: are these the weights of this variant?"
-        )
-
-
-def _require_same_names(found: Iterable[str], expected: Iterable[str]) -> None:
-    missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
-    complaints = [
-        f"{word} {', '.join(names)}" for word, names in (("lack", missing), ("add", extra)) if names
-    ]
-    if complaints:
-        raise UserError(f"these weights {' and '.join(complaints)}")
-
-
-def torchvision_resnet(state_dict: Mapping[str, Tensor], trunk: str = "resnet50") -> StateDict:
-    """State dict of the `trunk` of that name from one of torchvision's ResNet, whose classifier is left out.
-
-    The prefix "module." that data-parallel training leaves is removed.
-    """
-    state = {name.removeprefix("module."): values for name, values in state_dict.items()}
-    state = {name: values for name, values in state.items() if not name.startswith("fc.")}
-    with torch.device("meta"):
-        expected = create_trunk(trunk).state_dict()
-    _require_same_names(state, expected)
-    for name, values in state.items():
-        _require_shape(name, values, expected, source="this state dict")
+    require_same_names(state, expected)
     return state

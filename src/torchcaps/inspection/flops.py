@@ -1,29 +1,35 @@
-"""Operations of a forward pass: products counted by PyTorch, routing by its own formula."""
+"""Operations of a forward pass: products as PyTorch counts them, routings by their own formulas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import TypedDict
 
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from torchcaps.core import evaluating
 from torchcaps.routing import RoutingShape
 
 
-def count_flops(model: nn.Module, batch: int = 1) -> dict[str, Any]:
-    """Operations for `batch` images of the size in the model's config, a multiply-add being two.
+class FlopCount(TypedDict):
+    """Operations by kind; a multiply-add is two."""
 
-    Convolutions and matrix products outside of routings are those PyTorch sees; biases, rectifiers and
-    normalisations are left out, as is usual. A routing counts everything by the formula of its `cost` method,
-    so that the number does not depend on which kernel runs it. Nothing is computed: the pass runs without
-    data.
+    total: int
+    products: int
+    routing: int
+    layers: dict[str, int]  # the part of each routing, by its name in the model
 
-    Returns:
-        "total"; its parts "products" and "routing"; and "layers", the part of each routing by its name.
+
+def count_flops(model: nn.Module, batch: int = 1) -> FlopCount:
+    """Operations for `batch` images of the model's `image_shape`.
+
+    PyTorch counts the convolutions and matrix products outside of routings; biases, rectifiers and
+    normalisations are left out, as is usual. A routing is counted by the formula of its `cost` method, so the
+    number does not depend on the kernel that runs it. The pass runs on the meta device, without data.
     """
     shapes: dict[str, list[tuple[int, ...]]] = {}
     routings = {name: module for name, module in model.named_modules() if hasattr(module, "cost")}
@@ -45,38 +51,35 @@ def count_flops(model: nn.Module, batch: int = 1) -> dict[str, Any]:
     return {"total": products + routing, "products": products, "routing": routing, "layers": layers}
 
 
-def _recorder(shapes: list[tuple[int, ...]]) -> Any:
-    def record(module: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> None:
+def _recorder(shapes: list[tuple[int, ...]]) -> Callable[[nn.Module, tuple[Tensor, ...], object], None]:
+    def record(module: nn.Module, inputs: tuple[Tensor, ...], output: object) -> None:
         shapes.append(tuple(inputs[0].shape))
 
     return record
 
 
 def _dry_run(model: nn.Module, batch: int) -> FlopCounterMode:
-    config: Any = model.config
     counter = FlopCounterMode(display=False)
-    with torch.no_grad(), torch.device("meta"), _plain_and_evaluating(model):
+    with torch.no_grad(), torch.device("meta"), evaluating(model), _without_kernels(model):
         state = [*model.named_parameters(), *model.named_buffers()]
         shadows = {name: torch.empty(tensor.shape, dtype=tensor.dtype) for name, tensor in state}
-        shape = (batch, config.in_channels, config.image_size, config.image_size)
-        images = torch.empty(shape, dtype=next(model.parameters()).dtype)
+        image_shape: tuple[int, int, int] = model.image_shape  # type: ignore[assignment]
+        images = torch.empty((batch, *image_shape), dtype=next(model.parameters()).dtype)
         with counter:
             torch.func.functional_call(model, shadows, (images,))
     return counter
 
 
 @contextmanager
-def _plain_and_evaluating(model: nn.Module) -> Iterator[None]:
-    """The model in evaluation mode and without fused kernels, which the counter cannot see into."""
+def _without_kernels(model: nn.Module) -> Iterator[None]:
+    """While open, every layer takes its plain path: the counter does not see inside fused kernels."""
     layers = [module for module in model.modules() if hasattr(module, "backend")]
-    backends, was_training = [layer.backend for layer in layers], model.training
+    backends = [layer.backend for layer in layers]
     for layer in layers:
         setattr(layer, "backend", "torch")  # noqa: B010  a plain assignment is refused on a Module
-    model.eval()
     try:
         yield
     finally:
-        model.train(was_training)
         for layer, backend in zip(layers, backends, strict=True):
             setattr(layer, "backend", backend)  # noqa: B010
 

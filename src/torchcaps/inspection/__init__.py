@@ -1,0 +1,23 @@
+"""What can be said of a network from outside: its size, its operations, and the health of its capsules."""
+
+from .describe import count_parameters, describe_model
+from .diagnosis import Limits, find_problems
+from .flops import FlopCount, count_flops
+from .health import HealthReport, inspect, measure_layer, parent_shares, watch_health
+from .layer_health import ActivationRange, LayerHealth
+
+__all__ = [
+    "ActivationRange",
+    "FlopCount",
+    "HealthReport",
+    "LayerHealth",
+    "Limits",
+    "count_flops",
+    "count_parameters",
+    "describe_model",
+    "find_problems",
+    "inspect",
+    "measure_layer",
+    "parent_shares",
+    "watch_health",
+]

@@ -1,0 +1,62 @@
+"""What all models share: a config, the shape of their images, a decoder or none, and their capsule grids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import Field
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+from torch import nn
+
+from torchcaps.core import ImageSize, sides
+from torchcaps.layers import ConvStage
+
+
+@runtime_checkable
+class ModelConfig(Protocol):
+    """The fields that every config has; a config is a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def in_channels(self) -> int:
+        """Channels of an image."""
+        ...
+
+    @property
+    def image_size(self) -> ImageSize:
+        """Side of a square image, or height and width."""
+        ...
+
+    @property
+    def num_classes(self) -> int:
+        """What the network tells apart."""
+        ...
+
+
+class CapsuleGrid(NamedTuple):
+    """Capsules on a grid: the convolutions that lead to it, and how many stand at each position."""
+
+    stages: Sequence[ConvStage]
+    types: int
+
+
+class Network(nn.Module):
+    """A model built from its config alone."""
+
+    config: ModelConfig
+    image_shape: tuple[int, int, int]  # channels, height, width
+    decoder: nn.Module | None  # draws the image from capsules
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        height, width = sides(config.image_size)
+        self.image_shape = (config.in_channels, height, width)
+
+    def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
+        """The grids whose capsules are the children of the first fully connected layer, in their order.
+
+        A family whose capsules have no place on the image, because each sees all of it, has none.
+        """
+        return ()

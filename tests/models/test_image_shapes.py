@@ -1,0 +1,166 @@
+"""Images that are not square, in every family; a new variant is covered the moment it is registered."""
+
+import json
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from torchcaps.core import UserError
+from torchcaps.inspection import count_flops, inspect
+from torchcaps.layers import map_sizes
+from torchcaps.models import (
+    MODELS,
+    EMCapsNetConfig,
+    build_model,
+    capsule_head,
+    config_as_json,
+    create_model,
+    list_models,
+)
+from torchcaps.models.em_capsnet import child_coordinates
+
+TINY = list_models("*_tiny_test")
+SIZES = {"classification": (21, 30), "segmentation": (16, 24)}  # odd and even; what can be halved
+
+
+def wide(name, **changes):
+    return create_model(name, image_size=SIZES[MODELS[name].task], **changes)
+
+
+def images(model, batch=2):
+    return torch.rand(batch, *model.image_shape)
+
+
+@pytest.fixture(params=TINY)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def model(name):
+    return wide(name)
+
+
+def test_the_shape_is_channels_height_width(name, model):
+    assert model.image_shape == (model.config.in_channels, *SIZES[MODELS[name].task])
+
+
+def test_outputs_have_the_shape_of_their_task(name, model):
+    output = model(images(model))
+    where = model.image_shape[1:] if MODELS[name].task == "segmentation" else ()
+    assert output.activations.shape == (2, model.config.num_classes, *where)
+    assert (output.reconstruction is None) == (model.decoder is None)
+    if output.reconstruction is not None:
+        assert output.reconstruction.shape == (2, *model.image_shape)
+
+
+@pytest.mark.parametrize("decoder", ["fc", "fc_unmasked", "conv"])
+@pytest.mark.parametrize("size", [(21, 30), (30, 21), (20, 37)])
+def test_every_decoder_draws_the_image_it_was_given(decoder, size):
+    model = create_model("dr_capsnet_tiny_test", image_size=size, decoder=decoder)
+    assert model(images(model)).reconstruction.shape == (2, 1, *size)
+
+
+def test_every_parameter_learns(model):
+    output = model(images(model))
+    total = output.activations.square().sum()
+    if output.reconstruction is not None:
+        total = total + output.reconstruction.sum()
+    total.backward()
+    assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+
+
+def test_an_image_does_not_see_its_neighbours(model):
+    batch = images(model.eval(), batch=3)
+    assert_close(model(batch).activations[:1], model(batch[:1]).activations)
+
+
+def test_height_comes_before_width():
+    model = create_model("dr_capsnet_tiny_test", image_size=(21, 30))
+    with pytest.raises(UserError, match=r"takes images of 1x21x30 .*got 1x30x21"):
+        model(torch.rand(1, 1, 30, 21))
+
+
+def test_the_config_survives_json(name, model):
+    stored = json.loads(json.dumps(config_as_json(model.config)))
+    assert stored["image_size"] == list(model.image_shape[1:])
+    twin = build_model({"name": name, **stored})
+    assert twin.config == model.config
+    twin.load_state_dict(model.state_dict())
+
+
+def test_a_square_is_stored_as_one_number(name):
+    registered = MODELS[name].config
+    assert config_as_json(create_model(name).config)["image_size"] == registered.image_size
+    assert isinstance(registered.image_size, int)
+
+
+def test_two_equal_sides_are_a_square(name):
+    side = MODELS[name].config.image_size
+    square, pair = create_model(name), create_model(name, image_size=[side, side])
+    pair.load_state_dict(square.state_dict())
+    batch = images(square.eval())
+    assert torch.equal(pair.eval()(batch).activations, square(batch).activations)
+
+
+@pytest.mark.parametrize("family", ["dr_capsnet", "em_capsnet", "backbone_capsnet"])
+def test_operations_do_not_depend_on_which_side_is_longer(family):
+    wide, tall = (create_model(f"{family}_tiny_test", image_size=size) for size in ((21, 30), (30, 21)))
+    assert count_flops(wide) == count_flops(tall)
+    assert count_flops(wide)["total"] > count_flops(create_model(f"{family}_tiny_test"))["total"]
+
+
+def test_capsules_can_be_inspected(model):
+    assert inspect(model, images(model)).images == 2
+
+
+@pytest.mark.parametrize("size", [(3, 30), (30, 3)])
+@pytest.mark.parametrize("name", [name for name in TINY if MODELS[name].task == "classification"])
+def test_a_side_that_is_too_short_is_answered_with_the_setting_that_works(name, size):
+    message = rf"an image of {size[0]}x{size[1]} px .*the smallest that works is \d+ px a side: set"
+    with pytest.raises(UserError, match=message) as refused:
+        create_model(name, image_size=size)
+    advised = json.loads(str(refused.value).partition("model.image_size=")[2])
+    assert create_model(name, image_size=advised).image_shape[1:] == tuple(advised)
+
+
+def test_images_of_another_shape_are_answered_with_the_setting_that_would_do():
+    model = create_model("dr_capsnet_tiny_test")
+    with pytest.raises(UserError, match=r"set model.in_channels=3 and model.image_size=\[44,60\]"):
+        model(torch.rand(1, 3, 44, 60))
+    with pytest.raises(UserError, match=r"set model.in_channels=1 and model.image_size=44"):
+        model(torch.rand(1, 1, 44, 44))
+
+
+def test_sides_that_cannot_be_halved_are_answered_with_a_setting():
+    with pytest.raises(UserError, match=r"got 16x26; .*set model.image_size=\[16,28\]"):
+        create_model("unet_tiny_test", image_size=(16, 26))
+
+
+@pytest.mark.parametrize("factorised", [False, True])
+def test_a_head_on_a_trunk_covers_a_map_that_is_not_square(factorised):
+    model = wide("backbone_capsnet_tiny_test", factorised=factorised)
+    assert model.trunk(images(model)).shape[2:] == (3, 4)
+    conv = model.depthwise if factorised else model.primary.conv
+    assert conv.kernel_size == (3, 4)
+    own = capsule_head(torch.nn.Conv2d(1, 8, 3), wide("backbone_capsnet_tiny_test").config)
+    assert own.primary.conv.kernel_size == (19, 28)
+
+
+def test_coordinates_are_those_of_the_receptive_fields():
+    """Capsule votes are shifted by where the gradient of a capsule lies, with all weights one."""
+    config = EMCapsNetConfig(image_size=(33, 44))
+    image = torch.zeros(1, 1, 33, 44, requires_grad=True)
+    features = image
+    for stage in config.stages:
+        kernel = torch.ones(1, 1, stage.kernel, stage.kernel)
+        features = torch.nn.functional.conv2d(features, kernel, stride=stage.stride)
+    height, width = map_sizes(config.image_size, config.stages)[-1]
+    assert features.shape[2:] == (height, width)
+    coordinates = child_coordinates(config).view(height, width, 32, 2)
+    for row, column in ((0, 0), (height - 1, 2), (1, width - 1)):
+        (seen,) = torch.autograd.grad(features[0, 0, row, column], image, retain_graph=True)
+        centre = torch.stack([seen[0, 0].sum(axis).nonzero().float().mean() for axis in (1, 0)])
+        expected = (centre - torch.tensor([16.0, 21.5])) / 100
+        assert_close(coordinates[row, column], expected.expand(32, 2))
