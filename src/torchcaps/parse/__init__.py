@@ -4,6 +4,7 @@ from .analyse import Analysis, analyse, analyse_run, collect_keys, some_images
 from .choose_levels import ChosenLevels, choose_levels, choose_levels_of_run
 from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
+from .evenness import Evenness, measure_evenness
 from .explain import Explainer, Explanation, Source, Usual
 from .perturb import OFFSETS, perturb_capsule
 from .places import CapsuleMap, capsule_maps, contribution_on_image, evidence_on_image, fully_connected
@@ -37,6 +38,7 @@ __all__ = [
     "Contributions",
     "Dictionary",
     "Edge",
+    "Evenness",
     "Explainer",
     "Explanation",
     "KeyCollector",
@@ -65,6 +67,7 @@ __all__ = [
     "fully_connected",
     "learn_trees",
     "map_peaks",
+    "measure_evenness",
     "parse_tree",
     "perturb_capsule",
     "place_heat",

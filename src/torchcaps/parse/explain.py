@@ -80,7 +80,7 @@ class Explanation:
     source: Source
     shown: Tensor  # (channels, height, width) in [0, 1]
     activations: Tensor  # (classes,), of the network as it is
-    tree: ParseTree  # of the quantized network
+    tree: ParseTree  # of the quantized network, with the class activations of the network as it is
     maps: tuple[CapsuleMap, ...]
     evidence: Heat | None  # None where capsules have no place on the image
     contributions: Contributions | None  # of this one image; None where class capsules are no sums of votes
@@ -171,7 +171,7 @@ class Explainer:
         """Prediction, tree, saliency, perturbations and typicality of one image."""
         shown, inputs = self.pipeline.for_evaluation(source.image)
         network: Any = self.run.model
-        plain = network(inputs)
+        plain: CapsuleOutput = network(inputs, return_routing=True)
         _check_finite(source, plain.activations, plain.poses)
         with quantized(network, self.levels):
             output: CapsuleOutput = network(inputs, return_routing=True)
@@ -179,7 +179,11 @@ class Explainer:
         children = [trace.children.activations for trace in layers]
         _check_finite(source, output.activations, output.poses, *children)
         maps = capsule_maps(network, children[0].flatten(1).shape[1])
-        tree = parse_tree(layers, grid=maps[0].grid if len(maps) == 1 else None)
+        tree = parse_tree(
+            layers,
+            grid=maps[0].grid if len(maps) == 1 else None,
+            unquantized=fully_connected(plain.layers),
+        )
         chosen = output.activations.argmax(1)
         places = maps if len(layers) == 1 else ()
         size = (shown.shape[-2], shown.shape[-1])
