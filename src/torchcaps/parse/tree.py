@@ -46,9 +46,10 @@ class ParseTree:
 
     `edges` lead to the chosen class; `alternatives` are the other couplings above the threshold that start at
     a node of the tree. Edges are ordered by layer, then strongest contribution first. Where `top` cut some
-    off, `nodes` and `edges` are the strongest of the tree, and `capsules_in_tree` counts all of it. In the tree
-    of a quantized network couplings and the activations of hidden layers are those of that network; class
-    activations and evenness are those of the network before its couplings were quantized.
+    off, `nodes` and `edges` are the strongest of the tree, and `capsules_in_tree` counts all of it.
+
+    The tree of a quantized network has the couplings and hidden activations of that network, and the class
+    activations and evenness of the same network before quantization.
     """
 
     chosen: int
