@@ -34,8 +34,7 @@ from torchcaps.experiments.bench.memory import MIB, PeakMemory
 from torchcaps.experiments.bench.model import model_names
 from torchcaps.experiments.bench.timing import summarise, time_work, wall_laps
 from torchcaps.models import MODELS
-from torchcaps.viz import to_png
-from torchcaps.viz.bench import draw_bench
+from torchcaps.viz import draw_bench, to_png
 
 CPU = torch.device("cpu")
 RATES = Ceilings(copy_gb_s=100.0, matmul_tflops_fp32=1.0, matmul_tflops_tf32=None, matmul_tflops_bf16=2.0)

@@ -37,7 +37,7 @@ def test_the_page_shows_everything(written):
     assert page.count("<img") >= 2
     assert "times the contribution of the mean place" in page
     assert f"speak against it, by {rows[0]['contribution_against']:.0%} of that length" in page
-    assert 'id="tree"' in page
+    assert 'class="tree"' in page
     tree = rows[0]["tree"]
     assert f"<dd>{tree['capsules_in_tree'][0]} of {tree['layer_sizes'][0]}</dd>" in page
     usual = rows[0]["typicality"]

@@ -38,8 +38,8 @@ from torchcaps.train.recipe import recipe_as_json
 from torchcaps.viz import (
     Report,
     draw_confusion,
-    draw_couplings,
     draw_curves,
+    draw_evidence,
     draw_perturbations,
     draw_reconstructions,
     draw_tree,
@@ -130,7 +130,7 @@ class _Page:
             "How it learnt",
             "Loss and accuracy after each pass over the training digits. The weights kept are those with the "
             "lowest loss on validation digits, which are never trained on.",
-            draw_curves(rows),
+            draw_curves(rows, kept=self.run.epoch),
         )
         report.section(
             "What it confuses",
@@ -187,7 +187,7 @@ class _Page:
         places = capsule_maps(self.run.model)
         size = (self.shown.shape[-2], self.shown.shape[-1])
         parts = contributions(self.run.model, trace, classes).parts
-        return draw_couplings(
+        return draw_evidence(
             self.shown[chosen],
             evidence_on_image(trace, classes, places, size),
             output.activations,

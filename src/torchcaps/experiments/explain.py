@@ -15,7 +15,7 @@ from torchcaps.parse import OFFSETS, Explainer, Explanation
 from torchcaps.storage import write_atomically, write_json, write_text
 from torchcaps.viz import (
     Report,
-    draw_couplings,
+    draw_evidence,
     draw_perturbations,
     draw_surprise,
     draw_tree,
@@ -72,7 +72,7 @@ def _draw_saliency(explained: Sequence[Explanation], classes: Sequence[str]) -> 
     labels = [found.source.label for found in explained if found.source.label is not None]
     if len(evidence) < len(explained):
         return None
-    return draw_couplings(
+    return draw_evidence(
         torch.stack([found.shown for found in explained]),
         torch.stack(evidence),
         torch.stack([found.activations for found in explained]),

@@ -8,6 +8,7 @@ from torchcaps.layers import ReceptiveField, receptive_field
 from .choose_levels import ChosenLevels, choose_levels
 from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
+from .evenness import Evenness, measure_evenness
 from .explanation import Explanation, Source, Usual
 from .on_runs import (
     Analysis,
@@ -41,6 +42,7 @@ __all__ = [
     "Contributions",
     "Dictionary",
     "Edge",
+    "Evenness",
     "Explainer",
     "Explanation",
     "KeyCollector",
@@ -69,6 +71,7 @@ __all__ = [
     "fully_connected",
     "learn_trees",
     "map_peaks",
+    "measure_evenness",
     "parse_tree",
     "perturb_capsule",
     "place_heat",

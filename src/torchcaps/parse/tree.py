@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import LayerTrace
 
+from .evenness import Evenness, measure_evenness
 from .saliency import Grid, check_grid
 
 
@@ -45,6 +47,9 @@ class ParseTree:
     `edges` lead to the chosen class; `alternatives` are the other couplings above the threshold that start at
     a node of the tree. Edges are ordered by layer, then strongest contribution first. Where `top` cut some
     off, `nodes` and `edges` are the strongest of the tree, and `capsules_in_tree` counts all of it.
+
+    The tree of a quantized network has the couplings and hidden activations of that network, and the class
+    activations and evenness of the same network before quantization.
     """
 
     chosen: int
@@ -57,6 +62,8 @@ class ParseTree:
     alternatives: tuple[Edge, ...]
     top: int | None = None  # edges that were kept of each layer; None: all
     capsules_in_tree: tuple[int, ...] = ()  # of each layer, with those that `top` cut off
+    evenness: tuple[Evenness, ...] = ()  # of each routed layer; empty where it was not measured
+    is_quantized: bool = False
 
     def __post_init__(self) -> None:
         if not self.capsules_in_tree:  # a tree built by hand is complete
@@ -100,6 +107,7 @@ def parse_tree(
     chosen: int | None = None,
     threshold: float | None = None,
     top: int | None = 32,
+    unquantized: Sequence[LayerTrace] | None = None,
 ) -> ParseTree:
     """Walk back from a class along couplings above a threshold (thesis, Parse Trees Visualization).
 
@@ -113,6 +121,7 @@ def parse_tree(
         chosen: The class to explain; by default the predicted one.
         threshold: Couplings must exceed it; by default an equal share, 1 / parents, in each layer.
         top: Keep this many edges of each layer, those of largest activation times coupling; None keeps all.
+        unquantized: The same layers before their couplings were quantized, if `layers` are quantized.
     """
     found = [_read(trace, number, sample, threshold) for number, trace in enumerate(layers)]
     _check_chain(found, grid, top)
@@ -121,6 +130,8 @@ def parse_tree(
     if not 0 <= root < len(lengths):
         raise UserError(f"chosen must lie in 0..{len(lengths) - 1}, got {root}")
     edges = _walk_back(found, root, top)
+    own = layers if unquantized is None else unquantized
+    lengths = _row(own[-1].routed.activations, sample)
     values = [*(layer.activations for layer in found), lengths]
     return ParseTree(
         chosen=root,
@@ -133,7 +144,15 @@ def parse_tree(
         alternatives=tuple(_alternatives(found, edges)),
         top=top,
         capsules_in_tree=_count_members(found, root),
+        evenness=_measure(own, sample, root),
+        is_quantized=unquantized is not None,
     )
+
+
+def _measure(layers: Sequence[LayerTrace], sample: int, root: int) -> tuple[Evenness, ...]:
+    couplings = [trace.routed.coupling[sample][None] for trace in layers if trace.routed.coupling is not None]
+    *hidden, last = couplings
+    return (*map(measure_evenness, hidden), measure_evenness(last, torch.tensor([root], device=last.device)))
 
 
 def _row(values: Tensor, sample: int) -> NDArray[np.float64]:

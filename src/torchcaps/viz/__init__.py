@@ -1,26 +1,58 @@
 """Drawings from plain arrays, each a matplotlib figure bound to no window, and the page that holds them."""
 
+from .charts import (
+    EntropyDot,
+    LevelShares,
+    LineChart,
+    Measured,
+    draw_accuracy_entropy,
+    draw_bars,
+    draw_bench,
+    draw_coupling_fans,
+    draw_curves,
+    draw_distributions,
+    draw_dots,
+    draw_lines,
+    draw_surprise,
+    measure_seeds,
+    with_deviation,
+)
 from .confusion import confusion_counts, draw_confusion
-from .couplings import draw_couplings
-from .curves import draw_curves
-from .digits import draw_perturbations, draw_reconstructions
+from .evidence import draw_evidence
+from .reconstructions import draw_perturbations, draw_reconstructions
 from .report import Report
+from .saliency import SaliencyPanel, draw_saliency
 from .style import to_png, to_svg
-from .surprise import draw_surprise
-from .tree import draw_tree
-from .tree_page import tree_markup
+from .trees import Forest, draw_forest, draw_tree, tree_markup
 
 __all__ = [
+    "EntropyDot",
+    "Forest",
+    "LevelShares",
+    "LineChart",
+    "Measured",
     "Report",
+    "SaliencyPanel",
     "confusion_counts",
+    "draw_accuracy_entropy",
+    "draw_bars",
+    "draw_bench",
     "draw_confusion",
-    "draw_couplings",
+    "draw_coupling_fans",
     "draw_curves",
+    "draw_distributions",
+    "draw_dots",
+    "draw_evidence",
+    "draw_forest",
+    "draw_lines",
     "draw_perturbations",
     "draw_reconstructions",
+    "draw_saliency",
     "draw_surprise",
     "draw_tree",
+    "measure_seeds",
     "to_png",
     "to_svg",
     "tree_markup",
+    "with_deviation",
 ]

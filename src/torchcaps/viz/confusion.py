@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from torchcaps.core.errors import UserError
 
+from .pictures import ArrayLike, to_array
 from .style import (
     COOL,
     INK,
@@ -22,15 +22,12 @@ from .style import (
     TILE,
     TITLE,
     WRONG,
-    ArrayLike,
     Number,
     axes_at,
     canvas,
-    class_labels,
     pixel_size,
-    shorten,
-    to_array,
 )
+from .text import drawable_labels, literal, shorten
 
 _MOST_WITH_NUMBERS = 30
 
@@ -52,7 +49,7 @@ def draw_confusion(counts: ArrayLike, class_names: Sequence[str] | None = None) 
     table = to_array(counts)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or not table.size:
         raise UserError(f"a confusion matrix is square, got shape {table.shape}")
-    names = [shorten(name, 14) for name in class_labels(class_names, len(table))]
+    names = [shorten(name, 14) for name in drawable_labels(class_names, len(table))]
     longest = max(map(len, names))
     cell = max(14, min(46, 620 // len(table)))
     side, margin = cell * len(table), 44 + 6.5 * longest
@@ -97,16 +94,16 @@ def _write_counts(axes: Axes, table: NDArray[np.float64], size: Number) -> None:
 
 
 def _label_axes(axes: Axes, names: list[str], size: Number) -> None:
-    places = range(len(names))
+    places, labels = range(len(names)), [literal(name) for name in names]
     is_long = max(map(len, names)) > 3
     axes.set_xticks(
         places,
-        names,
+        labels,
         rotation=40 if is_long else 0,
         ha="left" if is_long else "center",
         rotation_mode="anchor",
     )
-    axes.set_yticks(places, names)
+    axes.set_yticks(places, labels)
     axes.tick_params(length=0, labelsize=size, labelcolor=INK, top=False, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)
     axes.set_xticks(np.arange(len(names) + 1) - 0.5, minor=True)
@@ -118,23 +115,22 @@ def _label_axes(axes: Axes, names: list[str], size: Number) -> None:
 def _write_shares(axes: Axes, table: NDArray[np.float64], size: Number) -> None:
     total, found = table.sum(axis=1), np.diag(table)
     edge = len(table) - 0.5
-    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": size, "color": MUTED}
-    axes.annotate("found", (edge, len(table) - 0.5), (10, -6), va="top", **style)
+
+    def write(text: str, row: Number, offset: int, align: str) -> None:
+        place = (10, offset)
+        axes.annotate(
+            text, (edge, row), place, va=align, textcoords="offset points", fontsize=size, color=MUTED
+        )
+
+    write("found", edge, -6, "top")
     for row, (right, all_of_them) in enumerate(zip(found, total, strict=True)):
-        share = f"{right / all_of_them:.1%}" if all_of_them else "none"
-        axes.annotate(share, (edge, row), (10, 0), va="center", **style)
+        write(f"{right / all_of_them:.1%}" if all_of_them else "none", row, 0, "center")
 
 
 def _write_summary(figure: Figure, left: Number, table: NDArray[np.float64]) -> None:
     width, height = pixel_size(figure)
     mistakes = table.sum() - np.trace(table)
-    lines: tuple[tuple[int, str, dict[str, Any]], ...] = (
-        (
-            30,
-            f"{mistakes:.0f} of {table.sum():.0f} wrong",
-            {"fontsize": TITLE, "fontweight": "bold", "color": INK},
-        ),
-        (50, "true class down, predicted across", {"fontsize": TEXT, "color": MUTED}),
-    )
-    for y, text, style in lines:
-        figure.text(left / width, 1 - y / height, text, **style)
+    words = f"{mistakes:.0f} of {table.sum():.0f} wrong"
+    figure.text(left / width, 1 - 30 / height, words, fontsize=TITLE, fontweight="bold", color=INK)
+    below = "true class down, predicted across"
+    figure.text(left / width, 1 - 50 / height, below, fontsize=TEXT, color=MUTED)

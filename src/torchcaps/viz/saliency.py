@@ -7,35 +7,22 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from torchcaps.core.errors import UserError
 
-from .couplings import draw_heat, draw_image
-from .style import (
-    INK,
-    MUTED,
-    TEXT,
-    TITLE,
-    ArrayLike,
-    Number,
-    axes_at,
-    canvas,
-    pixel_size,
-    to_array,
-    to_colour,
-    to_pictures,
-)
+from .evidence import draw_heat, draw_image
+from .pictures import Array, ArrayLike, to_array, to_colours
+from .style import INK, MUTED, TEXT, TITLE, Number, axes_at, canvas, pixel_size
 
 
-class Panel(NamedTuple):
+class SaliencyPanel(NamedTuple):
     """Images, and a map of the same size for each image and network."""
 
     images: ArrayLike  # (n, channels, height, width) or (n, height, width)
     maps: Mapping[str, ArrayLike]  # by the name of the network, (n, height, width)
 
 
-def draw_saliency(panels: Mapping[str, Panel]) -> Figure:
+def draw_saliency(panels: Mapping[str, SaliencyPanel]) -> Figure:
     """A block for each panel: its images in a row, and a row of maps over them for each network."""
     if not panels:
         raise UserError("there are no images to draw")
@@ -59,15 +46,14 @@ def draw_saliency(panels: Mapping[str, Panel]) -> Figure:
     return figure
 
 
-def _rows(panel: Panel) -> list[tuple[str, NDArray[np.float64], NDArray[np.float64] | None]]:
-    pictures = to_pictures(panel.images)
-    colours = to_colour(pictures, pictures.ndim == 3)
-    rows: list[tuple[str, NDArray[np.float64], NDArray[np.float64] | None]] = [("image", colours, None)]
+def _rows(panel: SaliencyPanel) -> list[tuple[str, Array, Array | None]]:
+    colours = to_colours(panel.images)
+    rows: list[tuple[str, Array, Array | None]] = [("image", colours, None)]
     for name, maps in panel.maps.items():
         heat = to_array(maps)
-        if heat.shape != pictures.shape[:3]:
+        if heat.shape != colours.shape[:3]:
             raise UserError(
-                f"{name}: {len(pictures)} images of {pictures.shape[1:3]} need maps of that size, "
+                f"{name}: {len(colours)} images of {colours.shape[1:3]} need maps of that size, "
                 f"got {heat.shape}; upsample the maps first"
             )
         rows.append((name, colours, heat))

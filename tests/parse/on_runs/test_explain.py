@@ -33,11 +33,15 @@ def test_an_image_of_a_split_is_explained_by_the_quantized_network(explainer):
     network = explainer.run.model
     inputs = explainer.pipeline.for_evaluation(source.image)[1]
     with torch.no_grad():
-        plain = network(inputs).activations[0]
+        plain = network(inputs, return_routing=True).activations[0]
         with quantized(network, 11):
             output = network(inputs, return_routing=True)
     assert torch.equal(found.activations, plain)
-    assert found.tree.class_activations == pytest.approx(output.activations[0].tolist())
+    assert found.tree.class_activations == pytest.approx(plain.tolist())
+    assert found.tree.is_quantized
+    children = {(edge.child, edge.coupling) for edge in found.tree.edges}
+    quantized_couplings = output.layers[-1].routed.coupling[0, :, found.tree.chosen].double()
+    assert all(quantized_couplings[child] == coupling for child, coupling in children)
     assert found.tree.chosen == output.activations.argmax()
     assert found.evidence.image.shape == (28, 28)
     parts = contributions(network, output.layers[-1], output.activations.argmax(1))

@@ -13,8 +13,7 @@ from torchcaps.inspection import parent_shares
 from torchcaps.train import Machine, Run, Watcher, load_run, load_split, train
 from torchcaps.train.annealing import set_iterations
 from torchcaps.train.session import launch
-from torchcaps.viz import to_png
-from torchcaps.viz.annealing import draw_coupling_fans
+from torchcaps.viz import draw_coupling_fans, to_png
 
 from ..plan import Claim, Experiment, Finding, PlannedRun, Rows, RowsOf, Setting, leave_result, register
 from .runs import CHAPTER, SMOKE

@@ -7,8 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from torchcaps.viz import to_png
-from torchcaps.viz.annealing import Bar, Point, draw_accuracy_bars, draw_iterations
+from torchcaps.viz import LineChart, Measured, draw_dots, draw_lines, to_png, with_deviation
 
 from ..plan import Claim, Experiment, Rows, Setting, register
 from . import claims
@@ -53,26 +52,28 @@ def steps_of_run(result: dict[str, Any], metric: str) -> Mapping[int, float]:
 
 def draw_fixed_and_annealed(rows: Rows, path: Path) -> None:
     """Loss and accuracy against the number of iterations."""
-    panels = {}
+    charts = []
     for title, metric in {"Test loss": "test_loss", "Test accuracy in %": "test_accuracy"}.items():
         of_metric = {row["setting"]: row for row in rows if row["metric"] == metric}
         fixed = [
-            Point(r, of_metric[name]["ours"], of_metric[name]["spread"])
+            (r, with_deviation(of_metric[name]["ours"], of_metric[name]["spread"]))
             for r in FIXED
             if (name := f"fixed {r}") in of_metric
         ]
         curve = of_metric.get("annealed to 50", {}).get("curve", {"at": (), "mean": (), "spread": ()})
-        annealed = list(map(Point, curve["at"], curve["mean"], curve["spread"]))
-        panels[title] = {"fixed, one training for each": fixed, "annealed, one training": annealed}
-    path.write_bytes(to_png(draw_iterations(panels)))
+        annealed = list(zip(curve["at"], map(with_deviation, curve["mean"], curve["spread"]), strict=True))
+        curves = {"fixed, one training for each": fixed, "annealed, one training": annealed}
+        charts.append(LineChart(title, curves, across="iterations", log_ticks=FIXED))
+    path.write_bytes(to_png(draw_lines(charts)))
 
 
 def draw_grid(rows: Rows, path: Path) -> None:
-    """Accuracy bars for each size, with the number of iterations on top."""
+    """The accuracy of each size, with the number of iterations above it."""
     found = {(row["setting"], row["metric"]): row for row in rows}
-    panels: dict[str, dict[str, dict[str, Bar]]] = {}
+    charts: dict[str, dict[str, dict[str, Measured]]] = {}
     for types, poses in sorted(GRID, key=lambda size: (size[1], size[0])):
-        ways = {}
+        title = f"Primary capsules {poses[0]}D, class capsules {poses[1]}D"
+        chart = charts.setdefault(title, {way: {} for way in WAYS})
         for way in WAYS:
             row = found.get((grid_name(types, poses, way), "test_accuracy"))
             if row is not None:
@@ -80,10 +81,10 @@ def draw_grid(rows: Rows, path: Path) -> None:
                 number = (
                     median(run["iterations"] for run in chosen["runs"]) if chosen else int(way.split()[-1])
                 )
-                ways[way] = Bar(row["ours"], row["spread"], f"{number:g}")
-        title = f"test accuracy in %, primary capsules {poses[0]}D, class capsules {poses[1]}D"
-        panels.setdefault(title, {})[f"{types} type{'s' if types > 1 else ''}"] = ways
-    path.write_bytes(to_png(draw_accuracy_bars(panels)))
+                group = f"{types} type{'s' if types > 1 else ''}"
+                chart[way][group] = with_deviation(row["ours"], row["spread"], f"{number:g}", most=100)
+    note = "above each dot: iterations, the median over seeds"
+    path.write_bytes(to_png(draw_dots(charts, unit="test accuracy, %", note=note)))
 
 
 def _grid(data: tuple[str, ...]) -> tuple[Setting, ...]:

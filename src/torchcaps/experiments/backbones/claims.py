@@ -8,8 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from torchcaps.viz import to_png
-from torchcaps.viz.flops import FlopsPoint, draw_flops
+from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
 from ..plan import Claim, Finding, Rows, RowsOf, Verdict
 
@@ -161,15 +160,18 @@ def draw_figure(rows: Rows, path: Path) -> None:
     costs = _values(rows, "training_gflops")
     found = {row["setting"]: row for row in rows if row["metric"] == "test_accuracy"}
 
-    def points(trunk: str, way: str) -> list[FlopsPoint]:
+    def points(trunk: str, way: str) -> list[tuple[float, Measured]]:
         named = [(kept, capsnet_name(trunk, kept, way)) for kept in _SHARES]
-        return [
-            FlopsPoint(
-                costs[name], found[name]["ours"], found[name]["spread"] or 0.0, f"{100 * (1 - kept):.0f} %"
-            )
+        return sorted(
+            (costs[name], with_deviation(row["ours"], row["spread"], f"{100 * (1 - kept):.0f} %", most=100))
             for kept, name in named
-            if name in found and name in costs
-        ]
+            if (row := found.get(name)) is not None and name in costs
+        )
 
-    panels = {trunk: {way: points(trunk, way) for way in (*WAYS, "factorised")} for trunk in TRUNKS}
-    path.write_bytes(to_png(draw_flops(panels)))
+    across, unit = "billions of operations to train on one image", "test accuracy, %"
+    charts = [
+        LineChart(trunk, curves, across=across, unit=unit, starts_at_zero=True)
+        for trunk in TRUNKS
+        if any((curves := {way: points(trunk, way) for way in (*WAYS, "factorised")}).values())
+    ]
+    path.write_bytes(to_png(draw_lines(charts)))

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.viz import to_png
-from torchcaps.viz.bench import draw_bench
+from torchcaps.viz import draw_bench, to_png
 
 
 def write_chart(files: Sequence[Path], gallery: Path = Path("docs/gallery")) -> Path:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchcaps.viz import to_png
-from torchcaps.viz.front import Point, draw_front
+from torchcaps.viz import EntropyDot, draw_accuracy_entropy, to_png, with_deviation
 
 from ..plan import Claim, Experiment, Rows, Setting, register
 from . import claims
@@ -58,19 +57,19 @@ def _method(words: str) -> tuple[str, str]:
     return "both" if " and " in words else words.split()[0], " + ".join(numbers)
 
 
-def draw_fronts(rows: Rows, path: Path) -> None:
+def draw_networks(rows: Rows, path: Path) -> None:
     """Accuracy against entropy, a chart for each network."""
     found = {(row["setting"], row["metric"]): row for row in rows}
-    panels: dict[str, list[Point]] = {}
+    charts: dict[str, dict[str, list[EntropyDot]]] = {}
     for setting in dict.fromkeys(row["setting"] for row in rows):
         network, _, words = setting.partition(", ")
         accuracy, entropy = found[setting, "quantized_accuracy"], found[setting, "entropy"]
         decided = found.get((setting, "decided"), {"ours": 1.0})  # older results of the table do not tell
         method, numbers = _method(words)
-        values = entropy["ours"], accuracy["ours"], accuracy["spread"]
-        point = Point(numbers, method, *values, is_empty=decided["ours"] < 1)
-        panels.setdefault(network, []).append(point)
-    path.write_bytes(to_png(draw_front(panels, _THESIS)))
+        measured = with_deviation(accuracy["ours"], accuracy["spread"], numbers, most=100)
+        dot = EntropyDot(entropy["ours"], measured, is_undecided=decided["ours"] < 1)
+        charts.setdefault(network, {}).setdefault(method, []).append(dot)
+    path.write_bytes(to_png(draw_accuracy_entropy(charts, _THESIS)))
 
 
 ENTROPY_TABLE = register(
@@ -87,7 +86,7 @@ ENTROPY_TABLE = register(
             *_settings("DR-CapsNet", ("model.routing.gradient=full",)),
             *_settings("Efficient-CapsNet", ()),
         ),
-        draw=draw_fronts,
+        draw=draw_networks,
         claims=tuple(
             Claim(
                 f"{network} keeps 99.5 % with less than half of the entropy that the thesis has with REM.",

@@ -11,11 +11,11 @@ import numpy as np
 
 from torchcaps.parse import Keys, analyse, collect_keys
 from torchcaps.prune import count_sparsity
-from torchcaps.viz.rem import save_distributions, save_keys, save_levels, save_training
 
 from ..plan import Claim, Experiment, PlannedRun, Setting, register
 from . import claims
 from .again import SHARED_RUNS, Look, LookAgain, Trained, again
+from .drawing import save_distributions, save_keys, save_levels, save_training
 from .tables import CHAPTER, MNIST_TABLE, SMOKE
 
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)

@@ -26,8 +26,7 @@ from torchcaps.parse import (
     upsample_map,
 )
 from torchcaps.train import Pipeline
-from torchcaps.viz import to_png
-from torchcaps.viz.saliency import Panel, draw_saliency
+from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
 
 from ..plan import Claim, Experiment, PlannedRun, Rows, Setting, register
 from . import claims
@@ -131,12 +130,12 @@ def draw_pairs(rows: Rows, path: Path) -> None:
     """
     first = {row["setting"]: row["runs"][0] for row in reversed(rows)}  # its first row carries the curves
     curves = {row["setting"]: first[row["setting"]]["curve"] for row in rows}
-    panels: dict[str, Panel] = {}
+    panels: dict[str, SaliencyPanel] = {}
     for kind, key in (("saliency (thesis)", "maps"), ("contribution", "contributions")):
         for setting, curve in curves.items():
             images = unpack_pictures(curve["images"])
             name = setting.partition(",")[0]
-            panel = panels.setdefault(name, Panel(images, {}))
+            panel = panels.setdefault(name, SaliencyPanel(images, {}))
             if key in curve:
                 maps = torch.tensor(curve[key])
                 way = "with REM" if setting.endswith("+REM") else "without REM"

@@ -14,8 +14,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
 from torchcaps.parse import Edge, Levels, Node, ParseTree, parse_tree, quantized, some_images
 from torchcaps.train import Machine, Pipeline, Watcher, load_split
-from torchcaps.viz import to_png
-from torchcaps.viz.forest import Forest, draw_forest
+from torchcaps.viz import Forest, draw_forest, to_png
 
 from ..plan import Claim, Experiment, Finding, PlannedRun, Rows, RowsOf, leave_result, register
 from .claims import pairs_of

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torchcaps.data import LabelledImages
 from torchcaps.parse import collect_keys, learn_trees, roc_auc
 from torchcaps.train import load_split
-from torchcaps.viz import to_png
-from torchcaps.viz.auc import draw_auc
+from torchcaps.viz import Measured, draw_bars, measure_seeds, to_png
 
 from ..plan import Claim, Experiment, PlannedRun, Rows, register
 from . import claims
@@ -79,12 +78,13 @@ def _tell_apart(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict
 
 def draw_areas(rows: Rows, path: Path) -> None:
     """A chart for each network, a group for each kind of strange image."""
-    panels: dict[str, dict[str, dict[str, float]]] = {}
+    charts: dict[str, dict[str, dict[str, Measured]]] = {}
     for row in rows:
         network, _, score = row["setting"].partition(", ")
         kind = row["metric"].removeprefix("auc_").replace("_", " ")
-        panels.setdefault(network, {}).setdefault(score, {})[kind] = row["ours"]
-    path.write_bytes(to_png(draw_auc(panels)))
+        of_score = charts.setdefault(network, {}).setdefault(score, {})
+        of_score[kind] = measure_seeds([run[row["metric"]] for run in row["runs"]])
+    path.write_bytes(to_png(draw_bars(charts, unit="area under the ROC", most=1, chance=0.5)))
 
 
 register(

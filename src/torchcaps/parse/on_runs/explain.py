@@ -92,7 +92,7 @@ class Explainer:
         """Prediction, tree, saliency, perturbations and typicality of one image."""
         shown, inputs = self.pipeline.for_evaluation(source.image)
         network = self.run.model
-        plain = network(inputs)
+        plain: CapsuleOutput = network(inputs, return_routing=True)
         _check_finite(source, plain.activations, plain.poses)
         with quantized(network, self.levels):
             output: CapsuleOutput = network(inputs, return_routing=True)
@@ -100,7 +100,11 @@ class Explainer:
         children = [trace.children.activations for trace in layers]
         _check_finite(source, output.activations, output.poses, *children)
         maps = capsule_maps(network)
-        tree = parse_tree(layers, grid=maps[0].grid if len(maps) == 1 else None)
+        tree = parse_tree(
+            layers,
+            grid=maps[0].grid if len(maps) == 1 else None,
+            unquantized=fully_connected(plain.layers),
+        )
         chosen = output.activations.argmax(1)
         places = maps if len(layers) == 1 else ()
         size = (shown.shape[-2], shown.shape[-1])

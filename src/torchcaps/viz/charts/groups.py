@@ -1,0 +1,133 @@
+"""Values in groups, one mark for each series: bars from zero, or dots where zero would hide differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from torchcaps.core.errors import UserError
+
+from ..style import INK, MUTED, SERIES, SMALL, TEXT, Number, axes_at, canvas, plain_chart
+from ..text import literal
+from .measured import Measured
+
+Groups = Mapping[str, Mapping[str, Measured]]  # by series, then by group
+_LEFT, _WIDTH, _TOP, _STEP, _HEIGHT = 64, 900, 74, 240, 160
+
+
+def draw_bars(
+    charts: Mapping[str, Groups], *, unit: str = "", most: Number | None = None, chance: Number | None = None
+) -> Figure:
+    """Bars from zero, below each other for each title.
+
+    Args:
+        charts: Values by title of the chart, series and group.
+        unit: Of all values.
+        most: Where the vertical axis ends; by default above the highest bar.
+        chance: A value to compare with, drawn as a dashed line.
+    """
+    figure, series = _start(charts)
+    for axes, groups in zip(figure.axes, charts.values(), strict=True):
+        axes.set_ylabel(unit, fontsize=TEXT, color=MUTED)
+        for found, place, colour, width in _marks(groups, series):
+            axes.bar(place, found.value, 0.9 * width, color=colour)
+            _draw_interval(axes, place, found)
+        axes.set_ylim(0, most)
+        if chance is not None:
+            axes.axhline(float(chance), color=INK, linewidth=1, linestyle=(0, (4, 3)), label="chance")
+    _name_series(figure, series, ["chance"] if chance is not None else [])
+    return figure
+
+
+def draw_dots(charts: Mapping[str, Groups], *, unit: str = "", note: str = "") -> Figure:
+    """Dots with intervals and words above them; all charts have one scale, which need not start at zero.
+
+    Args:
+        charts: Values by title of the chart, series and group; a missing one leaves a gap.
+        unit: Of all values.
+        note: What the words beside the dots are.
+    """
+    figure, series = _start(charts)
+    for axes, groups in zip(figure.axes, charts.values(), strict=True):
+        axes.set_ylabel(unit, fontsize=TEXT, color=MUTED)
+        for found, place, colour, _ in _marks(groups, series):
+            axes.plot([place], [found.value], marker="o", markersize=7, color=colour)
+            _draw_interval(axes, place, found)
+            above = (place, float(found.value + found.interval[1]))
+            axes.annotate(
+                found.words,
+                above,
+                (0, 6),
+                textcoords="offset points",
+                ha="center",
+                fontsize=SMALL,
+                color=MUTED,
+            )
+    limits = [axes.get_ylim() for axes in figure.axes]
+    low, high = min(low for low, _ in limits), max(high for _, high in limits)
+    for axes in figure.axes:
+        axes.set_ylim(low - 0.05 * (high - low), high + 0.15 * (high - low))
+    _name_series(figure, series, [])
+    height = figure.get_size_inches()[1] * 96
+    figure.text(0.02, 1 - 22 / height, note, fontsize=SMALL, color=MUTED)
+    return figure
+
+
+def _start(charts: Mapping[str, Groups]) -> tuple[Figure, list[str]]:
+    """Empty charts with their groups named, and the series in order."""
+    values = [found for groups in charts.values() for of_series in groups.values() for found in of_series]
+    series = list(dict.fromkeys(name for groups in charts.values() for name in groups))
+    if not values:
+        raise UserError("there is no finished run to draw")
+    if len(series) > len(SERIES):
+        raise UserError(f"there is room for 1 to {len(SERIES)} series, got {len(series)}")
+    figure = canvas(_WIDTH, _TOP + _STEP * len(charts) - 40)
+    for position, (title, groups) in enumerate(charts.items()):
+        axes = axes_at(figure, (_LEFT, _TOP + _STEP * position, _WIDTH - _LEFT - 24, _HEIGHT))
+        plain_chart(axes, title)
+        names = _group_names(groups)
+        axes.set_xticks(range(len(names)), [literal(name) for name in names])
+        axes.set_xlim(-0.6, len(names) - 0.4)
+    return figure, series
+
+
+def _group_names(groups: Groups) -> list[str]:
+    return list(dict.fromkeys(name for of_series in groups.values() for name in of_series))
+
+
+def _marks(groups: Groups, series: list[str]) -> list[tuple[Measured, float, str, float]]:
+    """Each value with its place, its colour and the room it has."""
+    names, width = _group_names(groups), 0.85 / len(series)
+    return [
+        (found, names.index(group) + (number - (len(series) - 1) / 2) * width, SERIES[number], width)
+        for number, name in enumerate(series)
+        for group, found in groups.get(name, {}).items()
+    ]
+
+
+def _draw_interval(axes: Axes, place: float, found: Measured) -> None:
+    below, above = found.interval
+    if below or above:
+        axes.errorbar(place, found.value, [[below], [above]], color=INK, linewidth=1.1, capsize=3)
+
+
+def _name_series(figure: Figure, series: list[str], lines: list[str]) -> None:
+    axes = figure.axes[0]
+    handles = [
+        axes.plot([], [], marker="s", markersize=7, linestyle="", color=SERIES[n])[0]
+        for n in range(len(series))
+    ]
+    handles += [line for line in axes.lines if line.get_label() in lines]
+    figure.legend(
+        handles,
+        [*series, *lines],
+        frameon=False,
+        fontsize=TEXT,
+        labelcolor=INK,
+        loc="upper right",
+        ncols=len(handles),
+        handletextpad=0.3,
+        columnspacing=1.2,
+    )

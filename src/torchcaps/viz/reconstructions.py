@@ -1,0 +1,110 @@
+"""Images beside what the decoder makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from torchcaps.core.errors import UserError
+
+from .pictures import ArrayLike, place_picture, to_array, to_colours
+from .style import COOL, INK, MUTED, SMALL, TEXT, WRONG, Box, Number, canvas, drawing_board
+from .text import drawable_labels, literal, shorten
+
+
+def draw_reconstructions(
+    images: ArrayLike,
+    reconstructions: ArrayLike,
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    *,
+    class_names: Sequence[str] | None = None,
+) -> Figure:
+    """Inputs above their reconstructions, with label and prediction; wrong ones are framed in red.
+
+    Args:
+        images: (n, channels, height, width) or (n, height, width), as in `to_pictures`.
+        reconstructions: Of the same size.
+        labels: The n true classes.
+        predictions: The n predicted classes.
+        class_names: By default the class numbers.
+    """
+    above, below = to_colours(images), to_colours(reconstructions)
+    truth, found = to_array(labels).astype(int), to_array(predictions).astype(int)
+    if above.shape != below.shape or not len(above) == len(truth) == len(found):
+        raise UserError(
+            f"{len(above)} images of {above.shape[1:3]} need as many reconstructions, labels and "
+            f"predictions, got {below.shape[:3]}, {truth.shape} and {found.shape}"
+        )
+    num_classes = int(max(truth.max(), found.max())) + 1
+    names = drawable_labels(class_names, max(num_classes, len(class_names or ())))
+    left, gap = 116, 8
+    cell = max(44, min(84, (900 - left - 16) // len(above) - gap))
+    figure = canvas(left + len(above) * (cell + gap) + 16, 2 * cell + 84)
+    board = drawing_board(figure)
+    for top, title, stack in ((18, "input", above), (18 + cell + gap, "reconstruction", below)):
+        board.text(left - 14, top + cell / 2, title, ha="right", va="center", fontsize=TEXT, color=MUTED)
+        for column, picture in enumerate(stack):
+            place_picture(board, picture, (left + column * (cell + gap), top, cell, cell))
+    for column, (label, guess) in enumerate(zip(truth, found, strict=True)):
+        box = (left + column * (cell + gap), 18.0, float(cell), 2.0 * cell + gap)
+        _caption(board, box, names[guess], None if label == guess else names[label])
+    return figure
+
+
+def draw_perturbations(images: ArrayLike, offsets: Sequence[Number]) -> Figure:
+    """What the decoder draws when one pose dimension moves: a row per dimension, a column per offset.
+
+    Args:
+        images: (dimensions, offsets, channels, height, width) or (dimensions, offsets, height, width).
+        offsets: What was added to the pose in each column, such as -0.25 to 0.25.
+    """
+    if images.ndim not in (4, 5) or images.shape[1] != len(offsets):
+        raise UserError(f"need (dimensions, {len(offsets)} offsets, ...) images, got {tuple(images.shape)}")
+    flat = to_colours(images.reshape(-1, *images.shape[2:]))
+    colours = flat.reshape(*images.shape[:2], *flat.shape[1:])
+    left, top, gap = 76, 40, 4
+    cell = min(50, (900 - left - 16) // len(offsets) - gap)
+    width = left + len(offsets) * (cell + gap) + 16
+    figure = canvas(width, top + len(images) * (cell + gap) + 16)
+    board = drawing_board(figure)
+    for row, strip in enumerate(colours):
+        y = top + row * (cell + gap)
+        board.text(
+            left - 12, y + cell / 2, f"dim {row + 1}", ha="right", va="center", fontsize=TEXT, color=MUTED
+        )
+        for column, picture in enumerate(strip):
+            place_picture(board, picture, (left + column * (cell + gap), y, cell, cell))
+    for column, offset in enumerate(offsets):
+        is_zero = abs(offset) < 1e-9
+        board.text(
+            left + column * (cell + gap) + cell / 2,
+            top - 12,
+            "0" if is_zero else f"{offset:+.2f}",
+            ha="center",
+            va="bottom",
+            fontsize=TEXT,
+            color=COOL if is_zero else MUTED,
+            fontweight="bold" if is_zero else "normal",
+        )
+    return figure
+
+
+def _caption(board: Axes, box: Box, guess: str, label: str | None) -> None:
+    """The predicted class, and the true one and a frame where they differ."""
+    left, top, width, height = box
+    colour, room = INK if label is None else WRONG, int(width // 8)
+    middle, y = left + width / 2, top + height + 10
+    words = literal(shorten(guess, room))
+    board.text(middle, y, words, fontsize=TEXT + 1, fontweight="bold", ha="center", va="top", color=colour)
+    if label is None:
+        return
+    words = f"not {literal(shorten(label, room - 3))}"
+    board.text(middle, y + 18, words, fontsize=SMALL, ha="center", va="top", color=colour)
+    frame = FancyBboxPatch(
+        (left, top), width, height, "round,pad=3,rounding_size=5", fill=False, edgecolor=WRONG, linewidth=1.8
+    )
+    board.add_patch(frame)

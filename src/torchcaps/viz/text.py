@@ -1,0 +1,55 @@
+"""Names of classes and files in a form that a figure can show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font
+
+from torchcaps.core.errors import UserError
+
+
+def class_labels(names: Sequence[str] | None, count: int) -> list[str]:
+    """The names of `count` classes as they were given, by default their numbers."""
+    if names is None:
+        return [str(number) for number in range(count)]
+    if len(names) != count:
+        raise UserError(f"{count} classes need {count} names, got {len(names)}")
+    return list(names)
+
+
+def drawable_labels(names: Sequence[str] | None, count: int) -> list[str]:
+    """The names of `count` classes in letters that the font of figures has.
+
+    Other letters, such as emoji, are left out. A class of which nothing is left is called by its number.
+    """
+    labels = enumerate(class_labels(names, count))
+    return [drawable(label) or f"class {number}" for number, label in labels]
+
+
+def drawable(text: str) -> str:
+    """The text on one line, without the letters that the font of figures lacks."""
+    known = _letters(findfont(FontProperties()))
+    return " ".join("".join(letter for letter in text if letter.isspace() or ord(letter) in known).split())
+
+
+@cache
+def _letters(font: str) -> frozenset[int]:
+    return frozenset(FT2Font(font).get_charmap())
+
+
+def literal(text: str) -> str:
+    """Text that matplotlib shows letter by letter: a dollar sign does not start a formula."""
+    return text.replace("$", r"\$")
+
+
+def shorten(name: str, most: int) -> str:
+    """The name, or its start and an ellipsis, in at most `most` letters."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Words in a row: "1", "1 and 2", "1, 2 and 3"."""
+    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

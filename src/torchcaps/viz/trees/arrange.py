@@ -1,0 +1,22 @@
+"""The arrangement of a tree: columns for one routed layer, rows for several."""
+
+from __future__ import annotations
+
+from torchcaps.parse import ParseTree, ReceptiveField
+
+from .columns import arrange_columns
+from .rows import arrange_rows
+from .scene import Scene
+
+
+def arrange(
+    tree: ParseTree,
+    shape: tuple[int, ...],
+    names: list[str],
+    *,
+    field: ReceptiveField | None = None,
+    label: int | None = None,
+) -> Scene:
+    """All that is drawn of a tree beside an image of `shape` (height, width, ...)."""
+    is_deep = len(tree.layer_sizes) > 2
+    return (arrange_rows if is_deep else arrange_columns)(tree, shape, names, field=field, label=label)

@@ -1,0 +1,104 @@
+"""What the page says of the capsule under the pointer."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+from torchcaps.core.errors import UserError
+from torchcaps.parse import Edge, Node, ParseTree, ReceptiveField
+
+from ..pictures import Array
+from .image import seen_patch
+
+_MOST_ROWS = 8
+
+
+class Bar(TypedDict):
+    """One coupling of a capsule."""
+
+    name: str
+    value: float
+    leads: bool  # to the chosen class
+
+
+class Fact(TypedDict):
+    """What the panel shows of one capsule."""
+
+    title: str
+    text: str
+    heading: str
+    even: float  # an even share
+    bars: list[Bar]
+    patch: NotRequired[list[float]]  # left, top, width and height of what it sees, in pixels of the image
+
+
+def tree_facts(
+    tree: ParseTree,
+    names: list[str],
+    shape: tuple[int, ...],
+    *,
+    field: ReceptiveField | None = None,
+    shares: Array | None = None,
+) -> dict[str, Fact]:
+    """The facts of every capsule in the tree, by the name that its mark has on the page."""
+    last = len(tree.layer_sizes) - 1
+    if shares is not None and shares.shape != (tree.layer_sizes[last - 1],):
+        raise UserError(f"{tree.layer_sizes[last - 1]} capsules vote for classes, got shares {shares.shape}")
+    facts = {}
+    for node in tree.nodes:
+        fact = _of_class(node, tree, names) if node.layer == last else _of_capsule(node, tree, names)
+        if field is not None and node.position is not None:
+            fact["patch"] = [float(value) for value in seen_patch(node, field, shape)]
+        if shares is not None and node.layer == last - 1:
+            fact["text"] += f" It adds {shares[node.index]:+z.1%} to the length of {names[tree.chosen]}."
+        facts[key_name((node.layer, node.index))] = fact
+    return facts
+
+
+def key_name(key: tuple[int, int]) -> str:
+    """What the mark of a capsule is called on the page."""
+    return f"{key[0]}-{key[1]}"
+
+
+def _of_class(node: Node, tree: ParseTree, names: list[str]) -> Fact:
+    children = [edge for edge in tree.edges if edge.layer == node.layer - 1][:_MOST_ROWS]
+    return {
+        "title": names[node.index],
+        "text": f"Activation {node.activation:.3f}.",
+        "heading": f"Strongest children{_rounded(tree)}",
+        "even": 1 / tree.layer_sizes[-1],
+        "bars": [_bar(edge, f"capsule {edge.child}", leads=True) for edge in children],
+    }
+
+
+def _of_capsule(node: Node, tree: ParseTree, names: list[str]) -> Fact:
+    last = len(tree.layer_sizes) - 1
+    to_parents = [
+        (edge, leads)
+        for edges, leads in ((tree.edges, True), (tree.alternatives, False))
+        for edge in edges
+        if (edge.layer, edge.child) == (node.layer, node.index)
+    ]
+    to_parents.sort(key=lambda pair: -pair[0].coupling)
+    place = "" if node.position is None else "Row {}, column {}, type {}. ".format(*node.position)
+    is_rounded = _rounded(tree) if node.layer else ""
+    return {
+        "title": f"Capsule {node.index}",
+        "text": f"{place}Activation {node.activation:.3f}{is_rounded}.",
+        "heading": f"Couplings above the threshold{_rounded(tree)}",
+        "even": 1 / tree.layer_sizes[node.layer + 1],
+        "bars": [
+            _bar(
+                edge, names[edge.parent] if edge.layer + 1 == last else f"capsule {edge.parent}", leads=leads
+            )
+            for edge, leads in to_parents[:_MOST_ROWS]
+        ],
+    }
+
+
+def _rounded(tree: ParseTree) -> str:
+    return ", with rounded couplings" if tree.is_quantized else ""
+
+
+def _bar(edge: Edge, name: str, *, leads: bool) -> Bar:
+    return {"name": name, "value": round(edge.coupling, 4), "leads": leads}

@@ -1,0 +1,73 @@
+"""What is said about a tree, beside its drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from torchcaps.parse import Evenness, ParseTree
+
+from ..text import join_words, shorten
+from .scene import Caption
+
+_ROUNDED = (
+    "Couplings are drawn rounded to levels; class activations and these numbers are from before rounding."
+)
+
+
+def verdict(tree: ParseTree, names: list[str], label: int | None) -> str:
+    """The class that the tree explains, and the true one if it is known."""
+    is_predicted = tree.chosen == int(np.argmax(tree.class_activations))
+    words = f"{'predicted' if is_predicted else 'explaining'} {shorten(names[tree.chosen], 8)}"
+    return words if label is None else f"{words}, true {shorten(names[label], 8)}"
+
+
+def count_words(tree: ParseTree) -> str:
+    """How many capsules of the first layer are in the tree, and how many are drawn."""
+    drawn, in_tree = len(tree.layer(0)), tree.capsules_in_tree[0]
+    words = f"{in_tree:,} of {tree.layer_sizes[0]:,} in the tree"
+    return f"{words}, {drawn:,} drawn" if drawn < in_tree else words
+
+
+def times_even(trees: Sequence[ParseTree], layer: int) -> str:
+    """How many even shares the couplings of trees from one layer to the next are, in the median."""
+    couplings = [edge.coupling for tree in trees for edge in tree.edges if edge.layer == layer]
+    return f"{np.median(couplings) * trees[0].layer_sizes[layer + 1]:.1f} times even" if couplings else ""
+
+
+def routing_caption(tree: ParseTree, names: list[str]) -> Caption:
+    """How far the couplings are from an even split, with a warning where the network hardly routes."""
+    if not tree.evenness:
+        return Caption()
+    last = tree.evenness[-1]
+    text = (
+        f"Median coupling to {shorten(names[tree.chosen], 20)}: {last.to_chosen:.3f}; an even share is "
+        f"{last.even_share:.3f}. {_doubled(tree.evenness)}"
+    )
+    if tree.is_quantized:
+        text = f"{text} {_ROUNDED}"
+    return Caption(text, _warning(tree.evenness))
+
+
+def _doubled(layers: tuple[Evenness, ...]) -> str:
+    """The capsules that give one parent far more than the others."""
+    shares = [f"{layer.doubled:.0%}" for layer in layers]
+    if len(layers) == 1:
+        return f"{shares[0]} of the capsules give a class more than twice an even share."
+    uneven = join_words(shares)
+    return (
+        f"In layers 1 to {len(layers)}, {uneven} of the capsules give a parent more than twice an even share."
+    )
+
+
+def _warning(layers: tuple[Evenness, ...]) -> str:
+    idle = [str(number) for number, layer in enumerate(layers, 1) if layer.hardly_routes]
+    if not idle:
+        return ""
+    who = "This network hardly routes"
+    if len(idle) < len(layers):
+        who = (
+            f"Layer {idle[0]} hardly routes" if len(idle) == 1 else f"Layers {join_words(idle)} hardly route"
+        )
+    return f"{who}: fewer than 5% of the capsules give a parent more than 1.5 times an even share."

@@ -1,0 +1,81 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from parse.traces import random_layers
+
+from torchcaps.parse import measure_evenness, parse_tree
+
+
+def couplings(*rows):
+    return torch.tensor([rows])
+
+
+def test_an_even_split_is_hardly_routed():
+    found = measure_evenness(torch.full((2, 30, 10), 0.1), torch.tensor([3, 4]))
+    assert (found.parents, found.doubled, found.decided) == (10, 0, 0)
+    assert found.largest == found.to_chosen == pytest.approx(found.even_share) == pytest.approx(0.1)
+    assert found.hardly_routes
+
+
+def test_children_that_prefer_a_parent_are_counted():
+    coupling = couplings([0.25, 0.25, 0.25, 0.25], [0.4, 0.2, 0.2, 0.2], [0.1, 0.7, 0.1, 0.1], [0.0, 0, 0, 1])
+    found = measure_evenness(coupling, torch.tensor([0]))
+    assert (found.decided, found.doubled) == (0.75, 0.5)  # above 0.375 and above 0.5
+    assert found.largest == pytest.approx(0.4)  # the lower of the two in the middle
+    assert found.to_chosen == pytest.approx(0.1)
+    assert not found.hardly_routes
+
+
+@pytest.mark.parametrize(("decided", "hardly"), [(4, True), (5, False)])
+def test_less_than_five_percent_is_hardly_routing(decided, hardly):
+    coupling = torch.full((1, 100, 2), 0.5)
+    coupling[0, :decided] = torch.tensor([0.8, 0.2])
+    assert measure_evenness(coupling).hardly_routes == hardly
+
+
+def test_exactly_twice_the_even_share_is_not_more():
+    coupling = couplings([0.2] + [0.8 / 9] * 9)
+    assert measure_evenness(coupling).doubled == 0
+    assert measure_evenness(coupling).decided == 1
+
+
+def test_a_constant_added_to_all_couplings_is_no_preference():
+    shares = measure_evenness(torch.full((1, 4, 10), 0.1) + 0.5)
+    assert shares.hardly_routes
+    assert measure_evenness(torch.zeros(1, 4, 10)).largest == pytest.approx(0.1)  # gives nothing to any
+
+
+def test_one_parent_leaves_no_choice():
+    assert measure_evenness(torch.ones(1, 4, 1)).hardly_routes
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31), st.floats(0, 4), st.integers(2, 8))
+def test_it_is_what_counting_one_by_one_gives(seed, sharpness, parents):
+    (layer,) = random_layers(seed, [25, parents], sharpness=sharpness)
+    found = measure_evenness(layer.routed.coupling)
+    largest = [max(row) for image in layer.routed.coupling.double().tolist() for row in image]
+    assert found.doubled == pytest.approx(sum(value > 2.000002 / parents for value in largest) / 50)
+    assert found.decided == pytest.approx(sum(value > 1.5000015 / parents for value in largest) / 50)
+    assert found.largest == pytest.approx(sorted(largest)[24])
+
+
+def test_a_tree_carries_the_evenness_of_every_layer():
+    layers = random_layers(0, [12, 5, 3])
+    tree = parse_tree(layers, sample=1)
+    hidden, last = tree.evenness
+    assert hidden == measure_evenness(layers[0].routed.coupling[1:])
+    assert last == measure_evenness(layers[1].routed.coupling[1:], torch.tensor([tree.chosen]))
+
+
+def test_a_quantized_tree_tells_what_the_network_itself_said():
+    layers, own = random_layers(0, [12, 5, 3]), random_layers(1, [12, 5, 3])
+    tree, plain = parse_tree(layers, unquantized=own), parse_tree(layers)
+    assert tree.is_quantized
+    assert not plain.is_quantized
+    assert (tree.edges, tree.chosen) == (plain.edges, plain.chosen)
+    assert tree.class_activations == pytest.approx(own[-1].routed.activations[0].tolist())
+    assert tree.nodes[-1].activation == pytest.approx(float(own[-1].routed.activations[0, tree.chosen]))
+    assert tree.nodes[:-1] == plain.nodes[:-1]
+    assert tree.evenness[0] == measure_evenness(own[0].routed.coupling[:1])

@@ -1,0 +1,27 @@
+import numpy as np
+import pytest
+from viz.drawing import assert_draws
+
+from torchcaps.core import UserError
+from torchcaps.viz import LevelShares, draw_distributions, draw_surprise
+
+
+@pytest.mark.parametrize("score", [90.0, float("inf")])
+def test_surprise_is_drawn(score):
+    assert_draws(draw_surprise(score, np.random.default_rng(0).normal(40, 9, 300)))
+
+
+def test_surprise_needs_others():
+    with pytest.raises(UserError, match="no reference images"):
+        draw_surprise(1.0, np.array([np.inf]))
+
+
+def test_distributions_have_a_line_for_each_class_and_one_for_their_mean():
+    shares = np.array([[0.9, 0.1, 0.0], [0.7, 0.2, 0.1]])
+    figure = draw_distributions({"net": LevelShares(np.array([0.0, 0.5, 1.0]), shares)})
+    lines = [line.get_ydata().tolist() for line in figure.axes[0].lines]
+    assert lines == [*shares.tolist(), pytest.approx([0.8, 0.15, 0.05])]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one class", "mean over classes"]
+    assert_draws(figure)
+    with pytest.raises(UserError, match="no finished run"):
+        draw_distributions({})

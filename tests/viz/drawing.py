@@ -1,0 +1,48 @@
+"""Checks that every drawing passes."""
+
+from io import BytesIO
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
+
+from torchcaps.viz import to_png
+
+
+def assert_draws(figure, least=3000):
+    png = to_png(figure, scale=1.0)
+    assert len(png) > least
+    with Image.open(BytesIO(png)) as picture:
+        assert len(picture.convert("RGB").getcolors(1 << 24)) > 20
+    assert_texts_apart(figure)
+
+
+def assert_texts_apart(figure):
+    """No text covers another, and none leaves the figure."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts_of(figure)]
+    width, height = figure.canvas.get_width_height()
+    for number, (words, box) in enumerate(boxes):
+        assert box.x0 >= -1, words
+        assert box.y0 >= -1, words
+        assert box.x1 <= width + 1, words
+        assert box.y1 <= height + 1, words
+        for other, second in boxes[:number]:
+            assert not box.padded(-1).overlaps(second.padded(-1)), (words, other)
+
+
+def texts_of(figure):
+    """All that is drawn; ticks outside the limits are not, and leaning names overlap only in their boxes."""
+    texts = list(figure.texts)
+    for axes in figure.axes:
+        texts += [*axes.texts, axes.title]
+        if axes.axison:
+            texts += [*(axes.get_legend().get_texts() if axes.get_legend() else [])]
+            texts += [axes.xaxis.label, axes.yaxis.label]
+            texts += tick_labels(axes.xaxis, axes.get_xlim()) + tick_labels(axes.yaxis, axes.get_ylim())
+    return [text for text in texts if text.get_text() and not text.get_rotation()]
+
+
+def tick_labels(axis, limits):
+    low, high = sorted(limits)
+    shown = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    return [label for tick in shown for label in (tick.label1, tick.label2) if label.get_visible()]
