@@ -37,6 +37,10 @@ PARAMETERS = {
     "em_capsnet_base": 317_194,
     "em_capsnet_small": 68_754,
     "conv_baseline": 35_445_522,
+    "pose_mlp": 3_071_768,
+    "pose_convnet": 2_719_896,
+    "descriptor_fcn": 57_079_888,
+    "descriptor_capsules": 42_399_824,
 }
 
 
@@ -139,7 +143,7 @@ def test_bfloat16_autocast_changes_little(model):
 def test_runs_in_bfloat16(name):
     model = create_model(name).bfloat16().eval()
     output = model(images(model).bfloat16())
-    assert output.activations.isfinite().all()
+    assert output[0].isfinite().all()
 
 
 @pytest.mark.compile
@@ -172,7 +176,7 @@ def test_any_routing_fits(name, routing):
         pytest.skip("this model has no routed layer")
     twin = create_model(name, routing=routing)
     output = twin(images(twin))
-    assert output.activations.isfinite().all()
+    assert output[0].isfinite().all()
     output.activations.sum().backward()
     assert all(p.grad.isfinite().all() for p in twin.parameters() if p.grad is not None)
 

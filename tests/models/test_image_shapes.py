@@ -21,7 +21,12 @@ from torchcaps.models import (
 from torchcaps.models.em_capsnet import child_coordinates
 
 TINY = list_models("*_tiny_test")
-SIZES = {"classification": (21, 30), "segmentation": (16, 24)}  # odd and even; what can be halved
+SIZES = {  # odd and even, what can be halved, and what a trunk leaves a map of
+    "classification": (21, 30),
+    "segmentation": (16, 24),
+    "pose": (21, 30),
+    "retrieval": (33, 40),
+}
 
 
 def wide(name, **changes):
@@ -48,8 +53,14 @@ def test_the_shape_is_channels_height_width(name, model):
 
 def test_outputs_have_the_shape_of_their_task(name, model):
     output = model(images(model))
-    where = model.image_shape[1:] if MODELS[name].task == "segmentation" else ()
-    assert output.activations.shape == (2, model.config.num_classes, *where)
+    classes = model.config.num_classes
+    expected = {
+        "classification": (2, classes),
+        "segmentation": (2, classes, *model.image_shape[1:]),
+        "pose": (2, classes),
+        "retrieval": (2, getattr(model.config, "descriptor", 0)),
+    }
+    assert output[0].shape == expected[MODELS[name].task]
     assert (output.reconstruction is None) == (model.decoder is None)
     if output.reconstruction is not None:
         assert output.reconstruction.shape == (2, *model.image_shape)
@@ -64,7 +75,8 @@ def test_every_decoder_draws_the_image_it_was_given(decoder, size):
 
 def test_every_parameter_learns(model):
     output = model(images(model))
-    total = output.activations.square().sum()
+    weights = torch.rand(output[0].shape)  # descriptors have a constant length
+    total = (weights * output[0]).square().sum()
     if output.reconstruction is not None:
         total = total + output.reconstruction.sum()
     total.backward()
@@ -73,7 +85,7 @@ def test_every_parameter_learns(model):
 
 def test_an_image_does_not_see_its_neighbours(model):
     batch = images(model.eval(), batch=3)
-    assert_close(model(batch).activations[:1], model(batch[:1]).activations)
+    assert_close(model(batch)[0][:1], model(batch[:1])[0])
 
 
 def test_height_comes_before_width():
@@ -101,7 +113,7 @@ def test_two_equal_sides_are_a_square(name):
     square, pair = create_model(name), create_model(name, image_size=[side, side])
     pair.load_state_dict(square.state_dict())
     batch = images(square.eval())
-    assert torch.equal(pair.eval()(batch).activations, square(batch).activations)
+    assert torch.equal(pair.eval()(batch)[0], square(batch)[0])
 
 
 @pytest.mark.parametrize("family", ["dr_capsnet", "em_capsnet", "backbone_capsnet"])

@@ -19,6 +19,7 @@ from .backbone_capsnet import BackboneCapsNet, BackboneCapsNetConfig, capsule_he
 from .classifier import CapsuleClassifier, PlainClassifier, build_decoder
 from .conv_baseline import ConvBaseline, ConvBaselineConfig
 from .deepcaps import DeepCaps, DeepCapsConfig
+from .descriptors import DescriptorConfig, DescriptorNetwork
 from .dr_capsnet import DRCapsNet, DRCapsNetConfig
 from .effconv_capsnet import EffConvCapsNet, EffConvCapsNetConfig
 from .efficient_capsnet import EfficientCapsNet, EfficientCapsNetConfig
@@ -26,6 +27,7 @@ from .em_capsnet import EMCapsNet, EMCapsNetConfig
 from .gamma_capsnet import GammaCapsNet, GammaCapsNetConfig
 from .network import CapsuleGrid, ModelConfig, Network
 from .parse_capsnet import ParseCapsNet, ParseCapsNetConfig
+from .pose_networks import PoseConvNet, PoseConvNetConfig, PoseMLP, PoseMLPConfig, PoseNetwork
 from .segcaps import SegCaps, SegCapsConfig
 from .segmenter import Segmenter
 from .trunk_classifier import TrunkClassifier, TrunkClassifierConfig
@@ -45,6 +47,8 @@ __all__ = [
     "DRCapsNetConfig",
     "DeepCaps",
     "DeepCapsConfig",
+    "DescriptorConfig",
+    "DescriptorNetwork",
     "EMCapsNet",
     "EMCapsNetConfig",
     "EffConvCapsNet",
@@ -60,6 +64,11 @@ __all__ = [
     "ParseCapsNet",
     "ParseCapsNetConfig",
     "PlainClassifier",
+    "PoseConvNet",
+    "PoseConvNetConfig",
+    "PoseMLP",
+    "PoseMLPConfig",
+    "PoseNetwork",
     "Removable",
     "SegCaps",
     "SegCapsConfig",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.models.health import parent_shares
+from torchcaps.inspection import parent_shares
 
 _DECIDED = 1.5  # even shares that some parent gets from a child which routing has decided
 _FEWEST_DECIDED = 0.05  # of the children: with fewer, a layer hardly routes

@@ -23,7 +23,7 @@ from .recipe import (
     stored_recipe,
 )
 from .results import provenance, source_commit
-from .run import Run, evaluate_run, load_run, load_split, load_split_for
+from .run import Run, evaluate_run, load_labelled, load_run, load_split
 from .side_by_side import side_by_side
 from .tasks import TASKS, Answer, Evaluation, Task, task_named
 from .techniques import Annealing, set_iterations
@@ -65,11 +65,11 @@ __all__ = [
     "inspect_run",
     "is_exported",
     "launch",
+    "load_labelled",
     "load_predictor",
     "load_recipe",
     "load_run",
     "load_split",
-    "load_split_for",
     "open_exported",
     "packaged_recipes",
     "predict",

@@ -11,7 +11,7 @@ from torchcaps.data import Examples
 from torchcaps.inspection import HealthReport, inspect
 
 from .pipeline import Pipeline
-from .run import Run, load_split_for
+from .run import Run, load_split
 
 _IMAGES = 64
 
@@ -26,5 +26,5 @@ def inspect_run(
     run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
 ) -> HealthReport:
     """How every routed layer of a run fares on one split, of its own dataset or another."""
-    found = load_split_for(run, split, data_name=data_name, data_dir=data_dir)
+    found = load_split(run, split, data_name=data_name, data_dir=data_dir)
     return inspect(run.model, health_inputs(*found))

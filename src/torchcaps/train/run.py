@@ -12,7 +12,7 @@ import torch
 
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.fields import as_plain
-from torchcaps.data import DatasetInfo, Examples
+from torchcaps.data import DatasetInfo, Examples, LabelledImages
 from torchcaps.models import Network, build_model
 from torchcaps.storage import load_weights, read_json, write_json, write_text
 
@@ -96,33 +96,43 @@ def read_data_card(folder: Path) -> DataCard | None:
     return DataCard.from_plain(read_json(path), str(path)) if path.is_file() else None
 
 
-def load_split(source: Source, split: str, device: torch.device | str = "cpu") -> tuple[Examples, Pipeline]:
-    """The examples of one split of a dataset, and what becomes of them before a network sees them."""
-    place = torch.device(device)
-    match split:
-        case "test":
-            examples = source.test(place)
-        case "train" | "validation":
-            examples = getattr(source.splits(place), split)
-        case _:
-            raise UserError(f"split must be test, validation or train, got {split!r}")
-    return examples, Pipeline(source.settings, source.info())
-
-
-def load_split_for(
+def load_split(
     run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
 ) -> tuple[Examples, Pipeline]:
-    """Examples of a run's own dataset or another, on its device, prepared like those of its training."""
+    """Examples of a run's own dataset or another, on its device, prepared like those of its training.
+
+    Args:
+        run: The run.
+        split: "test", "validation" or "train".
+        data_name: Another dataset of the same shape.
+        data_dir: Folder of the datasets.
+    """
     source = run.source(data_name, data_dir)
-    examples, _ = load_split(source, split, run.device)
+    match split:
+        case "test":
+            examples = source.test(run.device)
+        case "train" | "validation":
+            examples = getattr(source.splits(run.device), split)
+        case _:
+            raise UserError(f"split must be test, validation or train, got {split!r}")
     return examples, Pipeline(source.settings, run.info(data_dir))
+
+
+def load_labelled(
+    run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
+) -> tuple[LabelledImages, Pipeline]:
+    """`load_split` of a run that classifies; parse trees and their dictionaries know no other task."""
+    examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
+    if not isinstance(examples, LabelledImages):
+        raise UserError(f"{run.folder} is a run of {run.task.name}; this needs one of classification")
+    return examples, pipeline
 
 
 def evaluate_run(
     run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
 ) -> dict[str, Any]:
     """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data."""
-    examples, pipeline = load_split_for(run, split, data_name=data_name, data_dir=data_dir)
+    examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
     if run.task.name != "retrieval":
         _check_classes(examples.classes, pipeline)
     objective = Objective(run.recipe.loss, has_decoder=run.model.decoder is not None, device=examples.device)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torchcaps.core import UserError, evaluating
 from torchcaps.core.seeding import generator
 from torchcaps.data import LabelledImages
-from torchcaps.train import Pipeline, Run, load_split_for
+from torchcaps.train import Pipeline, Run, load_labelled
 
 from ..dictionary import Dictionary, KeyCollector, Keys, count_trees
 from ..quantize import Levels, quantized
@@ -148,7 +148,7 @@ def _batches(
     size = batch_size or _BATCH.get(data.labels.device.type, 250)
     parts = torch.split(data.images, size), torch.split(data.labels, size)
     for images, labels in zip(*parts, strict=True):
-        yield pipeline.for_evaluation(images)[1], labels
+        yield pipeline.for_evaluation(images).inputs, labels
 
 
 def analyse_run(
@@ -160,7 +160,7 @@ def analyse_run(
     data_dir: Path | None = None,
 ) -> Analysis:
     """`analyse` for one split of a run's own data, or for `limit` images of it."""
-    data, pipeline = load_split_for(run, split, data_dir=data_dir)
+    data, pipeline = load_labelled(run, split, data_dir=data_dir)
     return analyse(run.model, some_images(data, limit), pipeline, levels=levels)
 
 

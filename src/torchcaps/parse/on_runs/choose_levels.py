@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.train import Run, load_split_for
+from torchcaps.train import Run, load_labelled
 
 from ..choose_levels import CANDIDATES, ChosenLevels, choose_levels
 from .analyse import count_hits
@@ -22,7 +22,7 @@ def choose_levels_of_run(
     data_dir: Path | None = None,
 ) -> ChosenLevels:
     """`choose_levels` by the validation images of a run, the same number for all of its layers."""
-    data, pipeline = load_split_for(run, "validation", data_dir=data_dir)
+    data, pipeline = load_labelled(run, "validation", data_dir=data_dir)
 
     def evaluate(levels: int | None) -> float:
         return count_hits(run.model, data, pipeline, levels=levels) / len(data)

@@ -14,7 +14,7 @@ from torch import Tensor
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.types import CapsuleOutput, LayerTrace
 from torchcaps.data import LabelledImages
-from torchcaps.train import Pipeline, Run, load_split, read_image
+from torchcaps.train import Pipeline, Run, load_labelled, read_image
 
 from ..contribution import Contributions, contribution_obstacle, contributions
 from ..dictionary import KeyCollector
@@ -51,7 +51,7 @@ class Explainer:
         self, run: Run, *, levels: Levels = 11, reference: int = 2000, data_dir: Path | None = None
     ) -> None:
         self.run, self.levels, self.reference, self.data_dir = run, levels, reference, data_dir
-        self.device = next(run.model.parameters()).device
+        self.device = run.device
         self.info = run.info(data_dir)
         self.pipeline = Pipeline(run.recipe.data, self.info)
         self._splits: dict[str, LabelledImages] = {}
@@ -69,7 +69,7 @@ class Explainer:
 
     def _split(self, name: str) -> LabelledImages:
         if name not in self._splits:
-            self._splits[name], _ = load_split(self.run.recipe.data, name, self.data_dir, self.device)
+            self._splits[name], _ = load_labelled(self.run, name, data_dir=self.data_dir)
         return self._splits[name]
 
     @cached_property
@@ -90,7 +90,7 @@ class Explainer:
     @torch.no_grad()
     def explain(self, source: Source) -> Explanation:
         """Prediction, tree, saliency, perturbations and typicality of one image."""
-        shown, inputs = self.pipeline.for_evaluation(source.image)
+        shown, inputs, _ = self.pipeline.for_evaluation(source.image)
         network = self.run.model
         plain: CapsuleOutput = network(inputs, return_routing=True)
         _check_finite(source, plain.activations, plain.poses)
