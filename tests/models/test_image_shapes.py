@@ -1,5 +1,6 @@
 """Images that are not square, in every family; a new variant is covered the moment it is registered."""
 
+import copy
 import json
 
 import pytest
@@ -19,6 +20,8 @@ from torchcaps.models import (
     list_models,
 )
 from torchcaps.models.em_capsnet import child_coordinates
+
+from accuracy import assert_as_accurate_as
 
 TINY = list_models("*_tiny_test")
 SIZES = {  # odd and even, what can be halved, and what a trunk leaves a map of
@@ -176,3 +179,24 @@ def test_coordinates_are_those_of_the_receptive_fields():
         centre = torch.stack([seen[0, 0].sum(axis).nonzero().float().mean() for axis in (1, 0)])
         expected = (centre - torch.tensor([16.0, 21.5])) / 100
         assert_close(coordinates[row, column], expected.expand(32, 2))
+
+
+def answers(model, batch, backend):
+    for layer in model.modules():
+        if hasattr(layer, "backend"):
+            layer.backend = backend
+    with torch.no_grad():
+        return model(batch).activations.cpu()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(
+    "family", ["dr_capsnet", "gamma_capsnet", "effconv_capsnet", "em_capsnet", "segcaps"]
+)
+def test_fused_kernels_see_height_and_width(family, device):
+    """A batch of eight, for which the kernels are worth their while on a CPU too."""
+    model = wide(f"{family}_tiny_test").eval()
+    batch = images(model, batch=8)
+    exact = answers(copy.deepcopy(model).double(), batch.double(), "torch")
+    plain, fused = (answers(model.to(device), batch.to(device), backend) for backend in ("torch", "auto"))
+    assert_as_accurate_as(fused, plain, exact, factor=2.0)
