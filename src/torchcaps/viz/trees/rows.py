@@ -15,6 +15,7 @@ from .legend import OUTSIDE, Legend
 from .scene import (
     MARGIN,
     Key,
+    Kind,
     Place,
     Scene,
     Words,
@@ -91,15 +92,13 @@ def add_rows(scene: Scene, places: RowPlaces) -> None:
     for layer, row in enumerate(places.shown):
         for index in row:
             key: Key = (layer, index)
-            place, kind = places.of(*key), "class" if layer == last else "capsule"
+            kind: Kind = "class" if layer == last else "capsule"
+            shape = circle("outside", places.of(*key), 0.35 * places.diameter, fill=OUTSIDE, keys=(key,))
             if key in inside:
                 fill = activation_colour(inside[key])
-                shape = circle(kind, place, places.diameter, fill=fill, keys=(key,))  # type: ignore[arg-type]
-                scene.shapes.append(shape._replace(edge=COOL, edge_width=0.8))
-            else:
-                scene.shapes.append(
-                    circle("outside", place, 0.35 * places.diameter, fill=OUTSIDE, keys=(key,))
-                )
+                shape = circle(kind, places.of(*key), places.diameter, fill=fill, keys=(key,))
+                shape = shape._replace(edge=COOL, edge_width=0.8)
+            scene.shapes.append(shape)
     root = (last, tree.chosen)
     ring = circle("class", places.of(*root), 1.5 * places.diameter, keys=(root,))
     scene.shapes.append(ring._replace(edge=WARM, edge_width=2.1))
