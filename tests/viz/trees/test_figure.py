@@ -86,6 +86,13 @@ def test_any_name_of_a_class_can_be_drawn(sizes):
     assert_draws(draw_tree(torch.rand(3, 16, 16), tree, class_names=names, label=1))
 
 
+def test_the_chosen_of_many_classes_is_named_inside_the_figure():
+    tree = parse_tree(random_layers(0, (8, 5, 60)), chosen=59)
+    figure = draw_tree(torch.rand(3, 16, 16), tree, class_names=["a long name of a class"] * 60)
+    assert_draws(figure)
+    assert "a long name of a cl…" in caption(figure)
+
+
 def test_an_image_keeps_its_proportions():
     tree = parse_tree(random_layers(0, (24, 3)), grid=(3, 4, 2))
     (board,) = draw_tree(torch.rand(3, 10, 40), tree).axes
