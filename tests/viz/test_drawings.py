@@ -1,6 +1,7 @@
 """Every drawing renders; `pytest` turns any warning into a failure."""
 
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,6 @@ from torchcaps.core import UserError
 from torchcaps.models import create_model
 from torchcaps.parse import capsule_grid, place_map, receptive_field, saliency_map
 from torchcaps.viz import (
-    confusion_counts,
     draw_confusion,
     draw_curves,
     draw_evidence,
@@ -42,9 +42,8 @@ EPOCHS = [{"epoch": e, "train_loss": 1 / (e + 1), "val_accuracy": 0.9} for e in 
 
 @pytest.mark.parametrize("names", [None, NAMES])
 def test_confusion(names):
-    labels = torch.tensor([0, 0, 1, 2, 3, 3])
-    predictions = torch.tensor([0, 1, 1, 2, 3, 0])
-    assert_draws(draw_confusion(confusion_counts(labels, predictions, 4), names))
+    counts = torch.tensor([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]])
+    assert_draws(draw_confusion(counts, names))
 
 
 @pytest.mark.parametrize("classes", [1, 32])
@@ -58,28 +57,21 @@ def test_a_class_that_never_occurs_has_no_share():
     assert_draws(figure)
 
 
-def test_confusions_are_counted_one_by_one():
-    labels, predictions = torch.randint(5, (2, 100))
-    counts = confusion_counts(labels, predictions, 5)
-    for truth in range(5):
-        for guess in range(5):
-            assert counts[truth, guess] == ((labels == truth) & (predictions == guess)).sum()
-
-
-@pytest.mark.parametrize(
-    ("labels", "predictions"),
-    [([0, 1], [0]), ([0, 5], [0, 0]), ([0, 1], [-1, 0])],
-)
-def test_labels_that_cannot_be_counted_are_refused(labels, predictions):
-    with pytest.raises(UserError):
-        confusion_counts(torch.tensor(labels), torch.tensor(predictions), 3)
-
-
 @pytest.mark.parametrize(("channels", "names"), [(1, None), (2, NAMES), (3, NAMES)])
 def test_reconstructions(channels, names):
     images = torch.randn(4, channels, 12, 12)
     labels, guesses = torch.tensor([0, 1, 2, 3]), torch.tensor([0, 2, 2, 1])
     assert_draws(draw_reconstructions(images, images.sigmoid(), labels, guesses, class_names=names))
+
+
+def test_any_name_of_a_class_can_be_drawn():
+    names = [r"$\frac{a$", "\u732b\U0001f436"]
+    images, classes = torch.rand(2, 1, 8, 8), torch.tensor([0, 1])
+    assert_draws(draw_confusion(np.eye(2), names), least=1000)
+    assert_draws(draw_reconstructions(images, images, classes, classes.flip(0), class_names=names))
+    for count in (1, 2):
+        heat = torch.rand(count, 8, 8)
+        assert_draws(draw_evidence(images[:count], heat, torch.rand(count, 2), class_names=names))
 
 
 def test_reconstructions_take_bytes_and_images_without_channels():
@@ -112,7 +104,7 @@ def test_a_column_for_each_offset():
 
 
 @pytest.mark.parametrize("names", [None, NAMES])
-def test_couplings(forward_pass, names):
+def test_evidence(forward_pass, names):
     config, images, output = forward_pass
     (trace,) = output.layers
     grid = capsule_grid(trace.children.activations.shape[1], config.image_size, config.stages)
@@ -123,7 +115,7 @@ def test_couplings(forward_pass, names):
     assert_draws(draw_evidence(images, heat, output.activations, labels=labels, class_names=names))
 
 
-def test_couplings_without_any_evidence():
+def test_no_evidence_at_all():
     assert_draws(draw_evidence(torch.zeros(2, 8, 8), torch.zeros(2, 8, 8), torch.zeros(2, 30)))
 
 
@@ -134,6 +126,28 @@ def test_contributions_get_a_row_of_their_own():
     words = [{text.get_text() for text in figure.texts} for figure in figures]
     assert words[1] - words[0] == {"contribution"}
     assert_draws(figures[1])
+
+
+def test_the_panels_of_one_image_stand_side_by_side():
+    lengths = torch.tensor([[0.2, 0.9, 0.4]])
+    heat = torch.rand(1, 6, 18)
+    figure = draw_evidence(
+        torch.rand(1, 3, 6, 18),
+        heat,
+        lengths,
+        contribution=heat,
+        labels=torch.tensor([2]),
+        class_names=NAMES[:3],
+    )
+    boxes = [axes.get_position() for axes in figure.axes]
+    assert len(boxes) == 4
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    bars = figure.axes[-1]
+    assert [label.get_text() for label in bars.get_yticklabels()] == ["automobile", "bird", "airplane"]
+    assert [text.get_text() for text in bars.texts] == ["0.900", "0.400", "0.200"]
+    assert bars.get_title() == "automobile, not bird"
+    assert {axes.get_aspect() for axes in figure.axes[:3]} == {1}  # pixels stay square
+    assert_draws(figure)
 
 
 @pytest.mark.parametrize("maps", [{}, {"contribution": torch.rand(2, 8, 8)}])

@@ -4,7 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import torchcaps.viz
@@ -31,6 +31,7 @@ def test_a_missing_part_is_an_error():
         fill("report.html", title="T")
 
 
+@settings(max_examples=30)
 @given(st.recursive(st.text() | st.integers() | st.booleans(), lambda c: st.dictionaries(st.text(), c)))
 def test_data_inside_a_script_comes_back_and_cannot_end_it(data):
     text = to_script(data)

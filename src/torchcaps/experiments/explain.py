@@ -128,7 +128,14 @@ def build_page(found: Explanation, classes: Sequence[str], drawings: dict[str, A
     report.insert(
         "The parse tree",
         _about_tree(found, name),
-        tree_markup(found.shown, found.tree, field=_field(found), class_names=classes, shares=_shares(found)),
+        tree_markup(
+            found.shown,
+            found.tree,
+            field=_field(found),
+            class_names=classes,
+            label=found.source.label,
+            shares=_shares(found),
+        ),
     )
     about_maps = f"{_about_saliency(found, name)} {_about_contribution(found, name)}"
     report.section("Where it looked", about_maps, drawings.get("saliency"))

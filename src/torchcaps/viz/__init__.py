@@ -17,7 +17,7 @@ from .charts import (
     measure_seeds,
     with_deviation,
 )
-from .confusion import confusion_counts, draw_confusion
+from .confusion import draw_confusion
 from .evidence import draw_evidence
 from .reconstructions import draw_perturbations, draw_reconstructions
 from .report import Report
@@ -33,7 +33,6 @@ __all__ = [
     "Measured",
     "Report",
     "SaliencyPanel",
-    "confusion_counts",
     "draw_accuracy_entropy",
     "draw_bars",
     "draw_bench",

@@ -32,18 +32,6 @@ from .text import drawable_labels, literal, shorten
 _MOST_WITH_NUMBERS = 30
 
 
-def confusion_counts(labels: ArrayLike, predictions: ArrayLike, num_classes: int) -> NDArray[np.int64]:
-    """How often each class (row) was taken for each (column)."""
-    rows, columns = to_array(labels).astype(int), to_array(predictions).astype(int)
-    if rows.shape != columns.shape or rows.ndim != 1:
-        raise UserError(f"need one prediction per label, got shapes {rows.shape} and {columns.shape}")
-    if rows.size and not 0 <= min(rows.min(), columns.min()) <= max(rows.max(), columns.max()) < num_classes:
-        raise UserError(f"labels and predictions must lie in 0..{num_classes - 1}")
-    counts = np.zeros((num_classes, num_classes), dtype=np.int64)
-    np.add.at(counts, (rows, columns), 1)
-    return counts
-
-
 def draw_confusion(counts: ArrayLike, class_names: Sequence[str] | None = None) -> Figure:
     """Counts with the true class in rows; right ones blue, mistakes red, the share found at the right."""
     table = to_array(counts)

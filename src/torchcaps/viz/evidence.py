@@ -132,7 +132,7 @@ def draw_image(axes: Axes, colours: Array) -> None:
 def draw_heat(axes: Axes, colours: Array, heat: Array) -> None:
     """A map of the picture's size over the picture, from its lowest value to its highest.
 
-    How large the difference is does not show: a caption has to say it. A flat map is no heat at all.
+    The colours do not show how large the differences are; a caption must. A flat map gets no colour.
     """
     draw_image(axes, soften(colours, 0.55))
     strength = stretch_heat(heat)

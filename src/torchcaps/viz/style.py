@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import BytesIO, StringIO
 
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -68,6 +70,21 @@ def plain_chart(axes: Axes, title: str = "", *, across: str = "", unit: str = ""
     axes.set_title(title, loc="left", fontsize=TITLE, fontweight="bold", color=INK, pad=12)
     axes.set_xlabel(across, fontsize=TEXT, color=MUTED)
     axes.set_ylabel(unit, fontsize=TEXT, color=MUTED)
+
+
+def name_marks(figure: Figure, marks: Mapping[str, Artist], *, place: str = "lower center") -> None:
+    """One legend for the whole figure: which mark has which name."""
+    figure.legend(
+        list(marks.values()),
+        list(marks),
+        frameon=False,
+        fontsize=TEXT,
+        labelcolor=INK,
+        loc=place,
+        ncols=len(marks),
+        handletextpad=0.4,
+        columnspacing=1.2,
+    )
 
 
 def to_png(figure: Figure, scale: Number = 2) -> bytes:

@@ -159,7 +159,7 @@ def test_the_page_says_how_far_couplings_are_from_an_even_split(tree):
     share = tree.evenness[-1].to_chosen
     assert f"Median coupling to {tree.chosen}: {share:.3f}; an even share is 0.333." in said
     assert "<strong></strong>" in said
-    assert "<strong>This network hardly routes: fewer than 5% of the capsules" in warned
+    assert "<strong>This network hardly routes: on this image 0% of the capsules" in warned
 
 
 def test_the_numbers_of_a_quantized_network_are_marked():

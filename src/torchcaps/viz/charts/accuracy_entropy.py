@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from torchcaps.core.errors import UserError
 
-from ..style import INK, MUTED, SERIES, SMALL, TEXT, Number, axes_at, canvas, plain_chart
+from ..style import INK, MUTED, SERIES, SMALL, Number, axes_at, canvas, name_marks, plain_chart
 from .measured import Measured
 
 
@@ -75,14 +75,4 @@ def _legend(figure: Figure, colours: Mapping[str, str], *, is_aimed: bool, has_h
         entries["hollow: its trees decide nothing"] = entry("o", INK, "white")
     if is_aimed:
         entries["thesis, REM"] = entry("x", MUTED, MUTED)
-    figure.legend(
-        list(entries.values()),
-        list(entries),
-        frameon=False,
-        fontsize=TEXT,
-        labelcolor=INK,
-        loc="lower center",
-        ncols=len(entries),
-        handletextpad=0.3,
-        columnspacing=1.2,
-    )
+    name_marks(figure, entries)

@@ -27,7 +27,8 @@ from ..style import (
 )
 from ..text import shorten
 
-Row = Mapping[str, Any]
+Row = Mapping[str, Any]  # of a benchmark's file
+Curves = dict[str, dict[str, list[tuple[float, float]]]]  # points by what varies and backend
 _COLOURS = {
     "torch": "#8d93b3",
     "torch+graph": "#bcc1d6",
@@ -71,9 +72,9 @@ def _cases(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return cases
 
 
-def _curves(rows: Sequence[Row]) -> dict[str, dict[str, list[tuple[float, float]]]]:
+def _curves(rows: Sequence[Row]) -> Curves:
     """Points (size, milliseconds) by what varies and backend."""
-    curves: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    curves: Curves = {}
     for row in rows:
         name = row.get("curve")
         if name in _CURVES and row["ms"]:
@@ -153,7 +154,7 @@ def _milliseconds(time: Number) -> str:
     return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
 
 
-def _draw_curves(figure: Figure, curves: Mapping[str, Any], top: Number) -> None:
+def _draw_curves(figure: Figure, curves: Curves, top: Number) -> None:
     shown = [name for name in _CURVES if name in curves]
     width = (_WIDTH - 60) / len(_CURVES)
     for position, name in enumerate(shown):

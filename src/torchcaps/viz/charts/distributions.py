@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 from torchcaps.core.errors import UserError
 
 from ..pictures import Array
-from ..style import INK, SERIES, TEXT, axes_at, canvas, plain_chart
+from ..style import SERIES, axes_at, canvas, name_marks, plain_chart
 
 _LEAST = 1e-4  # share below which the vertical axis is linear
 
@@ -39,13 +39,5 @@ def draw_distributions(networks: Mapping[str, LevelShares]) -> Figure:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_ylim(0, 1.2)
     lines = figure.axes[0].lines
-    figure.legend(
-        [lines[0], lines[-1]],
-        ["one class", "mean over classes"],
-        frameon=False,
-        fontsize=TEXT,
-        labelcolor=INK,
-        loc="lower center",
-        ncols=2,
-    )
+    name_marks(figure, {"one class": lines[0], "mean over classes": lines[-1]})
     return figure

@@ -9,7 +9,19 @@ from matplotlib.figure import Figure
 
 from torchcaps.core.errors import UserError
 
-from ..style import INK, MUTED, SERIES, SMALL, TEXT, Number, axes_at, canvas, plain_chart
+from ..style import (
+    INK,
+    MUTED,
+    SERIES,
+    SMALL,
+    TEXT,
+    Number,
+    axes_at,
+    canvas,
+    name_marks,
+    pixel_size,
+    plain_chart,
+)
 from ..text import literal
 from .measured import Measured
 
@@ -70,8 +82,7 @@ def draw_dots(charts: Mapping[str, Groups], *, unit: str = "", note: str = "") -
     for axes in figure.axes:
         axes.set_ylim(low - 0.05 * (high - low), high + 0.15 * (high - low))
     _name_series(figure, series, [])
-    height = figure.get_size_inches()[1] * 96
-    figure.text(0.02, 1 - 22 / height, note, fontsize=SMALL, color=MUTED)
+    figure.text(0.02, 1 - 22 / pixel_size(figure)[1], note, fontsize=SMALL, color=MUTED)
     return figure
 
 
@@ -115,19 +126,9 @@ def _draw_interval(axes: Axes, place: float, found: Measured) -> None:
 
 def _name_series(figure: Figure, series: list[str], lines: list[str]) -> None:
     axes = figure.axes[0]
-    handles = [
-        axes.plot([], [], marker="s", markersize=7, linestyle="", color=SERIES[n])[0]
-        for n in range(len(series))
-    ]
-    handles += [line for line in axes.lines if line.get_label() in lines]
-    figure.legend(
-        handles,
-        [*series, *lines],
-        frameon=False,
-        fontsize=TEXT,
-        labelcolor=INK,
-        loc="upper right",
-        ncols=len(handles),
-        handletextpad=0.3,
-        columnspacing=1.2,
-    )
+    marks = {
+        name: axes.plot([], [], marker="s", markersize=7, linestyle="", color=colour)[0]
+        for name, colour in zip(series, SERIES, strict=False)
+    }
+    marks |= {name: line for name in lines for line in axes.lines if line.get_label() == name}
+    name_marks(figure, marks, place="upper right")

@@ -11,12 +11,12 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from torchcaps.core.errors import UserError
 
-from ..style import INK, SERIES, SMALL, TEXT, Number, axes_at, canvas, plain_chart
+from ..style import SERIES, SMALL, Number, axes_at, canvas, name_marks, plain_chart
 from .measured import Measured
 
 _WIDTH, _TOP, _HEIGHT, _BELOW = 450, 52, 226, 84
 _MOST_BARS = 20  # points of a curve that have an interval each; more have a band
-_BESIDE = ((0, 7, "center"), (0, -14, "center"), (-7, 3, "right"))  # where the words of a curve stand
+_BESIDE = ((0, 7, "center"), (6, -11, "left"), (-7, 3, "right"))  # where the words of a curve stand
 
 Curve = Sequence[tuple[Number, Measured]]
 
@@ -53,15 +53,7 @@ def draw_lines(charts: Sequence[LineChart]) -> Figure:
         for axes in figure.axes
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(
-        [handles[name] for name in names],
-        names,
-        frameon=False,
-        fontsize=TEXT,
-        labelcolor=INK,
-        loc="lower center",
-        ncols=len(names),
-    )
+    name_marks(figure, {name: handles[name] for name in names})
     return figure
 
 

@@ -15,6 +15,7 @@ from .legend import OUTSIDE, Legend
 from .scene import (
     MARGIN,
     Key,
+    Kind,
     Place,
     Scene,
     Words,
@@ -29,6 +30,7 @@ from .words import count_words, routing_caption, times_even, verdict
 _WIDTH, _LEFT, _RIGHT = 780, 160, 764  # of the rows
 _TOP, _STEP = 132, 72  # the classes, and from row to row
 _IMAGE, _ABOVE_IMAGE, _LINKS = 160, 26, 40  # lines from the image need room above it
+_LETTER, _FEWEST = 7.5, 4  # width of a letter, and letters below which names are left out
 _WIDEST = 64  # layers with more capsules show those in the tree alone
 
 
@@ -91,15 +93,13 @@ def add_rows(scene: Scene, places: RowPlaces) -> None:
     for layer, row in enumerate(places.shown):
         for index in row:
             key: Key = (layer, index)
-            place, kind = places.of(*key), "class" if layer == last else "capsule"
+            kind: Kind = "class" if layer == last else "capsule"
+            shape = circle("outside", places.of(*key), 0.35 * places.diameter, fill=OUTSIDE, keys=(key,))
             if key in inside:
                 fill = activation_colour(inside[key])
-                shape = circle(kind, place, places.diameter, fill=fill, keys=(key,))  # type: ignore[arg-type]
-                scene.shapes.append(shape._replace(edge=COOL, edge_width=0.8))
-            else:
-                scene.shapes.append(
-                    circle("outside", place, 0.35 * places.diameter, fill=OUTSIDE, keys=(key,))
-                )
+                shape = circle(kind, places.of(*key), places.diameter, fill=fill, keys=(key,))
+                shape = shape._replace(edge=COOL, edge_width=0.8)
+            scene.shapes.append(shape)
     root = (last, tree.chosen)
     ring = circle("class", places.of(*root), 1.5 * places.diameter, keys=(root,))
     scene.shapes.append(ring._replace(edge=WARM, edge_width=2.1))
@@ -151,18 +151,17 @@ def arrange_rows(
 def _name_classes(scene: Scene, places: RowPlaces, names: list[str]) -> None:
     """Name and activation above each class, or above the chosen one where there is no room for all."""
     tree, last = places.tree, len(places.shown) - 1
-    room = int(places.spacing(last) // 7.5)
+    room = int(places.spacing(last) // _LETTER)
     for number in places.shown[last]:
         is_chosen = number == tree.chosen
-        if not is_chosen and room < 4:
+        if not is_chosen and room < _FEWEST:
             continue
         x, y = places.of(last, number)
-        letters = max(room, 4) if room >= 4 else 20
+        name = shorten(names[number], room if room >= _FEWEST else 20)
+        middle = min(x, _WIDTH - _LETTER * len(name) / 2)
         ink = INK if is_chosen else MUTED
-        words = Words(
-            (x, y - 42), shorten(names[number], letters), 12, ink, is_chosen, "center", (last, number)
-        )
-        value = words._replace(place=(x, y - 25), text=f"{tree.class_activations[number]:.2f}")
+        words = Words((middle, y - 42), name, 12, ink, is_chosen, "center", (last, number))
+        value = words._replace(place=(middle, y - 25), text=f"{tree.class_activations[number]:.2f}")
         scene.words += [words, value]
 
 

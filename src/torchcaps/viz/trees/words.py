@@ -65,6 +65,9 @@ def _warning(layers: tuple[Evenness, ...]) -> str:
     idle = [str(number) for number, layer in enumerate(layers, 1) if layer.hardly_routes]
     if not idle:
         return ""
+    if len(layers) == 1:
+        share = f"{layers[0].decided:.0%} of the capsules give a class"
+        return f"This network hardly routes: on this image {share} more than 1.5 times an even share."
     who = "This network hardly routes"
     if len(idle) < len(layers):
         who = (
