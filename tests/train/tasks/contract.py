@@ -1,0 +1,152 @@
+"""What every task keeps; a test of a task inherits `TaskContract` and says what to train on."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.testing import assert_close
+
+from torchcaps.train import (
+    Machine,
+    Silent,
+    StoppedError,
+    build,
+    evaluate_run,
+    export_run,
+    load_predictor,
+    load_run,
+    predict,
+    train,
+)
+from torchcaps.train.machine import launch
+from torchcaps.train.run import load_split
+from torchcaps.train.session import Session
+
+CPU = Machine(device="cpu")
+
+
+class StopAfter(Silent):
+    """Stops a run before the epoch of this number."""
+
+    def __init__(self, epochs):
+        self.left = epochs
+
+    @property
+    def wants_to_stop(self):
+        return self.left == 0
+
+    def epoch_done(self, row):
+        self.left -= 1
+
+
+class TaskContract:
+    """`recipe` is plain data for a run of a few seconds; `examples` has hand-made cases in the subclass."""
+
+    recipe: dict
+
+    @pytest.fixture(scope="class")
+    def folder(self, tmp_path_factory):
+        out = tmp_path_factory.mktemp("run")
+        train(build(self.recipe), out, CPU)
+        return out
+
+    @pytest.fixture(scope="class")
+    def run(self, folder):
+        return load_run(folder)
+
+    @pytest.fixture(scope="class")
+    def task(self):
+        return build(self.recipe).task
+
+    def test_one_step_lowers_the_loss_of_a_fixed_batch(self):
+        session = Session(launch(CPU), build({**self.recipe, "optim": {"learning_rate": 1e-3}}), None)
+        indices = next(iter(session.epoch(0)))
+        losses = []
+        for _ in range(4):
+            session.step.random.manual_seed(0)
+            losses.append(float(session.step.backward(indices)))
+            session.step.update()
+        assert losses[-1] < losses[0]
+
+    def test_the_results_have_the_metrics_of_the_task(self, folder, task):
+        result = json.loads((folder / "result.json").read_text())
+        row = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
+        for metric in task.metrics:
+            assert f"test_{metric.name}" in result["metrics"]
+            assert f"val_{metric.name}" in result["metrics"]
+            assert f"val_{metric.name}" in row
+            assert metric.better in ("higher", "lower")
+            assert metric.format(0.5)
+
+    def test_evaluation_does_not_depend_on_the_batch_size(self, run, task):
+        from torchcaps.train import Objective, evaluate
+
+        examples, pipeline = load_split(run, "test")
+        objective = Objective(run.recipe.loss, has_decoder=run.model.decoder is not None)
+        whole, parts = (
+            evaluate(run.model, examples, task, pipeline, objective, batch_size=size) for size in (1000, 7)
+        )
+        assert parts.loss == pytest.approx(whole.loss, rel=1e-4)
+        assert parts.metrics == pytest.approx(dict(whole.metrics), rel=1e-6)
+
+    def test_eval_says_what_training_said(self, run, folder, task):
+        result = json.loads((folder / "result.json").read_text())["metrics"]
+        found = evaluate_run(run)
+        assert found["loss"] == pytest.approx(result["test_loss"], rel=1e-5)
+        for metric in task.metrics:
+            assert found[metric.name] == pytest.approx(result[f"test_{metric.name}"], rel=1e-5)
+        json.dumps(found, allow_nan=False)
+
+    def test_a_stopped_run_continues_to_the_same_bits(self, folder, tmp_path):
+        with pytest.raises(StoppedError):
+            train(build(self.recipe), tmp_path, CPU, watcher=StopAfter(1))
+        train(build(self.recipe), tmp_path, CPU, resume=True)
+        whole, resumed = (load_file(out / "weights.safetensors") for out in (folder, tmp_path))
+        assert whole.keys() == resumed.keys()
+        assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+    def test_export_round_trips(self, run, tmp_path):
+        pytest.importorskip("onnxruntime")
+        written = export_run(run, tmp_path / "model.onnx")
+        assert written["largest_difference"] < 1e-4
+        assert written["outputs"] == list(run.task.outputs(run.task.call(run.model, self.inputs(run), None)))
+
+    def test_an_exported_file_answers_as_the_run(self, run, tmp_path):
+        pytest.importorskip("onnxruntime")
+        export_run(run, tmp_path / "model.onnx")
+        picture = tmp_path / "image.png"
+        self.save_image(run, picture)
+        own = predict(run, [picture])[0]
+        exported = predict(load_predictor(tmp_path / "model.onnx"), [picture])[0]
+        assert own.keys() == exported.keys()
+        assert_same(own, exported)
+
+    def test_answers_are_plain_data(self, run, tmp_path):
+        self.save_image(run, tmp_path / "image.png")
+        json.dumps(predict(run, [tmp_path / "image.png"]), allow_nan=False)
+
+    @staticmethod
+    def inputs(run):
+        return torch.rand(2, *run.model.image_shape)
+
+    @staticmethod
+    def save_image(run, path):
+        from PIL import Image
+
+        examples, _ = load_split(run, "test")
+        pixels = examples.images[:1][0].permute(1, 2, 0).numpy()
+        Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(path)
+
+
+def assert_same(one, other):
+    """Plain data that agrees but for rounding."""
+    if isinstance(one, dict):
+        for key in one:
+            assert_same(one[key], other[key])
+    elif isinstance(one, float | int) and not isinstance(one, bool):
+        assert other == pytest.approx(one, abs=1e-4)
+    elif isinstance(one, list) and one and isinstance(one[0], float):
+        assert_close(torch.tensor(one), torch.tensor(other), atol=1e-4, rtol=1e-4)
+    else:
+        assert one == other

@@ -1,0 +1,207 @@
+"""Each task keeps the contract, and its metrics are exact on cases made by hand."""
+
+import pytest
+import torch
+from PIL import Image
+
+from torchcaps.core import (
+    CapsuleOutput,
+    DescriptorOutput,
+    PoseOutput,
+    PoseTarget,
+    SegmentationOutput,
+    UserError,
+)
+from torchcaps.data import LabelledImages, MaskedImages, PlacedImages, PosedImages, dataset_info
+from torchcaps.losses import LOSSES
+from torchcaps.train import LossSettings, Objective, build
+from torchcaps.train.tasks import TASKS, predicted_masks, task_named
+
+from tasks.contract import TaskContract
+
+
+def meter(task, examples, loss):
+    return task_named(task).meter(
+        examples, Objective(LossSettings(task_loss=LOSSES[loss]()), has_decoder=False)
+    )
+
+
+def blank(count, channels=1, side=2):
+    return torch.zeros(count, channels, side, side, dtype=torch.uint8)
+
+
+class TestClassification(TaskContract):
+    recipe = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        "data": {"name": "synthetic_mnist", "limit": 60, "validation": 0.2, "augment": {"shift": 2}},
+        "batch_size": 16,
+        "epochs": 2,
+    }
+
+    def test_metrics_by_hand(self):
+        found = meter(
+            "classification", LabelledImages(blank(4), torch.tensor([0, 0, 1, 2]), tuple("abc")), "margin"
+        )
+        right = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.1, 0.8, 0.0], [0.3, 0.1, 0.2]])
+        labels = torch.tensor([0, 0, 1, 2])
+        found.add(CapsuleOutput(right, torch.zeros(4, 3, 1)), labels, torch.zeros(4, 1, 2, 2))
+        metrics, tables = found.metrics()
+        assert metrics == {"accuracy": 0.5}
+        assert tables["confusion"] == [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
+        assert tables["class_accuracy"] == {"a": 0.5, "b": 1.0, "c": 0.0}
+
+    def test_the_runner_up_and_the_margin_are_told(self):
+        outputs = {"activations": torch.tensor([[0.2, 0.9, 0.85] + [0.0] * 7])}
+        info = dataset_info("synthetic_mnist")
+        answer = task_named("classification").answer(outputs, info, Image.new("L", (4, 4)))
+        assert answer.row["class"] == "1"
+        assert answer.row["runner_up"] == "2"
+        assert answer.row["margin"] == pytest.approx(0.05)
+
+
+class TestSegmentation(TaskContract):
+    recipe = {
+        "model": {"name": "segcaps_tiny_test", "image_size": 16, "reconstruction": False},
+        "data": {
+            "name": "synthetic_masks",
+            "limit": 24,
+            "validation": 0.25,
+            "augment": {"rotation": 20, "flip": True},
+        },
+        "optim": {"learning_rate": 3e-3},
+        "batch_size": 6,
+        "epochs": 2,
+    }
+
+    def test_metrics_by_hand(self):
+        masks = torch.tensor([[[[1, 1], [0, 2]]]], dtype=torch.uint8)
+        found = meter("segmentation", MaskedImages(blank(1), masks, ("a", "b")), "dice_cross_entropy")
+        activations = torch.tensor([[[[0.9, 0.2], [0.6, 0.1]], [[0.1, 0.1], [0.1, 0.8]]]])
+        found.add(SegmentationOutput(activations), masks[:, 0], torch.zeros(1, 1, 2, 2))
+        metrics, tables = found.metrics()  # class 1: one hit, one missed, one too many; class 2: right
+        assert tables["classes"]["a"] == {"dice": 0.5, "iou": pytest.approx(1 / 3), "pixel_accuracy": 0.5}
+        assert tables["classes"]["b"] == {"dice": 1.0, "iou": 1.0, "pixel_accuracy": 1.0}
+        assert metrics["dice"] == 0.75
+        assert metrics["iou"] == pytest.approx(2 / 3)
+        assert metrics["pixel_accuracy"] == 0.5
+
+    def test_a_class_that_is_nowhere_does_not_count(self):
+        masks = torch.tensor([[[[1, 1], [0, 0]]]], dtype=torch.uint8)
+        found = meter("segmentation", MaskedImages(blank(1), masks, ("a", "b")), "dice_cross_entropy")
+        activations = torch.tensor([[[[0.9, 0.9], [0.1, 0.1]], [[0.1, 0.1], [0.1, 0.1]]]])
+        found.add(SegmentationOutput(activations), masks[:, 0], torch.zeros(1, 1, 2, 2))
+        metrics, tables = found.metrics()
+        assert metrics["dice"] == 1.0
+        assert tables["classes"]["b"]["dice"] is None
+
+    def test_below_one_half_is_background(self):
+        activations = torch.tensor([[[[0.49, 0.5]], [[0.2, 0.6]]]])
+        assert predicted_masks(activations).tolist() == [[[0, 2]]]
+
+    def test_the_mask_of_an_answer_has_the_size_of_the_picture(self):
+        info = dataset_info("synthetic_masks", size=16)
+        outputs = {"activations": torch.ones(1, 1, 16, 16)}
+        answer = task_named("segmentation").answer(outputs, info, Image.new("L", (40, 20)))
+        assert answer.pictures["mask"].size == answer.pictures["overlay"].size == (40, 20)
+        assert answer.row["share"] == {"object": 0.5}  # the crop saw the middle half
+
+
+class TestPose(TaskContract):
+    recipe = {
+        "model": {"name": "pose_convnet_tiny_test", "image_size": 28, "num_classes": 2},
+        "data": {"name": "synthetic_poses", "limit": 60, "validation": 0.2},
+        "batch_size": 12,
+        "epochs": 2,
+    }
+
+    def test_metrics_by_hand(self):
+        half = torch.tensor([0.5]).sqrt().item()
+        true = torch.tensor([[1.0, 0, 0, 0]] * 3)
+        labels = torch.tensor([0, 1, 0])
+        found = meter("pose", PosedImages(blank(3), labels, true, ("a", "b")), "spread_rotation")
+        turned = torch.tensor([[-1.0, 0, 0, 0], [half, half, 0, 0], [0.0, 0, 0, 1]])  # 0, 90 and 180 degrees
+        rotations = turned[:, None].expand(-1, 2, -1)
+        output = PoseOutput(torch.tensor([[0.9, 0.1], [0.1, 0.9], [0.2, 0.6]]), rotations)
+        found.add(output, PoseTarget(labels, true), torch.zeros(3, 1, 2, 2))
+        metrics, _ = found.metrics()
+        assert metrics["rotation_error"] == pytest.approx(90)
+        assert metrics["rotation_error_mean"] == pytest.approx(90)
+        assert metrics["rotation_error_95"] == pytest.approx(171)
+        assert metrics["accuracy"] == pytest.approx(2 / 3)
+
+    def test_an_augmentation_that_moves_pixels_is_refused(self):
+        data = {**self.recipe["data"], "augment": {"rotation": 10}}
+        with pytest.raises(UserError, match="rotations of a pose task do not move"):
+            build({**self.recipe, "data": data})
+
+
+class TestRetrieval(TaskContract):
+    recipe = {
+        "model": {"name": "descriptor_tiny_test"},
+        "data": {"name": "synthetic_places", "validation": 0.25, "images_per_place": 4},
+        "batch_size": 16,
+        "epochs": 2,
+    }
+
+    def test_metrics_by_hand(self):
+        places = torch.tensor([0, 0, 1, 1])
+        found = meter("retrieval", PlacedImages(blank(4), places, ("x", "y")), "triplet")
+        angles = torch.tensor([0.0, 0.1, 0.15, 3.0])  # the second image of place 1 is alone
+        descriptors = torch.stack([angles.cos(), angles.sin()], dim=1)
+        found.add(DescriptorOutput(descriptors), places, torch.zeros(4, 1, 2, 2))
+        assert found.metrics()[0] == {
+            "recall_at_1": 0.5
+        }  # 0 -> 1 right, 1 -> 2 wrong, 2 -> 1 wrong, 3 -> 2 right
+
+    def test_a_batch_has_the_places_and_images_it_should(self):
+        task = task_named("retrieval")
+        places = torch.arange(12).repeat_interleave(6)
+        examples = PlacedImages(blank(72), places, tuple(map(str, range(12))))
+        batches = task.batches(examples, 20, 5, torch.Generator().manual_seed(0))
+        assert len(batches) == 3
+        for batch in batches:
+            numbers, counts = places[batch].unique(return_counts=True)
+            assert len(numbers) == 4
+            assert counts.tolist() == [5, 5, 5, 5]
+            assert len(batch.unique()) == 20
+
+    def test_whole_places_validate(self):
+        places = torch.arange(10).repeat_interleave(3)
+        examples = PlacedImages(blank(30), places, tuple(map(str, range(10))))
+        train, validation = task_named("retrieval").split(examples, 0.3, 0)
+        assert not set(train.places.tolist()) & set(validation.places.tolist())
+        assert len(validation) == 9
+
+    @pytest.mark.parametrize(("batch_size", "per_place"), [(21, 5), (5, 5), (100, 5), (20, 9)])
+    def test_batches_that_cannot_be_made_are_refused(self, batch_size, per_place):
+        examples = PlacedImages(blank(24), torch.arange(4).repeat_interleave(6), tuple("abcd"))
+        with pytest.raises(UserError, match="places"):
+            task_named("retrieval").batches(examples, batch_size, per_place, torch.Generator())
+
+
+def test_every_task_has_a_contract():
+    tested = {kind.recipe["model"]["name"] for kind in TaskContract.__subclasses__()}
+    assert {build({**kind.recipe}).task.name for kind in TaskContract.__subclasses__()} == set(TASKS.names())
+    assert len(tested) == len(TASKS.names())
+
+
+def test_a_loss_of_another_task_is_refused():
+    with pytest.raises(
+        UserError, match=r"margin is a loss of classification.*its losses are dice_cross_entropy"
+    ):
+        build({**TestSegmentation.recipe, "loss": {"name": "margin"}})
+
+
+def test_a_dataset_of_another_task_is_refused():
+    from torchcaps.train import train
+
+    from tasks.contract import CPU
+
+    recipe = build({**TestSegmentation.recipe, "data": {"name": "synthetic_mnist"}})
+    with pytest.raises(UserError, match="synthetic_mnist is for classification"):
+        train(recipe, "unused-folder", CPU)
+
+
+def test_a_metric_of_another_task_is_refused():
+    with pytest.raises(UserError, match="classification has no metric 'dice'"):
+        build({**TestClassification.recipe, "select_by": "dice"})
