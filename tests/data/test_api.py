@@ -1,4 +1,4 @@
-"""The dataset registry, and images with their labels."""
+"""The dataset registry, and images set aside for validation."""
 
 from pathlib import Path
 
@@ -22,42 +22,6 @@ from torchcaps.data import (
 def some_images(count: int = 40) -> LabelledImages:
     images = torch.arange(count, dtype=torch.uint8).view(-1, 1, 1, 1).expand(-1, 1, 4, 4).contiguous()
     return LabelledImages(images, torch.arange(count) % 3, ("a", "b", "c"))
-
-
-def test_a_subset_keeps_images_and_labels_together():
-    data = some_images()
-    part = data.subset([7, 2])
-    assert len(part) == 2
-    assert part.images[:, 0, 0, 0].tolist() == [7, 2]
-    assert part.labels.tolist() == [1, 2]
-    assert part.classes == data.classes
-
-
-def test_moving_to_a_device_keeps_everything():
-    moved = some_images().to("cpu")
-    assert len(moved) == 40
-    assert moved.classes == ("a", "b", "c")
-
-
-@pytest.mark.parametrize(
-    ("images", "labels"),
-    [
-        (torch.zeros(2, 4, 4, dtype=torch.uint8), torch.zeros(2, dtype=torch.int64)),
-        (torch.zeros(2, 1, 4, 4), torch.zeros(2, dtype=torch.int64)),
-        (torch.zeros(2, 1, 4, 4, dtype=torch.uint8), torch.zeros(3, dtype=torch.int64)),
-        (torch.zeros(2, 1, 4, 4, dtype=torch.uint8), torch.zeros(2)),
-    ],
-    ids=["no channels", "not bytes", "too many labels", "labels not whole"],
-)
-def test_wrong_shapes_and_types_are_refused(images, labels):
-    with pytest.raises((UserError, TypeCheckError)):
-        LabelledImages(images, labels, ("a",))
-
-
-@pytest.mark.parametrize("label", [-1, 3])
-def test_a_label_without_a_class_is_refused(label):
-    with pytest.raises(UserError, match=r"0\.\.2"):
-        LabelledImages(torch.zeros(1, 1, 2, 2, dtype=torch.uint8), torch.tensor([label]), ("a", "b", "c"))
 
 
 def test_every_dataset_has_a_twin_and_consistent_facts():

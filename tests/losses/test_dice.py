@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.losses import dice_cross_entropy_loss, pixel_cross_entropy, soft_dice_loss
+from torchcaps.core import SegmentationOutput, UserError
+from torchcaps.losses import DiceCrossEntropyLoss, class_masks, pixel_cross_entropy, soft_dice_loss
 
 ACTIVATIONS = torch.tensor([[[[0.8, 0.4], [0.1, 0.5]]], [[[0.2, 0.2], [0.2, 0.2]]]])
 MASKS = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 0.0], [0.0, 0.0]]]])
@@ -55,16 +56,46 @@ def test_saturated_pixels_learn_through_logits():
 
 def test_extreme_activations_stay_finite():
     activations = torch.tensor([[[[0.0, 1.0]]]], requires_grad=True)
-    loss = dice_cross_entropy_loss(activations, torch.tensor([[[[1.0, 0.0]]]]))
+    loss = DiceCrossEntropyLoss()(SegmentationOutput(activations), torch.tensor([[[1, 0]]]))
     loss.backward()
     assert loss.isfinite()
     assert activations.grad.isfinite().all()
 
 
 @pytest.mark.parametrize("dice_weight", [0.0, 1.0, 0.3])
-def test_the_sum_weighs_its_parts(dice_weight):
-    parts = pixel_cross_entropy(ACTIVATIONS, MASKS) + dice_weight * soft_dice_loss(ACTIVATIONS, MASKS)
-    assert_close(dice_cross_entropy_loss(ACTIVATIONS, MASKS, dice_weight=dice_weight), parts)
+@pytest.mark.parametrize("cross_entropy_weight", [0.5, 1.0])
+def test_the_sum_weighs_its_parts(dice_weight, cross_entropy_weight):
+    pixels = pixel_cross_entropy(ACTIVATIONS, MASKS, positive_weight=2.0)
+    loss = DiceCrossEntropyLoss(
+        dice_weight=dice_weight, cross_entropy_weight=cross_entropy_weight, positive_weight=2.0
+    )
+    parts = cross_entropy_weight * pixels + dice_weight * soft_dice_loss(ACTIVATIONS, MASKS)
+    assert_close(loss(SegmentationOutput(ACTIVATIONS), MASKS[:, 0].byte()), parts)
+
+
+def test_the_sum_takes_logits_where_there_are_some():
+    logits = torch.full((1, 1, 1, 1), 40.0, requires_grad=True)
+    loss = DiceCrossEntropyLoss(dice_weight=0.0)
+    loss(SegmentationOutput(logits.sigmoid(), logits), torch.zeros(1, 1, 1, dtype=torch.uint8)).backward()
+    assert_close(logits.grad, torch.ones(1, 1, 1, 1))
+
+
+def test_class_numbers_become_a_mask_for_each_class():
+    numbers = torch.tensor([[[0, 1], [2, 1]]], dtype=torch.uint8)
+    expected = torch.tensor([[[[0.0, 1.0], [0.0, 1.0]], [[0.0, 0.0], [1.0, 0.0]]]])
+    assert_close(class_masks(numbers, 2), expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dice_weight": -1.0}, "dice_weight must not be negative"),
+        ({"dice_weight": 0.0, "cross_entropy_weight": 0.0}, "nothing is learnt"),
+    ],
+)
+def test_weights_without_a_loss_are_refused(settings, message):
+    with pytest.raises(UserError, match=message):
+        DiceCrossEntropyLoss(**settings)
 
 
 def test_half_precision_is_summed_in_float32():

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.core import UserError
+from torchcaps.core import SegmentationOutput, UserError
 from torchcaps.losses import (
+    DiceCrossEntropyLoss,
     coupling_entropy_loss,
-    dice_cross_entropy_loss,
     margin_loss,
     pixel_cross_entropy,
     reconstruction_loss,
@@ -38,12 +38,16 @@ def test_couplings_need_the_labels_of_all_images():
         (reconstruction_loss, (4, 1, 28, 28), (1, 1, 28, 28)),
         (pixel_cross_entropy, (4, 1, 8, 8), (4, 8, 8)),
         (soft_dice_loss, (4, 3, 8, 8), (4, 1, 8, 8)),
-        (dice_cross_entropy_loss, (4, 3, 8, 8), (4, 1, 8, 8)),
     ],
 )
 def test_images_and_masks_are_not_broadcast(loss, answer, target):
     with pytest.raises(UserError, match="must have the same shape"):
         loss(torch.rand(answer), torch.rand(target))
+
+
+def test_class_numbers_of_another_size_are_not_broadcast():
+    with pytest.raises(UserError, match="must have the same shape"):
+        DiceCrossEntropyLoss()(SegmentationOutput(torch.rand(4, 3, 8, 8)), torch.zeros(4, 1, 8).byte())
 
 
 def test_logits_are_named_where_they_do_not_fit():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 import torch
 from jaxtyping import Float, Int64, UInt8
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from torchcaps.core import PoseTarget, UserError
 
+Kind = TypeVar("Kind", bound="Examples")  # run-time checks of annotations do not know `Self`
 Indices: TypeAlias = Int64[Tensor, " chosen"] | Sequence[int]
 
 
@@ -144,21 +145,21 @@ class Examples(ABC):
             if isinstance(part, FileImages):
                 part.expect(indices)
 
-    def subset(self, indices: Indices) -> Self:
+    def subset(self: Kind, indices: Indices) -> Kind:
         """The examples at `indices`, in that order."""
         chosen = torch.as_tensor(indices, dtype=torch.int64, device=self.device)
         return self.map(lambda part: part[chosen] if isinstance(part, Tensor) else part.subset(chosen))
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self: Kind, device: torch.device | str) -> Kind:
         """The same examples on another device."""
         return self.map(lambda part: part.to(device))
 
-    def map(self, change: Callable[[Any], Any]) -> Self:
+    def map(self: Kind, change: Callable[[Any], Any]) -> Kind:
         """Examples of the same kind, with `change` applied to the images and to each target."""
         build: Any = type(self)  # its constructor has an argument for each target
         return build(change(self.images), *map(change, self.targets.values()), self.classes)
 
-    def with_images(self, images: Images) -> Self:
+    def with_images(self: Kind, images: Images) -> Kind:
         """The same targets for other images."""
         build: Any = type(self)
         return build(images, *self.targets.values(), self.classes)

@@ -27,7 +27,7 @@ class Loss(ABC):
             scheduled: What `schedule` names, as tensors that change in place from epoch to epoch.
         """
 
-    def schedule(self, epoch: float) -> Mapping[str, float]:
+    def schedule(self, epoch: int | float) -> Mapping[str, float]:
         """What changes with the epochs, by name; `math.inf` asks for the final values."""
         del epoch
         return {}

@@ -55,6 +55,6 @@ class SpreadRotationLoss(Loss):
         spread = spread_loss(output.activations, targets.labels, margin=scheduled["margin"])
         return spread + self.rotation_weight * rotation_loss(own, targets.rotations)
 
-    def schedule(self, epoch: float) -> Mapping[str, float]:
+    def schedule(self, epoch: int | float) -> Mapping[str, float]:
         """The margin of an epoch."""
         return {"margin": margin_by_epoch(epoch)}

@@ -32,7 +32,7 @@ def spread_loss(
 FINAL_MARGIN = 0.9
 
 
-def margin_by_epoch(epoch: float) -> float:
+def margin_by_epoch(epoch: int | float) -> float:
     """Margin of the thesis: 0.2 in epoch 0, then 0.1 more each epoch up to 0.9."""
     return min(0.2 + 0.1 * epoch, FINAL_MARGIN)
 
@@ -50,6 +50,6 @@ class SpreadLoss(Loss):
         """The loss of the class activations."""
         return spread_loss(output.activations, labels, margin=scheduled["margin"])
 
-    def schedule(self, epoch: float) -> Mapping[str, float]:
+    def schedule(self, epoch: int | float) -> Mapping[str, float]:
         """The margin of an epoch."""
         return {"margin": margin_by_epoch(epoch)}

@@ -16,14 +16,11 @@ from torchcaps.data import (
     dataset_info,
     has_files,
     load_dataset,
-    middle_square,
     synthetic_images,
     write_twin,
 )
 from torchcaps.data.readers.imagenette import CLASSES
-from torchcaps.train import load_split, read_image
-from torchcaps.train.pipeline import info_of
-from torchcaps.train.recipe import Data
+from torchcaps.train import Data, Source, read_image, task_named
 
 COUNT = 20
 
@@ -79,29 +76,9 @@ def test_photographs_of_any_size_and_colour_become_squares(own, side):
     folder, first = own
     for number, (size, mode) in enumerate([((90, 60), "RGB"), ((41, 73), "L"), ((200, 200), "CMYK")]):
         save(first / f"a{number}.JPEG", size, mode)
-    data = load_dataset("imagenette", "train", folder, side=side)
+    data = load_dataset("imagenette", "train", folder, size=side)
     assert data.images.shape == (COUNT + 3, 3, side, side)
     assert data.images.dtype == torch.uint8
-
-
-@pytest.mark.parametrize(("size", "side"), [((90, 60), 60), ((61, 100), 61), ((60, 33), 33)])
-def test_only_the_middle_is_kept(size, side):
-    columns = torch.arange(size[0]).repeat(size[1], 1)
-    square = middle_square(Image.fromarray(columns.byte().numpy()), side)
-    left, top = (size[0] - side) / 2, (size[1] - side) / 2
-    exact = torch.arange(side) + left  # between two columns, where the margin is odd
-    assert square.size == (side, side)
-    assert top >= 0
-    assert np.abs(np.asarray(square)[:, 1:-1] - exact[1:-1].numpy()).max() <= 0.5
-
-
-def test_halving_averages_pixels():
-    pixels = np.random.default_rng(0).integers(0, 256, (64, 64)).astype(np.uint8)
-    halved = np.asarray(middle_square(Image.fromarray(pixels), 32)).astype(float)
-    kernel = np.array([1, 3, 3, 1]) / 8  # a triangle over four pixels
-    windows = np.lib.stride_tricks.sliding_window_view(pixels.astype(float), (4, 4))[1::2, 1::2]
-    inside = np.einsum("hwyx,y,x->hw", windows, kernel, kernel)
-    assert np.abs(halved[1:-1, 1:-1] - inside).max() <= 1
 
 
 def test_a_recipe_decides_the_size(own):
@@ -109,17 +86,18 @@ def test_a_recipe_decides_the_size(own):
     save(first / "wide.JPEG", (120, 80))
     for resize, side in ((0, 64), (40, 40)):
         settings = Data(name="imagenette", validation=0.2, preprocess=Preprocess(resize=resize))
-        data, pipeline = load_split(settings, "train", folder)
-        assert data.images.shape[1:] == (3, side, side)
-        assert (pipeline.info.height, pipeline.info.width) == (side, side)
+        splits = Source(settings, task_named("classification"), 64, folder).splits(torch.device("cpu"))
+        assert splits.train.images.shape[1:] == (3, side, side)
+        assert (splits.info.height, splits.info.width) == (side, side)
 
 
 def test_a_single_photograph_is_cut_as_those_of_the_dataset_are(own):
     folder, first = own
     save(first / "00000.png", (120, 80))
-    settings = Data(name="imagenette")
-    expected = load_dataset("imagenette", "train", folder).images[:1]
-    assert torch.equal(read_image(first / "00000.png", info_of(settings, folder)), expected)
+    for fit in ("crop", "pad", "stretch"):
+        info = dataset_info("imagenette", folder, size=64, fit=fit)
+        expected = load_dataset("imagenette", "train", folder, size=64, fit=fit).images[:1]
+        assert torch.equal(read_image(first / "00000.png", info), expected)
 
 
 def test_a_truncated_photograph_is_named(own):
@@ -171,6 +149,6 @@ def test_a_check_counts_the_photographs(twin):
 
 def test_the_size_that_is_told_is_the_one_that_is_asked_for():
     assert dataset_info("imagenette").height == 64
-    assert dataset_info("imagenette", side=128).width == 128
-    assert dataset_info("cifar10", side=128).width == 32  # of one size: resized later
+    assert dataset_info("imagenette", size=128).width == 128
+    assert dataset_info("cifar10", size=128).width == 32  # of one size: resized later
     assert len(CLASSES) == 10

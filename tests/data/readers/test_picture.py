@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from PIL import ExifTags, Image
 
-from torchcaps.data import middle_square, opened_picture
+from torchcaps.core import UserError
+from torchcaps.data import open_any, opened_picture
 
 PIXELS = np.arange(6, dtype=np.uint8).reshape(2, 3) * 40
 
@@ -46,5 +47,24 @@ def test_notes_that_cannot_be_read_do_not_hide_the_picture(tmp_path):
         assert np.array_equal(np.asarray(image), PIXELS)
 
 
-def test_the_middle_of_a_picture_is_kept():
-    assert np.array_equal(np.asarray(middle_square(Image.fromarray(PIXELS), 2)), [[20, 60], [140, 180]])
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 1), (2, 3, 3)])
+def test_an_array_of_bytes_is_a_picture(shape, tmp_path):
+    pixels = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
+    np.save(tmp_path / "photo.npy", pixels)
+    found = np.asarray(open_any(tmp_path / "photo.npy"))
+    assert np.array_equal(found, pixels.squeeze())
+
+
+@pytest.mark.parametrize(
+    "array", [np.zeros((2, 3)), np.full((2, 3), 300), np.zeros(6, np.uint8), np.zeros((0, 3))]
+)
+def test_other_arrays_are_refused(array, tmp_path):
+    np.save(tmp_path / "photo.npy", array)
+    with pytest.raises(UserError, match="an image is an array of whole numbers 0 to 255"):
+        open_any(tmp_path / "photo.npy")
+
+
+def test_an_array_of_objects_is_not_unpickled(tmp_path):
+    np.save(tmp_path / "photo.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(UserError, match="cannot be read as a NumPy array"):
+        open_any(tmp_path / "photo.npy")

@@ -46,7 +46,7 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
 
 
 def _list_splits(root: Path) -> dict[Split, list[Path]]:
-    if any((root / name).is_dir() for name in SPLIT_FOLDERS["train"]):
+    if any((root / name).is_dir() for names in SPLIT_FOLDERS.values() for name in names):
         classes = _class_names(split_folder(root, "train"))
         return {split: [path for path, _ in list_files(root, split, classes)] for split in SPLIT_FOLDERS}
     files: dict[Split, list[Path]] = {"train": [], "test": []}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -123,14 +123,14 @@ def read_pictures(files: Sequence[Path], read: Callable[[Path], Tensor]) -> Tens
 
     Every file is read once, by several threads. One message lists all that cannot be read.
     """
-    first = read(files[0])
+    first_path, first = _first_readable(files, read)
     is_small = first.numel() * len(files) <= MOST_BYTES_IN_MEMORY
     images = torch.empty(len(files), *first.shape, dtype=torch.uint8) if is_small else None
 
     def read_one(number: int) -> str:
         try:
             image = read(files[number])
-            _check_size(image, first, files[number], files[0])
+            _check_size(image, first, files[number], first_path)
         except UserError as error:
             return str(error)
         if images is not None:
@@ -141,6 +141,13 @@ def read_pictures(files: Sequence[Path], read: Callable[[Path], Tensor]) -> Tens
         problems = [words for words in threads.map(read_one, range(len(files))) if words]
     raise_all(problems)
     return FileImages(files, read) if images is None else images
+
+
+def _first_readable(files: Sequence[Path], read: Callable[[Path], Tensor]) -> tuple[Path, Tensor]:
+    for path in files:
+        with suppress(UserError):  # reported with all others
+            return path, read(path)
+    return files[0], torch.empty(0, 0, 0)
 
 
 def _check_size(image: Tensor, first: Tensor, path: Path, first_path: Path) -> None:

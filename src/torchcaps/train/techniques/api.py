@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from torchcaps.data import Examples
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 
+@runtime_checkable
 class TrainingRun(Protocol):
     """What a technique may ask of the run that it takes part in."""
 

@@ -8,7 +8,7 @@ import torch
 from torchcaps.core import UserError
 from torchcaps.data import DATASETS, list_datasets, load_dataset, synthetic_images, write_twin
 
-TWINS = list_datasets("synthetic_*")
+TWINS = [f"synthetic_{name}" for name in list_datasets() if not name.startswith("synthetic_")]
 load_once = cache(load_dataset)
 
 

@@ -1,0 +1,252 @@
+"""Folders of images, one for each class."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.data import (
+    check_dataset,
+    dataset_info,
+    load_dataset,
+    synthetic_images,
+    write_twin,
+)
+from torchcaps.data.readers.class_folders import open_class_folders
+from torchcaps.data.twin import FOLDER_TWIN
+
+
+@pytest.fixture
+def root(tmp_path):
+    write_twin("folder", tmp_path / "pets", 12)
+    return tmp_path / "pets"
+
+
+def save(path, shape=(16, 16, 3)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.full(shape, 100, np.uint8)).save(path)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_folder_gives_back_what_was_written(root, split):
+    expected = synthetic_images(FOLDER_TWIN, split, 12)
+    expected = expected.subset(expected.labels.argsort(stable=True))
+    found = load_dataset(f"folder:{root}", split)
+    assert torch.equal(found.images, expected.images)
+    assert torch.equal(found.labels, expected.labels)
+    assert found.classes == ("a", "b", "c")
+
+
+def test_a_relative_path_counts_from_the_data_folder(root):
+    assert len(load_dataset("folder:pets", "train", root.parent)) == 12
+
+
+def test_val_serves_as_test(root):
+    (root / "test").rename(root / "val")
+    assert len(load_dataset(f"folder:{root}", "test")) == 12
+
+
+def test_images_of_other_sizes_need_a_common_size(root):
+    odd = root / "train/b/odd.png"
+    save(odd, (8, 20, 3))
+    with pytest.raises(UserError, match=r"odd\.png has 20x8 pixels"):
+        load_dataset(f"folder:{root}", "train")
+    assert load_dataset(f"folder:{root}@10", "train").images.shape == (13, 3, 10, 10)
+    assert load_dataset(f"folder:{root}@44x60", "train").images.shape == (13, 3, 44, 60)
+    assert load_dataset(f"folder:{root}", "train", size=(8, 9)).images.shape == (13, 3, 8, 9)
+    assert load_dataset(f"folder:{root}@10", "train", size=12).images.shape == (13, 3, 10, 10)
+
+
+@pytest.mark.parametrize(
+    ("fit", "middle_row"),
+    [("crop", [60, 60, 100, 100]), ("stretch", [20, 60, 100, 140]), ("pad", [20, 60, 100, 140])],
+)
+def test_a_wide_image_is_cut_padded_or_stretched(fit, middle_row, tmp_path):
+    for split, name in (("train", "x"), ("train", "y"), ("test", "x")):
+        (tmp_path / split / name).mkdir(parents=True)
+        columns = np.repeat(np.array([20, 60, 100, 140], np.uint8), 2)
+        Image.fromarray(np.tile(columns, (4, 1))).save(tmp_path / split / name / "1.png")
+    (image,) = load_dataset(f"folder:{tmp_path}@4", "test", fit=fit).images[:, 0]
+    assert np.abs(image[1].int().numpy() - middle_row).max() <= 10  # neighbours mix at the edges
+    assert (image[0] == 0).all() == (fit == "pad")
+    assert dataset_info(f"folder:{tmp_path}@4", fit=fit).fit == fit
+
+
+@pytest.mark.parametrize("side", ["0", "12x0", "20000"])
+def test_a_size_that_no_image_has_is_refused(side, root):
+    with pytest.raises(UserError, match="sides must lie between 1 and 10,000"):
+        load_dataset(f"folder:{root}@{side}", "train")
+
+
+def test_images_are_greyscale_only_if_all_training_images_are(tmp_path):
+    for split in ("train", "test"):
+        for name in ("x", "y"):
+            save(tmp_path / split / name / "1.png", (4, 4))
+    assert load_dataset(f"folder:{tmp_path}", "train").images.shape == (2, 1, 4, 4)
+    save(tmp_path / "test/x/colour.png", (4, 4, 3))
+    with pytest.raises(UserError, match=r"colour\.png is in colour"):
+        load_dataset(f"folder:{tmp_path}", "test")
+    save(tmp_path / "train/x/colour.png", (4, 4, 3))
+    for split in ("train", "test"):
+        assert load_dataset(f"folder:{tmp_path}", split).images.shape == (3, 3, 4, 4)
+
+
+def test_a_folder_that_is_not_there_is_named_once_for_each_place(tmp_path):
+    with pytest.raises(UserError, match=f": {tmp_path}/no is not a folder$"):
+        load_dataset(f"folder:{tmp_path}/no", "train", tmp_path)
+    with pytest.raises(UserError, match=f"neither no nor {tmp_path}/no is a folder"):
+        load_dataset("folder:no", "train", tmp_path)
+    with pytest.raises(UserError, match="'folder:' names no folder"):
+        load_dataset("folder:", "train", tmp_path)
+
+
+def break_image(path):
+    path.write_bytes(path.read_bytes()[:60])
+
+
+def test_a_broken_image_is_named(root):
+    path = root / "train/a/00000.png"
+    break_image(path)
+    with pytest.raises(UserError, match=r"00000\.png cannot be read"):
+        load_dataset(f"folder:{root}", "train")
+    path.write_bytes(b"")
+    with pytest.raises(UserError, match=r"00000\.png cannot be read"):
+        load_dataset(f"folder:{root}", "train")
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+@pytest.mark.parametrize("numbers", [(0, 2), (1, 3), (0, 1, 2, 3)])
+def test_all_bad_files_are_listed_at_once(split, numbers, root):
+    files = sorted((root / split / "a").iterdir())
+    for number in numbers:
+        break_image(files[number])
+    with pytest.raises(UserError, match=f"{len(numbers)} files cannot be used") as caught:
+        load_dataset(f"folder:{root}", split)
+    assert all((files[number].name in str(caught.value)) == (number in numbers) for number in range(4))
+
+
+def test_a_long_list_of_bad_files_is_cut(root):
+    for path in root.rglob("*.png"):
+        break_image(path)
+    with pytest.raises(UserError, match=r"(?s)12 files cannot be used.*and 2 more$") as caught:
+        load_dataset(f"folder:{root}", "train")
+    assert str(caught.value).count("\n") == 11
+
+
+def test_only_files_with_the_ending_of_an_image_are_read(root):
+    for name in ("a/.DS_Store", ".hidden", "a/notes.txt", "a/Thumbs.db", "readme.md"):
+        (root / "train" / name).touch()
+    assert len(load_dataset(f"folder:{root}", "train")) == 12
+
+
+@pytest.mark.parametrize("ending", ["webp", "tiff", "tif", "bmp", "jpg", "jpeg", "JPEG", "PNG"])
+def test_all_usual_image_files_are_read(ending, root):
+    picture = np.full((16, 16, 3), 100, np.uint8)
+    path = root / f"train/a/photo.{ending}"
+    Image.fromarray(picture).save(path)
+    found = load_dataset(f"folder:{root}", "train")
+    assert len(found) == 13
+    assert (found.images == 100).flatten(1).all(1).sum() == 1
+
+
+def test_sixteen_bit_images_are_refused(root):
+    Image.fromarray(np.zeros((16, 16), np.uint16)).save(root / "train/a/deep.png")
+    with pytest.raises(UserError, match=r"deep\.png has more than 8 bits"):
+        load_dataset(f"folder:{root}", "train")
+
+
+def test_a_training_class_without_images_is_refused(root):
+    (root / "train/d").mkdir()
+    (root / "train/d/.DS_Store").touch()
+    for read in (dataset_info, check_dataset):
+        with pytest.raises(UserError, match=r"train/d is a class with 0 images"):
+            read(f"folder:{root}")
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_check_reads_both_splits(root, split):
+    assert check_dataset(f"folder:{root}") == []
+    save(root / split / "b/odd.png", (8, 20, 3))
+    with pytest.raises(UserError, match=r"odd\.png has 20x8 pixels"):
+        check_dataset(f"folder:{root}")
+
+
+def test_a_test_class_that_was_not_trained_is_refused(root):
+    save(root / "test/d/1.png")
+    with pytest.raises(UserError, match=r"training classes: a, b, c"):
+        load_dataset(f"folder:{root}", "test")
+
+
+def test_missing_folders_are_named(tmp_path, root):
+    with pytest.raises(MissingDataError, match="nowhere"):
+        load_dataset("folder:nowhere", "train", tmp_path)
+    (tmp_path / "empty/train").mkdir(parents=True)
+    with pytest.raises(UserError, match="at least two classes"):
+        load_dataset(f"folder:{tmp_path / 'empty'}", "train")
+    shutil.rmtree(root / "train")
+    with pytest.raises(MissingDataError, match="no folder train"):
+        load_dataset(f"folder:{root}", "test")
+
+
+def test_missing_test_images_are_named(root):
+    shutil.rmtree(root / "test")
+    with pytest.raises(MissingDataError, match="no folder test or val"):
+        load_dataset(f"folder:{root}", "test")
+
+
+def names(root, split):
+    content = open_class_folders(root)
+    return [f"{path.parent.name}/{path.name}" for path in content.images[split]]
+
+
+def test_class_folders_alone_are_split_by_the_names_of_their_files(tmp_path):
+    for name in ("x", "y"):
+        for number in range(20):
+            save(tmp_path / name / f"{number}.png", (4, 4, 3))
+    train, test = (names(tmp_path, split) for split in ("train", "test"))
+    assert (len(train), len(test)) == (32, 8)
+    assert not set(train) & set(test)
+    assert sum(name.startswith("x/") for name in test) == 4  # a fifth of each class
+    data = load_dataset(f"folder:{tmp_path}", "test")
+    assert data.classes == ("x", "y")
+    assert torch.bincount(data.labels).tolist() == [4, 4]
+    other = tmp_path.with_name("moved")
+    tmp_path.rename(other)
+    assert names(other, "test") == test
+
+
+def test_a_class_with_one_image_cannot_be_split(tmp_path):
+    for name in ("x/1", "x/2", "y/1"):
+        save(tmp_path / f"{name}.png")
+    with pytest.raises(UserError, match=r"y is a class with 1 images, and needs 2 or more"):
+        load_dataset(f"folder:{tmp_path}", "train")
+
+
+@pytest.mark.parametrize("fit", ["crop", "stretch"])
+def test_images_that_do_not_fit_in_memory_are_read_when_they_are_needed(fit, root, monkeypatch):
+    name = f"folder:{root}@10"
+    expected = load_dataset(name, "train", fit=fit)
+    monkeypatch.setattr("torchcaps.data.readers.picture.MOST_BYTES_IN_MEMORY", 100)
+    found = load_dataset(name, "train", fit=fit)
+    assert not found.is_in_memory
+    chosen = torch.tensor([3, 0, 7])
+    found.expect(chosen)
+    assert torch.equal(found.images[chosen], expected.images[chosen])
+    assert torch.equal(found.subset(chosen).images[torch.arange(3)], expected.images[chosen])
+    assert torch.equal(torch.cat([images for images, _ in found.batches(5)]), expected.images)
+    break_image(root / "train/b/00001.png")
+    with pytest.raises(UserError, match=r"00001\.png cannot be read"):
+        load_dataset(name, "train")
+
+
+def test_a_folder_is_described_by_its_files(root):
+    info = dataset_info(f"folder:{root}")
+    pixels = load_dataset(f"folder:{root}", "train").images.double() / 255
+    assert (info.channels, info.num_train, info.num_test) == (3, 12, 12)
+    assert (info.height, info.width) == pixels.shape[2:]  # the size that predict brings other images to
+    assert info.mean == pytest.approx(pixels.mean((0, 2, 3)).tolist())
+    assert info.std == pytest.approx(pixels.std((0, 2, 3), correction=0).tolist())
+    assert len(info.reader(root, "test")) == 12
