@@ -46,18 +46,21 @@ class TaskContract:
     recipe: dict
 
     @pytest.fixture(scope="class")
-    def folder(self, tmp_path_factory):
+    @classmethod
+    def folder(cls, tmp_path_factory):
         out = tmp_path_factory.mktemp("run")
-        train(build(self.recipe), out, CPU)
+        train(build(cls.recipe), out, CPU)
         return out
 
     @pytest.fixture(scope="class")
-    def run(self, folder):
+    @classmethod
+    def run(cls, folder):
         return load_run(folder)
 
     @pytest.fixture(scope="class")
-    def task(self):
-        return build(self.recipe).task
+    @classmethod
+    def task(cls):
+        return build(cls.recipe).task
 
     def test_one_step_lowers_the_loss_of_a_fixed_batch(self):
         session = Session(launch(CPU), build({**self.recipe, "optim": {"learning_rate": 1e-3}}), None)
@@ -106,15 +109,11 @@ class TaskContract:
         assert whole.keys() == resumed.keys()
         assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
-    def test_export_round_trips(self, run, tmp_path):
+    def test_export_round_trips_and_answers_as_the_run(self, run, tmp_path):
         pytest.importorskip("onnxruntime")
         written = export_run(run, tmp_path / "model.onnx")
         assert written["largest_difference"] < 1e-4
         assert written["outputs"] == list(run.task.outputs(run.task.call(run.model, self.inputs(run), None)))
-
-    def test_an_exported_file_answers_as_the_run(self, run, tmp_path):
-        pytest.importorskip("onnxruntime")
-        export_run(run, tmp_path / "model.onnx")
         picture = tmp_path / "image.png"
         self.save_image(run, picture)
         own = predict(run, [picture])[0]
