@@ -11,10 +11,12 @@ from .geometry import ConvStage, map_sizes, pad_same, smallest_image
 from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
 from .product_conv2d import StemConv2d
+from .routed import Backend, RoutedCaps
 from .selected_fc import SelectedFcCaps, build_fc_caps
 from .vote import cast_votes
 
 __all__ = [
+    "Backend",
     "Conv3dRoutingCaps",
     "ConvCaps2d",
     "ConvDecoder",
@@ -26,6 +28,7 @@ __all__ = [
     "MapRouting",
     "PositionalEM",
     "PrimaryCaps",
+    "RoutedCaps",
     "SelectedFcCaps",
     "StemConv2d",
     "build_fc_caps",

@@ -1,4 +1,4 @@
-"""Coordinate addition: votes of a fully connected layer that know where their child stands."""
+"""Coordinate addition: the place of a child is added to its votes in a fully connected layer."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core.types import Routed
-from torchcaps.routing.api import Routing, RoutingShape
-from torchcaps.routing.cost import RoutingCost
+from torchcaps.routing import FusedPath, Routing, RoutingCost, RoutingShape, UncastVotes, fused_path
 
 
 class CoordinateAddition(nn.Module):
-    """A routing whose votes are told where they come from (Hinton 2018, section 4.1).
+    """A routing that first adds the row and column of each child to its votes (Hinton 2018, section 4.1).
 
     Args:
         routing: What routes the votes.
@@ -44,6 +43,11 @@ class CoordinateAddition(nn.Module):
     ) -> Routed:
         """Route the shifted `votes`."""
         return self.routing(votes + self.offset.to(votes.dtype), activations)
+
+    def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
+        """The kernel of the routing inside, where that can add offsets to the votes."""
+        shifted = votes._replace(offsets=self.offset.squeeze(1))
+        return fused_path(self.routing, shifted, insist=insist)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """The addition alone; the routing inside counts its own work."""

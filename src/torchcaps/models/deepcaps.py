@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, LayerTrace
 from torchcaps.layers import ConvStage, PrimaryCaps, build_fc_caps, flatten_grid, map_sizes
-from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps, Gradient
-from torchcaps.routing import RoutingSpec
+from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps
+from torchcaps.routing import Gradient, RoutingSpec
 
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder

@@ -1,0 +1,17 @@
+"""Votes and dynamic routing of a layer in one operation."""
+
+from .operators import (
+    Gradient,
+    dynamic_slower_reason,
+    dynamic_unsupported_reason,
+    fused_dynamic_coupling,
+    fused_dynamic_routing,
+)
+
+__all__ = [
+    "Gradient",
+    "dynamic_slower_reason",
+    "dynamic_unsupported_reason",
+    "fused_dynamic_coupling",
+    "fused_dynamic_routing",
+]
