@@ -56,7 +56,7 @@ METHODS = {
     "summands": ["votes", "activations", "coupling"],
     "fuse": ["votes", "insist"],
     "fuse_stored": ["votes", "insist"],
-    "parts": ["votes"],
+    "batch_parts": ["votes"],
 }
 
 

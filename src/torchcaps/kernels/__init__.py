@@ -2,7 +2,6 @@
 
 from .dynamic import (
     Gradient,
-    dynamic_slower_reason,
     dynamic_unsupported_reason,
     fused_dynamic_coupling,
     fused_dynamic_routing,
@@ -14,7 +13,6 @@ from .scaled_distance import fused_scaled_distance_routing, scaled_distance_unsu
 __all__ = [
     "EMScales",
     "Gradient",
-    "dynamic_slower_reason",
     "dynamic_unsupported_reason",
     "em_unsupported_reason",
     "fused_dynamic_coupling",

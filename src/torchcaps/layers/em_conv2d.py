@@ -164,7 +164,7 @@ class PositionalEM(EMRouting):
         del insist  # it is always faster
         return self._fuse_windows(votes, (self.kernel_size, self.stride), votes.where)
 
-    def parts(self, votes: UncastVotes) -> Parts | None:
+    def batch_parts(self, votes: UncastVotes) -> Parts | None:
         """On a CPU that learns, a few samples at a time: the votes of a batch would take gigabytes."""
         is_learning = torch.is_grad_enabled() and votes.weight.requires_grad
         is_cpu = votes.poses.device.type == "cpu"

@@ -13,14 +13,14 @@ from torch.utils.checkpoint import checkpoint
 from torchcaps.core.errors import UserError
 from torchcaps.core.precision import without_autocast
 from torchcaps.core.types import Capsules, Routed
-from torchcaps.routing import Routing, StoredVotes, UncastVotes, fused_path
+from torchcaps.routing import RoutesInParts, Routing, StoredVotes, UncastVotes, fused_path
 
 from .vote import cast_votes
 
 Backend = Literal["auto", "torch", "fused"]
 Votes = TypeVar("Votes", UncastVotes, StoredVotes)
 
-# the backward pass of a part runs its forward pass again; nothing in a layer draws random numbers
+# the backward pass runs the forward pass again; no layer draws random numbers
 recompute = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
 
 
@@ -107,8 +107,9 @@ class VotingCaps(RoutedCaps[UncastVotes]):
         )
 
     def _route_plain(self, votes: UncastVotes) -> Routed:
-        ask = None if torch.compiler.is_compiling() else getattr(self.routing, "parts", None)
-        parts = ask(votes) if ask else None
+        parts = None
+        if not torch.compiler.is_compiling() and isinstance(self.routing, RoutesInParts):
+            parts = self.routing.batch_parts(votes)
         if parts is None or parts.samples >= len(votes.poses):
             return self._cast_and_route(votes.poses, votes.activations)
         route = partial(recompute, self._cast_and_route) if parts.recompute else self._cast_and_route

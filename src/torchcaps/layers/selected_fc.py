@@ -15,8 +15,8 @@ from .fc import FcCaps, flatten_grid
 class SelectedFcCaps(FcCaps):
     """`FcCaps` without the matrices of children that vote zero for every parent.
 
-    Such a child is silent: its couplings are the same for every image. They are kept beside the matrices, so
-    that the couplings returned are still those of all children, in the order of the grid below.
+    The couplings of such a child are the same for every image. They are kept beside the matrices, so that the
+    couplings returned are still those of all children, in the order of the grid below.
 
     Args:
         in_caps: Children in all.

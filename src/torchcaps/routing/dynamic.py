@@ -15,7 +15,6 @@ from torchcaps.core.squash import squash
 from torchcaps.core.types import Routed
 from torchcaps.kernels import (
     Gradient,
-    dynamic_slower_reason,
     dynamic_unsupported_reason,
     fused_dynamic_coupling,
     fused_dynamic_routing,
@@ -158,10 +157,11 @@ class DynamicRouting(nn.Module):
     def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
         """A kernel for any device; couplings come without gradients."""
         poses = votes.poses.flatten(0, -3)
-        reason = vector_obstacle(votes, self.parameters()) or dynamic_unsupported_reason(poses, votes.weight)
-        if not insist:
-            reason = reason or dynamic_slower_reason(poses, votes.weight)
-        return reason or partial(self._route_fused, poses, votes)
+        return (
+            vector_obstacle(votes, self.parameters())
+            or dynamic_unsupported_reason(poses, votes.weight, insist=insist)
+            or partial(self._route_fused, poses, votes)
+        )
 
     def _route_fused(self, poses: Tensor, votes: UncastVotes) -> Routed:
         inputs, rounds, leaky = (poses, votes.weight, self.bias), self.iterations, self.leaky

@@ -88,7 +88,7 @@ class FusedStoredRouting(Protocol):
 class RoutesInParts(Protocol):
     """A routing that asks the plain path to take a large batch in parts."""
 
-    def parts(self, votes: UncastVotes) -> Parts | None:
+    def batch_parts(self, votes: UncastVotes) -> Parts | None:
         """How to divide these votes; None routes all samples at once."""
         ...
 

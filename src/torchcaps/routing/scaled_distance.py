@@ -148,13 +148,13 @@ class ScaledDistanceRouting(nn.Module):
     def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
         """A kernel for CUDA; couplings come without gradients."""
         del insist  # it is always faster
-        if reason := vector_obstacle(votes, self.parameters()):
-            return reason
         if self.scope == "batch":
             return "only the plain path takes the mean distance over the whole batch"
         poses = votes.poses.flatten(0, -3)
-        return scaled_distance_unsupported_reason(poses, votes.weight) or partial(
-            self._route_fused, poses, votes
+        return (
+            vector_obstacle(votes, self.parameters())
+            or scaled_distance_unsupported_reason(poses, votes.weight)
+            or partial(self._route_fused, poses, votes)
         )
 
     def _route_fused(self, poses: Tensor, votes: UncastVotes) -> Routed:
@@ -171,7 +171,7 @@ class ScaledDistanceRouting(nn.Module):
         coupling = None if coupling is None else votes.at_positions(coupling)
         return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
 
-    def parts(self, votes: UncastVotes) -> Parts | None:
+    def batch_parts(self, votes: UncastVotes) -> Parts | None:
         """On a CPU, as many samples at a time as its cache holds the votes of."""
         sees_whole_batch = self.scope == "batch" or is_watched(self)  # hooks see the whole batch as well
         if type(self) is not ScaledDistanceRouting or sees_whole_batch or votes.poses.device.type != "cpu":

@@ -2,7 +2,6 @@
 
 from .operators import (
     Gradient,
-    dynamic_slower_reason,
     dynamic_unsupported_reason,
     fused_dynamic_coupling,
     fused_dynamic_routing,
@@ -10,7 +9,6 @@ from .operators import (
 
 __all__ = [
     "Gradient",
-    "dynamic_slower_reason",
     "dynamic_unsupported_reason",
     "fused_dynamic_coupling",
     "fused_dynamic_routing",

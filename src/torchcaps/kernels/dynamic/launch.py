@@ -1,4 +1,4 @@
-"""Fused vote-and-route, dynamic routing, on CUDA, in float32: votes are never formed, let alone stored.
+"""Launches of fused dynamic routing on CUDA, in float32: votes are never stored.
 
 An iteration is one pass over the children (`pool_kernel`), which writes partial sums, and one small kernel
 that adds them and squashes. Backwards it is one pass (`pose_grad_kernel`), which adds to the gradient of the

@@ -78,23 +78,22 @@ def fused_dynamic_coupling(
     return _coupling_op(*inputs, iterations, leaky)
 
 
-def dynamic_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
-    """Why `fused_dynamic_routing` cannot take these inputs, in one sentence; None when it can."""
+def dynamic_unsupported_reason(poses: Tensor, weight: Tensor, *, insist: bool = True) -> str | None:
+    """Why `fused_dynamic_routing` cannot take these inputs, in one sentence; None when it can.
+
+    Without `insist` there is also a reason where plain PyTorch is faster.
+    """
     if poses.dtype not in _FLOATS or weight.dtype not in _FLOATS:
         return f"poses and weight must be floating point, got {poses.dtype} and {weight.dtype}"
     if poses.device != weight.device:
         return f"poses and weight must be on one device, got {poses.device} and {weight.device}"
     if poses.device.type == "cuda":
         return kernel_obstacle("dynamic routing", poses, weight) or _too_large(poses, weight)
-    return None
-
-
-def dynamic_slower_reason(poses: Tensor, weight: Tensor) -> str | None:
-    """Why the plain path would be faster for these inputs, in one sentence; None when it would not."""
+    if insist or poses.device.type != "cpu":
+        return None
     voters = poses.shape[0] * poses.shape[1] // weight.shape[0]
-    if poses.device.type == "cpu" and voters < _FEWEST_VOTERS:
-        return f"with {voters} poses to a matrix the plain path is faster on a CPU"
-    return None
+    few = f"with {voters} poses to a matrix the plain path is faster on a CPU"
+    return few if voters < _FEWEST_VOTERS else None
 
 
 def _too_large(poses: Tensor, weight: Tensor) -> str | None:
@@ -130,7 +129,7 @@ def _prepare(poses: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor
 
 
 def _backend(poses: Tensor, weight: Tensor) -> ModuleType:
-    """The module that computes these inputs; nothing to compute is left to plain PyTorch."""
+    """The module that computes these inputs; empty inputs go to plain PyTorch."""
     if poses.is_cuda and poses.numel() > 0 and weight.numel() > 0:
         from . import launch  # only here: a CPU install has no triton
 
@@ -146,7 +145,7 @@ def _backend(poses: Tensor, weight: Tensor) -> ModuleType:
 def _routing_op(
     poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, full: bool, leaky: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    with without_autocast(poses):  # it reaches inside registered operators
+    with without_autocast(poses):  # autocast also acts inside registered operators
         return tuple(_backend(poses, weight).route(poses, weight, bias, iterations, leaky))
 
 

@@ -1,7 +1,7 @@
 """Triton kernels for the gradients of fused EM routing, laid out as in `forward_kernels.py`."""
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
-from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
 import triton.language as tl
@@ -141,7 +141,7 @@ def share_mean_kernel(
 ):
     """Mean of `dL/dw` under a child's couplings, at all its places, and `dL/da` of each, or ADD to that.
 
-    EVEN: the couplings of the first round, whose mean nobody needs.
+    EVEN: the couplings of the first round, whose mean is not needed.
     """
     TIMES: tl.constexpr = ((SIDE + STRIDE - 1) // STRIDE) * ((SIDE + STRIDE - 1) // STRIDE)
     child, out = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, OUT)

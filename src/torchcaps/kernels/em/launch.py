@@ -1,4 +1,4 @@
-"""Fused EM routing on CUDA, in float32: votes are computed where they are needed and never stored.
+"""Launches of fused EM routing on CUDA, in float32: votes are computed where they are needed, never stored.
 
 A round is one pass over windows (`fit_kernel`), which fits the parents and scores the votes under them, and
 one small kernel (`total_kernel`) that sums each child's scores over all parents that compete for it.

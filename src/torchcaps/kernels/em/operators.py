@@ -139,7 +139,7 @@ def _em_backward_op(  # noqa: PLR0913
     iterations: int,
     scales: list[float],
 ) -> tuple[Tensor, ...]:
-    with torch.autocast(poses.device.type, enabled=False):  # it reaches inside registered operators
+    with torch.autocast(poses.device.type, enabled=False):  # autocast also acts inside registered operators
         grads = _launch().fit_backward(
             (grad_mean.contiguous(), grad_logit.contiguous()),
             EMInputs(poses, activations, matrices, offsets),

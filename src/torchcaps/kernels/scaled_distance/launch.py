@@ -1,4 +1,4 @@
-"""Fused scaled-distance routing on CUDA, in float32: votes are computed where they are needed, never stored.
+"""Launches of fused scaled-distance routing on CUDA, in float32: votes are never stored.
 
 The first round is one pass over the children (`pool_kernel`), every later one two: `distance_kernel` sums the
 distances, whose mean all couplings of a sample need, then `pool_kernel`. Both compute the votes anew, which
