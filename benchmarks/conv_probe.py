@@ -18,9 +18,7 @@ from torchcaps.core.types import Capsules
 from torchcaps.kernels import fused_local_dynamic_routing
 from torchcaps.kernels.em import launch as em_launch
 from torchcaps.kernels.local_dynamic import launch as local_launch
-from torchcaps.layers import ConvCaps2d, FcCaps
-from torchcaps.layers.coordinates import CoordinateAddition
-from torchcaps.layers.em_conv2d import PositionalEM
+from torchcaps.layers import ConvCaps2d, CoordinateAddition, FcCaps, PositionalEM
 from torchcaps.models import create_model
 from torchcaps.routing import EMRouting, RoutingShape
 from torchcaps.routing.dynamic import dynamic_routing

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from torchcaps.layers import ConvCaps2d, FcCaps
-from torchcaps.layers.coordinates import CoordinateAddition
-from torchcaps.layers.em_conv2d import PositionalEM
+from torchcaps.layers import ConvCaps2d, CoordinateAddition, FcCaps, PositionalEM
 from torchcaps.routing import EMRouting, RoutingShape
 
 from kernels.layer_reference import LayerCase

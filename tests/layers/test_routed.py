@@ -177,6 +177,15 @@ def test_a_convolutional_layer_answers_the_same_fused(settings, gradient):
     assert_close(*results)
 
 
+def test_couplings_of_many_positions_are_routed_plain_unless_the_kernel_is_asked_for_by_name():
+    layer = ConvCaps2d(3, 2, 4, 5, kernel_size=3)
+    with torch.no_grad():
+        assert "faster" in layer.fallback_reason(GRID)
+        plain = layer(GRID)
+        layer.backend = "fused"
+        assert_close(layer(GRID), plain)
+
+
 @pytest.mark.parametrize("pose_rows", [1, 2])
 def test_scaled_distance_on_a_cpu_routes_some_samples_at_a_time_to_the_same_result(pose_rows, monkeypatch):
     layer = FcCaps(6, 3, 4, 4, routing="scaled_distance", pose_rows=pose_rows)

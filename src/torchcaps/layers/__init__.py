@@ -1,9 +1,10 @@
 """Capsule layers: each takes capsules and gives capsules, with its routing as a part."""
 
-from torchcaps.core.squash import squash, squash_exponential
+from torchcaps.core import squash, squash_exponential
 
 from .conv2d import ConvCaps2d
 from .conv3d_routing import Conv3dRoutingCaps, MapRouting, map_routing
+from .coordinates import CoordinateAddition
 from .decoder import ConvDecoder, FcDecoder
 from .em_conv2d import PositionalEM, positional_em_routing
 from .fc import FcCaps, flatten_grid
@@ -21,6 +22,7 @@ __all__ = [
     "ConvCaps2d",
     "ConvDecoder",
     "ConvStage",
+    "CoordinateAddition",
     "FcCaps",
     "FcDecoder",
     "LocalConvCaps2d",

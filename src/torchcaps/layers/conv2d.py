@@ -7,8 +7,7 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import Capsules
+from torchcaps.core import Capsules, UserError
 from torchcaps.routing import RoutingShape, RoutingSpec, build_routing
 
 from .routed import Backend, VotingCaps

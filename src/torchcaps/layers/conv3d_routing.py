@@ -7,10 +7,8 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import Capsules, Routed, UserError, squash
 from torchcaps.core.precision import without_autocast
-from torchcaps.core.squash import squash
-from torchcaps.core.types import Capsules, Routed
 from torchcaps.routing import Gradient, RoutingCost, RoutingShape, require_gradient, require_iterations
 from torchcaps.routing.cost import length_cost, softmax_cost, squash_cost
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed
 from torchcaps.routing import FusedPath, Routing, RoutingCost, RoutingShape, UncastVotes, fused_path
 
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed
 from torchcaps.routing import EMRouting, FusedPath, Parts, RoutingShape, UncastVotes, keep_float32
 from torchcaps.routing.em import EMCosts, EMSettings, fit_parents
 

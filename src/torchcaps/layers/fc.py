@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import Capsules
+from torchcaps.core import Capsules, UserError
 from torchcaps.routing import RoutingShape, RoutingSpec, build_routing
 
 from .routed import Backend, VotingCaps

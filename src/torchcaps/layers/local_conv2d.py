@@ -10,12 +10,11 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import Capsules, Routed
+from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.routing import RoutingShape, RoutingSpec, StoredVotes, build_routing
 
 from .geometry import pad_same
-from .routed import Backend, RoutedCaps, recompute
+from .routed import Backend, RoutedCaps, recompute, require_capsules
 
 
 class _LocalCaps2d(RoutedCaps[StoredVotes]):
@@ -51,8 +50,12 @@ class _LocalCaps2d(RoutedCaps[StoredVotes]):
 
         Without `return_coupling` the couplings are None where the fused kernel runs.
         """
-        route = partial(super().forward, return_coupling=return_coupling)
-        return recompute(route, children) if self.checkpoint and torch.is_grad_enabled() else route(children)
+        fields = require_capsules(self, children)
+        route = partial(self._vote_and_route, return_coupling)
+        return recompute(route, *fields) if self.checkpoint and torch.is_grad_enabled() else route(*fields)
+
+    def _vote_and_route(self, return_coupling: bool, poses: Tensor, activations: Tensor) -> Routed:
+        return super().forward(Capsules(poses, activations), return_coupling=return_coupling)
 
     def _votes(self, children: Capsules, return_coupling: bool) -> StoredVotes:
         poses, activations = children

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.core.precision import without_autocast
-from torchcaps.core.types import Capsules, Routed
 from torchcaps.routing import RoutesInParts, Routing, StoredVotes, UncastVotes, fused_path
 
 from .vote import cast_votes

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import Capsules, Routed
+from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.routing import RoutingSpec
 
 from .fc import FcCaps, flatten_grid

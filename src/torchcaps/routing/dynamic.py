@@ -10,9 +10,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.squash import squash
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed, UserError, squash
 from torchcaps.kernels import (
     Gradient,
     dynamic_unsupported_reason,
@@ -156,6 +154,8 @@ class DynamicRouting(nn.Module):
 
     def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
         """A kernel for any device; couplings come without gradients."""
+        if votes.return_coupling and len(votes.where) > 1 and not insist:
+            return "the couplings were asked for, and at many positions the plain path is faster with them"
         poses = votes.poses.flatten(0, -3)
         return (
             vector_obstacle(votes, self.parameters())

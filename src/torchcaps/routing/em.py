@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed
 from torchcaps.kernels import EMScales, em_unsupported_reason, fused_em_routing
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed
 
 from .api import Routing
 

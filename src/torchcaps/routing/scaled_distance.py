@@ -10,9 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.squash import squash
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed, UserError, squash
 from torchcaps.kernels import fused_scaled_distance_routing, scaled_distance_unsupported_reason
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations

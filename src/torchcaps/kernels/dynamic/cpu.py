@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from torchcaps.core.squash import squash
+from torchcaps.core import squash
 
 from ..squash import squash_backward
 from .state import RouteState
