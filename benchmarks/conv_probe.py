@@ -1,4 +1,4 @@
-"""Checks and times fused EM and map routing on a CUDA device, and writes JSON to the given path."""
+"""Checks and times fused EM and local dynamic routing on a CUDA device, and writes JSON to the given path."""
 
 import argparse
 import json
@@ -15,10 +15,10 @@ import triton
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from torchcaps.core.types import Capsules
-from torchcaps.kernels import em_triton, fused_map_routing, votes_dynamic_triton
-from torchcaps.layers import ConvCaps2d, FcCaps
-from torchcaps.layers.coordinates import CoordinateAddition
-from torchcaps.layers.em_conv2d import PositionalEM
+from torchcaps.kernels import fused_local_dynamic_routing
+from torchcaps.kernels.em import launch as em_launch
+from torchcaps.kernels.local_dynamic import launch as local_launch
+from torchcaps.layers import ConvCaps2d, CoordinateAddition, FcCaps, PositionalEM
 from torchcaps.models import create_model
 from torchcaps.routing import EMRouting, RoutingShape
 from torchcaps.routing.dynamic import dynamic_routing
@@ -47,28 +47,28 @@ def map_tile(numbers, factor):
         sides = [1 << (side - 1).bit_length() for side in (num_in, num_out, pose)]
         spots = factor * max(1, 128 // (sides[1] * sides[2]))
         warps = sides[0] * sides[1] * sides[2] * spots // (32 * numbers)
-        return votes_dynamic_triton.Tile(spots, min(max(warps, 1), 8))
+        return local_launch.Tile(spots, min(max(warps, 1), 8))
 
     return choose
 
 
 def em_tiles(kids, out, warps):
     def choose(windows, types, pose):
-        tile = em_triton.Tile(kids, min(out, 1 << (types - 1).bit_length()), warps)
-        return em_triton.Tiles(fit=tile, votes=tile)
+        tile = em_launch.Tile(kids, min(out, 1 << (types - 1).bit_length()), warps)
+        return em_launch.Tiles(fit=tile, votes=tile)
 
     return choose
 
 
 @contextmanager
 def tiles(em=None, maps=None):
-    kept = em_triton.choose_tiles, votes_dynamic_triton.choose_tile
+    kept = em_launch.choose_tiles, local_launch.choose_tile
     if em is not None:
-        em_triton.choose_tiles = em_tiles(*em)
+        em_launch.choose_tiles = em_tiles(*em)
     if maps is not None:
-        votes_dynamic_triton.choose_tile = map_tile(*maps)
+        local_launch.choose_tile = map_tile(*maps)
     yield
-    em_triton.choose_tiles, votes_dynamic_triton.choose_tile = kept
+    em_launch.choose_tiles, local_launch.choose_tile = kept
 
 
 def em_layer(in_types, out_types, stride, dtype=torch.float32):
@@ -140,7 +140,7 @@ def check_maps(num_in, num_out, pose, side, dtype=torch.float32, **settings):
         return [*out, *torch.autograd.grad(out, inputs, [g.to(out[0].dtype) for g in upstream])]
 
     exact, usual = run(plain, torch.float64), run(plain, torch.float32)
-    fused = run(lambda x, b: fused_map_routing(x, b, **settings), torch.float32)
+    fused = run(lambda x, b: fused_local_dynamic_routing(x, b, **settings), torch.float32)
     if dtype != torch.float32:  # the gradient of the votes is rounded to their dtype
         usual[2] = usual[2].to(dtype).float()
     return report_errors(f"maps {num_in}x{num_out}x{pose} {dtype} {settings}", fused, usual, exact)
@@ -258,7 +258,7 @@ def map_pass(precision, sizes):
     bias = torch.zeros(num_out, pose, device="cuda", requires_grad=True)
 
     def run():
-        out = fused_map_routing(votes, bias)
+        out = fused_local_dynamic_routing(votes, bias)
         torch.autograd.grad(out, [votes, bias], [torch.ones_like(x) for x in out])
 
     return run

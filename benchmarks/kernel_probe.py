@@ -6,14 +6,16 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from torchcaps.core import squash
-from torchcaps.kernels import dynamic_triton, fused_dynamic_routing
-from torchcaps.kernels.dynamic_triton import Tile
+from torchcaps.kernels import fused_dynamic_routing
+from torchcaps.kernels.dynamic import launch
+from torchcaps.kernels.dynamic.launch import Tile
 
 DEADLINE = time.monotonic() + 60
 SWEEP = {  # the kernels do not see each other's tiles, so one row tries one change of each
@@ -127,15 +129,13 @@ def kernel_times(inputs, incoming):
 
 @contextmanager
 def settings(tiles, precision="highest"):
-    chunk = dynamic_triton.chunk_samples
-    dynamic_triton.chunk_samples = tiles.get("chunk", chunk)
-    dynamic_triton.override.update({key: value for key, value in tiles.items() if key != "chunk"})
+    by_shape = launch.choose_tiles
+    launch.choose_tiles = lambda *sizes: replace(by_shape(*sizes), **tiles)
     torch.set_float32_matmul_precision(precision)
     try:
         yield
     finally:
-        dynamic_triton.chunk_samples = chunk
-        dynamic_triton.override.clear()
+        launch.choose_tiles = by_shape
         torch.set_float32_matmul_precision("highest")
 
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from torchcaps.layers import ConvCaps2d, FcCaps
-from torchcaps.layers.coordinates import CoordinateAddition
-from torchcaps.layers.em_conv2d import PositionalEM
+from torchcaps.layers import ConvCaps2d, CoordinateAddition, FcCaps, PositionalEM
 from torchcaps.routing import EMRouting, RoutingShape
 
 from kernels.layer_reference import LayerCase
@@ -30,6 +28,7 @@ class EMCase(LayerCase):
     iterations: int = 3
     share_types: bool = False
     coordinates: bool = False
+    competing: bool = True  # parents of all windows, or those of one alone
 
     def layer(self) -> nn.Module:
         """With random weights and costs, the same at every call."""
@@ -40,7 +39,11 @@ class EMCase(LayerCase):
             children = self.kernel**2 * self.in_types
             window = {"kernel_size": self.kernel, "stride": self.stride}
             shape = RoutingShape(children, self.out_types, out_pose)
-            routing = PositionalEM(shape, **window, iterations=self.iterations)
+            routing = (
+                PositionalEM(shape, **window, iterations=self.iterations)
+                if self.competing
+                else EMRouting(shape, iterations=self.iterations)
+            )
             settings |= {**window, "share_types": self.share_types, "routing": routing}
             layer = ConvCaps2d(self.in_types, self.out_types, in_pose, out_pose, **settings)
         else:
@@ -67,6 +70,7 @@ class EMCase(LayerCase):
 
 QUICK = {
     "odd": EMCase(batch=1, height=5, width=3, out_types=2),
+    "each window by itself": EMCase(batch=1, height=5, width=3, out_types=2, competing=False),
     "fully connected, with coordinates": EMCase(
         batch=6, height=2, width=1, out_types=2, kernel=0, iterations=2, coordinates=True
     ),

@@ -1,11 +1,13 @@
-"""Scaled-distance routing in Triton's interpreter; `test_scaled_distance.py` runs this file on its own."""
+"""Scaled-distance routing in Triton's interpreter; `test_triton.py` runs this file on its own."""
 
 import pytest
 import torch
 
 from torchcaps.core import Capsules
-from torchcaps.kernels import scaled_distance, scaled_distance_triton
-from torchcaps.kernels.scaled_distance_triton import Tile
+from torchcaps.kernels import availability
+from torchcaps.kernels.scaled_distance import launch, operators
+from torchcaps.kernels.scaled_distance.launch import Tile, Tiles
+from torchcaps.layers import ConvCaps2d
 
 from kernels import distance_reference
 from kernels.distance_reference import DistanceCase
@@ -21,8 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 def _interpreted(monkeypatch):
     repair_interpreter(monkeypatch)
     poison_fresh_memory(monkeypatch)
-    monkeypatch.setattr(scaled_distance, "_KERNEL_DEVICE", "cpu")
-    monkeypatch.setattr(scaled_distance_triton, "override", {})
+    monkeypatch.setattr(availability, "KERNEL_DEVICE", "cpu")
 
 
 @pytest.mark.parametrize("case", distance_reference.QUICK.values(), ids=distance_reference.QUICK)
@@ -37,10 +38,11 @@ def test_it_is_as_accurate_as_the_plain_layer_in_many_shapes(case):
 
 
 def test_children_samples_and_poses_split_among_programs_join_without_a_seam(monkeypatch):
-    monkeypatch.setattr(scaled_distance_triton, "_REGISTERS", 32 * 128)
-    scaled_distance_triton.override.update(
+    monkeypatch.setattr(launch, "_REGISTERS", 32 * 128)
+    tiles = Tiles(
         distance=Tile(1, 1, 21), pool=Tile(1, 1, 32), target_grad=Tile(1, 1, 21), votes_grad=Tile(2, 1, 6)
     )
+    monkeypatch.setattr(launch, "choose_tiles", lambda *sizes: tiles)
     assert_as_accurate_as_the_plain_layer(DistanceCase(batch=2, in_caps=5, iterations=2), seeds=1)
 
 
@@ -52,6 +54,19 @@ def test_couplings_are_those_of_the_last_iteration():
         with torch.no_grad():
             results.append(layer(children))
     torch.testing.assert_close(*results)
+
+
+def test_a_convolutional_layer_answers_the_same_with_the_kernel():
+    torch.manual_seed(0)
+    layer = ConvCaps2d(2, 3, 2, 4, kernel_size=2, init_std=0.5, routing="scaled_distance")
+    children = Capsules(torch.randn(1, 3, 2, 2, 2), torch.rand(1, 3, 2, 2))
+    results = []
+    for layer.backend in ("torch", "fused"):
+        routed = layer(children, return_coupling=False)
+        loss = routed.poses.square().sum() + routed.activations.sum()
+        results.append([*routed[:2], *torch.autograd.grad(loss, list(layer.parameters()))])
+    assert routed.coupling is None
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
 
 
 def test_a_nan_shows_in_its_sample_alone():
@@ -83,5 +98,5 @@ def test_the_operator_announces_the_shapes_it_returns():
     inputs = (*case.children(), layer.weight.detach(), layer.routing.bias.detach(), 2, 1.5)
     for keep in (False, True):
         torch.library.opcheck(
-            scaled_distance._routing_op, (*inputs, keep), test_utils=("test_schema", "test_faketensor")
+            operators._routing_op, (*inputs, keep), test_utils=("test_schema", "test_faketensor")
         )

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from torchcaps.kernels import dynamic, dynamic_triton, fused_dynamic_coupling, fused_dynamic_routing
-from torchcaps.kernels.dynamic_triton import Tile
+from torchcaps.kernels import fused_dynamic_coupling, fused_dynamic_routing
+from torchcaps.kernels.dynamic import launch, operators
+from torchcaps.kernels.dynamic.launch import Tile
 
 from kernels.interpreter import repair_interpreter
 from kernels.poison import poison_fresh_memory
@@ -35,9 +36,17 @@ CASES = {
 @pytest.fixture(autouse=True)
 def _interpreted(monkeypatch):
     repair_interpreter(monkeypatch)
-    monkeypatch.setattr(dynamic, "_backend", lambda poses, weight: dynamic_triton)
-    monkeypatch.setattr(dynamic_triton, "override", {})
+    monkeypatch.setattr(operators, "_backend", lambda poses, weight: launch)
     poison_fresh_memory(monkeypatch)
+
+
+@pytest.fixture
+def choose(monkeypatch):
+    """A function that replaces some of the tiles that are chosen by shape."""
+    by_shape = launch.choose_tiles
+    return lambda **tiles: monkeypatch.setattr(
+        launch, "choose_tiles", lambda *sizes: replace(by_shape(*sizes), **tiles)
+    )
 
 
 def _others_are_slow(cases):
@@ -48,8 +57,8 @@ def _others_are_slow(cases):
 
 
 @pytest.mark.parametrize(("case", "tiles"), _others_are_slow(CASES))
-def test_it_is_as_accurate_as_the_textbook_loop(case, tiles):
-    dynamic_triton.override.update(tiles)
+def test_it_is_as_accurate_as_the_textbook_loop(case, tiles, choose):
+    choose(**tiles)
     assert_as_accurate_as_the_textbook(fused_dynamic_routing, case, seeds=1)
 
 
@@ -66,9 +75,8 @@ CHUNKED_CASES = {
 
 
 @pytest.mark.parametrize(("case", "tiles"), _others_are_slow(CHUNKED_CASES))
-def test_chunks_of_the_batch_join_without_a_seam(case, tiles, monkeypatch):
-    monkeypatch.setattr(dynamic_triton, "chunk_samples", 16)
-    dynamic_triton.override.update(tiles)
+def test_chunks_of_the_batch_join_without_a_seam(case, tiles, choose):
+    choose(chunk=16, **tiles)
     assert_as_accurate_as_the_textbook(fused_dynamic_routing, case, seeds=1)
 
 
@@ -85,8 +93,8 @@ def test_chunks_of_the_batch_join_without_a_seam(case, tiles, monkeypatch):
 )
 def test_a_chunk_is_a_whole_number_of_tiles_that_fit(samples, in_caps, out_caps, chunk):
     poses, weight = torch.empty(samples, in_caps, 8), torch.empty(1, 8, out_caps, 16)
-    layer = dynamic_triton._Layer(poses, weight, leaky=False)
-    assert dynamic_triton._chunk_size(layer, (2, 2, out_caps)) == chunk
+    layer = launch._Layer(poses, weight, leaky=False)
+    assert launch._chunk_size(layer, (2, 2, out_caps)) == chunk
 
 
 @pytest.mark.parametrize("case", [SMALL, replace(SMALL, leaky=True, in_caps=6, matrices=3)])

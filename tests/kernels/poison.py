@@ -1,4 +1,4 @@
-"""Fresh memory full of NaN, so that a value nobody wrote shows."""
+"""Fresh memory full of NaN, so that a value shows that was never written."""
 
 import torch
 

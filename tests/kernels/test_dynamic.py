@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from torchcaps.kernels import dynamic_cpu, fused_dynamic_coupling, fused_dynamic_routing, unsupported_reason
+from torchcaps.kernels import dynamic_unsupported_reason, fused_dynamic_coupling, fused_dynamic_routing
+from torchcaps.kernels.dynamic import cpu
 
 from kernels.poison import poison_fresh_memory
 from kernels.routing_reference import (
@@ -30,8 +31,8 @@ def test_it_is_as_accurate_as_the_textbook_loop(case):
 @pytest.mark.parametrize("matrices", [36, 4])
 def test_tiles_of_the_batch_join_without_a_seam(matrices, monkeypatch):
     case = Case(batch=7, in_caps=36, matrices=matrices)
-    monkeypatch.setattr(dynamic_cpu, "_TILE_ELEMENTS", 3 * 7 * 36 * 5)
-    monkeypatch.setattr(dynamic_cpu, "_MOST_ELEMENTS", 0)
+    monkeypatch.setattr(cpu, "_TILE_ELEMENTS", 3 * 7 * 36 * 5)
+    monkeypatch.setattr(cpu, "_MOST_ELEMENTS", 0)
     assert_as_accurate_as_the_textbook(fused_dynamic_routing, case)
 
 
@@ -113,8 +114,8 @@ def test_nothing_to_route_is_no_error(batch, in_caps):
 
 def test_unusable_inputs_are_answered_with_a_sentence():
     poses, weight = Case(bias=False).inputs(torch.float32)
-    assert unsupported_reason(poses, weight) is None
-    assert "floating point" in unsupported_reason(poses.long(), weight)
+    assert dynamic_unsupported_reason(poses, weight) is None
+    assert "floating point" in dynamic_unsupported_reason(poses.long(), weight)
     with pytest.raises(ValueError, match="at least 1"):
         fused_dynamic_routing(poses, weight, iterations=0)
     with pytest.raises(ValueError, match="cannot share 36 matrices"):

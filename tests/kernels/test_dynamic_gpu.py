@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from torchcaps.kernels import fused_dynamic_coupling, fused_dynamic_routing, unsupported_reason
+from torchcaps.kernels import dynamic_unsupported_reason, fused_dynamic_coupling, fused_dynamic_routing
 
 from kernels.poison import poison_fresh_memory
 from kernels.routing_reference import CASES, Case, assert_as_accurate_as_the_textbook, textbook_routing
@@ -140,8 +140,8 @@ def test_memory_stays_far_below_the_votes(case, most):
 
 def test_what_the_kernel_cannot_take_is_said():
     poses, weight = Case(bias=False).inputs(torch.float64, "cuda")
-    assert "float64" in unsupported_reason(poses, weight)
-    assert "at most 64" in unsupported_reason(
+    assert "float64" in dynamic_unsupported_reason(poses, weight)
+    assert "at most 64" in dynamic_unsupported_reason(
         poses.float(), torch.empty(1, 5, 2, 65, device="cuda", dtype=torch.float32)
     )
 

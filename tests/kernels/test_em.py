@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from torchcaps.core import Capsules, UserError
-from torchcaps.kernels import EMScales, em, em_unsupported_reason, fused_em_routing
+from torchcaps.kernels import EMScales, availability, em_unsupported_reason, fused_em_routing
 from torchcaps.layers import ConvCaps2d, FcCaps
-from torchcaps.routing import EMRouting, RoutingShape
 
 from kernels.em_reference import EMCase
 
@@ -29,7 +28,7 @@ def test_a_cpu_is_named_as_the_reason():
 
 
 def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
-    monkeypatch.setattr(em, "_KERNEL_DEVICE", "cpu")
+    monkeypatch.setattr(availability, "KERNEL_DEVICE", "cpu")
     weight = like(9, 4, 2, 4)
     assert em_unsupported_reason(like(1, 1, 1, 9, 16), weight) is None
     assert "float64" in em_unsupported_reason(like(1, 1, 1, 9, 16, dtype=torch.float64), weight)
@@ -39,7 +38,10 @@ def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
     assert "nothing" in em_unsupported_reason(like(0, 1, 1, 9, 16), weight)
 
 
-@pytest.mark.parametrize("case", [EMCase(), EMCase(kernel=0, height=2, width=2, coordinates=True)])
+CASES = [EMCase(), EMCase(competing=False), EMCase(kernel=0, height=2, width=2, coordinates=True)]
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_layers_fall_back_and_say_why(case):
     layer, children = case.layer(), Capsules(*case.children(0))
     assert layer(children, return_coupling=False).coupling is not None
@@ -50,7 +52,10 @@ def test_layers_fall_back_and_say_why(case):
         layer(children, return_coupling=False)
 
 
-@pytest.mark.parametrize("case", [EMCase(), EMCase(kernel=0, height=2, width=2, coordinates=True)])
+CASES = [EMCase(), EMCase(competing=False), EMCase(kernel=0, height=2, width=2, coordinates=True)]
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_a_watched_routing_is_not_replaced(case):
     layer, children = case.layer(), Capsules(*case.children(0))
     inner = getattr(layer.routing, "routing", layer.routing)
@@ -60,8 +65,6 @@ def test_a_watched_routing_is_not_replaced(case):
 
 def test_a_routing_without_a_kernel_is_named():
     children = Capsules(torch.rand(1, 3, 3, 2, 4), torch.rand(1, 3, 3, 2))
-    single = ConvCaps2d(2, 3, 4, 4, kernel_size=3, routing=EMRouting(RoutingShape(18, 3, 4)))
-    assert "EMRouting" in single.fallback_reason(children, return_coupling=False)
     matrices = ConvCaps2d(2, 3, 4, 4, kernel_size=3, pose_rows=2)
     assert "matrices" in matrices.fallback_reason(children, return_coupling=False)
     shared = FcCaps(18, 3, 4, 4, routing="self_attention")

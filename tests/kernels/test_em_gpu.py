@@ -1,16 +1,14 @@
-"""Fused EM and map routing on a GPU, against the plain layers in float64."""
+"""Fused EM routing on a GPU, against the plain layers in float64."""
 
 import pytest
 import torch
 
 from torchcaps.core import Capsules
-from torchcaps.kernels import fused_map_routing
 from torchcaps.models import create_model
 
-from kernels import em_reference, map_reference
+from kernels import em_reference
 from kernels.em_reference import EMCase
 from kernels.layer_reference import assert_a_captured_step_replays, assert_as_accurate_as_the_plain_layer
-from kernels.map_reference import MapCase, assert_as_accurate_as_the_plain_function
 from kernels.poison import poison_fresh_memory
 
 pytestmark = pytest.mark.gpu
@@ -25,13 +23,6 @@ LARGE = {
         batch=16, height=4, width=4, in_types=16, out_types=5, kernel=0, coordinates=True, **MATRICES
     ),
     "32/32/32/32": EMCase(batch=3, height=14, width=14, in_types=32, out_types=32, **MATRICES),
-}
-MAPS = {
-    "many parents": MapCase(batch=4, in_caps=4, positions=256, out_caps=8, pose=32),
-    "many children": MapCase(batch=4, in_caps=16, positions=256, out_caps=4, pose=32),
-    "long poses": MapCase(batch=4, in_caps=8, positions=64, out_caps=8, pose=64),
-    "classes": MapCase(batch=4, in_caps=3, positions=4096, out_caps=1, pose=16),
-    "odd": MapCase(batch=3, in_caps=7, positions=123, out_caps=3, pose=11, gradient="last", leaky=True),
 }
 
 
@@ -55,20 +46,6 @@ def test_em_is_as_accurate_as_the_plain_layer(name):
 def test_em_of_real_sizes_is_as_accurate_as_the_plain_layer(case, monkeypatch):
     poison_fresh_memory(monkeypatch)
     assert_as_accurate_as_the_plain_layer(case, "cuda", seeds=5)
-
-
-@pytest.mark.parametrize("case", (map_reference.QUICK | MAPS).values())
-def test_map_routing_is_as_accurate_as_the_plain_function(case, monkeypatch):
-    poison_fresh_memory(monkeypatch)
-    assert_as_accurate_as_the_plain_function(case, "cuda")
-
-
-def test_half_precision_votes_are_routed_in_float32():
-    votes, bias = (x.detach() for x in MAPS["many children"].inputs(device="cuda"))
-    votes = votes.bfloat16()
-    routed = fused_map_routing(votes, bias)
-    exact = map_reference.plain_map_routing(votes.double(), bias.double())
-    torch.testing.assert_close(routed, tuple(x.float() for x in exact))
 
 
 @pytest.mark.parametrize(("name", "side"), [("em_capsnet_small", 32), ("segcaps_r3", 64)])

@@ -5,8 +5,8 @@ import torch
 
 from torchcaps.core import Capsules, UserError
 from torchcaps.kernels import (
+    availability,
     fused_scaled_distance_routing,
-    scaled_distance,
     scaled_distance_unsupported_reason,
 )
 from torchcaps.layers import FcCaps
@@ -26,7 +26,7 @@ def test_a_cpu_is_named_as_the_reason():
 
 
 def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
-    monkeypatch.setattr(scaled_distance, "_KERNEL_DEVICE", "cpu")
+    monkeypatch.setattr(availability, "KERNEL_DEVICE", "cpu")
     poses, weight = like(1, 9, 4), like(9, 4, 64, 32)
     assert scaled_distance_unsupported_reason(poses, weight) is None
     assert "float64" in scaled_distance_unsupported_reason(poses.double(), weight)
@@ -48,7 +48,7 @@ def test_a_layer_falls_back_and_says_why():
 
 
 def test_settings_without_a_kernel_are_named(monkeypatch):
-    monkeypatch.setattr(scaled_distance, "_KERNEL_DEVICE", "cpu")
+    monkeypatch.setattr(availability, "KERNEL_DEVICE", "cpu")
     children = Capsules(torch.rand(2, 6, 4), torch.rand(2, 6))
 
     def reason(**settings):

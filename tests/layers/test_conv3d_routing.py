@@ -69,6 +69,16 @@ def test_the_layer_is_its_slow_transcription(depth_kernel, offset, conv_bias, jo
         assert_close(routed.coupling[sample], coupling.permute(1, 2, 0, 3))
 
 
+def test_the_routing_takes_and_returns_parents_of_all_positions_in_one_axis():
+    routing = MapRouting(OUT, P).double()
+    votes, activations = torch.randn(2, IN, H * W * OUT, P, dtype=torch.float64), torch.ones(2, IN).double()
+    routed = routing(votes, activations)
+    assert [tuple(field.shape) for field in routed] == [(2, 24, P), (2, 24), (2, IN, 24)]
+    assert_close(routed.coupling.sum(-1), torch.ones(2, IN, dtype=torch.float64))
+    for again, before in zip(routing.read_out(votes, activations, routed.coupling), routed, strict=True):
+        assert_close(again, before)
+
+
 def test_each_child_type_splits_over_the_whole_map():
     coupling = Conv3dRoutingCaps(IN, OUT, D, P).double()(grid()).coupling
     assert_close(coupling.sum((1, 2, 4)), torch.ones(2, IN, dtype=torch.float64))
@@ -104,7 +114,7 @@ def test_the_kernel_has_the_weights_of_the_paper():
 def test_the_cost_formula_counts_the_products_that_run():
     routing, votes = MapRouting(OUT, P), torch.randn(1, IN, 6 * OUT, P)
     with FlopCounterMode(display=False) as counter:
-        routing(votes)
+        routing(votes, torch.ones(1, IN))
     assert 2 * routing.cost(RoutingShape(IN, 6 * OUT, P)).multiply_adds == counter.get_total_flops()
 
 

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from torchcaps.core import Capsules
-from torchcaps.layers import ConvCaps2d, PositionalEM, cast_votes
+from torchcaps.layers import ConvCaps2d, PositionalEM, cast_votes, routed
 from torchcaps.layers.em_conv2d import log_total_per_child
 from torchcaps.routing import RoutingShape
 
@@ -142,14 +142,14 @@ def test_a_batch_in_parts_learns_what_it_learns_whole(monkeypatch):
         torch.manual_seed(0)
         layer, capsules = build(2), grid(5, 5, batch=5)
         inputs = [values.requires_grad_() for values in capsules]
-        routed = layer(Capsules(*inputs))
-        total = sum((field * torch.randn_like(field)).sum() for field in routed)
-        return [*routed, *torch.autograd.grad(total, [*inputs, *layer.parameters()])]
+        parents = layer(Capsules(*inputs))
+        total = sum((field * torch.randn_like(field)).sum() for field in parents)
+        return [*parents, *torch.autograd.grad(total, [*inputs, *layer.parameters()])]
 
     whole = learn()
     calls = []
-    vote = ConvCaps2d._vote_and_route
-    monkeypatch.setattr(ConvCaps2d, "_vote_and_route", lambda *a: calls.append(len(a[1])) or vote(*a))
-    monkeypatch.setattr("torchcaps.layers.conv2d._SAMPLES_AT_ONCE", 2)
+    cast = routed.cast_votes
+    monkeypatch.setattr(routed, "cast_votes", lambda *a: calls.append(len(a[0])) or cast(*a))
+    monkeypatch.setattr("torchcaps.layers.em_conv2d._SAMPLES_AT_ONCE", 2)
     assert_close(learn(), whole)
     assert calls == [2, 2, 1, 1, 2, 2]  # the backward pass goes the other way, and votes again

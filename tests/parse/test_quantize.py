@@ -184,8 +184,10 @@ def test_em_repeats_its_last_m_step(is_positional):
 def test_maps_are_pooled_again(jointly):
     routing = MapRouting(3, 4, squash_jointly=jointly).double()
     votes = 3 * draw(2, 5, 6, 4)  # two positions of three types
-    plain, found = route_quantized(routing, votes)
-    coupling = rounded(plain[2], 4)  # (batch, positions, in_types, out_types)
+    plain, found = route_quantized(routing, votes, torch.ones(2, 5).double())
+    coupling = (
+        rounded(plain[2], 4).reshape(2, 5, 2, 3).transpose(0, 2, 1, 3)
+    )  # (batch, position, child, parent)
     u = votes.numpy().reshape(2, 5, 2, 3, 4)
     pooled = np.einsum("bxio,bixod->bxod", coupling, u) + 0.1
     if jointly:
@@ -193,7 +195,7 @@ def test_maps_are_pooled_again(jointly):
         expected = maps.reshape(2, 3, 2, 4).transpose(0, 2, 1, 3)
     else:
         expected = squashed(pooled)
-    np.testing.assert_allclose(found[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(found[0].reshape(2, 2, 3, 4), expected, rtol=1e-6)
 
 
 def test_each_layer_may_have_its_own_levels():

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from torchcaps.train.annealing import Annealing
 
 from torchcaps.data import DATASETS, Augment
 from torchcaps.prune import Lobster
 from torchcaps.train import load_recipe, packaged_recipes
-from torchcaps.train.annealing import Annealing
 from torchcaps.train.recipe import Loss, Optim
 from torchcaps.train.step import learning_rate
 

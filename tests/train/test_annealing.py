@@ -6,11 +6,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
+from torchcaps.train.annealing import Annealer, Annealing, Verdict, iterative_routings
 
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
-from torchcaps.train.annealing import Annealer, Annealing, Verdict, iterative_routings
 from torchcaps.train.recipe import Recipe, build
 
 from refusal import REFUSED

@@ -212,7 +212,6 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
 
 
 def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp_path, monkeypatch):
-    from torchcaps.layers import FcCaps
     from torchcaps.routing import DynamicRouting
 
     calls = []
@@ -226,7 +225,7 @@ def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp
 
     original = DynamicRouting.forward
     monkeypatch.setattr(DynamicRouting, "forward", broken)
-    monkeypatch.setattr(FcCaps, "fallback_reason", lambda *_, **__: "the fused kernel passes routing by")
+    monkeypatch.setattr(DynamicRouting, "fuse", lambda *_, **__: "the fused kernel passes routing by")
     settings = recipe(model={**recipe().model, "routing": {"name": "dynamic"}})
     with pytest.raises(
         DivergedError, match=r"step 2 of epoch 1.*output of layer 'classes.routing'"

@@ -1,21 +1,25 @@
-"""Fused kernels: faster twins of what `routing` and `layers` compute."""
+"""Fused kernels: faster twins of what `routing` and `layers` compute, one folder for each operation."""
 
-from .dynamic import fused_dynamic_coupling, fused_dynamic_routing, slower_reason, unsupported_reason
-from .em import em_unsupported_reason, fused_em_routing
-from .em_state import EMScales
+from .dynamic import (
+    Gradient,
+    dynamic_unsupported_reason,
+    fused_dynamic_coupling,
+    fused_dynamic_routing,
+)
+from .em import EMScales, em_unsupported_reason, fused_em_routing
+from .local_dynamic import fused_local_dynamic_routing, local_dynamic_unsupported_reason
 from .scaled_distance import fused_scaled_distance_routing, scaled_distance_unsupported_reason
-from .votes_dynamic import fused_map_routing, map_unsupported_reason
 
 __all__ = [
     "EMScales",
+    "Gradient",
+    "dynamic_unsupported_reason",
     "em_unsupported_reason",
     "fused_dynamic_coupling",
     "fused_dynamic_routing",
     "fused_em_routing",
-    "fused_map_routing",
+    "fused_local_dynamic_routing",
     "fused_scaled_distance_routing",
-    "map_unsupported_reason",
+    "local_dynamic_unsupported_reason",
     "scaled_distance_unsupported_reason",
-    "slower_reason",
-    "unsupported_reason",
 ]

@@ -1,9 +1,10 @@
 """Capsule layers: each takes capsules and gives capsules, with its routing as a part."""
 
-from torchcaps.core.squash import squash, squash_exponential
+from torchcaps.core import squash, squash_exponential
 
 from .conv2d import ConvCaps2d
 from .conv3d_routing import Conv3dRoutingCaps, MapRouting, map_routing
+from .coordinates import CoordinateAddition
 from .decoder import ConvDecoder, FcDecoder
 from .em_conv2d import PositionalEM, positional_em_routing
 from .fc import FcCaps, flatten_grid
@@ -21,14 +22,17 @@ from .geometry import (
 from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
 from .product_conv2d import StemConv2d
+from .routed import Backend, RoutedCaps
 from .selected_fc import SelectedFcCaps, build_fc_caps
 from .vote import cast_votes
 
 __all__ = [
+    "Backend",
     "Conv3dRoutingCaps",
     "ConvCaps2d",
     "ConvDecoder",
     "ConvStage",
+    "CoordinateAddition",
     "FcCaps",
     "FcDecoder",
     "LocalConvCaps2d",
@@ -38,6 +42,7 @@ __all__ = [
     "PositionalEM",
     "PrimaryCaps",
     "ReceptiveField",
+    "RoutedCaps",
     "SelectedFcCaps",
     "StemConv2d",
     "build_fc_caps",

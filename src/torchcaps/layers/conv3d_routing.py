@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import Capsules, Routed, UserError, squash
 from torchcaps.core.precision import without_autocast
-from torchcaps.core.squash import squash
-from torchcaps.core.types import Capsules, Routed
-from torchcaps.routing.api import RoutingShape, require_iterations
-from torchcaps.routing.cost import RoutingCost, length_cost, softmax_cost, squash_cost
+from torchcaps.routing import Gradient, RoutingCost, RoutingShape, require_gradient, require_iterations
+from torchcaps.routing.cost import length_cost, softmax_cost, squash_cost
 
-Gradient = Literal["full", "last"]
+from .routed import require_capsules
 
 
 def map_routing(
@@ -69,6 +65,12 @@ def _split_over_maps(logits: Tensor) -> Tensor:
     return logits.flatten(-2).softmax(-1).view(logits.shape)
 
 
+def _in_one_axis(routed: Routed) -> Routed:
+    """The parents of all positions in one axis, as a routing returns them."""
+    poses, activations, coupling = routed
+    return Routed(poses.flatten(1, 2), activations.flatten(1), rearrange(coupling, "b x i o -> b i (x o)"))
+
+
 def _squash(pooled: Tensor, jointly: bool) -> Tensor:
     if not jointly:
         return squash(pooled)
@@ -77,7 +79,7 @@ def _squash(pooled: Tensor, jointly: bool) -> Tensor:
 
 
 class MapRouting(nn.Module):
-    """`map_routing` with its settings and its learned bias."""
+    """`map_routing` with its settings and its learned bias; parents are ordered (position, type)."""
 
     def __init__(
         self,
@@ -89,32 +91,40 @@ class MapRouting(nn.Module):
         squash_jointly: bool = True,
     ) -> None:
         super().__init__()
-        if gradient not in ("full", "last"):
-            raise UserError(f"gradient must be 'full' or 'last', got {gradient!r}")
         self.iterations = require_iterations(iterations)
-        self.gradient: Gradient = gradient
+        self.gradient: Gradient = require_gradient(gradient)
         self.squash_jointly = squash_jointly
         self.bias = nn.Parameter(torch.full((out_types, pose), 0.1))
 
-    def forward(self, votes: Float[Tensor, "batch in_types parents pose"]) -> Routed:
-        """Route `votes` for parents in the order (position, type)."""
-        return map_routing(
+    def forward(
+        self,
+        votes: Float[Tensor, "batch in_types parents pose"],
+        activations: Float[Tensor, "batch in_types"],
+    ) -> Routed:
+        """Route `votes`; the activations are not read."""
+        del activations
+        routed = map_routing(
             self._by_position(votes),
             iterations=self.iterations,
             gradient=self.gradient,
             squash_jointly=self.squash_jointly,
             bias=self.bias,
         )
+        return _in_one_axis(routed)
 
     def read_out(
         self,
         votes: Float[Tensor, "batch in_types parents pose"],
-        coupling: Float[Tensor, "batch positions in_types out_types"],
+        activations: Float[Tensor, "batch in_types"],
+        coupling: Float[Tensor, "batch in_types parents"],
     ) -> Routed:
         """The parents that `coupling` makes, as after the last round."""
-        return pool_maps(
-            self._by_position(votes), coupling=coupling, squash_jointly=self.squash_jointly, bias=self.bias
+        del activations
+        by_position = rearrange(coupling, "b i (x o) -> b x i o", o=self.bias.shape[0])
+        routed = pool_maps(
+            self._by_position(votes), coupling=by_position, squash_jointly=self.squash_jointly, bias=self.bias
         )
+        return _in_one_axis(routed)
 
     def _by_position(self, votes: Tensor) -> Tensor:
         return rearrange(votes, "b i (x o) d -> b i x o d", o=self.bias.shape[0])
@@ -186,14 +196,22 @@ class Conv3dRoutingCaps(nn.Module):
 
     def forward(self, children: Capsules) -> Routed:
         """Vote and route; couplings at one position do not sum to one, those of all positions do."""
-        height, width, types, pose = children.poses.shape[1:]
+        poses, activations = require_capsules(self, children)
+        height, width, types, pose = poses.shape[1:]
         if (types, pose) != (self.in_types, self.in_pose):
             raise UserError(
                 f"Conv3dRoutingCaps expects {self.in_types} types of {self.in_pose} dimensions, got "
                 f"{types} of {pose}"
             )
-        cast = self.conv(rearrange(children.poses, "b h w t d -> b 1 (t d) h w"))
+        cast = self.conv(rearrange(poses, "b h w t d -> b 1 (t d) h w"))
         votes = rearrange(cast, "b (o d) t h w -> b t (h w o) d", o=self.out_types)
+        dtype = self.routing.bias.dtype
         with without_autocast(votes):
-            routed = self.routing(votes.to(self.routing.bias.dtype))
-        return Routed(*(field.unflatten(1, (height, width)) for field in routed))
+            # a child is the map of a type: its mean activation stands for it
+            routed: Routed = self.routing(votes.to(dtype), activations.mean((1, 2)).to(dtype))
+        at = {"h": height, "w": width}
+        return Routed(
+            rearrange(routed.poses, "b (h w o) d -> b h w o d", **at),
+            rearrange(routed.activations, "b (h w o) -> b h w o", **at),
+            rearrange(routed.coupling, "b i (h w o) -> b h w i o", **at),
+        )

@@ -6,9 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core.types import Routed
-from torchcaps.routing.api import Routing, RoutingShape
-from torchcaps.routing.cost import RoutingCost
+from torchcaps.core import Routed
+from torchcaps.routing import FusedPath, Routing, RoutingCost, RoutingShape, UncastVotes, fused_path
 
 
 class CoordinateAddition(nn.Module):
@@ -44,6 +43,11 @@ class CoordinateAddition(nn.Module):
     ) -> Routed:
         """Route the shifted `votes`."""
         return self.routing(votes + self.offset.to(votes.dtype), activations)
+
+    def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
+        """The kernel of the routing inside, where that can add offsets to the votes."""
+        shifted = votes._replace(offsets=self.offset.squeeze(1))
+        return fused_path(self.routing, shifted, insist=insist)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """The addition alone; the routing inside counts its own work."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchcaps.core.types import Routed
-from torchcaps.kernels import EMScales, fused_em_routing
-from torchcaps.routing.api import RoutingShape, keep_float32, require_iterations
-from torchcaps.routing.cost import RoutingCost
-from torchcaps.routing.em import EMCosts, EMSettings, em_cost, fit_parents, last_m_step
+from torchcaps.core import Routed
+from torchcaps.routing import EMRouting, FusedPath, Parts, RoutingShape, UncastVotes, keep_float32
+from torchcaps.routing.em import EMCosts, EMSettings, fit_parents
+
+_SAMPLES_AT_ONCE = 8  # on a CPU 128 samples took 10 GB and nearly three times as long
 
 
 def children_of_windows(
@@ -90,15 +92,15 @@ def positional_em_routing(
         activations,
         coupling=split(votes.new_zeros(votes.shape[:-1])),
         split=split,
-        even_mass=_even_mass(votes.shape, kernel_size, stride),
+        even_mass=_even_mass(votes.shape[:-1], kernel_size, stride),
         costs=costs,
         settings=settings,
     )
 
 
-def _even_mass(shape: torch.Size, kernel_size: int, stride: int) -> float:
+def _even_mass(shape: Sequence[int], kernel_size: int, stride: int) -> float:
     """Children that a parent owns when each splits evenly over all parents of all windows."""
-    rows, columns, in_caps, out_types = shape[1:5]
+    rows, columns, in_caps, out_types = shape[-4:]
     reached = _reached(rows, kernel_size, stride) * _reached(columns, kernel_size, stride)
     return in_caps // kernel_size**2 * reached / (rows * columns * out_types)
 
@@ -108,7 +110,7 @@ def _reached(windows: int, kernel_size: int, stride: int) -> int:
     return stride * (windows - 1) + kernel_size if stride <= kernel_size else windows * kernel_size
 
 
-class PositionalEM(nn.Module):
+class PositionalEM(EMRouting):
     """`positional_em_routing` as the routing of a `ConvCaps2d` without padding.
 
     Args:
@@ -130,13 +132,13 @@ class PositionalEM(nn.Module):
         inverse_temperature: float = 1.0,
         min_variance: float = 0.1,
     ) -> None:
-        super().__init__()
+        super().__init__(
+            shape,
+            iterations=iterations,
+            inverse_temperature=inverse_temperature,
+            min_variance=min_variance,
+        )
         self.kernel_size, self.stride = kernel_size, stride
-        self.iterations = require_iterations(iterations)
-        self.inverse_temperature = inverse_temperature
-        self.min_variance = min_variance
-        self.activation_cost = nn.Parameter(torch.zeros(shape.out_caps))
-        self.vote_cost = nn.Parameter(torch.zeros(shape.out_caps))
 
     def forward(
         self,
@@ -150,44 +152,20 @@ class PositionalEM(nn.Module):
             kernel_size=self.kernel_size,
             stride=self.stride,
             costs=EMCosts(self.activation_cost, self.vote_cost),
-            settings=EMSettings(self.iterations, self.inverse_temperature, self.min_variance),
+            settings=self.settings,
         )
 
-    def route_fused(
-        self,
-        poses: Float[Tensor, "batch rows columns in_caps in_pose"],
-        activations: Float[Tensor, "batch rows columns in_caps"],
-        weight: Float[Tensor, "matrices in_columns out_types out_columns"],
-    ) -> Routed:
-        """Vote with `weight` and route in one kernel, which leaves out the couplings."""
-        shape = torch.Size((*poses.shape[:4], weight.shape[2]))
-        even_mass = _even_mass(shape, self.kernel_size, self.stride)
-        routed = fused_em_routing(
-            poses,
-            activations,
-            weight,
-            costs=(self.activation_cost, self.vote_cost),
-            window=(self.kernel_size, self.stride),
-            scales=EMScales(self.iterations, self.inverse_temperature, self.min_variance, even_mass),
-        )
-        return Routed(*routed, None)
+    def even_mass(self, shape: Sequence[int]) -> float:
+        """Children that a parent owns when each splits evenly over all parents of all windows."""
+        return _even_mass(shape, self.kernel_size, self.stride)
 
-    def read_out(
-        self,
-        votes: Float[Tensor, "batch rows columns in_caps out_types pose"],
-        activations: Float[Tensor, "batch rows columns in_caps"],
-        coupling: Float[Tensor, "batch rows columns in_caps out_types"],
-    ) -> Routed:
-        """The parents that `coupling` makes, as after the last M-step."""
-        return last_m_step(
-            votes,
-            activations,
-            coupling=coupling,
-            even_mass=_even_mass(votes.shape, self.kernel_size, self.stride),
-            costs=EMCosts(self.activation_cost, self.vote_cost),
-            settings=EMSettings(self.iterations, self.inverse_temperature, self.min_variance),
-        )
+    def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
+        """A kernel for CUDA that gives no couplings."""
+        del insist  # it is always faster
+        return self._fuse_windows(votes, (self.kernel_size, self.stride), votes.where)
 
-    def cost(self, shape: RoutingShape) -> RoutingCost:
-        """Work at one position, that of EM routing: sums over windows replace sums over parents."""
-        return em_cost(shape, self.iterations)
+    def batch_parts(self, votes: UncastVotes) -> Parts | None:
+        """On a CPU that learns, a few samples at a time: the votes of a batch would take gigabytes."""
+        is_learning = torch.is_grad_enabled() and votes.weight.requires_grad
+        is_cpu = votes.poses.device.type == "cpu"
+        return Parts(_SAMPLES_AT_ONCE, recompute=True) if is_cpu and is_learning else None

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import partial
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint as recompute
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.precision import without_autocast
-from torchcaps.core.types import Capsules, Routed
-from torchcaps.kernels import fused_map_routing, map_unsupported_reason
-from torchcaps.routing.api import RoutingShape, RoutingSpec, build_routing
-from torchcaps.routing.dynamic import DynamicRouting
+from torchcaps.core import Capsules, Routed, UserError
+from torchcaps.routing import RoutingShape, RoutingSpec, StoredVotes, build_routing
 
-from .backend import Backend, checked_backend, reason_of_routing, takes_kernel
 from .geometry import pad_same
+from .routed import Backend, RoutedCaps, recompute, require_capsules
 
 
-class _LocalCaps2d(nn.Module, ABC):
+class _LocalCaps2d(RoutedCaps[StoredVotes]):
     """The part that convolution and transposed convolution share: vote per child type, then route."""
 
-    weight: nn.Parameter
+    kernel_size: int
+    stride: int
 
     def __init__(
         self,
@@ -36,12 +32,10 @@ class _LocalCaps2d(nn.Module, ABC):
         checkpoint: bool,
         backend: Backend,
     ) -> None:
-        super().__init__()
+        super().__init__(build_routing(routing, RoutingShape(*types, poses[1])), backend)
         self.in_types, self.out_types = types
         self.in_pose, self.out_pose = poses
         self.checkpoint = checkpoint
-        self.backend: Backend = checked_backend(backend)
-        self.routing = build_routing(routing, RoutingShape(self.in_types, self.out_types, self.out_pose))
 
     @abstractmethod
     def _convolve(self, maps: Tensor, weight: Tensor) -> Tensor:
@@ -56,63 +50,43 @@ class _LocalCaps2d(nn.Module, ABC):
 
         Without `return_coupling` the couplings are None where the fused kernel runs.
         """
-        if children.poses.shape[-2:] != (self.in_types, self.in_pose):
+        fields = require_capsules(self, children)
+        route = partial(self._vote_and_route, return_coupling)
+        return recompute(route, *fields) if self.checkpoint and torch.is_grad_enabled() else route(*fields)
+
+    def _vote_and_route(self, return_coupling: bool, poses: Tensor, activations: Tensor) -> Routed:
+        return super().forward(Capsules(poses, activations), return_coupling=return_coupling)
+
+    def _votes(self, children: Capsules, return_coupling: bool) -> StoredVotes:
+        poses, activations = children
+        if poses.shape[-2:] != (self.in_types, self.in_pose):
             raise UserError(
                 f"{type(self).__name__} expects {self.in_types} types of {self.in_pose} dimensions, got "
-                f"{children.poses.shape[-2]} of {children.poses.shape[-1]}"
+                f"{poses.shape[-2]} of {poses.shape[-1]}"
             )
-        ask = partial(self.fallback_reason, children, return_coupling=return_coupling)
-        route = self._route_fused if takes_kernel(self.backend, ask) else self._vote_and_route
-        if self.checkpoint and torch.is_grad_enabled():
-            # nothing here draws random numbers
-            return recompute(route, *children, use_reentrant=False, preserve_rng_state=False)
-        return route(*children)
-
-    def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
-        """Why "auto" would take the plain path for these children; None where it does not."""
-        del children  # the weight says where and in which dtype votes are cast
-        if reason := reason_of_routing(self.routing, DynamicRouting):
-            return reason
-        if return_coupling:
-            return "the couplings were asked for, which only the plain path gives"
-        return map_unsupported_reason(self.weight, (self.in_types, self.out_types, self.out_pose))
-
-    def _convolve_types(self, poses: Tensor) -> Tensor:
-        maps = rearrange(poses, "b h w t d -> (b t) d h w").to(self.weight.dtype)
+        dtype = self.weight.dtype
+        maps = rearrange(poses, "b h w t d -> (b t) d h w").to(dtype)
         if maps.is_cuda:
             maps = maps.contiguous(memory_format=torch.channels_last)
-        return self._convolve(maps, self.weight)
+        cast = self._convolve(maps, self.weight)
+        votes = rearrange(cast, "(b t) (o d) h w -> b t h w o d", t=self.in_types, o=self.out_types)
+        return StoredVotes(votes, activations, return_coupling, dtype)
 
-    def _vote_and_route(self, poses: Tensor, activations: Tensor) -> Routed:
-        types = self.in_types
-        votes = rearrange(
-            self._convolve_types(poses), "(b t) (o d) h w -> b h w t o d", t=types, o=self.out_types
-        )
+    def _route_plain(self, votes: StoredVotes) -> Routed:
         # a vote pools a window of children: their mean activation stands for them
-        lengths = rearrange(activations, "b h w t -> (b t) 1 h w").to(self.weight.dtype)
-        pooled = rearrange(self._convolve(lengths, self._uniform_kernel()), "(b t) 1 h w -> b h w t", t=types)
-        with without_autocast(votes):
-            return self.routing(votes.to(self.weight.dtype), pooled.to(self.weight.dtype))
-
-    def _route_fused(self, poses: Tensor, activations: Tensor) -> Routed:
-        """In the layout that a channels-last convolution writes, and that the next one reads."""
-        del activations  # dynamic routing does not read them
-        routing = self.routing
-        assert isinstance(routing, DynamicRouting)
-        maps = self._convolve_types(poses)
-        height, width = maps.shape[-2:]
-        votes = rearrange(maps, "(b t) (o d) h w -> b t (h w) o d", t=self.in_types, o=self.out_types)
-        routed, lengths = fused_map_routing(
-            votes,
-            routing.bias,
-            iterations=routing.iterations,
-            gradient=routing.gradient,
-            leaky=routing.leaky,
+        lengths = rearrange(votes.activations, "b h w t -> (b t) 1 h w").to(votes.dtype)
+        pooled = self._convolve(lengths, self._uniform_kernel())
+        return self.routing(
+            rearrange(votes.votes, "b t h w o d -> b h w t o d").to(votes.dtype),
+            rearrange(pooled, "(b t) 1 h w -> b h w t", t=self.in_types),
         )
-        return Routed(
-            rearrange(routed, "b o (h w) d -> b h w o d", h=height, w=width).to(self.weight.dtype),
-            rearrange(lengths, "b o (h w) -> b h w o", h=height, w=width).to(self.weight.dtype),
-            None,
+
+    def extra_repr(self) -> str:
+        """Sizes and backend."""
+        return (
+            f"in_types={self.in_types}, out_types={self.out_types}, in_pose={self.in_pose}, "
+            f"out_pose={self.out_pose}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"checkpoint={self.checkpoint}, backend={self.backend!r}"
         )
 
 

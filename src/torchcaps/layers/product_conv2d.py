@@ -1,4 +1,4 @@
-"""Convolutions that GPUs do badly, written as products; their parameters stay those of `nn.Conv2d`."""
+"""Convolutions that are slow on GPUs, written as products; their parameters are those of `nn.Conv2d`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch.nn import functional as F
 
 from torchcaps.core.precision import without_autocast
 
-_ALIGNED = 8  # values in a row: what the matrix units want of 16-bit numbers
+_ALIGNED = 8  # values in a row: matrix units need this alignment for 16-bit numbers
 
 
 class StemConv2d(nn.Conv2d):
     """A first convolution without padding: on a GPU a product of gathered windows with the kernels.
 
-    Images have one to three channels, for which cuDNN pads to eight and writes a layout that the next
-    convolution has to turn; the product writes channels last.
+    For images of one to three channels cuDNN pads to eight, and writes a layout that the next convolution has
+    to change; the product writes channels last.
     """
 
     def forward(

@@ -1,13 +1,12 @@
-"""Fully connected capsules that hear only some of the children below: what pruning leaves of `FcCaps`."""
+"""Fully connected capsules in which only some children vote: what pruning leaves of `FcCaps`."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import Capsules, Routed
-from torchcaps.routing.api import RoutingSpec
+from torchcaps.core import Capsules, Routed, UserError
+from torchcaps.routing import RoutingSpec
 
 from .fc import FcCaps, flatten_grid
 
@@ -15,8 +14,8 @@ from .fc import FcCaps, flatten_grid
 class SelectedFcCaps(FcCaps):
     """`FcCaps` without the matrices of children that vote zero for every parent.
 
-    Such a child is silent: its couplings are the same for every image. They are kept beside the matrices, so
-    that the couplings returned are still those of all children, in the order of the grid below.
+    The couplings of such a child are the same for every image. They are kept beside the matrices, so that the
+    couplings returned are still those of all children, in the order of the grid below.
 
     Args:
         in_caps: Children in all.
@@ -47,13 +46,15 @@ class SelectedFcCaps(FcCaps):
         self.register_buffer("voters", torch.arange(voters))
         self.register_buffer("silent_coupling", torch.full((in_caps, out_caps), 1 / out_caps))
 
+    def _gather(self, children: Capsules) -> Capsules:
+        flat = flatten_grid(children)
+        if flat.poses.shape[1] != self.grid_caps:
+            raise UserError(f"expected {self.grid_caps} children, got {flat.poses.shape[1]}")
+        return super()._gather(Capsules(*(field.index_select(1, self.voters) for field in flat)))
+
     def forward(self, children: Capsules, *, return_coupling: bool = True) -> Routed:
         """Vote and route as `FcCaps` does; the couplings are those of all children."""
-        children = flatten_grid(children)
-        if children.poses.shape[1] != self.grid_caps:
-            raise UserError(f"expected {self.grid_caps} children, got {children.poses.shape[1]}")
-        chosen = Capsules(*(field.index_select(1, self.voters) for field in children))
-        routed = super().forward(chosen, return_coupling=return_coupling)
+        routed = super().forward(children, return_coupling=return_coupling)
         if routed.coupling is None:
             return routed
         batch = routed.coupling.shape[0]  # not len(), which would fix the batch of an export

@@ -6,7 +6,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, einsum
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 
 def cast_votes(

@@ -13,8 +13,8 @@ from torchcaps.core import ImageSize, sides
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, LayerTrace
 from torchcaps.layers import ConvStage, PrimaryCaps, build_fc_caps, flatten_grid, map_sizes, too_small
-from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps, Gradient
-from torchcaps.routing import RoutingSpec
+from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps
+from torchcaps.routing import Gradient, RoutingSpec
 
 from .anatomy import ConvStep, KeptSizes, Removable
 from .api import register_variants

@@ -49,7 +49,7 @@ def quantized(network: nn.Module, levels: Levels) -> Iterator[nn.Module]:
     """
     routings = quantizable_routings(network)
     handles = [
-        routing.register_forward_hook(_quantizer(number), with_kwargs=True)
+        routing.register_forward_hook(_quantizer(number))
         for (_, routing), number in zip(routings, levels_of_layers(levels, len(routings)), strict=True)
     ]
     try:
@@ -98,10 +98,9 @@ def quantizable_routings(network: nn.Module) -> list[tuple[str, Any]]:
 
 
 def _quantizer(levels: int) -> Callable[..., Routed]:
-    def read_out_again(
-        routing: Any, inputs: tuple[Tensor, ...], named: dict[str, Tensor], routed: Routed
-    ) -> Routed:
+    def read_out_again(routing: ReadsOut, inputs: tuple[Tensor, Tensor], routed: Routed) -> Routed:
         assert routed.coupling is not None  # plain routings always give them
-        return routing.read_out(*inputs, **named, coupling=quantize(routed.coupling, levels))
+        votes, activations = inputs
+        return routing.read_out(votes, activations, quantize(routed.coupling, levels))
 
     return read_out_again

@@ -1,5 +1,7 @@
 """Routing algorithms: one file each, a pure function and the module that owns its settings."""
 
+from torchcaps.kernels import Gradient
+
 from .api import (
     ROUTINGS,
     ReadsOut,
@@ -10,11 +12,23 @@ from .api import (
     build_routing,
     create_routing,
     describe_routing,
+    keep_float32,
     list_routings,
+    require_iterations,
 )
 from .cost import RoutingCost
-from .dynamic import DynamicRouting, dynamic_routing
+from .dynamic import DynamicRouting, dynamic_routing, require_gradient
 from .em import EMRouting, em_routing
+from .fused import (
+    FusedPath,
+    FusedRouting,
+    FusedStoredRouting,
+    Parts,
+    RoutesInParts,
+    StoredVotes,
+    UncastVotes,
+    fused_path,
+)
 from .inverted_attention import InvertedAttentionRouting, inverted_attention_routing
 from .scaled_distance import ScaledDistanceRouting, scaled_distance_routing
 from .self_attention import SelfAttentionRouting, self_attention_routing
@@ -27,8 +41,14 @@ __all__ = [
     "ROUTINGS",
     "DynamicRouting",
     "EMRouting",
+    "FusedPath",
+    "FusedRouting",
+    "FusedStoredRouting",
+    "Gradient",
     "InvertedAttentionRouting",
+    "Parts",
     "ReadsOut",
+    "RoutesInParts",
     "Routing",
     "RoutingCost",
     "RoutingShape",
@@ -38,7 +58,9 @@ __all__ = [
     "SelfRouting",
     "SharedMatrixRouting",
     "SlotAttentionRouting",
+    "StoredVotes",
     "SumsVotes",
+    "UncastVotes",
     "VariationalBayesRouting",
     "build_routing",
     "create_routing",
@@ -46,8 +68,12 @@ __all__ = [
     "dynamic_routing",
     "em_routing",
     "even_routing",
+    "fused_path",
     "inverted_attention_routing",
+    "keep_float32",
     "list_routings",
+    "require_gradient",
+    "require_iterations",
     "scaled_distance_routing",
     "self_attention_routing",
     "self_routing",

@@ -11,11 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError, unknown_name
+from torchcaps.core import Registry, Routed, UserError
+from torchcaps.core.errors import unknown_name
 from torchcaps.core.fields import convert
 from torchcaps.core.precision import without_autocast
-from torchcaps.core.registry import Registry
-from torchcaps.core.types import Routed
 
 
 @runtime_checkable

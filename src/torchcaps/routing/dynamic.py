@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from functools import partial
+from typing import get_args
 
 import torch
+from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.squash import squash
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed, UserError, squash
+from torchcaps.kernels import (
+    Gradient,
+    dynamic_unsupported_reason,
+    fused_dynamic_coupling,
+    fused_dynamic_routing,
+    fused_local_dynamic_routing,
+    local_dynamic_unsupported_reason,
+)
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
+from .fused import FusedPath, StoredVotes, UncastVotes, vector_obstacle
 
-Gradient = Literal["full", "last"]
 
-
-def _require_gradient(gradient: Gradient) -> Gradient:
-    if gradient not in ("full", "last"):
+def require_gradient(gradient: Gradient) -> Gradient:
+    """`gradient` itself when there is one of that name, else a clear error."""
+    if gradient not in get_args(Gradient):
         raise UserError(f"gradient must be 'full' or 'last', got {gradient!r}")
     return gradient
 
@@ -80,7 +88,7 @@ def dynamic_routing(
         Output poses, their lengths as activations, and the couplings of the last round.
     """
     require_iterations(iterations)
-    _require_gradient(gradient)
+    require_gradient(gradient)
     offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
     inner_votes, inner_offset = (votes.detach(), offset.detach()) if gradient == "last" else (votes, offset)
     logits = votes.new_zeros(votes.shape[:-1])
@@ -106,7 +114,7 @@ class DynamicRouting(nn.Module):
     ) -> None:
         super().__init__()
         self.iterations = require_iterations(iterations)
-        self.gradient: Gradient = _require_gradient(gradient)
+        self.gradient: Gradient = require_gradient(gradient)
         self.leaky = leaky
         self.bias = nn.Parameter(torch.full((shape.out_caps, shape.pose), 0.1)) if bias else None
 
@@ -143,6 +151,44 @@ class DynamicRouting(nn.Module):
         """Votes times couplings."""
         del activations
         return coupling.unsqueeze(-1) * votes
+
+    def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
+        """A kernel for any device; couplings come without gradients."""
+        if votes.return_coupling and len(votes.where) > 1 and not insist:
+            return "the couplings were asked for, and at many positions the plain path is faster with them"
+        poses = votes.poses.flatten(0, -3)
+        return (
+            vector_obstacle(votes, self.parameters())
+            or dynamic_unsupported_reason(poses, votes.weight, insist=insist)
+            or partial(self._route_fused, poses, votes)
+        )
+
+    def _route_fused(self, poses: Tensor, votes: UncastVotes) -> Routed:
+        inputs, rounds, leaky = (poses, votes.weight, self.bias), self.iterations, self.leaky
+        flat = fused_dynamic_routing(*inputs, iterations=rounds, gradient=self.gradient, leaky=leaky)
+        routed, coupling = votes.at_positions(flat), None
+        if votes.return_coupling:
+            coupling = votes.at_positions(fused_dynamic_coupling(*inputs, iterations=rounds, leaky=leaky))
+        return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
+
+    def fuse_stored(self, votes: StoredVotes, *, insist: bool) -> FusedPath:
+        """A kernel for CUDA that gives no couplings."""
+        del insist  # it is always faster
+        if votes.return_coupling:
+            return "the couplings were asked for, which only the plain path gives"
+        flat = votes.votes.flatten(2, 3)
+        return local_dynamic_unsupported_reason(flat) or partial(self._route_stored, flat, votes)
+
+    def _route_stored(self, flat: Tensor, votes: StoredVotes) -> Routed:
+        poses, lengths = fused_local_dynamic_routing(
+            flat, self.bias, iterations=self.iterations, gradient=self.gradient, leaky=self.leaky
+        )
+        height, width = votes.votes.shape[2:4]
+        return Routed(
+            rearrange(poses, "b o (h w) d -> b h w o d", h=height, w=width).to(votes.dtype),
+            rearrange(lengths, "b o (h w) -> b h w o", h=height, w=width).to(votes.dtype),
+            None,
+        )
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: pooling and agreement in each round, but no agreement in the last."""

@@ -8,9 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, einsum
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.squash import squash
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed, UserError, squash
 
 from .api import keep_float32, require_iterations
 from .dynamic import pool_votes, split_over_parents

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -11,10 +12,12 @@ from jaxtyping import Float
 from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed
+from torchcaps.kernels import EMScales, em_unsupported_reason, fused_em_routing
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
+from .fused import FusedPath, UncastVotes
 
 
 class EMCosts(NamedTuple):
@@ -205,15 +208,53 @@ class EMRouting(nn.Module):
         coupling: Float[Tensor, "*where in_caps out_caps"],
     ) -> Routed:
         """The parents that `coupling` makes, as after the last round."""
-        in_caps, out_caps = votes.shape[-3:-1]
         return last_m_step(
             votes,
             activations,
             coupling=coupling,
-            even_mass=in_caps / out_caps,
+            even_mass=self.even_mass(votes.shape[:-1]),
             costs=EMCosts(self.activation_cost, self.vote_cost),
-            settings=EMSettings(self.iterations, self.inverse_temperature, self.min_variance),
+            settings=self.settings,
         )
+
+    @property
+    def settings(self) -> EMSettings:
+        """Settings of the loop."""
+        return EMSettings(self.iterations, self.inverse_temperature, self.min_variance)
+
+    def even_mass(self, shape: Sequence[int]) -> float:
+        """Children that a parent owns in an even split of couplings of this shape."""
+        in_caps, out_caps = shape[-2:]
+        return in_caps / out_caps
+
+    def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
+        """A kernel for CUDA that gives no couplings."""
+        del insist  # it is always faster
+        positions = votes._replace(
+            poses=votes.poses.flatten(0, -3)[:, None, None],
+            activations=votes.activations.flatten(0, -2)[:, None, None],
+        )
+        return self._fuse_windows(positions, (1, 1), votes.where)
+
+    def _fuse_windows(self, votes: UncastVotes, window: tuple[int, int], where: torch.Size) -> FusedPath:
+        """The kernel for windows of this side and stride; parents have the axes `where`."""
+        if votes.return_coupling:
+            return "the couplings were asked for, which only the plain path gives"
+        reason = em_unsupported_reason(votes.poses, votes.weight)
+        return reason or partial(self._route_windows, votes, window, where)
+
+    def _route_windows(self, votes: UncastVotes, window: tuple[int, int], where: torch.Size) -> Routed:
+        even_mass = self.even_mass((*votes.where, votes.poses.shape[-2], votes.weight.shape[2]))
+        poses, activations = fused_em_routing(
+            votes.poses,
+            votes.activations,
+            votes.weight,
+            costs=(self.activation_cost, self.vote_cost),
+            window=window,
+            scales=EMScales(*self.settings, even_mass),
+            offsets=votes.offsets,
+        )
+        return Routed(poses.view(*where, *poses.shape[3:]), activations.view(*where, -1), None)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position."""

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost

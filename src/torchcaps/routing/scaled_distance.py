@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.squash import squash
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed, UserError, squash
+from torchcaps.kernels import fused_scaled_distance_routing, scaled_distance_unsupported_reason
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .dynamic import pool_votes
+from .fused import FusedPath, Parts, UncastVotes, is_watched, vector_obstacle
 
 Scope = Literal["sample", "batch"]
 _CONFIDENCE = 0.9  # coupling of a parent at half the mean distance, all others being at the mean
+_VOTES_AT_ONCE = 1 << 21  # numbers: 8 MB, of which a handful of copies take half the time of larger ones
 
 
 def _require_scope(scope: Scope) -> Scope:
@@ -140,6 +142,39 @@ class ScaledDistanceRouting(nn.Module):
     ) -> Float[Tensor, "*where in_caps out_caps pose"]:
         """Limited votes times couplings."""
         return coupling.unsqueeze(-1) * limit_votes(votes, activations)
+
+    def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
+        """A kernel for CUDA; couplings come without gradients."""
+        del insist  # it is always faster
+        if self.scope == "batch":
+            return "only the plain path takes the mean distance over the whole batch"
+        poses = votes.poses.flatten(0, -3)
+        return (
+            vector_obstacle(votes, self.parameters())
+            or scaled_distance_unsupported_reason(poses, votes.weight)
+            or partial(self._route_fused, poses, votes)
+        )
+
+    def _route_fused(self, poses: Tensor, votes: UncastVotes) -> Routed:
+        flat, coupling = fused_scaled_distance_routing(
+            poses,
+            votes.activations.flatten(0, -2),
+            votes.weight,
+            self.bias,
+            iterations=self.iterations,
+            sharpness=sharpness(votes.weight.shape[2]),
+            return_coupling=votes.return_coupling,
+        )
+        routed = votes.at_positions(flat)
+        coupling = None if coupling is None else votes.at_positions(coupling)
+        return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
+
+    def batch_parts(self, votes: UncastVotes) -> Parts | None:
+        """On a CPU, as many samples at a time as its cache holds the votes of."""
+        sees_whole_batch = self.scope == "batch" or is_watched(self)  # hooks see the whole batch as well
+        if type(self) is not ScaledDistanceRouting or sees_whole_batch or votes.poses.device.type != "cpu":
+            return None
+        return Parts(max(1, _VOTES_AT_ONCE // votes.numbers_of_sample))
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work at one position: limit the votes, pool in each round, distances in all but the last."""

@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.squash import squash_exponential
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed, squash_exponential
 
 from .api import ROUTINGS, RoutingShape, keep_float32
 from .cost import RoutingCost, length_cost, softmax_cost, squash_exponential_cost

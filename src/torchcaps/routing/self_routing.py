@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32
 from .cost import RoutingCost, softmax_cost

@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core.squash import squash
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed, squash
 
 from .api import ROUTINGS, RoutingShape, keep_float32
 from .cost import RoutingCost, length_cost, squash_cost

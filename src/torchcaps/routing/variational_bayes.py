@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, sigmoid_cost, softmax_cost

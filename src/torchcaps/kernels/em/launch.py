@@ -1,4 +1,4 @@
-"""Fused EM routing on CUDA, in float32: votes are computed where they are needed and never stored.
+"""Launches of fused EM routing on CUDA, in float32: votes are computed where they are needed, never stored.
 
 A round is one pass over windows (`fit_kernel`), which fits the parents and scores the votes under them, and
 one small kernel (`total_kernel`) that sums each child's scores over all parents that compete for it.
@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import torch
 import triton
 from torch import Tensor
+from triton import cdiv
 
-from .em_state import EMGrads, EMGrid, EMInputs, EMScales, EMState
-from .em_triton_grad import fit_grad_kernel, share_mean_kernel, votes_grad_kernel
-from .em_triton_kernels import fit_kernel, total_kernel
+from .backward_kernels import fit_grad_kernel, share_mean_kernel, votes_grad_kernel
+from .forward_kernels import fit_kernel, total_kernel
+from .state import EMGrads, EMGrid, EMInputs, EMScales, EMState
 
 _VOTE_BYTES = 128 << 20
 _BLOCK = 32  # children of a program of the small kernels
@@ -48,7 +49,7 @@ def choose_tiles(windows: int, types: int, pose: int) -> Tiles:
     """Tiles for poses of `pose` numbers, as measured on an H200; few windows take more children at a time."""
     out = triton.next_power_of_2(types)
     fit, votes = min(out, max(1, 128 // pose)), min(out, max(1, 256 // pose))
-    if windows * -(-types // fit) < 1024:
+    if windows * cdiv(types, fit) < 1024:
         few = Tile(16, fit, min(max(fit * pose // 8, 1), 8))
         return Tiles(fit=few, votes=few)
     return Tiles(fit=Tile(1, fit, 1), votes=Tile(2, votes, 2))
@@ -84,7 +85,7 @@ class _Layer:
     def over_windows(self, kernel: Any, tile: Tile, windows: int, *arguments: Any, **constants: Any) -> None:
         """Launches a pass whose programs each see one window and some of its types."""
         poses, activations, matrices, offsets = self.inputs
-        kernel[(windows, -(-self.types // tile.types))](
+        kernel[(windows, cdiv(self.types, tile.types))](
             poses,
             activations,
             matrices,
@@ -103,7 +104,7 @@ class _Layer:
         types = self.children // side**2
         on_map = (stride * (rows - 1) + side) * (stride * (columns - 1) + side) * types
         count = self.windows // (rows * columns) * on_map
-        kernel[(-(-count // _BLOCK),)](
+        kernel[(cdiv(count, _BLOCK),)](
             *arguments,
             count,
             J=self.types,

@@ -1,18 +1,18 @@
-"""Routing over a map's votes by the plain function, and the comparison of the fused one with it."""
+"""Routing over stored votes by the plain function, and the comparison of the fused one with it."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from torchcaps.kernels import fused_map_routing
+from torchcaps.kernels import fused_local_dynamic_routing
 from torchcaps.routing.dynamic import dynamic_routing
 
 from kernels.routing_reference import assert_as_accurate_as
 
 
 @dataclass(frozen=True)
-class MapCase:
+class LocalCase:
     """Votes of one map and how they are routed."""
 
     batch: int = 2
@@ -50,17 +50,17 @@ class MapCase:
         return [torch.stack(values) for values in zip(*rows, strict=True)]
 
 
-def plain_map_routing(votes: Tensor, bias: Tensor | None = None, **settings) -> tuple[Tensor, Tensor]:
+def plain_local_routing(votes: Tensor, bias: Tensor | None = None, **settings) -> tuple[Tensor, Tensor]:
     by_position = votes.transpose(1, 2)
     routed = dynamic_routing(by_position, by_position[..., 0, 0], bias=bias, **settings)
     return routed.poses.transpose(1, 2), routed.activations.transpose(1, 2)
 
 
-def assert_as_accurate_as_the_plain_function(case: MapCase, device="cpu", seeds=4) -> None:
+def assert_as_accurate_as_the_plain_function(case: LocalCase, device="cpu", seeds=4) -> None:
     """Output and every gradient, in float32, against the plain function in float64."""
-    exact = case.outputs_and_gradients(plain_map_routing, torch.float64, device, seeds)
-    plain = case.outputs_and_gradients(plain_map_routing, torch.float32, device, seeds)
-    fused = case.outputs_and_gradients(fused_map_routing, torch.float32, device, seeds)
+    exact = case.outputs_and_gradients(plain_local_routing, torch.float64, device, seeds)
+    plain = case.outputs_and_gradients(plain_local_routing, torch.float32, device, seeds)
+    fused = case.outputs_and_gradients(fused_local_dynamic_routing, torch.float32, device, seeds)
     for name, *values in zip(
         ["poses", "lengths", "grad votes", "grad bias"], fused, plain, exact, strict=False
     ):
@@ -69,17 +69,17 @@ def assert_as_accurate_as_the_plain_function(case: MapCase, device="cpu", seeds=
 
 
 QUICK = {
-    "odd": MapCase(batch=1),
-    "leaky, last, no bias": MapCase(batch=1, leaky=True, gradient="last", bias=False),
+    "odd": LocalCase(batch=1),
+    "leaky, last, no bias": LocalCase(batch=1, leaky=True, gradient="last", bias=False),
 }
 CASES = {
-    "larger": MapCase(),
-    "last": MapCase(gradient="last"),
-    "leaky": MapCase(leaky=True, in_caps=4),
-    "one iteration": MapCase(iterations=1),
-    "five iterations": MapCase(iterations=5, positions=2),
-    "one parent": MapCase(out_caps=1),
-    "one child": MapCase(in_caps=1),
-    "scalars": MapCase(pose=1),
-    "round": MapCase(in_caps=4, positions=8, out_caps=2, pose=16),
+    "larger": LocalCase(),
+    "last": LocalCase(gradient="last"),
+    "leaky": LocalCase(leaky=True, in_caps=4),
+    "one iteration": LocalCase(iterations=1),
+    "five iterations": LocalCase(iterations=5, positions=2),
+    "one parent": LocalCase(out_caps=1),
+    "one child": LocalCase(in_caps=1),
+    "scalars": LocalCase(pose=1),
+    "round": LocalCase(in_caps=4, positions=8, out_caps=2, pose=16),
 }

@@ -1,7 +1,10 @@
-"""Triton kernels between the passes over children: add the partial sums, squash, and its derivative."""
+"""Triton kernels between the passes over children: add partial sums and squash, and the derivative of that.
+
+`squash` and `squash_grad` are also parts of other kernels; they work along one axis of a tile.
+"""
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
-from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
 import triton.language as tl
@@ -41,6 +44,25 @@ def _shrink(squared):
     return tl.where(squared < 1.0, squared / (1.0 + squared), 1.0 - 1.0 / (1.0 + squared))
 
 
+@triton.jit
+@no_type_check
+def squash(pooled, AXIS: tl.constexpr):
+    """Poses along AXIS, squashed."""
+    squared = tl.sum(pooled * pooled, AXIS, keep_dims=True)
+    return pooled * (tl.rsqrt(squared + 1e-8) * _shrink(squared))
+
+
+@triton.jit
+@no_type_check
+def squash_grad(pooled, grad, AXIS: tl.constexpr):
+    """Gradient of `pooled`, from that of `squash(pooled, AXIS)`."""
+    squared = tl.sum(pooled * pooled, AXIS, keep_dims=True)
+    inverse, shrink = tl.rsqrt(squared + 1e-8), _shrink(squared)
+    twice_slope = inverse * (2.0 / ((1.0 + squared) * (1.0 + squared)) - shrink * inverse * inverse)
+    along = twice_slope * tl.sum(pooled * grad, AXIS, keep_dims=True)
+    return grad * (shrink * inverse) + pooled * along
+
+
 @triton.jit(do_not_specialize=["num_slots"])
 @no_type_check
 def squash_kernel(
@@ -65,8 +87,7 @@ def squash_kernel(
     if BIAS:
         total += tl.load(bias + inside, mask=mask, other=0.0)
     tl.store(pooled + place, total, mask=mask)
-    squared = tl.sum(total * total, 1)
-    output = total * (tl.rsqrt(squared + 1e-8) * _shrink(squared))[:, None]
+    output = squash(total, 1)
     if FIRST:
         tl.store(direction + place, tl.zeros((OUT, POSE), tl.float32), mask=mask)
     elif not LAST:
@@ -100,9 +121,4 @@ def squash_grad_kernel(
         incoming += _sum_slots(partial, num_slots, slot_size, place, mask)
         tl.store(grad_sum + place, incoming, mask=mask)
     total = tl.load(pooled + place, mask=mask, other=0.0)
-    squared = tl.sum(total * total, 1)
-    inverse, shrink = tl.rsqrt(squared + 1e-8), _shrink(squared)
-    twice_slope = inverse * (2.0 / ((1.0 + squared) * (1.0 + squared)) - shrink * inverse * inverse)
-    along = twice_slope * tl.sum(total * incoming, 1)
-    result = incoming * (shrink * inverse)[:, None] + total * along[:, None]
-    tl.store(grad_pooled + place, result, mask=mask)
+    tl.store(grad_pooled + place, squash_grad(total, incoming, 1), mask=mask)

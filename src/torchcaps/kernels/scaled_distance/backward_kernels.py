@@ -1,19 +1,19 @@
 """Triton kernels for the gradients of fused scaled-distance routing, laid out as its other kernels."""
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
-from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
 import triton.language as tl
 
-from .scaled_distance_triton_kernels import (
-    _axes,
-    _distance,
-    _length,
-    _limited,
-    _shares,
-    _steepness,
-    _votes,
+from .forward_kernels import (
+    cast_votes,
+    distance_to,
+    limit_votes,
+    shares_of,
+    steepness_of,
+    tile_axes,
+    vote_length,
 )
 
 
@@ -21,8 +21,8 @@ from .scaled_distance_triton_kernels import (
 @no_type_check
 def _pulls(votes, target, grad, steepness, out_mask):
     """Couplings, and `dL/d distance` over the distance, which pulls vote and target together."""
-    distance = _distance(votes, target)
-    share, grad_coupling = _shares(distance, steepness, out_mask), tl.sum(votes * grad, 2, keep_dims=True)
+    distance = distance_to(votes, target)
+    share, grad_coupling = shares_of(distance, steepness, out_mask), tl.sum(votes * grad, 2, keep_dims=True)
     total = tl.sum(share, 0, keep_dims=True)
     mean = tl.sum(share * grad_coupling, 0, keep_dims=True) / total  # of shares: it need not wait for total
     coupling = share / total
@@ -54,19 +54,19 @@ def target_grad_kernel(
     POSE: tl.constexpr,
 ):
     """One round's `dL/dtarget = sum_i dL/dd_ij (target_j - vote_ij) / d_ij` over `kids` children."""
-    out, row, number = _axes(OUT, ROWS, POSE)
+    out, row, number = tile_axes(OUT, ROWS, POSE)
     row += tl.program_id(1) * ROWS
     part, part_mask, row_mask = out * P + number, (out < J) & (number < P), row < batch
     at, mask = row * (J * P) + part, row_mask & part_mask
     target = tl.load(targets + at, mask=mask, other=0.0)
     grad = tl.load(grad_pooled + at, mask=mask, other=0.0)
-    steepness = _steepness(tl.load(means + row, mask=row_mask, other=1.0), sharpness)
+    steepness = steepness_of(tl.load(means + row, mask=row_mask, other=1.0), sharpness)
     total = tl.zeros((OUT, ROWS, POSE), tl.float32)
     first = tl.program_id(0) * kids
     for child in range(first, tl.minimum(first + kids, in_caps)):
         pair = row * in_caps + child
-        votes = _votes(poses, weight, pair, child % matrices, row_mask, part, part_mask, J, P, D)
-        votes = _limited(votes, activations, pair, row_mask)
+        votes = cast_votes(poses, weight, pair, child % matrices, row_mask, part, part_mask, J, P, D)
+        votes = limit_votes(votes, activations, pair, row_mask)
         _, pull = _pulls(votes, target, grad, steepness, out < J)
         total += pull * (target - votes)
     slot = partial + tl.program_id(0).to(tl.int64) * batch * (J * P)
@@ -97,7 +97,7 @@ def _limited_votes_grad(
         skip = tl.cast(step, tl.int64) * batch * (J * P)
         grad = tl.load(grad_pooled + skip + at, mask=part_mask, other=0.0)
         target = tl.load(targets + (skip - batch * (J * P)) + at, mask=part_mask, other=0.0)
-        steepness = _steepness(tl.load(means + (step - 1) * batch + sample), sharpness)
+        steepness = steepness_of(tl.load(means + (step - 1) * batch + sample), sharpness)
         coupling, pull = _pulls(votes, target, grad, steepness, out_mask)
         result += coupling * grad + pull * (votes - target)
     return result
@@ -134,7 +134,7 @@ def votes_grad_kernel(
     matrix and its gradient in registers. The gradient goes to one slot for each program that shares a matrix.
     """
     matrix, split = tl.program_id(0), tl.program_id(2)
-    out, column, number = _axes(OUT, IN, POSE)
+    out, column, number = tile_axes(OUT, IN, POSE)
     column += tl.program_id(1) * IN
     part, part_mask = out * P + number, (out < J) & (number < P)
     columns, columns_mask = (matrix * D + column) * (J * P) + part, (column < D) & part_mask
@@ -148,8 +148,8 @@ def votes_grad_kernel(
         if D <= IN:
             raw = tl.sum(pose * turn, 1, keep_dims=True)
         else:
-            raw = _votes(poses, weight, pair, matrix, True, part, part_mask, J, P, D)
-        length = _length(raw)
+            raw = cast_votes(poses, weight, pair, matrix, True, part, part_mask, J, P, D)
+        length = vote_length(raw)
         ratio = tl.load(activations + pair) / length
         limit = tl.minimum(ratio, 1.0)
         grad = _limited_votes_grad(

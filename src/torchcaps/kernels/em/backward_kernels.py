@@ -1,19 +1,19 @@
-"""Triton kernels for the gradients of fused EM routing, laid out as in `em_triton_kernels.py`."""
+"""Triton kernels for the gradients of fused EM routing, laid out as in `forward_kernels.py`."""
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
-from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
 import triton.language as tl
 
-from .em_triton_kernels import LEAST_MASS, _axes, _coupling, _over_parts, _place, _votes
+from .forward_kernels import LEAST_MASS, cast_votes, load_coupling, place_of, sum_parts, tile_axes
 
 
 @triton.jit
 @no_type_check
 def _score_grad(scores, shifts, grad_shares, share_means, active, pair_mask, child_mask):
     """`dL/dscore = R a (dL/dw - its mean)`, w being `R a` and the mean that over a child's parents."""
-    coupling = _coupling(scores, shifts, pair_mask, child_mask, False)
+    coupling = load_coupling(scores, shifts, pair_mask, child_mask, False)
     mean = tl.load(share_means, mask=child_mask, other=0.0)
     return coupling * active * (tl.load(grad_shares, mask=pair_mask, other=0.0) - mean)
 
@@ -59,7 +59,7 @@ def fit_grad_kernel(
     `dL/dlogit` is read from `grad_logits` if LAST, and otherwise written there.
     """
     window, H = tl.program_id(0).to(tl.int64), ROWS * COLUMNS
-    kid, out, row, column = _axes(KIDS, OUT, R, D)
+    kid, out, row, column = tile_axes(KIDS, OUT, R, D)
     poses += window * (C * ROWS * P)
     parent = window * J + out
     part = parent * H + row * COLUMNS + column
@@ -78,7 +78,9 @@ def fit_grad_kernel(
         on_logit = tl.zeros((KIDS, OUT, 1, 1), tl.float32)
         for first in range(0, C, KIDS):
             child = first + kid
-            votes = _votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
+            votes = cast_votes(
+                poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET
+            )
             at, child_mask = window * C + child, child < C
             active = tl.load(activations + at, mask=child_mask, other=0.0)
             pair, pair_mask = at * J + out, child_mask & (out < J)
@@ -106,13 +108,13 @@ def fit_grad_kernel(
     tl.store(slopes + part, slope, mask=part_mask)
     tl.store(curves + part, curve, mask=part_mask)
     per_part = tl.load(vote_cost + out, mask=out < J, other=0.0) * H
-    grad_mass = grad_cost * (per_part + 0.5 * _over_parts(tl.log(variance)))
+    grad_mass = grad_cost * (per_part + 0.5 * sum_parts(tl.log(variance)))
     curve = tl.where(part_mask, curve, 0.0)
-    grad_mass -= _over_parts(curve * (variance - min_variance))
+    grad_mass -= sum_parts(curve * (variance - min_variance))
     for first in range(0, C, KIDS):
         child = first + kid
-        votes = _votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
-        grad_share = grad_mass + _over_parts((curve * (votes - mean) + slope) * (votes - mean))
+        votes = cast_votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
+        grad_share = grad_mass + sum_parts((curve * (votes - mean) + slope) * (votes - mean))
         to = grad_shares + (window * C + child) * J + out
         tl.store(to, grad_share, mask=(child < C) & (out < J))
 
@@ -139,17 +141,17 @@ def share_mean_kernel(
 ):
     """Mean of `dL/dw` under a child's couplings, at all its places, and `dL/da` of each, or ADD to that.
 
-    EVEN: the couplings of the first round, whose mean nobody needs.
+    EVEN: the couplings of the first round, whose mean is not needed.
     """
     TIMES: tl.constexpr = ((SIDE + STRIDE - 1) // STRIDE) * ((SIDE + STRIDE - 1) // STRIDE)
     child, out = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, OUT)
     total = tl.zeros((BLOCK,), tl.float32)
     for reach in range(TIMES):
-        place, exists = _place(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
+        place, exists = place_of(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
         here = exists & (child < count)
         mask = here[:, None] & (out < J)[None, :]
         pair = place[:, None] * J + out[None, :]
-        coupling = _coupling(scores + pair, shifts + place[:, None], mask, here[:, None], EVEN)
+        coupling = load_coupling(scores + pair, shifts + place[:, None], mask, here[:, None], EVEN)
         mean = tl.sum(coupling * tl.load(grad_shares + pair, mask=mask, other=0.0), 1)
         total += mean
         if ADD:
@@ -157,7 +159,7 @@ def share_mean_kernel(
         tl.store(grad_activations + place, mean, mask=here)
     if not EVEN:
         for reach in range(TIMES):
-            place, exists = _place(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
+            place, exists = place_of(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
             tl.store(share_means + place, total, mask=exists & (child < count))
 
 
@@ -197,12 +199,12 @@ def votes_grad_kernel(
     Two rounds are `parents` pairs of window and type apart, and `places` pairs of window and child.
     """
     window = first + tl.program_id(0).to(tl.int64)
-    kid, out, row, column = _axes(KIDS, OUT, R, D)
+    kid, out, row, column = tile_axes(KIDS, OUT, R, D)
     part_mask = (out < J) & (row < ROWS) & (column < COLUMNS)
     part = (window * J + out) * (ROWS * COLUMNS) + row * COLUMNS + column
     for start in range(0, C, KIDS):
         child = start + kid
-        votes = _votes(
+        votes = cast_votes(
             poses + window * (C * ROWS * P),
             matrices,
             offsets,
@@ -228,7 +230,7 @@ def votes_grad_kernel(
             curve = tl.load(curves + here, mask=part_mask, other=0.0)
             place = tl.cast(step, tl.int64) * places + at
             before = (place - places) * J + out
-            share = active * _coupling(scores + before, shifts + place, pair_mask, child_mask, step == 0)
+            share = active * load_coupling(scores + before, shifts + place, pair_mask, child_mask, step == 0)
             result += share * (slope + 2.0 * curve * away)
             if step + 1 < iterations:
                 variance = tl.load(variances + here, mask=part_mask, other=1.0)

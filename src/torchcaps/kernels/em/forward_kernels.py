@@ -1,4 +1,4 @@
-"""Triton kernels of fused EM routing; `em_triton.py` launches them and says what each is for.
+"""Triton kernels of fused EM routing; `launch.py` launches them and says what each is for.
 
 A program takes one window and OUT parent types and walks over the children, KIDS at a time: its tiles are
 `[KIDS, OUT, R, D]`, with D columns of a vote in one thread, so that a sum over children stays in registers
@@ -8,7 +8,7 @@ coupling of round t is `exp(score[t - 1] - shift[t])`.
 """
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
-from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
 import triton.language as tl
@@ -19,7 +19,7 @@ LEAST_MASS: tl.constexpr = tl.constexpr(1e-7)
 
 @triton.jit
 @no_type_check
-def _axes(KIDS: tl.constexpr, OUT: tl.constexpr, R: tl.constexpr, D: tl.constexpr):
+def tile_axes(KIDS: tl.constexpr, OUT: tl.constexpr, R: tl.constexpr, D: tl.constexpr):
     """Child, parent type, row and column of a tile, each along its own axis; types start at the program's."""
     child = tl.arange(0, KIDS)[:, None, None, None]
     out = tl.program_id(1) * OUT + tl.arange(0, OUT)[None, :, None, None]
@@ -30,7 +30,7 @@ def _axes(KIDS: tl.constexpr, OUT: tl.constexpr, R: tl.constexpr, D: tl.constexp
 
 @triton.jit
 @no_type_check
-def _votes(
+def cast_votes(
     poses,
     matrices,
     offsets,
@@ -62,7 +62,7 @@ def _votes(
 
 @triton.jit
 @no_type_check
-def _coupling(scores, shifts, pair_mask, child_mask, is_even):
+def load_coupling(scores, shifts, pair_mask, child_mask, is_even):
     """Couplings of children to types; `is_even` where no score is known yet."""
     score = tl.load(scores, mask=pair_mask & (not is_even), other=0.0)
     return tl.where(pair_mask, tl.exp(score - tl.load(shifts, mask=child_mask, other=0.0)), 0.0)
@@ -70,7 +70,7 @@ def _coupling(scores, shifts, pair_mask, child_mask, is_even):
 
 @triton.jit
 @no_type_check
-def _over_parts(values):
+def sum_parts(values):
     """Sum over the components of a pose, which stay as axes of length one."""
     return tl.sum(tl.sum(values, 3, keep_dims=True), 2, keep_dims=True)
 
@@ -115,16 +115,16 @@ def fit_kernel(
 ):
     """M-step of OUT types of one window and, unless LAST, the scores of its children's votes."""
     window, H = tl.program_id(0).to(tl.int64), ROWS * COLUMNS
-    kid, out, row, column = _axes(KIDS, OUT, R, D)
+    kid, out, row, column = tile_axes(KIDS, OUT, R, D)
     poses += window * (C * ROWS * P)
     part_mask = (out < J) & (row < ROWS) & (column < COLUMNS)
     mass = tl.zeros((KIDS, OUT, 1, 1), tl.float32)
     mean = tl.zeros((KIDS, OUT, R, D), tl.float32)
     for first in range(0, C, KIDS):
         child = first + kid
-        votes = _votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
+        votes = cast_votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
         at, child_mask = window * C + child, child < C
-        share = _coupling(scores + at * J + out, shifts + at, child_mask & (out < J), child_mask, FIRST)
+        share = load_coupling(scores + at * J + out, shifts + at, child_mask & (out < J), child_mask, FIRST)
         share *= tl.load(activations + at, mask=child_mask, other=0.0)
         mass += share
         mean += share * votes
@@ -134,13 +134,13 @@ def fit_kernel(
     variance = tl.zeros((KIDS, OUT, R, D), tl.float32)
     for first in range(0, C, KIDS):
         child = first + kid
-        votes = _votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
+        votes = cast_votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
         at, child_mask = window * C + child, child < C
-        share = _coupling(scores + at * J + out, shifts + at, child_mask & (out < J), child_mask, FIRST)
+        share = load_coupling(scores + at * J + out, shifts + at, child_mask & (out < J), child_mask, FIRST)
         share *= tl.load(activations + at, mask=child_mask, other=0.0)
         variance += share * (votes - mean) * (votes - mean)
     variance = tl.where(part_mask, tl.sum(variance, 0, keep_dims=True) / mass + min_variance, 1.0)
-    log_sum = _over_parts(tl.log(variance))
+    log_sum = sum_parts(tl.log(variance))
     cost = (H * tl.load(vote_cost + out, mask=out < J, other=0.0) + 0.5 * log_sum) * mass * per_even_mass
     logit = temperature * (tl.load(activation_cost + out, mask=out < J, other=0.0) - cost)
     parent = window * J + out
@@ -154,15 +154,17 @@ def fit_kernel(
         precision = 1.0 / variance
         for first in range(0, C, KIDS):
             child = first + kid
-            votes = _votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
-            distance = _over_parts((votes - mean) * (votes - mean) * precision)
+            votes = cast_votes(
+                poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET
+            )
+            distance = sum_parts((votes - mean) * (votes - mean) * precision)
             to = next_scores + (window * C + child) * J + out
             tl.store(to, constant - 0.5 * distance, mask=(child < C) & (out < J))
 
 
 @triton.jit
 @no_type_check
-def _place(
+def place_of(
     child,
     reach,
     TYPES: tl.constexpr,
@@ -210,7 +212,7 @@ def total_kernel(
     largest = tl.full((BLOCK,), float("-inf"), tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
     for reach in range(TIMES):
-        place, exists = _place(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
+        place, exists = place_of(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
         mask = (exists & (child < count))[:, None] & (out < J)[None, :]
         if EVEN:
             score = tl.where(mask, 0.0, float("-inf"))
@@ -223,5 +225,5 @@ def total_kernel(
         largest = larger
     shift = largest + tl.log(total)
     for reach in range(TIMES):
-        place, exists = _place(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
+        place, exists = place_of(child, reach, TYPES, WINDOW_ROWS, WINDOW_COLUMNS, SIDE, STRIDE)
         tl.store(shifts + place, shift, mask=exists & (child < count))

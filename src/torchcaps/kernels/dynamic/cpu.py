@@ -14,7 +14,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from .dynamic_math import RouteState, squash, squash_backward
+from torchcaps.core import squash
+
+from ..squash import squash_backward
+from .state import RouteState
 
 _TILE_ELEMENTS = 1 << 20  # floats of one intermediate: 4 MB, of which a handful share the last-level cache
 _MOST_ELEMENTS = 1 << 25  # 128 MB, where less than 8 samples would be read beside much more weight

@@ -10,21 +10,19 @@ a pose's numbers rounded up to powers of two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .scaled_distance_state import DistanceInputs, DistanceState
+from ..availability import kernel_obstacle, round_up
+from ..operator import operator
+from .state import DistanceInputs, DistanceState
 
-_HAS_TRITON = find_spec("triton") is not None
-_KERNEL_DEVICE = "cuda"  # Triton interprets on a CPU
 _MOST_NUMBERS = 2048  # of a sample's parents: a program holds them all
 _MOST_POSE = 32  # of a child's pose, over which a loop is unrolled
-_FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def fused_scaled_distance_routing(
@@ -63,20 +61,14 @@ def fused_scaled_distance_routing(
 
 def scaled_distance_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
     """Why `fused_scaled_distance_routing` cannot take these inputs, in one sentence; None when it can."""
-    if poses.device.type != _KERNEL_DEVICE:
-        return "the fused kernel for scaled-distance routing runs on CUDA only"
-    if not _HAS_TRITON:
-        return "the fused kernel for CUDA needs the triton package"
-    if poses.dtype not in _FLOATS or weight.dtype not in _FLOATS:
-        return f"the fused kernel computes in float32, not in {poses.dtype} and {weight.dtype}"
-    if poses.numel() == 0:
-        return "there is nothing to route"
-    return _too_large(poses, weight)
+    return kernel_obstacle("scaled-distance routing", poses, weight) or _too_large(poses, weight)
 
 
 def _too_large(poses: Tensor, weight: Tensor) -> str | None:
+    if poses.numel() == 0:
+        return "there is nothing to route"
     _, in_pose, out_caps, pose = weight.shape
-    if _round_up(out_caps) * _round_up(pose) > _MOST_NUMBERS:
+    if round_up(out_caps) * round_up(pose) > _MOST_NUMBERS:
         return (
             f"{out_caps} parents of {pose} numbers exceed {_MOST_NUMBERS} numbers, rounded up to powers of 2"
         )
@@ -89,24 +81,18 @@ def _too_large(poses: Tensor, weight: Tensor) -> str | None:
     return None
 
 
-def _round_up(size: int) -> int:
-    return 1 << (size - 1).bit_length()
+def _launch() -> ModuleType:
+    from . import launch  # only here: a CPU install has no triton
+
+    return launch
 
 
-def _triton() -> Any:
-    from . import scaled_distance_triton  # only here: a CPU install has no triton
-
-    return scaled_distance_triton
-
-
-_operator: Callable[..., Any] = torch.library.custom_op
 _INPUTS = "Tensor poses, Tensor activations, Tensor weight"
 
 
-@_operator(
-    "torchcaps::scaled_distance_routing",
-    mutates_args=(),
-    schema=f"({_INPUTS}, Tensor? bias, int iterations, float sharpness, bool keep)"
+@operator(
+    "scaled_distance_routing",
+    f"({_INPUTS}, Tensor? bias, int iterations, float sharpness, bool keep)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 def _routing_op(
@@ -119,13 +105,12 @@ def _routing_op(
     keep: bool,
 ) -> tuple[Tensor, ...]:
     inputs = DistanceInputs(poses, activations, weight)
-    return tuple(_triton().route(inputs, bias, iterations, sharpness, keep))
+    return tuple(_launch().route(inputs, bias, iterations, sharpness, keep))
 
 
-@_operator(
-    "torchcaps::scaled_distance_routing_backward",
-    mutates_args=(),
-    schema=f"(Tensor grad, {_INPUTS}, Tensor pooled, Tensor targets, Tensor means, float sharpness)"
+@operator(
+    "scaled_distance_routing_backward",
+    f"(Tensor grad, {_INPUTS}, Tensor pooled, Tensor targets, Tensor means, float sharpness)"
     " -> (Tensor, Tensor, Tensor, Tensor)",
 )
 def _routing_backward_op(  # noqa: PLR0913  operators take tensors one by one
@@ -140,7 +125,7 @@ def _routing_backward_op(  # noqa: PLR0913  operators take tensors one by one
 ) -> tuple[Tensor, ...]:
     state = DistanceState(grad, grad, pooled, targets, means)  # neither poses nor couplings are read
     inputs = DistanceInputs(poses, activations, weight)
-    return tuple(_triton().route_backward(grad.contiguous(), inputs, state, sharpness))
+    return tuple(_launch().route_backward(grad.contiguous(), inputs, state, sharpness))
 
 
 @_routing_op.register_fake

@@ -1,4 +1,4 @@
-"""Triton kernels of fused dynamic routing; `dynamic_triton.py` launches them and says what each is for.
+"""Triton kernels of fused dynamic routing; `launch.py` launches them and says what each is for.
 
 `vote . target` is `pose . (matrix @ target)`, so a vote is never formed: for a tile of ROWS samples and KIDS
 children, `spread = target @ matrix^T` is one matrix product for each out capsule, `[ROWS, IN * KIDS]`, the
@@ -8,7 +8,7 @@ over children go to one slot for each program and are added later in a fixed ord
 """
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
-from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
 import triton.language as tl
@@ -16,7 +16,7 @@ import triton.language as tl
 
 @triton.jit
 @no_type_check
-def _pose_places(pairs, kid, limit, row_mask, D: tl.constexpr, IN: tl.constexpr, KIDS: tl.constexpr):
+def pose_places(pairs, kid, limit, row_mask, D: tl.constexpr, IN: tl.constexpr, KIDS: tl.constexpr):
     """Places `[ROWS, IN * KIDS]` of the poses of KIDS children from `kid` on, and their mask."""
     column = tl.arange(0, IN * KIDS)
     number, child = column // KIDS, kid + column % KIDS
@@ -26,7 +26,7 @@ def _pose_places(pairs, kid, limit, row_mask, D: tl.constexpr, IN: tl.constexpr,
 
 @triton.jit
 @no_type_check
-def _matrix_places(
+def matrix_places(
     kid,
     limit,
     matrices,
@@ -46,7 +46,7 @@ def _matrix_places(
 
 @triton.jit
 @no_type_check
-def _target_places(rows, row_mask, P: tl.constexpr, JP: tl.constexpr, POSE: tl.constexpr):
+def target_places(rows, row_mask, P: tl.constexpr, JP: tl.constexpr, POSE: tl.constexpr):
     """Places of the first out capsule's poses `[ROWS, POSE]` in a `[batch, J, P]` tensor, and their mask."""
     column = tl.arange(0, POSE)
     return (rows * JP)[:, None] + column[None, :], row_mask[:, None] & (column < P)[None, :]
@@ -61,7 +61,7 @@ def _coarse(values):
 
 @triton.jit
 @no_type_check
-def _product(left, right, PRECISION: tl.constexpr):
+def multiply(left, right, PRECISION: tl.constexpr):
     """`left @ right`; "tf32x3" as Triton has it, without the care for infinities that is much of its cost.
 
     What tf32 cannot hold of the remainders is below float32's rounding. Sums over tiles are taken outside,
@@ -79,20 +79,21 @@ def _product(left, right, PRECISION: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def _spread(target, matrix, PRECISION: tl.constexpr):
-    return _product(target, tl.trans(matrix), PRECISION)
+def spread_over(target, matrix, PRECISION: tl.constexpr):
+    """`target @ matrix^T`, whose product with a pose is `vote . target`."""
+    return multiply(target, tl.trans(matrix), PRECISION)
 
 
 @triton.jit
 @no_type_check
-def _agreement(spread, pose, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.constexpr):
+def agreement_with(spread, pose, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.constexpr):
     """`vote . target` for every pair, `[ROWS, KIDS]`."""
     return tl.sum(tl.reshape(spread * pose, (ROWS, IN, KIDS)), 1)
 
 
 @triton.jit
 @no_type_check
-def _weigh(share, vectors, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.constexpr):
+def weigh(share, vectors, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.constexpr):
     """Every pair's vector times its share, `[ROWS, IN * KIDS]`."""
     weighed = tl.reshape(vectors, (ROWS, IN, KIDS)) * share[:, None, :]
     return tl.reshape(weighed, (ROWS, IN * KIDS))
@@ -100,7 +101,7 @@ def _weigh(share, vectors, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.conste
 
 @triton.jit
 @no_type_check
-def _fade_and_add(total, lost, fade, term, MANY: tl.constexpr):
+def fade_and_add(total, lost, fade, term, MANY: tl.constexpr):
     """`total * fade + term`; of MANY terms, what rounding takes from the sum is gathered in `lost`."""
     kept = total * fade
     added = kept + term
@@ -112,7 +113,7 @@ def _fade_and_add(total, lost, fade, term, MANY: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def _softmax_sums(
+def softmax_sums(
     pose,
     weight,
     matrix_place,
@@ -135,10 +136,10 @@ def _softmax_sums(
     for out in range(J):
         matrix = tl.load(weight + out * P + matrix_place, mask=matrix_mask, other=0.0)
         target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
-        logits = _agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
+        logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
         larger = tl.maximum(largest, logits)
         fade, share = tl.exp(largest - larger), tl.exp(logits - larger)
-        total, lost = _fade_and_add(total, lost, fade, share, J > 32)
+        total, lost = fade_and_add(total, lost, fade, share, J > 32)
         largest = larger
     return largest, total + lost
 
@@ -168,18 +169,18 @@ def pool_kernel(
     """Sum of `c_ij vote_ij` over `blocks` of KIDS children, into a slot of its own; UNIFORM: `c = 1 / J`."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     row_mask = rows < batch
-    target_place, target_mask = _target_places(rows, row_mask, P, J * P, POSE)
+    target_place, target_mask = target_places(rows, row_mask, P, J * P, POSE)
     slot = partial + tl.program_id(1).to(tl.int64) * batch * (J * P)
     for block in range(blocks):
         tl.debug_barrier()  # the slot is read back
         kid = (tl.program_id(1) * blocks + block) * KIDS
-        pose_place, pose_mask = _pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
+        pose_place, pose_mask = pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
         pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
-        place, mask = _matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
+        place, mask = matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
         if UNIFORM:
             weighed = pose * (1.0 / (J + LEAKY))
         else:
-            largest, total = _softmax_sums(
+            largest, total = softmax_sums(
                 pose,
                 weight,
                 place,
@@ -200,11 +201,11 @@ def pool_kernel(
             matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
             if not UNIFORM:
                 target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
-                logits = _agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
-                weighed = _weigh(tl.exp(logits - largest) * inverse, pose, IN, ROWS, KIDS)
+                logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
+                weighed = weigh(tl.exp(logits - largest) * inverse, pose, IN, ROWS, KIDS)
             here = slot + out * P + target_place
             pooled = tl.load(here, mask=target_mask & (block > 0), other=0.0)
-            tl.store(here, pooled + _product(weighed, matrix, PRECISION), mask=target_mask)
+            tl.store(here, pooled + multiply(weighed, matrix, PRECISION), mask=target_mask)
 
 
 @triton.jit(do_not_specialize=["blocks"])
@@ -231,16 +232,16 @@ def coupling_kernel(
     """The couplings of `blocks` of KIDS children, `[batch, in_caps, J]`."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     row_mask = rows < batch
-    target_place, target_mask = _target_places(rows, row_mask, P, J * P, POSE)
+    target_place, target_mask = target_places(rows, row_mask, P, J * P, POSE)
     for block in range(blocks):
         kid = (tl.program_id(1) * blocks + block) * KIDS
         child = kid + tl.arange(0, KIDS)
         pair = (rows * in_caps)[:, None] + child[None, :]
         pair_mask = row_mask[:, None] & (child < in_caps)[None, :]
-        pose_place, pose_mask = _pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
+        pose_place, pose_mask = pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
         pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
-        place, mask = _matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
-        largest, total = _softmax_sums(
+        place, mask = matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
+        largest, total = softmax_sums(
             pose,
             weight,
             place,
@@ -259,5 +260,5 @@ def coupling_kernel(
         for out in range(J):
             matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
             target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
-            logits = _agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
+            logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
             tl.store(coupling + pair.to(tl.int64) * J + out, tl.exp(logits - largest) / total, mask=pair_mask)

@@ -1,21 +1,21 @@
-"""Triton kernels for the gradients of fused dynamic routing, laid out as in `dynamic_triton_kernels.py`."""
+"""Triton kernels for the gradients of fused dynamic routing, laid out as in `forward_kernels.py`."""
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
-from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
 import triton.language as tl
 
-from .dynamic_triton_kernels import (
-    _agreement,
-    _fade_and_add,
-    _matrix_places,
-    _pose_places,
-    _product,
-    _softmax_sums,
-    _spread,
-    _target_places,
-    _weigh,
+from .forward_kernels import (
+    agreement_with,
+    fade_and_add,
+    matrix_places,
+    multiply,
+    pose_places,
+    softmax_sums,
+    spread_over,
+    target_places,
+    weigh,
 )
 
 
@@ -38,7 +38,7 @@ def _softmax_grad_sums(
     LEAKY: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """As `_softmax_sums`, and the mean of `dL/dc` under the couplings."""
+    """As `softmax_sums`, and the mean of `dL/dc` under the couplings."""
     largest = tl.full((ROWS, KIDS), 0.0 if LEAKY else float("-inf"), tl.float32)
     total = tl.full((ROWS, KIDS), 1.0 if LEAKY else 0.0, tl.float32)
     moment = tl.zeros((ROWS, KIDS), tl.float32)
@@ -47,12 +47,12 @@ def _softmax_grad_sums(
         matrix = tl.load(weight + out * P + matrix_place, mask=matrix_mask, other=0.0)
         target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
         grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
-        logits = _agreement(_spread(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
-        grad_coupling = _agreement(_spread(grad, matrix, PRECISION), pose, IN, ROWS, KIDS)
+        logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
+        grad_coupling = agreement_with(spread_over(grad, matrix, PRECISION), pose, IN, ROWS, KIDS)
         larger = tl.maximum(largest, logits)
         fade, share = tl.exp(largest - larger), tl.exp(logits - larger)
-        total, total_lost = _fade_and_add(total, total_lost, fade, share, J > 32)
-        moment, moment_lost = _fade_and_add(moment, moment_lost, fade, share * grad_coupling, J > 32)
+        total, total_lost = fade_and_add(total, total_lost, fade, share, J > 32)
+        moment, moment_lost = fade_and_add(moment, moment_lost, fade, share * grad_coupling, J > 32)
         largest = larger
     total += total_lost
     return largest, total, (moment + moment_lost) / total
@@ -98,7 +98,7 @@ def _sums(
             PRECISION,
         )
     else:
-        largest, total = _softmax_sums(
+        largest, total = softmax_sums(
             pose,
             weight,
             matrix_place,
@@ -152,7 +152,7 @@ def pose_grad_kernel(
     """
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     row_mask = rows < batch
-    target_place, target_mask = _target_places(rows, row_mask, P, J * P, POSE)
+    target_place, target_mask = target_places(rows, row_mask, P, J * P, POSE)
     slot = partial + tl.program_id(1).to(tl.int64) * batch * (J * P)
     for block in range(blocks):
         tl.debug_barrier()  # the slot is read back
@@ -160,9 +160,9 @@ def pose_grad_kernel(
         child = kid + tl.arange(0, KIDS)
         pair = (rows * in_caps)[:, None] + child[None, :]
         pair_mask = row_mask[:, None] & (child < in_caps)[None, :]
-        pose_place, pose_mask = _pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
+        pose_place, pose_mask = pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
         pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
-        place, mask = _matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
+        place, mask = matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
         largest, inverse, mean = _sums(
             pose,
             weight,
@@ -187,19 +187,22 @@ def pose_grad_kernel(
                 matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
                 target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
                 grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
-                spread, grad_spread = _spread(target, matrix, PRECISION), _spread(grad, matrix, PRECISION)
-                coupling = tl.exp(_agreement(spread, pose, IN, ROWS, KIDS) - largest) * inverse
+                spread, grad_spread = (
+                    spread_over(target, matrix, PRECISION),
+                    spread_over(grad, matrix, PRECISION),
+                )
+                coupling = tl.exp(agreement_with(spread, pose, IN, ROWS, KIDS) - largest) * inverse
                 stored = tl.cast(out, tl.int64) * batch * in_caps
                 tl.store(couplings + stored + pair, coupling, mask=pair_mask)
-                grad_pose += _weigh(coupling, grad_spread, IN, ROWS, KIDS)
+                grad_pose += weigh(coupling, grad_spread, IN, ROWS, KIDS)
                 if FULL:
-                    grad_logits = coupling * (_agreement(grad_spread, pose, IN, ROWS, KIDS) - mean)
+                    grad_logits = coupling * (agreement_with(grad_spread, pose, IN, ROWS, KIDS) - mean)
                     tl.store(grads_logits + stored + pair, grad_logits, mask=pair_mask)
-                    grad_pose += _weigh(grad_logits, spread, IN, ROWS, KIDS)
-                    weighed = _weigh(grad_logits, pose, IN, ROWS, KIDS)
+                    grad_pose += weigh(grad_logits, spread, IN, ROWS, KIDS)
+                    weighed = weigh(grad_logits, pose, IN, ROWS, KIDS)
                     here = slot + out * P + target_place
                     pooled = tl.load(here, mask=target_mask & (block > 0), other=0.0)
-                    tl.store(here, pooled + _product(weighed, matrix, PRECISION), mask=target_mask)
+                    tl.store(here, pooled + multiply(weighed, matrix, PRECISION), mask=target_mask)
             if J > 32:
                 tl.debug_barrier()  # the sums are read back
             is_begun = ADD | (first > 0)
@@ -250,25 +253,25 @@ def weight_grad_kernel(
         rows, row_mask = voter // positions, voter < end
         pairs = rows * in_caps + (voter % positions) * matrices
         pair, pair_mask = pairs[:, None] + column[None, :], row_mask[:, None] & (column < matrices)[None, :]
-        pose_place, pose_mask = _pose_places(pairs, kid, matrices, row_mask, D, IN, KIDS)
+        pose_place, pose_mask = pose_places(pairs, kid, matrices, row_mask, D, IN, KIDS)
         pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
-        target_place, target_mask = _target_places(rows, row_mask, P, J * P, POSE)
+        target_place, target_mask = target_places(rows, row_mask, P, J * P, POSE)
         if FULL:
             grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
-            result += _product(tl.trans(grad * (1.0 / (J + LEAKY))), pose, PRECISION)
+            result += multiply(tl.trans(grad * (1.0 / (J + LEAKY))), pose, PRECISION)
         for step in range(first_step, iterations):
             skip = tl.cast(step, tl.int64) * step_size + out * P
             stored = (tl.cast(step - first_step, tl.int64) * J + out) * batch * in_caps
             grad = tl.load(grad_pooled + skip + target_place, mask=target_mask, other=0.0)
             coupling = tl.load(couplings + stored + pair, mask=pair_mask, other=0.0)
-            weighed = _weigh(coupling, pose, IN, ROWS, KIDS)
-            result += _product(tl.trans(grad), weighed, PRECISION)
+            weighed = weigh(coupling, pose, IN, ROWS, KIDS)
+            result += multiply(tl.trans(grad), weighed, PRECISION)
             if FULL:
                 target = tl.load(direction + skip + target_place, mask=target_mask, other=0.0)
                 grad_logits = tl.load(grads_logits + stored + pair, mask=pair_mask, other=0.0)
-                weighed = _weigh(grad_logits, pose, IN, ROWS, KIDS)
-                result += _product(tl.trans(target), weighed, PRECISION)
-    place, mask = _matrix_places(kid, matrices, matrices, D, P, J * P, IN, KIDS, POSE)
+                weighed = weigh(grad_logits, pose, IN, ROWS, KIDS)
+                result += multiply(tl.trans(target), weighed, PRECISION)
+    place, mask = matrix_places(kid, matrices, matrices, D, P, J * P, IN, KIDS, POSE)
     to = grad_weight + split.to(tl.int64) * matrices * (D * J * P) + out * P + place
     result = tl.trans(result)
     if ADD:

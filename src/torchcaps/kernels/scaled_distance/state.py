@@ -19,7 +19,7 @@ class DistanceState(NamedTuple):
     """What a forward pass leaves behind; all but the couplings is small beside the poses."""
 
     poses: Tensor  # (batch, out_caps, pose), the result
-    coupling: Tensor  # (batch, in_caps, out_caps) of the last round, or (0,) where nobody asked
+    coupling: Tensor  # (batch, in_caps, out_caps) of the last round, or (0,) where they are not kept
     pooled: Tensor  # (iterations, batch, out_caps, pose): s of each round, before the squash
     targets: Tensor  # (iterations - 1, batch, out_caps, pose): what the votes are compared with, squash(s)
     means: Tensor  # (iterations - 1, batch): the mean distance to them

@@ -9,21 +9,19 @@ types, and poses of up to 256 numbers, with rows and columns rounded up to power
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .em_state import EMGrid, EMInputs, EMScales, EMState
+from ..availability import kernel_obstacle, round_up
+from ..operator import operator
+from .state import EMGrid, EMInputs, EMScales, EMState
 
-_HAS_TRITON = find_spec("triton") is not None
-_KERNEL_DEVICE = "cuda"  # Triton interprets on a CPU
 _MOST_NUMBERS = 256  # of a pose: a tile of votes must fit in registers
 _MOST_TYPES = 256  # a child's scores in one window must as well
-_FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def fused_em_routing(
@@ -69,14 +67,12 @@ def fused_em_routing(
 
 def em_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
     """Why `fused_em_routing` cannot take these inputs, in one sentence; None when it can."""
-    if poses.device.type != _KERNEL_DEVICE:
-        return "the fused kernel for EM routing runs on CUDA only"
-    if not _HAS_TRITON:
-        return "the fused kernel for CUDA needs the triton package"
-    if poses.dtype not in _FLOATS or weight.dtype not in _FLOATS:
-        return f"the fused kernel computes in float32, not in {poses.dtype} and {weight.dtype}"
+    return kernel_obstacle("EM routing", poses, weight) or _too_large(poses, weight)
+
+
+def _too_large(poses: Tensor, weight: Tensor) -> str | None:
     rows, columns = poses.shape[-1] // weight.shape[1], weight.shape[3]
-    if _round_up(rows) * _round_up(columns) > _MOST_NUMBERS:
+    if round_up(rows) * round_up(columns) > _MOST_NUMBERS:
         return f"poses of {rows}x{columns} exceed {_MOST_NUMBERS} numbers"
     if weight.shape[2] > _MOST_TYPES:
         return f"the fused kernel takes at most {_MOST_TYPES} parent types, not {weight.shape[2]}"
@@ -87,25 +83,19 @@ def em_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
     return None
 
 
-def _round_up(size: int) -> int:
-    return 1 << (size - 1).bit_length()
+def _launch() -> ModuleType:
+    from . import launch  # only here: a CPU install has no triton
+
+    return launch
 
 
-def _triton() -> Any:
-    from . import em_triton  # only here: a CPU install has no triton
-
-    return em_triton
-
-
-_operator: Callable[..., Any] = torch.library.custom_op
 _INPUTS = "Tensor poses, Tensor activations, Tensor matrices, Tensor? offsets"
 _SETTINGS = "int[] grid, int iterations, float[] scales"
 
 
-@_operator(
-    "torchcaps::em_routing",
-    mutates_args=(),
-    schema=f"({_INPUTS}, Tensor activation_cost, Tensor vote_cost, {_SETTINGS})"
+@operator(
+    "em_routing",
+    f"({_INPUTS}, Tensor activation_cost, Tensor vote_cost, {_SETTINGS})"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 def _em_op(  # noqa: PLR0913  an operator takes its tensors one by one
@@ -121,14 +111,13 @@ def _em_op(  # noqa: PLR0913  an operator takes its tensors one by one
 ) -> tuple[Tensor, ...]:
     inputs = EMInputs(poses, activations, matrices, offsets)
     costs = activation_cost, vote_cost
-    state = _triton().fit(inputs, costs, EMGrid(*grid), EMScales(iterations, *scales))
+    state = _launch().fit(inputs, costs, EMGrid(*grid), EMScales(iterations, *scales))
     return state.means[-1].clone(), state.logits[-1].clone(), *state
 
 
-@_operator(
-    "torchcaps::em_routing_backward",
-    mutates_args=(),
-    schema=f"(Tensor grad_mean, Tensor grad_logit, {_INPUTS}, Tensor vote_cost, Tensor means, "
+@operator(
+    "em_routing_backward",
+    f"(Tensor grad_mean, Tensor grad_logit, {_INPUTS}, Tensor vote_cost, Tensor means, "
     f"Tensor variances, Tensor masses, Tensor logits, Tensor scores, Tensor shifts, {_SETTINGS})"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
@@ -150,8 +139,8 @@ def _em_backward_op(  # noqa: PLR0913
     iterations: int,
     scales: list[float],
 ) -> tuple[Tensor, ...]:
-    with torch.autocast(poses.device.type, enabled=False):  # it reaches inside registered operators
-        grads = _triton().fit_backward(
+    with torch.autocast(poses.device.type, enabled=False):  # autocast also acts inside registered operators
+        grads = _launch().fit_backward(
             (grad_mean.contiguous(), grad_logit.contiguous()),
             EMInputs(poses, activations, matrices, offsets),
             vote_cost,

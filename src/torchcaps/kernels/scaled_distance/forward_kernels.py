@@ -1,4 +1,4 @@
-"""Triton kernels of fused scaled-distance routing; `scaled_distance_triton.py` launches them.
+"""Triton kernels of fused scaled-distance routing; `launch.py` launches them.
 
 A program takes ROWS samples and walks over children, one at a time; its tiles are `[OUT, ROWS, POSE]`, all
 parents of a child at once, so that a softmax over them needs no second walk. Parents come first because then
@@ -9,7 +9,7 @@ program, to be added later in a fixed order, without atomics.
 """
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
-from typing import no_type_check  # run-time shape checks would wrap a kernel beyond Triton's recognition
+from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
 import triton.language as tl
@@ -17,7 +17,7 @@ import triton.language as tl
 
 @triton.jit
 @no_type_check
-def _axes(OUT: tl.constexpr, ROWS: tl.constexpr, POSE: tl.constexpr):
+def tile_axes(OUT: tl.constexpr, ROWS: tl.constexpr, POSE: tl.constexpr):
     """Parent, sample and component of a tile, each along its own axis; samples count from the tile's."""
     out = tl.arange(0, OUT)[:, None, None]
     row = tl.arange(0, ROWS)[None, :, None]
@@ -26,7 +26,7 @@ def _axes(OUT: tl.constexpr, ROWS: tl.constexpr, POSE: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def _votes(
+def cast_votes(
     poses, weight, pair, matrix, row_mask, part, part_mask, J: tl.constexpr, P: tl.constexpr, D: tl.constexpr
 ):
     """Votes of the children `pair`; zero where there is no sample, parent or component."""
@@ -40,28 +40,29 @@ def _votes(
 
 @triton.jit
 @no_type_check
-def _length(votes):
+def vote_length(votes):
     """Lengths of votes, `[OUT, ROWS, 1]`; never zero."""
     return tl.sqrt(tl.sum(votes * votes, 2, keep_dims=True) + 1e-12)
 
 
 @triton.jit
 @no_type_check
-def _limited(votes, activations, pair, row_mask):
+def limit_votes(votes, activations, pair, row_mask):
     """Votes no longer than the activation of their child."""
     active = tl.load(activations + pair, mask=row_mask, other=0.0)
-    return votes * tl.minimum(active / _length(votes), 1.0)
+    return votes * tl.minimum(active / vote_length(votes), 1.0)
 
 
 @triton.jit
 @no_type_check
-def _distance(votes, targets):
+def distance_to(votes, targets):
+    """Distances between votes and targets, `[OUT, ROWS, 1]`."""
     return tl.sqrt(tl.sum((votes - targets) * (votes - targets), 2, keep_dims=True))
 
 
 @triton.jit
 @no_type_check
-def _shares(distance, steepness, out_mask):
+def shares_of(distance, steepness, out_mask):
     """`exp(-steepness * distance)`, the largest of a child's parents being one: couplings before the norm."""
     logits = tl.where(out_mask, -steepness * distance, float("-inf"))
     return tl.exp(logits - tl.max(logits, 0, keep_dims=True))
@@ -81,7 +82,8 @@ def _mean(partial, row, row_mask, num_slots, count):
 
 @triton.jit
 @no_type_check
-def _steepness(mean, sharpness):
+def steepness_of(mean, sharpness):
+    """Minus the slope of the logits over the distance, for this mean distance."""
     return sharpness / (0.5 * mean + 1e-12)
 
 
@@ -105,7 +107,7 @@ def distance_kernel(
     POSE: tl.constexpr,
 ):
     """Sum of the distances between `targets` and the votes of `kids` children, `[batch, slots]`."""
-    out, row, number = _axes(OUT, ROWS, POSE)
+    out, row, number = tile_axes(OUT, ROWS, POSE)
     row += tl.program_id(1) * ROWS
     part, part_mask, row_mask = out * P + number, (out < J) & (number < P), row < batch
     target = tl.load(targets + row * (J * P) + part, mask=row_mask & part_mask, other=0.0)
@@ -113,8 +115,8 @@ def distance_kernel(
     first = tl.program_id(0) * kids
     for child in range(first, tl.minimum(first + kids, in_caps)):
         pair = row * in_caps + child
-        votes = _votes(poses, weight, pair, child % matrices, row_mask, part, part_mask, J, P, D)
-        total += _distance(_limited(votes, activations, pair, row_mask), target)
+        votes = cast_votes(poses, weight, pair, child % matrices, row_mask, part, part_mask, J, P, D)
+        total += distance_to(limit_votes(votes, activations, pair, row_mask), target)
     to = partial + row * tl.num_programs(0) + tl.program_id(0)
     tl.store(to, tl.sum(total, 0, keep_dims=True), mask=row_mask)
 
@@ -149,7 +151,7 @@ def pool_kernel(
 
     The mean distance is taken from `distances`, `[batch, num_slots]`, and left in `means`.
     """
-    out, row, number = _axes(OUT, ROWS, POSE)
+    out, row, number = tile_axes(OUT, ROWS, POSE)
     row += tl.program_id(1) * ROWS
     part, part_mask, row_mask = out * P + number, (out < J) & (number < P), row < batch
     at = row * (J * P) + part
@@ -157,17 +159,17 @@ def pool_kernel(
         target = tl.load(targets + at, mask=row_mask & part_mask, other=0.0)
         mean = _mean(distances, row, row_mask, num_slots, in_caps * J)
         tl.store(means + row, mean, mask=row_mask & (tl.program_id(0) == 0))
-        steepness = _steepness(mean, sharpness)
+        steepness = steepness_of(mean, sharpness)
     pooled = tl.zeros((OUT, ROWS, POSE), tl.float32)
     first = tl.program_id(0) * kids
     for child in range(first, tl.minimum(first + kids, in_caps)):
         pair = row * in_caps + child
-        votes = _votes(poses, weight, pair, child % matrices, row_mask, part, part_mask, J, P, D)
-        votes = _limited(votes, activations, pair, row_mask)
+        votes = cast_votes(poses, weight, pair, child % matrices, row_mask, part, part_mask, J, P, D)
+        votes = limit_votes(votes, activations, pair, row_mask)
         if EVEN:
             coupling = tl.full((OUT, ROWS, 1), 1.0 / J, tl.float32)
         else:
-            share = _shares(_distance(votes, target), steepness, out < J)
+            share = shares_of(distance_to(votes, target), steepness, out < J)
             coupling = share / tl.sum(share, 0, keep_dims=True)
         pooled += coupling * votes
         if KEEP:

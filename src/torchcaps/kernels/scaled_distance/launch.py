@@ -1,4 +1,4 @@
-"""Fused scaled-distance routing on CUDA, in float32: votes are computed where they are needed, never stored.
+"""Launches of fused scaled-distance routing on CUDA, in float32: votes are never stored.
 
 The first round is one pass over the children (`pool_kernel`), every later one two: `distance_kernel` sums the
 distances, whose mean all couplings of a sample need, then `pool_kernel`. Both compute the votes anew, which
@@ -13,20 +13,20 @@ Beside inputs, results and `DistanceState` this needs partial sums, at most 32 M
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import torch
 import triton
 from torch import Tensor
+from triton import cdiv
 
-from .dynamic_triton_squash import squash_grad_kernel, squash_kernel
-from .scaled_distance_state import DistanceGrads, DistanceInputs, DistanceState
-from .scaled_distance_triton_grad import target_grad_kernel, votes_grad_kernel
-from .scaled_distance_triton_kernels import distance_kernel, pool_kernel
+from ..launch import Parents, num_slots, processors
+from .backward_kernels import target_grad_kernel, votes_grad_kernel
+from .forward_kernels import distance_kernel, pool_kernel
+from .state import DistanceGrads, DistanceInputs, DistanceState
 
-_PARTIAL_BYTES = 32 << 20
 _REGISTERS = 1 << 16  # of a processor
 
 
@@ -53,9 +53,6 @@ class Tiles:
     votes_grad: Tile
 
 
-override: dict[str, Any] = {}  # fields of `Tiles` that a benchmark fixes
-
-
 @lru_cache(maxsize=256)
 def choose_tiles(in_pose: int, out_caps: int, out_pose: int) -> Tiles:
     """Tile sizes for a layer: a warp holds 256 numbers of the parents' poses, of several samples each."""
@@ -70,11 +67,6 @@ def choose_tiles(in_pose: int, out_caps: int, out_pose: int) -> Tiles:
     )
 
 
-@lru_cache(maxsize=16)
-def _processors(device: torch.device) -> int:
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
-
-
 class _Layer:
     """One call's inputs with the settings that its launches share."""
 
@@ -82,14 +74,15 @@ class _Layer:
         self.inputs, self.sharpness = inputs, sharpness
         self.batch, self.in_caps, self.in_pose = inputs.poses.shape
         self.matrices, _, self.num_out, self.out_pose = inputs.weight.shape
-        self.processors = _processors(inputs.poses.device)
-        tiles = choose_tiles(self.in_pose, self.num_out, self.out_pose)
-        self.tiles = replace(tiles, **override) if override else tiles
+        self.processors = processors(inputs.poses.device)
+        self.tiles = choose_tiles(self.in_pose, self.num_out, self.out_pose)
+        pose_block = triton.next_power_of_2(self.out_pose)
+        self.parents = Parents(self.batch, self.num_out, self.out_pose, pose_block)
         self.sizes = {
             "J": self.num_out,
             "P": self.out_pose,
             "OUT": triton.next_power_of_2(self.num_out),
-            "POSE": triton.next_power_of_2(self.out_pose),
+            "POSE": pose_block,
         }
 
     def new(self, *shape: int) -> Tensor:
@@ -98,27 +91,21 @@ class _Layer:
 
     def num_slots(self, tile: Tile) -> int:
         """Groups of children, each with a partial sum of its own: enough to fill the device."""
-        wanted = tile.programs(self.processors) // -(-self.batch // tile.rows)
-        affordable = max(_PARTIAL_BYTES, 2 * self.inputs.weight.numel()) // (4 * self.batch * self.parts)
-        kids = -(-self.in_caps // max(1, min(wanted, affordable, self.in_caps)))
-        return -(-self.in_caps // kids)
-
-    @property
-    def parts(self) -> int:
-        """Numbers that describe the parents of a sample."""
-        return self.num_out * self.out_pose
+        wanted = tile.programs(self.processors) // cdiv(self.batch, tile.rows)
+        slot_size, weight = self.parents.numbers, self.inputs.weight
+        return num_slots(self.in_caps, wanted=wanted, slot_size=slot_size, weight=weight)
 
     def over_children(
         self, kernel: Any, tile: Tile, slots: int, tensors: tuple[Tensor, ...], *rest: Any, **constants: Any
     ) -> None:
         """Launches a pass whose programs each see one tile of samples and the children of one slot."""
-        kernel[(slots, -(-self.batch // tile.rows))](
+        kernel[(slots, cdiv(self.batch, tile.rows))](
             *self.inputs,
             *tensors,
             self.batch,
             self.in_caps,
             self.matrices,
-            -(-self.in_caps // slots),
+            cdiv(self.in_caps, slots),
             *rest,
             D=self.in_pose,
             ROWS=tile.rows,
@@ -126,18 +113,6 @@ class _Layer:
             **constants,
             num_warps=tile.warps,
             maxnreg=tile.registers,
-        )
-
-    def over_samples(self, kernel: Any, slots: int, *tensors: Tensor, **constants: Any) -> None:
-        """Launches a kernel whose programs each see one sample and a few of its parents."""
-        at_once = max(1, 64 // self.sizes["POSE"])
-        kernel[(self.batch, -(-self.num_out // at_once))](
-            *tensors,
-            slots,
-            self.batch * self.parts,
-            **{**self.sizes, "OUT": at_once},
-            **constants,
-            num_warps=4,
         )
 
 
@@ -163,18 +138,8 @@ def route(
         for step in range(iterations):
             last = step == iterations - 1
             _pool(layer, state, step, distances, partial, keep=keep and last)
-            layer.over_samples(
-                squash_kernel,
-                slots,
-                partial,
-                partial if bias is None else bias,
-                state.pooled[step],
-                partial,  # not read
-                state.poses if last else state.targets[step],
-                BIAS=bias is not None,
-                FIRST=False,
-                LAST=True,
-            )
+            result = state.poses if last else state.targets[step]
+            layer.parents.squash(partial, bias, state.pooled[step], result)
     return state
 
 
@@ -205,9 +170,9 @@ def route_backward(
     layer, iterations = _Layer(inputs, sharpness), state.pooled.shape[0]
     grad_pooled = torch.empty_like(state.pooled)
     slots = layer.num_slots(layer.tiles.target_grad)
-    partial = layer.new(slots, *state.poses.shape)
+    partial, unread = layer.new(slots, *state.poses.shape), torch.empty_like(grad)
     with torch.cuda.device_of(inputs.poses):
-        _squash_grad(layer, grad, state.pooled[-1], grad_pooled[-1])
+        layer.parents.squash_grad(grad, None, state.pooled[-1], grad_pooled[-1], unread)
         for step in reversed(range(1, iterations)):
             layer.over_children(
                 target_grad_kernel,
@@ -216,35 +181,18 @@ def route_backward(
                 (state.targets[step - 1], state.means[step - 1], grad_pooled[step], partial),
                 sharpness,
             )
-            _squash_grad(layer, partial, state.pooled[step - 1], grad_pooled[step - 1])
+            layer.parents.squash_grad(None, partial, state.pooled[step - 1], grad_pooled[step - 1], unread)
         poses, activations, weight = _votes_grad(layer, state, grad_pooled)
     return DistanceGrads(poses, activations, weight, grad_pooled.sum((0, 1)))
-
-
-def _squash_grad(layer: _Layer, grad: Tensor, pooled: Tensor, result: Tensor) -> None:
-    """The squash's derivative, for a gradient or the slots that add up to it."""
-    in_slots = grad.dim() == 4
-    layer.over_samples(
-        squash_grad_kernel,
-        grad.shape[0] if in_slots else 0,
-        grad,
-        grad,
-        pooled,
-        result,
-        torch.empty_like(result) if in_slots else result,  # nobody asks for the sum again
-        GRAD=not in_slots,
-        PARTIAL=in_slots,
-    )
 
 
 def _votes_grad(layer: _Layer, state: DistanceState, grad_pooled: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of poses, activations and weight."""
     inputs, tile = layer.inputs, layer.tiles.votes_grad
-    blocks, voters = -(-layer.in_pose // tile.rows), layer.batch * layer.in_caps // layer.matrices
+    blocks, voters = cdiv(layer.in_pose, tile.rows), layer.batch * layer.in_caps // layer.matrices
     wanted = tile.programs(layer.processors) // (blocks * layer.matrices)
-    affordable = max(_PARTIAL_BYTES, 4 * inputs.weight.numel()) // (4 * inputs.weight.numel())
-    span = -(-voters // max(1, min(wanted, affordable, voters)))
-    splits = -(-voters // span)
+    size = inputs.weight.numel()
+    splits = num_slots(voters, wanted=wanted, slot_size=size, weight=inputs.weight)
     grad_poses, grad_activations = torch.empty_like(inputs.poses), torch.empty_like(inputs.activations)
     grad_weight = layer.new(splits, *inputs.weight.shape)
     votes_grad_kernel[(layer.matrices, blocks, splits)](
@@ -258,7 +206,7 @@ def _votes_grad(layer: _Layer, state: DistanceState, grad_pooled: Tensor) -> tup
         layer.batch,
         layer.in_caps,
         layer.matrices,
-        span,
+        cdiv(voters, splits),
         state.pooled.shape[0],
         layer.sharpness,
         D=layer.in_pose,

@@ -1,10 +1,10 @@
-"""What fused map routing says where it cannot run; `interpreted_em.py` and `test_em_gpu.py` run it."""
+"""Why a local layer does without its fused kernel; the interpreted and GPU tests run the kernel."""
 
 import pytest
 import torch
 
 from torchcaps.core import Capsules, UserError
-from torchcaps.kernels import fused_map_routing, map_unsupported_reason, votes_dynamic
+from torchcaps.kernels import availability, fused_local_dynamic_routing, local_dynamic_unsupported_reason
 from torchcaps.layers import LocalConvCaps2d
 
 CHILDREN = Capsules(torch.rand(1, 4, 4, 2, 3), torch.rand(1, 4, 4, 2))
@@ -12,17 +12,17 @@ CHILDREN = Capsules(torch.rand(1, 4, 4, 2, 3), torch.rand(1, 4, 4, 2))
 
 def test_a_cpu_is_named_as_the_reason():
     with pytest.raises(ValueError, match="CUDA only"):
-        fused_map_routing(torch.rand(1, 2, 3, 4, 5))
+        fused_local_dynamic_routing(torch.rand(1, 2, 3, 4, 5))
     with pytest.raises(ValueError, match="at least 1, got 0"):
-        fused_map_routing(torch.rand(1, 2, 3, 4, 5), iterations=0)
+        fused_local_dynamic_routing(torch.rand(1, 2, 3, 4, 5), iterations=0)
 
 
 def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
-    monkeypatch.setattr(votes_dynamic, "_KERNEL_DEVICE", "cpu")
-    votes = torch.zeros(1)
-    assert map_unsupported_reason(votes, (16, 8, 64)) is None
-    assert "17x8x64" in map_unsupported_reason(votes, (17, 8, 64))
-    assert "float64" in map_unsupported_reason(votes.double(), (2, 2, 2))
+    monkeypatch.setattr(availability, "KERNEL_DEVICE", "cpu")
+    votes = torch.zeros(1, 16, 2, 8, 64)
+    assert local_dynamic_unsupported_reason(votes) is None
+    assert "17x8x64" in local_dynamic_unsupported_reason(torch.zeros(1, 17, 2, 8, 64))
+    assert "float64" in local_dynamic_unsupported_reason(votes.double())
 
 
 def test_a_layer_falls_back_and_says_why():

@@ -9,14 +9,11 @@ inputs and gradients the memory is O(B r J P), and while a backward pass runs a 
 with the batch, instead of several tensors of O(B I J P): 94 MB each at batch 128 for 1152 children and 10
 classes of 16 numbers, 9.4 GB each for 1000 classes.
 
-`dynamic_cpu.py` runs on any device and in float64; `dynamic_triton.py` on CUDA in float32, for poses of up to
-64 numbers. Registered operators carry both, so `torch.compile` and CUDA graphs see one node each way.
+`cpu.py` runs on any device and in float64; `launch.py` on CUDA in float32, for poses of up to 64 numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal, get_args
 
@@ -26,15 +23,16 @@ from torch import Tensor
 
 from torchcaps.core.precision import without_autocast
 
-from . import dynamic_cpu
-from .dynamic_math import RouteState
+from ..availability import kernel_obstacle
+from ..operator import operator
+from . import cpu
+from .state import RouteState
 
-Gradient = Literal["full", "last"]
+Gradient = Literal["full", "last"]  # through all iterations, or with the couplings as constants
 
-_HAS_TRITON = find_spec("triton") is not None
 _MAX_POSE = 64  # a tile of votes must fit in registers
 _FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-_FEWEST_VOTERS = 6  # poses a matrix; with fewer, 10 to 1000 classes are faster plain on a CPU
+_FEWEST_VOTERS = 6  # poses for each matrix; with fewer, 10 to 1000 classes are faster plain on a CPU
 
 
 def fused_dynamic_routing(
@@ -80,30 +78,25 @@ def fused_dynamic_coupling(
     return _coupling_op(*inputs, iterations, leaky)
 
 
-def unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
-    """Why the fused path cannot take these inputs, in one sentence; None when it can."""
+def dynamic_unsupported_reason(poses: Tensor, weight: Tensor, *, insist: bool = True) -> str | None:
+    """Why `fused_dynamic_routing` cannot take these inputs, in one sentence; None when it can.
+
+    Without `insist` there is also a reason where plain PyTorch is faster.
+    """
     if poses.dtype not in _FLOATS or weight.dtype not in _FLOATS:
         return f"poses and weight must be floating point, got {poses.dtype} and {weight.dtype}"
     if poses.device != weight.device:
         return f"poses and weight must be on one device, got {poses.device} and {weight.device}"
     if poses.device.type == "cuda":
-        return _unsupported_on_cuda(poses, weight)
-    return None
-
-
-def slower_reason(poses: Tensor, weight: Tensor) -> str | None:
-    """Why the fused path would only cost time here, in one sentence; None where it is worth its while."""
+        return kernel_obstacle("dynamic routing", poses, weight) or _too_large(poses, weight)
+    if insist or poses.device.type != "cpu":
+        return None
     voters = poses.shape[0] * poses.shape[1] // weight.shape[0]
-    if poses.device.type == "cpu" and voters < _FEWEST_VOTERS:
-        return f"with {voters} poses to a matrix the plain path is faster on a CPU"
-    return None
+    few = f"with {voters} poses to a matrix the plain path is faster on a CPU"
+    return few if voters < _FEWEST_VOTERS else None
 
 
-def _unsupported_on_cuda(poses: Tensor, weight: Tensor) -> str | None:
-    if not _HAS_TRITON:
-        return "the fused kernel for CUDA needs the triton package"
-    if torch.float64 in (poses.dtype, weight.dtype):
-        return "the fused kernel for CUDA computes in float32, not in float64"
+def _too_large(poses: Tensor, weight: Tensor) -> str | None:
     if max(weight.shape[1], weight.shape[3]) > _MAX_POSE:
         return f"the fused kernel for CUDA takes poses of at most {_MAX_POSE} numbers"
     if max(poses.shape[1], weight.shape[2]) >= 2**16:  # one side of a launch grid
@@ -125,7 +118,7 @@ def _check(poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int) 
         raise ValueError(f"{poses.shape[1]} children cannot share {weight.shape[0]} matrices evenly")
     if bias is not None and bias.shape != weight.shape[2:]:
         raise ValueError(f"bias must be {tuple(weight.shape[2:])}, got {tuple(bias.shape)}")
-    if reason := unsupported_reason(poses, weight):
+    if reason := dynamic_unsupported_reason(poses, weight):
         raise ValueError(reason)
 
 
@@ -136,34 +129,29 @@ def _prepare(poses: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor
 
 
 def _backend(poses: Tensor, weight: Tensor) -> ModuleType:
-    """The module that computes these inputs; nothing to compute is left to plain PyTorch."""
+    """The module that computes these inputs; empty inputs go to plain PyTorch."""
     if poses.is_cuda and poses.numel() > 0 and weight.numel() > 0:
-        from . import dynamic_triton  # only here: a CPU install has no triton
+        from . import launch  # only here: a CPU install has no triton
 
-        return dynamic_triton
-    return dynamic_cpu
-
-
-_operator: Callable[..., Any] = torch.library.custom_op
+        return launch
+    return cpu
 
 
-@_operator(
-    "torchcaps::dynamic_routing",
-    mutates_args=(),
-    schema="(Tensor poses, Tensor weight, Tensor? bias, int iterations, bool full, bool leaky)"
+@operator(
+    "dynamic_routing",
+    "(Tensor poses, Tensor weight, Tensor? bias, int iterations, bool full, bool leaky)"
     " -> (Tensor, Tensor, Tensor)",
 )
 def _routing_op(
     poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, full: bool, leaky: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    with without_autocast(poses):  # it reaches inside registered operators
+    with without_autocast(poses):  # autocast also acts inside registered operators
         return tuple(_backend(poses, weight).route(poses, weight, bias, iterations, leaky))
 
 
-@_operator(
-    "torchcaps::dynamic_routing_backward",
-    mutates_args=(),
-    schema="(Tensor grad, Tensor poses, Tensor weight, Tensor pooled, Tensor direction, bool full, "
+@operator(
+    "dynamic_routing_backward",
+    "(Tensor grad, Tensor poses, Tensor weight, Tensor pooled, Tensor direction, bool full, "
     "bool leaky) -> (Tensor, Tensor, Tensor)",
 )
 def _routing_backward_op(
@@ -180,10 +168,9 @@ def _routing_backward_op(
         return _backend(poses, weight).route_backward(grad.contiguous(), poses, weight, state, full, leaky)
 
 
-@_operator(
-    "torchcaps::dynamic_coupling",
-    mutates_args=(),
-    schema="(Tensor poses, Tensor weight, Tensor? bias, int iterations, bool leaky) -> Tensor",
+@operator(
+    "dynamic_coupling",
+    "(Tensor poses, Tensor weight, Tensor? bias, int iterations, bool leaky) -> Tensor",
 )
 def _coupling_op(poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, leaky: bool) -> Tensor:
     backend = _backend(poses, weight)

@@ -1,4 +1,4 @@
-"""Fused vote-and-route, dynamic routing, on CUDA, in float32: votes are never formed, let alone stored.
+"""Launches of fused dynamic routing on CUDA, in float32: votes are never stored.
 
 An iteration is one pass over the children (`pool_kernel`), which writes partial sums, and one small kernel
 that adds them and squashes. Backwards it is one pass (`pose_grad_kernel`), which adds to the gradient of the
@@ -15,7 +15,7 @@ chunks, of 512 samples or what fits in 64 MB or half the weight's size, but no l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -23,13 +23,13 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
+from triton import cdiv
 
-from .dynamic_math import RouteState
-from .dynamic_triton_grad import pose_grad_kernel, weight_grad_kernel
-from .dynamic_triton_kernels import coupling_kernel, pool_kernel
-from .dynamic_triton_squash import squash_grad_kernel, squash_kernel
+from ..launch import Parents, num_slots, processors
+from .backward_kernels import pose_grad_kernel, weight_grad_kernel
+from .forward_kernels import coupling_kernel, pool_kernel
+from .state import RouteState
 
-_PARTIAL_BYTES = 32 << 20
 _SHARE_BYTES = 64 << 20
 
 
@@ -51,16 +51,13 @@ class Tiles:
     pool: Tile
     pose_grad: Tile
     weight_grad: Tile
-
-
-override: dict[str, Any] = {}  # fields of `Tiles` that a benchmark fixes
-chunk_samples = 512  # at most, of a backward pass: what it keeps then fits in a large cache
+    chunk: int = 512  # most samples that a backward pass takes at a time: what it keeps fits in a large cache
 
 
 @lru_cache(maxsize=256)
 def choose_tiles(in_pose: int, out_pose: int, matrices: int, is_small: bool) -> Tiles:
     """Tile sizes for a layer: 1024 numbers of the weight a warp, or 512 where there are few samples."""
-    fewest = -(-16 // triton.next_power_of_2(in_pose))
+    fewest = cdiv(16, triton.next_power_of_2(in_pose))
     most = max(1024 // _pose_block(out_pose) // triton.next_power_of_2(in_pose), fewest)
     kids = max(most // 2, fewest) if is_small else most
     few = max(min(most, triton.next_power_of_2(matrices)), fewest)
@@ -75,11 +72,6 @@ def _pose_block(out_pose: int) -> int:
     return max(16, triton.next_power_of_2(out_pose))  # a matrix product needs 16
 
 
-@lru_cache(maxsize=16)
-def _processors(device: torch.device) -> int:
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
-
-
 class _Layer:
     """One call's inputs with the settings that its launches share."""
 
@@ -87,12 +79,13 @@ class _Layer:
         self.poses, self.weight = poses, weight
         self.batch, self.in_caps, in_pose = poses.shape
         self.matrices, _, self.num_out, self.out_pose = weight.shape
-        self.processors = _processors(poses.device)
-        tiles = choose_tiles(in_pose, self.out_pose, self.matrices, self.batch <= 256)
-        self.tiles = replace(tiles, **override) if override else tiles
-        self.shape = {"J": self.num_out, "P": self.out_pose, "POSE": _pose_block(self.out_pose)}
-        self.inner = {
-            **self.shape,
+        self.processors = processors(poses.device)
+        self.tiles = choose_tiles(in_pose, self.out_pose, self.matrices, self.batch <= 256)
+        self.parents = Parents(self.batch, self.num_out, self.out_pose, _pose_block(self.out_pose))
+        self.constants = {
+            "J": self.num_out,
+            "P": self.out_pose,
+            "POSE": self.parents.pose_block,
             "D": in_pose,
             "IN": triton.next_power_of_2(in_pose),
             "LEAKY": leaky,
@@ -101,45 +94,28 @@ class _Layer:
 
     def new_partial(self, tile: Tile) -> Tensor:
         """A slot `[batch, out_caps, pose]` for each group of children: enough groups to fill the device."""
-        size = self.batch * self.num_out * self.out_pose
-        num_blocks = -(-self.in_caps // tile.kids)
-        wanted = -(-tile.fill * self.processors // (tile.warps * -(-self.batch // tile.rows)))
-        affordable = max(_PARTIAL_BYTES, 2 * self.weight.numel()) // (4 * size)
-        blocks = -(-num_blocks // max(1, min(wanted, affordable, num_blocks)))
-        return self.poses.new_empty(-(-num_blocks // blocks), self.batch, self.num_out, self.out_pose)
+        wanted = cdiv(tile.fill * self.processors, tile.warps * cdiv(self.batch, tile.rows))
+        slots = num_slots(
+            cdiv(self.in_caps, tile.kids), wanted=wanted, slot_size=self.parents.numbers, weight=self.weight
+        )
+        return self.poses.new_empty(slots, self.batch, self.num_out, self.out_pose)
 
-    def over_children(
-        self, kernel: Any, tile: Tile, num_slots: int, *tensors: Tensor, **constants: Any
-    ) -> None:
+    def over_children(self, kernel: Any, tile: Tile, slots: int, *tensors: Tensor, **constants: Any) -> None:
         """Launches a pass whose programs each see one tile of samples and the children of one slot."""
-        num_blocks = -(-self.in_caps // tile.kids)
-        kernel[(-(-self.batch // tile.rows), num_slots)](
+        kernel[(cdiv(self.batch, tile.rows), slots)](
             self.poses,
             self.weight,
             *tensors,
             self.batch,
             self.in_caps,
             self.matrices,
-            -(-num_blocks // num_slots),
+            cdiv(cdiv(self.in_caps, tile.kids), slots),
             ROWS=tile.rows,
             KIDS=tile.kids,
-            **self.inner,
+            **self.constants,
             **constants,
             num_warps=tile.warps,
             num_stages=tile.stages,
-        )
-
-    def over_samples(self, kernel: Any, num_slots: int, *tensors: Tensor, **constants: Any) -> None:
-        """Launches a kernel whose programs each see one sample and a few of its out capsules."""
-        out_block = 64 // self.shape["POSE"]
-        kernel[(self.batch, -(-self.num_out // out_block))](
-            *tensors,
-            num_slots,
-            self.batch * self.num_out * self.out_pose,
-            OUT=out_block,
-            **self.shape,
-            **constants,
-            num_warps=4,
         )
 
 
@@ -149,22 +125,20 @@ def route(poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, l
     shape = (poses.shape[0], *weight.shape[2:])
     routed, pooled = poses.new_empty(shape), poses.new_empty(iterations, *shape)
     direction, partial = poses.new_empty(iterations, *shape), layer.new_partial(layer.tiles.pool)
-    slots = partial.shape[0]
     with torch.cuda.device_of(poses):
         for step in range(iterations):
             first, last = step == 0, step == iterations - 1
-            layer.over_children(pool_kernel, layer.tiles.pool, slots, direction[step], partial, UNIFORM=first)
-            layer.over_samples(
-                squash_kernel,
-                slots,
+            layer.over_children(
+                pool_kernel, layer.tiles.pool, len(partial), direction[step], partial, UNIFORM=first
+            )
+            layer.parents.squash(
                 partial,
-                partial if bias is None else bias,
+                bias,
                 pooled[step],
-                direction[step],
                 routed if last else direction[step + 1],
-                BIAS=bias is not None,
-                FIRST=first,
-                LAST=last,
+                direction=direction[step],
+                first=first,
+                last=last,
             )
     return RouteState(routed, pooled, direction)
 
@@ -173,9 +147,9 @@ def coupling(poses: Tensor, weight: Tensor, direction: Tensor, leaky: bool) -> T
     """Couplings `[batch, in_caps, out_caps]` that the votes' agreement with `direction` gives."""
     layer = _Layer(poses, weight, leaky)
     result = poses.new_empty(*poses.shape[:2], weight.shape[2])
-    num_blocks = -(-layer.in_caps // layer.tiles.pool.kids)
+    tile = layer.tiles.pool
     with torch.cuda.device_of(poses):
-        layer.over_children(coupling_kernel, layer.tiles.pool, num_blocks, direction, result)
+        layer.over_children(coupling_kernel, tile, cdiv(layer.in_caps, tile.kids), direction, result)
     return result
 
 
@@ -192,7 +166,7 @@ def route_backward(
     memory = poses.new_empty(prod(kinds) * chunk * layer.in_caps)
     grad_weight: Tensor | None = None
     with torch.cuda.device_of(poses):
-        _squash_grad(layer, grad, None, state.pooled[-1], grad_pooled[-1], grad_pooled[-1])
+        layer.parents.squash_grad(grad, None, state.pooled[-1], grad_pooled[-1], grad_pooled[-1])
         for start in range(0, layer.batch, chunk):
             part = slice(start, min(start + chunk, layer.batch))
             some = layer if chunk >= layer.batch else _Layer(poses[part], weight, leaky)
@@ -210,24 +184,8 @@ def route_backward(
 def _chunk_size(layer: _Layer, kinds: tuple[int, ...]) -> int:
     """Samples that the backward pass takes at a time: equal numbers whose `shares` are affordable."""
     affordable = max(_SHARE_BYTES, 2 * layer.weight.numel()) // (4 * max(1, prod(kinds)) * layer.in_caps)
-    most = max(16, min(chunk_samples, affordable // 16 * 16))
-    return -(-layer.batch // (16 * -(-layer.batch // most))) * 16
-
-
-def _squash_grad(
-    layer: _Layer, grad: Tensor | None, partial: Tensor | None, pooled: Tensor, result: Tensor, total: Tensor
-) -> None:
-    layer.over_samples(
-        squash_grad_kernel,
-        0 if partial is None else partial.shape[0],
-        result if grad is None else grad,
-        result if partial is None else partial,
-        pooled,
-        result,
-        total,
-        GRAD=grad is not None,
-        PARTIAL=partial is not None,
-    )
+    most = max(16, min(layer.tiles.chunk, affordable // 16 * 16))
+    return cdiv(layer.batch, 16 * cdiv(layer.batch, most)) * 16
 
 
 def _pose_grads(
@@ -236,7 +194,7 @@ def _pose_grads(
     """Iterations r to 2 backwards, or r alone: fills `grad_poses`, the earlier `grad_pooled` and `shares`."""
     iterations, tile, full = grad_pooled.shape[0], layer.tiles.pose_grad, shares.shape[0] == 2
     partial = layer.new_partial(tile) if full else grad_pooled  # not written then
-    num_slots = partial.shape[0] if full else -(-layer.in_caps // tile.kids)
+    slots = len(partial) if full else cdiv(layer.in_caps, tile.kids)
     grad_sum = torch.empty_like(grad_pooled[-1]) if full else grad_pooled[-1]
     first_step = iterations - shares.shape[1]
     for step in reversed(range(first_step, iterations)):
@@ -244,7 +202,7 @@ def _pose_grads(
         layer.over_children(
             pose_grad_kernel,
             tile,
-            num_slots,
+            slots,
             state.direction[step],
             grad_pooled[step],
             partial,
@@ -256,13 +214,15 @@ def _pose_grads(
         )
         if full:
             earlier = None if last else grad_sum
-            _squash_grad(layer, earlier, partial, state.pooled[step - 1], grad_pooled[step - 1], grad_sum)
+            layer.parents.squash_grad(
+                earlier, partial, state.pooled[step - 1], grad_pooled[step - 1], grad_sum
+            )
 
 
 def _add_uniform_grad(layer: _Layer, grad_pooled: Tensor, grad_poses: Tensor, *, add: bool) -> None:
     """The first iteration's share of the poses' gradient, one matrix product for all positions."""
     rows, positions = layer.weight.shape[0] * layer.weight.shape[1], layer.in_caps // layer.matrices
-    share = 1 / (layer.num_out + layer.inner["LEAKY"])
+    share = 1 / (layer.num_out + layer.constants["LEAKY"])
     weight = layer.weight.view(rows, -1).mT
     if positions == 1:
         grad_poses.view(layer.batch, rows).addmm_(grad_pooled.flatten(1), weight, beta=int(add), alpha=share)
@@ -277,8 +237,8 @@ def _weight_grad(
 ) -> Tensor:
     """Adds these samples' share of the weight's gradient to `result`, `[splits, *weight.shape]`."""
     iterations, tile, weight = grad_pooled.shape[0], layer.tiles.weight_grad, layer.weight
-    row_tiles = -(-layer.batch * (layer.in_caps // layer.matrices) // tile.rows)
-    tiles = -(-layer.matrices // tile.kids)
+    row_tiles = cdiv(layer.batch * (layer.in_caps // layer.matrices), tile.rows)
+    tiles = cdiv(layer.matrices, tile.kids)
     wanted = max(1, tile.fill * layer.processors // (tiles * layer.num_out * tile.warps))
     add, splits = result is not None, min(wanted, row_tiles) if result is None else result.shape[0]
     result = weight.new_empty(splits, *weight.shape) if result is None else result
@@ -292,7 +252,7 @@ def _weight_grad(
         layer.batch,
         layer.in_caps,
         layer.matrices,
-        -(-row_tiles // splits) * tile.rows,
+        cdiv(row_tiles, splits) * tile.rows,
         iterations - shares.shape[1],
         iterations,
         grad_pooled.stride(0),
@@ -300,7 +260,7 @@ def _weight_grad(
         KIDS=tile.kids,
         FULL=shares.shape[0] == 2,
         ADD=add,
-        **layer.inner,
+        **layer.constants,
         num_warps=tile.warps,
         num_stages=tile.stages,
     )

@@ -1,0 +1,21 @@
+"""The derivative of the squash in plain PyTorch; `squash_kernels.py` has it in Triton."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+_EPS = 1e-8  # as in `core.squash`
+
+
+def squash_backward(
+    pooled: Float[Tensor, "*where pose"], grad: Float[Tensor, "*where pose"]
+) -> Float[Tensor, "*where pose"]:
+    """Gradient of `squash` at `pooled`: f g + 2 f' (g . s) s with f = n/(1+n) / sqrt(n + eps), n = |s|^2."""
+    squared = pooled.square().sum(-1, keepdim=True)
+    inverse = (squared + _EPS).rsqrt()
+    shrink = torch.where(squared < 1, squared / (1 + squared), 1 - 1 / (1 + squared))
+    twice_slope = inverse * (2 * (1 + squared).square().reciprocal() - shrink * inverse.square())
+    along = (pooled * grad).sum(-1, keepdim=True)
+    return grad * (shrink * inverse) + pooled * (twice_slope * along)

@@ -1,0 +1,120 @@
+"""What all routed layers share: they ask their routing for a fused kernel once, or take the plain path."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Generic, Literal, TypeVar, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from torchcaps.core import Capsules, Routed, UserError
+from torchcaps.core.precision import without_autocast
+from torchcaps.routing import RoutesInParts, Routing, StoredVotes, UncastVotes, fused_path
+
+from .vote import cast_votes
+
+Backend = Literal["auto", "torch", "fused"]
+Votes = TypeVar("Votes", UncastVotes, StoredVotes)
+
+# the backward pass runs the forward pass again; no layer draws random numbers
+recompute = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
+
+
+def require_capsules(layer: nn.Module, children: Capsules) -> Capsules:
+    """`children` themselves when they are capsules, else a clear error."""
+    if not isinstance(children, Capsules):
+        raise UserError(
+            f"{type(layer).__name__} expects Capsules(poses, activations), got {type(children).__name__}; "
+            "the activations of vector capsules are their lengths: Capsules(poses, poses.norm(dim=-1))"
+        )
+    return children
+
+
+class RoutedCaps(nn.Module, ABC, Generic[Votes]):
+    """A layer in which children vote and a routing makes parents of the votes.
+
+    Args:
+        routing: What routes the votes.
+        backend: "fused" routes in a fused kernel, "torch" is the plain reference, "auto" is the kernel
+            wherever `fallback_reason` finds nothing against it.
+    """
+
+    weight: nn.Parameter
+
+    def __init__(self, routing: Routing, backend: Backend) -> None:
+        super().__init__()
+        if backend not in get_args(Backend):
+            raise UserError(f"backend must be 'auto', 'torch' or 'fused', got {backend!r}")
+        self.backend: Backend = backend
+        self.routing = routing
+
+    @abstractmethod
+    def _votes(self, children: Capsules, return_coupling: bool) -> Votes:
+        """What this layer has to offer its routing; children of a wrong size are an error."""
+
+    @abstractmethod
+    def _route_plain(self, votes: Votes) -> Routed:
+        """Route by the plain path."""
+
+    def forward(self, children: Capsules, *, return_coupling: bool = True) -> Routed:
+        """Vote and route.
+
+        Without `return_coupling` the couplings are None where the fused kernel runs.
+        """
+        votes = self._votes(require_capsules(self, children), return_coupling)
+        with without_autocast(self.weight):
+            if self.backend == "torch":  # it does not ask: answers depend on sizes that an export leaves open
+                return self._route_plain(votes)
+            path = fused_path(self.routing, votes, insist=self.backend == "fused")
+            if not isinstance(path, str):
+                return path()
+            if self.backend == "fused":
+                raise UserError(f"the fused backend cannot be used here: {path}")
+            return self._route_plain(votes)
+
+    def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
+        """Why "auto" would take the plain path for these children; None where it does not."""
+        path = fused_path(self.routing, self._votes(require_capsules(self, children), return_coupling))
+        return path if isinstance(path, str) else None
+
+
+class VotingCaps(RoutedCaps[UncastVotes]):
+    """A layer whose children vote with matrices.
+
+    Args:
+        routing: What routes the votes.
+        pose_rows: Rows of a pose that is a matrix.
+        backend: As in `RoutedCaps`.
+    """
+
+    def __init__(self, routing: Routing, *, pose_rows: int, backend: Backend) -> None:
+        super().__init__(routing, backend)
+        self.pose_rows = pose_rows
+
+    @abstractmethod
+    def _gather(self, children: Capsules) -> Capsules:
+        """The children of each position, in one axis; children of a wrong size are an error."""
+
+    def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
+        poses, activations = self._gather(children)
+        dtype = self.weight.dtype
+        return UncastVotes(
+            poses.to(dtype), activations.to(dtype), self.weight, return_coupling, self.pose_rows
+        )
+
+    def _route_plain(self, votes: UncastVotes) -> Routed:
+        parts = None
+        if not torch.compiler.is_compiling() and isinstance(self.routing, RoutesInParts):
+            parts = self.routing.batch_parts(votes)
+        if parts is None or parts.samples >= len(votes.poses):
+            return self._cast_and_route(votes.poses, votes.activations)
+        route = partial(recompute, self._cast_and_route) if parts.recompute else self._cast_and_route
+        split = (torch.split(field, parts.samples) for field in (votes.poses, votes.activations))
+        routed = [route(*part) for part in zip(*split, strict=True)]
+        return Routed(*(torch.cat(fields) for fields in zip(*routed, strict=True)))
+
+    def _cast_and_route(self, poses: Tensor, activations: Tensor) -> Routed:
+        return self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
