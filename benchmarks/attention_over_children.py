@@ -12,8 +12,8 @@ from pathlib import Path
 
 from torch import einsum
 
-from torchcaps.experiments.gather import summarise, write_results
 from torchcaps.experiments.rem.tables import MNIST_TABLE
+from torchcaps.experiments.results import summarise, write_results
 from torchcaps.parse import analyse_run
 from torchcaps.routing import ROUTINGS
 from torchcaps.routing.api import keep_float32

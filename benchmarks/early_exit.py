@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.experiments.gather import summarise, write_results
+from torchcaps.experiments.results import summarise, write_results
 from torchcaps.layers.vote import cast_votes
 from torchcaps.routing.dynamic import dynamic_routing
 from torchcaps.routing.early_exit import settled_dynamic_routing

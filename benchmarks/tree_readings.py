@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.experiments.gather import summarise, write_results
+from torchcaps.experiments.results import summarise, write_results
 from torchcaps.layers.vote import cast_votes
 from torchcaps.parse import Keys, count_trees, quantization_indices
 from torchcaps.routing.self_attention import attended_votes

@@ -66,7 +66,7 @@ def chart(
     out: Annotated[Path, typer.Option("--out", help="Folder of the picture.")] = Path("docs/gallery"),
 ) -> None:
     """Draw results that were measured before."""
-    from torchcaps.experiments.bench import write_chart
+    from torchcaps.bench import write_chart
 
     typer.echo(str(write_chart(files, out)))
 
@@ -74,7 +74,7 @@ def chart(
 def _run(suite: str, device: str, quick: bool, file: Path | None, **settings: Any) -> None:
     import torch
 
-    from torchcaps.experiments.bench import run_bench
+    from torchcaps.bench import run_bench
 
     chosen = torch.device(choose_device(device))
     results = run_bench(suite, chosen, quick=quick, file=file, on_row=_say, **settings)

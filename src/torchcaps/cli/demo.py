@@ -12,7 +12,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", help="Folder for the run and its page.")] = Path("demo"),
 ) -> None:
     """Train a small capsule network on real digits, and its twin with REM; a page shows what they learnt."""
-    from torchcaps.experiments.demo import run_demo
+    from torchcaps.pages import run_demo
 
     from .progress import ProgressBar
 

@@ -32,7 +32,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Accuracy, parse trees and sparsity of runs side by side; a recipe is first trained with REM."""
-    from torchcaps.experiments.rem.compare import describe_run
+    from torchcaps.pages import describe_run
     from torchcaps.train import Machine, Run
 
     chosen = choose_device(device)
@@ -82,7 +82,7 @@ def _plan(
 
 def _training(source: str, out: Path, changes: list[str]) -> _Training:
     from torchcaps.core.errors import UnknownNameError, UserError
-    from torchcaps.experiments.rem.compare import rem_recipe
+    from torchcaps.pages import rem_recipe
 
     try:
         recipe = rem_recipe(source, changes)
@@ -94,7 +94,7 @@ def _training(source: str, out: Path, changes: list[str]) -> _Training:
 
 
 def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
-    from torchcaps.experiments.rem.compare import train_with_rem
+    from torchcaps.pages import train_with_rem
     from torchcaps.train import Silent
 
     from .progress import ProgressBar

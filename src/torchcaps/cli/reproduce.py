@@ -13,7 +13,7 @@ from .options import DataDir, Device, Json
 from .show import print_json, print_table
 
 if TYPE_CHECKING:
-    from torchcaps.experiments.plan import Experiment
+    from torchcaps.experiments import Experiment
 
 _RESULTS = Path("results")
 
@@ -72,15 +72,14 @@ def command(
     json: Json = False,
 ) -> None:
     """Run what experiments still lack, gather it, or list them all."""
-    from torchcaps.experiments.catalogue import find_experiment, list_experiments
+    from torchcaps.experiments import find_experiment, list_experiments
 
     if list_ or not labels:
         rows = list_experiments(out, results or _RESULTS, data_dir)
         (print_json if json else _print_chapters)(rows)
         return
 
-    from torchcaps.experiments.processes import run_in_processes
-    from torchcaps.experiments.runner import Visit
+    from torchcaps.experiments import Visit, run_in_processes
     from torchcaps.train import Machine
 
     say = partial(typer.echo, err=json)
@@ -131,8 +130,7 @@ def _range(values: list[float | None] | None) -> str:
 
 def _gather(experiment: Experiment, out: Path, place: Path, pack: Path | None, budget: str) -> Iterator[str]:
     """Write what the runs of an experiment gave to the folder of results, and into an archive."""
-    from torchcaps.experiments.exchange import pack_runs
-    from torchcaps.experiments.gather import gather_runs
+    from torchcaps.experiments import gather_runs, pack_runs
 
     made_by = f"torchcaps reproduce {experiment.label} --budget {budget}"
     gather_runs(experiment, out, place, budget=budget, command=made_by)
@@ -144,8 +142,7 @@ def _take_stock(
     experiments: list[Experiment], out: Path, merge: Path | None, renew: bool, which: dict[str, Any]
 ) -> Iterator[str]:
     """Bring in results of elsewhere and set old ones aside, before anything is run."""
-    from torchcaps.experiments.exchange import merge_runs
-    from torchcaps.experiments.older import set_aside
+    from torchcaps.experiments import merge_runs, set_aside
 
     if merge is not None:
         merged = sum(merge_runs(experiment, merge, out) for experiment in experiments)
@@ -156,7 +153,7 @@ def _take_stock(
 
 
 def _summary(experiment: Experiment, out: Path, done: dict[str, int], which: dict[str, Any]) -> str:
-    from torchcaps.experiments.older import older_runs
+    from torchcaps.experiments import older_runs
 
     words = f"{experiment.label}: {done['done']} of {done['planned']} runs done, {done['failed']} failed"
     older = len(older_runs(experiment, out, **which))
@@ -166,8 +163,7 @@ def _summary(experiment: Experiment, out: Path, done: dict[str, int], which: dic
 def _runner(cluster: str | None, processes: int | None) -> Callable[..., dict[str, int]]:
     """What makes the missing runs of an experiment."""
     from torchcaps.core.errors import UserError
-    from torchcaps.experiments.cluster import run_on_cluster
-    from torchcaps.experiments.runner import run_missing
+    from torchcaps.experiments import run_missing, run_on_cluster
 
     if cluster is not None and processes is not None:
         raise UserError("--cluster and --processes are two ways to share the runs out; choose one")

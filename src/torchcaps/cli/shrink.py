@@ -20,7 +20,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Leave out the capsules and channels that pruning cut off; the answers stay the same."""
-    from torchcaps.experiments.shrinking import shrink_and_measure
+    from torchcaps.pages import shrink_and_measure
 
     folder = out or run.with_name(f"{run.name}-shrunk")
     report = shrink_and_measure(run, folder, choose_device(device))

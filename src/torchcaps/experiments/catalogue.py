@@ -9,20 +9,9 @@ from torchcaps.core.errors import UserError
 from torchcaps.data import has_files
 from torchcaps.storage import read_json
 
-from . import annealing, backbones, rem, smoke
+from . import annealing
 from .plan import BUDGETS, EXPERIMENTS, Experiment
 from .runner import count_runs
-
-__all__ = [
-    "EXPERIMENTS",
-    "LABELS",
-    "annealing",
-    "backbones",
-    "find_experiment",
-    "list_experiments",
-    "rem",
-    "smoke",
-]
 
 _ANNEALING = annealing.runs.CHAPTER
 _REM = "Capsule Networks Do Not Need to Model Everything"

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from torchcaps.data import write_twin
+from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.backbones.claims import (
     FIGURE_CLAIMS,
     PHOTOGRAPH_CLAIMS,
@@ -19,9 +20,8 @@ from torchcaps.experiments.backbones.claims import (
     published_name,
 )
 from torchcaps.experiments.backbones.footprint import count_costs, measure_inference, measure_training
-from torchcaps.experiments.catalogue import EXPERIMENTS
-from torchcaps.experiments.gather import gather_runs
 from torchcaps.experiments.plan import PlannedRun
+from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import run_missing
 from torchcaps.layers.backbone import create_trunk
 from torchcaps.models import create_model

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from torchcaps.experiments.catalogue import EXPERIMENTS
+from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.rem import groups
 from torchcaps.experiments.rem.groups import LABEL, groups_shrink, prune_and_shrink, weights_stay
 from torchcaps.models import create_model

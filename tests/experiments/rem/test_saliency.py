@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from torchcaps.experiments.rem.packed import pack_pictures
+from torchcaps.experiments.rem.pictures import pack_pictures
 from torchcaps.experiments.rem.saliency import deletions, draw_pairs, find_maps, share_on_object
 from torchcaps.models import create_model
 from torchcaps.parse import (

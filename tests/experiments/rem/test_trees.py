@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from parse.traces import random_layers
 
 from torchcaps.core import UserError
-from torchcaps.experiments.catalogue import EXPERIMENTS, LABELS
+from torchcaps.experiments import EXPERIMENTS, LABELS
 from torchcaps.experiments.rem import trees
 from torchcaps.experiments.rem.trees import (
     LABEL,

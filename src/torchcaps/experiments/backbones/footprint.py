@@ -9,13 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchcaps.bench import Effort, PeakMemory, Work, as_graph, release_memory, time_work
 from torchcaps.losses import margin_loss
 from torchcaps.models import BackboneCapsNet, count_flops
 from torchcaps.prune import TrunkCost
 from torchcaps.train.session import use_channels_last
-
-from ..bench.memory import PeakMemory, release_memory
-from ..bench.timing import Effort, Work, as_graph, time_work
 
 METRICS = (
     "bottleneck",

@@ -20,8 +20,8 @@ from torchcaps.viz import draw_perturbations, to_png
 
 from ..plan import Claim, Experiment, PlannedRun, Rows, register
 from . import claims
-from .again import SHARED_RUNS, LookAgain, TakeOver, Trained, again, vary
-from .packed import pack_pictures, unpack_pictures
+from .pictures import pack_pictures, unpack_pictures
+from .reuse import SHARED_RUNS, LookAgain, TakeOver, Trained, again, vary
 from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, SMOKE, study_trees
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)

@@ -9,7 +9,7 @@ from torchcaps.viz.front import Point, draw_front
 
 from ..plan import Claim, Experiment, Rows, Setting, register
 from . import claims
-from .again import TakeOver, again, vary
+from .reuse import TakeOver, again, vary
 from .tables import DEVIATIONS, METRICS, MNIST_TABLE, NO_DECODER, SMOKE, study_trees
 
 BEYOND = "beyond the thesis"

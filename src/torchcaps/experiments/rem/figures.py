@@ -15,7 +15,7 @@ from torchcaps.viz.rem import save_distributions, save_keys, save_levels, save_t
 
 from ..plan import Claim, Experiment, PlannedRun, Setting, register
 from . import claims
-from .again import SHARED_RUNS, Look, LookAgain, Trained, again
+from .reuse import SHARED_RUNS, Look, LookAgain, Trained, again
 from .tables import CHAPTER, MNIST_TABLE, SMOKE
 
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)

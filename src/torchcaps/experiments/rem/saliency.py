@@ -31,9 +31,9 @@ from torchcaps.viz.saliency import Panel, draw_saliency
 
 from ..plan import Claim, Experiment, PlannedRun, Rows, Setting, register
 from . import claims
-from .again import SHARED_RUNS, LookAgain, Trained, again
 from .deletion import measure_deletion, random_maps
-from .packed import pack_pictures, unpack_pictures
+from .pictures import pack_pictures, unpack_pictures
+from .reuse import SHARED_RUNS, LookAgain, Trained, again
 from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE, SMOKE
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)

@@ -19,7 +19,7 @@ from torchcaps.viz.forest import Forest, draw_forest
 
 from ..plan import Claim, Experiment, Finding, PlannedRun, Rows, RowsOf, leave_result, register
 from .claims import pairs_of
-from .packed import pack_pictures, unpack_pictures
+from .pictures import pack_pictures, unpack_pictures
 from .tables import CHAPTER, DEVIATIONS, NO_DECODER, SMOKE, rem_pair, train_and_count
 
 LABEL = "fig:parse_trees_cifar10_samples"

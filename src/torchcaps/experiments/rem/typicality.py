@@ -19,9 +19,9 @@ from torchcaps.viz.auc import draw_auc
 
 from ..plan import Claim, Experiment, PlannedRun, Rows, register
 from . import claims
-from .again import SHARED_RUNS, LookAgain, Trained, again
 from .corruptions import CORRUPTIONS, corrupt
 from .entropy import BEYOND, ENTROPY_TABLE
+from .reuse import SHARED_RUNS, LookAgain, Trained, again
 from .tables import MNIST_TABLE, SMOKE
 
 _TABLES = (MNIST_TABLE, ENTROPY_TABLE)

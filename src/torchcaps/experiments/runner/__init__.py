@@ -1,0 +1,23 @@
+"""Makes the runs of experiments: in this process, in several, or on a cluster; and exchanges results."""
+
+from .cluster import run_on_cluster
+from .exchange import merge_runs, pack_runs
+from .make import OutOfTimeError, Visit, count_runs, missing_runs, perform_run, run_missing, uses_gpu
+from .outdated import older_runs, set_aside
+from .processes import run_in_processes
+
+__all__ = [
+    "OutOfTimeError",
+    "Visit",
+    "count_runs",
+    "merge_runs",
+    "missing_runs",
+    "older_runs",
+    "pack_runs",
+    "perform_run",
+    "run_in_processes",
+    "run_missing",
+    "run_on_cluster",
+    "set_aside",
+    "uses_gpu",
+]

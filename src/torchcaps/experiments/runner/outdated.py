@@ -1,0 +1,41 @@
+"""Results that an older plan made: the recipe of their setting has changed since."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from torchcaps.core.errors import UserError
+from torchcaps.storage import read_json
+from torchcaps.train.recipe import Recipe, build, recipe_as_json
+
+from ..plan import Experiment, PlannedRun
+
+
+def older_runs(
+    experiment: Experiment, out: Path, *, budget: str, seeds: int | None = None
+) -> list[PlannedRun]:
+    """The planned runs whose result was made with another recipe than they have now."""
+    planned = experiment.planned(budget, seeds)
+    return [run for run in planned if (run.folder(out) / "result.json").is_file() and _is_older(run, out)]
+
+
+def set_aside(experiment: Experiment, out: Path, *, budget: str, seeds: int | None = None) -> int:
+    """Rename the folders of older runs, so that the runs are missing; how many there were."""
+    older = older_runs(experiment, out, budget=budget, seeds=seeds)
+    for run in older:
+        folder = run.folder(out)
+        aside = folder.parent.with_name(f"{run.budget}-older") / folder.name
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.parent.mkdir(exist_ok=True)
+        folder.rename(aside)
+    return len(older)
+
+
+def _is_older(run: PlannedRun, out: Path) -> bool:
+    made_with = read_json(run.folder(out) / "result.json")["recipe"]
+    try:
+        complete = recipe_as_json(build(Recipe, made_with))  # keys that came later have their usual values
+    except UserError:  # a key is gone
+        return True
+    return complete != recipe_as_json(run.recipe)
