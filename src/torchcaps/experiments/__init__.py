@@ -1,13 +1,14 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
 from . import annealing, backbones, rem, smoke
-from .catalogue import LABELS, find_experiment, list_experiments
+from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .plan import EXPERIMENTS, Experiment
+from .records import Budget, read_budget
 from .results import gather_runs
 from .runner import (
     Visit,
     merge_runs,
-    older_runs,
+    outdated_runs,
     pack_runs,
     run_in_processes,
     run_missing,
@@ -18,7 +19,9 @@ from .runner import (
 __all__ = [
     "EXPERIMENTS",
     "LABELS",
+    "Budget",
     "Experiment",
+    "Progress",
     "Visit",
     "annealing",
     "backbones",
@@ -26,8 +29,9 @@ __all__ = [
     "gather_runs",
     "list_experiments",
     "merge_runs",
-    "older_runs",
+    "outdated_runs",
     "pack_runs",
+    "read_budget",
     "rem",
     "run_in_processes",
     "run_missing",

@@ -11,24 +11,26 @@ from torchcaps.experiments import LABELS, list_experiments
 from torchcaps.experiments.plan import (
     EXPERIMENTS,
     Experiment,
+    Outcome,
     PlannedRun,
     Setting,
     leave_result,
-    protocol_of,
     train_recipe,
 )
+from torchcaps.experiments.records import protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import Visit, run_missing
 from torchcaps.train import Machine
-from torchcaps.train.recipe import load_recipe, recipe_as_json
+from torchcaps.train.recipe import recipe_as_json
 
 CPU = Machine(device="cpu")
-TINY = (
-    "model={name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10, decoder: fc}",
-    "data={name: synthetic_mnist, limit: 40, validation: 0.2}",
-    "batch_size=8",
-    "epochs=2",
-)
+TINY = {
+    "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "fc"},
+    "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
+    "batch_size": 8,
+    "epochs": 2,
+}
+FACTS = {"seconds": 1.0, "precision": "32", "parameters": 1}
 
 
 @pytest.fixture
@@ -41,10 +43,14 @@ def experiment():
         gpu_minutes=1,
         seeds=2,
         settings=(
-            Setting(name="broken", recipe="mnist/dr_capsnet", changes=("data.name=nothing",)),
-            Setting(name="small, one", recipe="mnist/dr_capsnet", changes=TINY, thesis=50.0),
+            Setting(name="broken", recipe="mnist/dr_capsnet", changes={"data.name": "nothing"}),
             Setting(
-                name="small, two", recipe="mnist/dr_capsnet", changes=(*TINY, "optim.learning_rate=1e-4")
+                name="small, one", recipe="mnist/dr_capsnet", changes=TINY, thesis={"test_accuracy": 50.0}
+            ),
+            Setting(
+                name="small, two",
+                recipe="mnist/dr_capsnet",
+                changes={**TINY, "optim.learning_rate": 1e-4},
             ),
         ),
     )
@@ -70,20 +76,19 @@ def test_what_is_missing_is_run_once_and_failures_do_not_stop_the_others(experim
         ("small, one", 2, 50.0),
         ("small, two", 2, None),
     ]
-    assert rows[0]["protocol"].startswith("full budget, 2 epochs, 40 images")
+    assert rows[0]["protocols"] == [{"budget": "full", "epochs": 2, "images": 40}]
+    assert {run["concurrency"] for row in rows for run in row["runs"]} == {1}
 
 
 def test_a_run_may_be_more_than_training(experiment, tmp_path):
-    def double(run, folder, machine, watcher):
-        metrics = {"doubled": run.setting.options["start"] * run.seed}
-        facts = {"metrics": metrics, "seconds": 1.0, "precision": "32", "parameters": 1}
-        return leave_result(run, folder, torch.device("cpu"), result=facts)
+    def double(run, out, machine, watcher):
+        leave_result(run, out, torch.device("cpu"), Outcome(metrics={"rounds": 2 * run.seed}, **FACTS))
 
     def draw(rows, path):
         path.write_text(f"{len(rows)} rows")
 
-    setting = replace(experiment.settings[1], options={"start": 2}, thesis={"doubled": 80.0})
-    changed = replace(experiment, settings=(setting,), perform=double, draw=draw, metrics=("doubled",))
+    setting = replace(experiment.settings[1], thesis={"rounds": 80.0})
+    changed = replace(experiment, settings=(setting,), perform=double, draw=draw, metrics=("rounds",))
     assert run_missing(changed, tmp_path, CPU)["done"] == 2
     gather_runs(changed, tmp_path, tmp_path, budget="full", command="c")
     (row,) = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
@@ -95,7 +100,7 @@ def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, t
     if not hasattr(torch, "AcceleratorError"):
         pytest.skip("this torch does not tell a lost device from other errors")
 
-    def crash(run, folder, machine, watcher):
+    def crash(run, out, machine, watcher):
         raise torch.AcceleratorError("CUDA error: unspecified launch failure\nmore")
 
     said = []
@@ -107,7 +112,7 @@ def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, t
 
 
 def test_a_run_without_its_data_is_left_for_later_and_the_others_go_on(experiment, tmp_path):
-    absent = replace(experiment.settings[1], name="absent", changes=("data={name: mnist}",))
+    absent = replace(experiment.settings[1], name="absent", changes={"data": {"name": "mnist"}})
     said = []
     counts = run_missing(
         replace(experiment, settings=(absent, experiment.settings[1])),
@@ -124,8 +129,8 @@ def test_settings_whose_names_begin_alike_are_not_mixed_up(experiment, tmp_path)
     settings = tuple(replace(experiment.settings[1], name=name) for name in ("pull", "pull 0.5"))
     chosen = replace(experiment, settings=settings)
     for number, run in enumerate(chosen.planned("full", 1)):
-        facts = {"metrics": {"test_accuracy": number}, "seconds": 1.0, "precision": "32", "parameters": 1}
-        leave_result(run, run.folder(tmp_path), torch.device("cpu"), result=facts)
+        outcome = Outcome(metrics={"test_accuracy": number}, **FACTS)
+        leave_result(run, tmp_path, torch.device("cpu"), outcome)
     gather_runs(chosen, tmp_path, tmp_path, budget="full", command="c")
     rows = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
     assert [(row["setting"], row["ours"], row["seeds"]) for row in rows] == [
@@ -135,8 +140,8 @@ def test_settings_whose_names_begin_alike_are_not_mixed_up(experiment, tmp_path)
 
 
 def test_a_budget_changes_the_recipe_and_a_setting_adds_to_it(experiment):
-    setting = replace(experiment.settings[1], budgets={"quick": ("patience=3",)})
-    changed = replace(experiment, settings=(setting,), budgets={"quick": ("epochs=7", "patience=9")})
+    setting = replace(experiment.settings[1], budgets={"quick": {"patience": 3}})
+    changed = replace(experiment, settings=(setting,), budgets={"quick": {"epochs": 7, "patience": 9}})
     quick, full = (next(changed.planned(budget)).recipe for budget in ("quick", "full"))
     assert (quick.epochs, quick.patience) == (7, 3)
     assert (full.epochs, full.patience) == (2, 0)
@@ -153,16 +158,17 @@ def test_runs_side_by_side_are_those_made_one_after_the_other(experiment, tmp_pa
     for run in experiment.planned("full", 1):
         results = [run.folder(tmp_path / way) / "result.json" for way in ("packed", "single")]
         if results[0].is_file():
-            packed, single = (json.loads(path.read_text())["metrics"] for path in results)
-            assert packed == single
+            packed, single = (json.loads(path.read_text()) for path in results)
+            assert packed["metrics"] == single["metrics"]
+            assert (packed["concurrency"], single["concurrency"]) == (3, 1)
 
 
 def test_time_that_is_up_stops_all_runs_and_each_goes_on_later(experiment, tmp_path):
     visit = Visit(at_once=2)
 
-    def perform(run, folder, machine, watcher):
+    def perform(run, out, machine, watcher):
         visit.stop()
-        return train_recipe(run, folder, machine, watcher)
+        return train_recipe(run, out, machine, watcher)
 
     stopping = replace(experiment, settings=experiment.settings[1:], perform=perform)
     assert run_missing(stopping, tmp_path, CPU, visit=visit, seeds=1)["left"] == 2
@@ -172,7 +178,7 @@ def test_time_that_is_up_stops_all_runs_and_each_goes_on_later(experiment, tmp_p
 def test_an_interrupted_visit_stops_the_runs_under_way(experiment, tmp_path):
     started = threading.Barrier(2)
 
-    def perform(run, folder, machine, watcher):
+    def perform(run, out, machine, watcher):
         started.wait(10)
         if run.setting.name == "small, one":
             raise KeyboardInterrupt
@@ -184,9 +190,9 @@ def test_an_interrupted_visit_stops_the_runs_under_way(experiment, tmp_path):
         run_missing(endless, tmp_path, CPU, visit=Visit(at_once=2), seeds=1)
 
 
-def test_an_unknown_budget_is_refused(experiment, tmp_path):
+def test_an_unknown_budget_is_refused():
     with pytest.raises(UserError, match="budget must be one of smoke, quick, full"):
-        run_missing(experiment, tmp_path, CPU, budget="huge")
+        read_budget("huge")
 
 
 def smallest(experiment):
@@ -224,20 +230,12 @@ def test_every_setting_of_every_budget_is_a_recipe(label):
     for setting in experiment.settings:
         for budget in ("smoke", "quick", "full"):
             planned = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=42)
-            result = {"recipe": recipe_as_json(planned.recipe), "metrics": {}}
-            assert "epochs" in protocol_of(result, budget)
-
-
-@pytest.mark.parametrize(("epochs", "patience", "says_so"), [(9, 5, True), (8, 5, False), (9, 0, False)])
-def test_a_protocol_says_when_a_run_might_have_gone_on(epochs, patience, says_so):
-    recipe = recipe_as_json(load_recipe("mnist/dr_capsnet_minimal", ["epochs=9", f"patience={patience}"]))
-    words = protocol_of({"recipe": recipe, "metrics": {"epochs": epochs}}, "quick")
-    assert ("9 epochs (all used)" in words) == says_so
+            assert protocol_of(recipe_as_json(planned.recipe), budget).epochs
 
 
 def test_the_list_names_every_table_with_its_state(tmp_path):
-    rows = {row["label"]: row for row in list_experiments(tmp_path, tmp_path, tmp_path)}
-    assert set(LABELS) < set(rows)
-    assert rows["tab:lung-results"]["state"] == "not built"
-    assert rows["fig:fashion"]["state"] == "data missing"
-    assert rows["fig:fashion"]["planned"] == 6 * 3 * 3 * 5
+    found = {progress.label: progress for progress in list_experiments(tmp_path, tmp_path, tmp_path)}
+    assert set(LABELS) < set(found)
+    assert found["tab:lung-results"].state == "not built"
+    assert found["fig:fashion"].state == "data missing"
+    assert found["fig:fashion"].planned == 6 * 3 * 3 * 5

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.runner import missing_runs, older_runs, pack_runs, set_aside
+from torchcaps.experiments.runner import missing_runs, outdated_runs, pack_runs, set_aside
 from torchcaps.train.recipe import recipe_as_json
 
 CURVES = EXPERIMENTS["fig:fix_vs_ann"]
@@ -40,16 +40,16 @@ def runs(tmp_path):
     return first, second, third
 
 
-def test_a_result_of_another_recipe_is_older(runs, tmp_path):
-    assert older_runs(CURVES, tmp_path, **SMOKE) == list(runs[1:])
+def test_a_result_of_another_recipe_is_outdated(runs, tmp_path):
+    assert outdated_runs(CURVES, tmp_path, **SMOKE) == list(runs[1:])
 
 
-def test_a_key_that_came_later_makes_no_result_older(runs, tmp_path):
+def test_a_key_that_came_later_makes_no_result_outdated(runs, tmp_path):
     path = runs[0].folder(tmp_path) / "result.json"
     result = json.loads(path.read_text())
     del result["recipe"]["compile"]
     path.write_text(json.dumps(result))
-    assert runs[0] not in older_runs(CURVES, tmp_path, **SMOKE)
+    assert runs[0] not in outdated_runs(CURVES, tmp_path, **SMOKE)
 
 
 def test_what_is_set_aside_is_missing_and_kept(runs, tmp_path):
@@ -73,12 +73,12 @@ def test_the_command_tells_and_renews(runs, tmp_path):
     command = ["reproduce", CURVES.label, "--budget", "smoke", "--seeds", "1", "--minutes", "0"]
     command += ["--out", str(tmp_path), "--results", str(tmp_path / "pages"), "--device", "cpu"]
     told = CliRunner().invoke(app, command)
-    assert "2 were made by an older plan, --renew makes them again" in told.output.replace("\n", " ")
+    assert "2 of them with an older recipe, --renew makes these again" in told.output.replace("\n", " ")
     renewed = CliRunner().invoke(app, [*command, "--renew"])
-    assert "2 runs of an older plan set aside" in renewed.output
-    assert "older plan, --renew" not in renewed.output.replace("\n", " ")
+    assert "2 runs with an older recipe set aside" in renewed.output
+    assert "older recipe, --renew" not in renewed.output.replace("\n", " ")
 
 
-def test_a_setting_that_changed_makes_its_results_older(runs, tmp_path):
-    changed = replace(CURVES, budgets={"smoke": (*CURVES.budgets["smoke"], "batch_size=4")})
-    assert len(older_runs(changed, tmp_path, **SMOKE)) == 3
+def test_a_setting_that_changed_makes_its_results_outdated(runs, tmp_path):
+    changed = replace(CURVES, budgets={"smoke": {**CURVES.budgets["smoke"], "batch_size": 4}})
+    assert len(outdated_runs(changed, tmp_path, **SMOKE)) == 3

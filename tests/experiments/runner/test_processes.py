@@ -42,6 +42,7 @@ def test_processes_make_the_missing_runs(folder, tmp_path_factory):
     results = [json.loads(path.read_text()) for path in folder.rglob("result.json")]
     assert len(results) == 2
     assert {result["device"] for result in results} != {None}
+    assert {result["concurrency"] for result in results} == {2}
 
 
 @pytest.mark.slow
@@ -68,9 +69,9 @@ class OneByOne:
     def __exit__(self, *_):
         return None
 
-    def submit(self, _, label, setting, budget, seed, *rest):
-        self.asked.append((label, seed))
-        self.settings.add(setting)
+    def submit(self, _, address, *rest):
+        self.asked.append((address.label, address.seed))
+        self.settings.add(address.setting)
         future = Future()
         future.set_result([])
         return future

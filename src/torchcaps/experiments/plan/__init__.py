@@ -1,35 +1,29 @@
 """What an experiment is: its settings, its runs, and the claims that its rows decide."""
 
-from .experiment import (
-    BUDGETS,
-    EXPERIMENTS,
-    Claim,
-    Experiment,
-    Finding,
-    PlannedRun,
-    Rows,
-    RowsOf,
-    Setting,
-    Verdict,
-    leave_result,
-    protocol_of,
-    register,
-    train_recipe,
-)
+from .claim import Check, Claim, Finding, RowsOf, Verdict, confirm, go_beyond
+from .experiment import EXPERIMENTS, Experiment, Perform, PlannedRun, register, slug_of, train_recipe
+from .outcome import Outcome, leave_result
+from .setting import Changes, Setting, Values, join_changes
 
 __all__ = [
-    "BUDGETS",
     "EXPERIMENTS",
+    "Changes",
+    "Check",
     "Claim",
     "Experiment",
     "Finding",
+    "Outcome",
+    "Perform",
     "PlannedRun",
-    "Rows",
     "RowsOf",
     "Setting",
+    "Values",
     "Verdict",
+    "confirm",
+    "go_beyond",
+    "join_changes",
     "leave_result",
-    "protocol_of",
     "register",
+    "slug_of",
     "train_recipe",
 ]

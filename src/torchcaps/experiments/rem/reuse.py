@@ -1,11 +1,10 @@
-"""Runs of one table that stand behind other tables and figures too: looked at again, never made twice."""
+"""Runs of one table that stand behind other tables and figures too: they are looked at, not made again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
@@ -13,7 +12,9 @@ from torchcaps.storage import read_json, write_json
 from torchcaps.train import Machine, Pipeline, Run, Watcher, load_run, load_split
 from torchcaps.train.session import launch
 
-from ..plan import Experiment, PlannedRun, Setting, leave_result
+from ..plan import Changes, Experiment, Outcome, Perform, PlannedRun, join_changes, leave_result
+from ..records import Details, Number
+from .setting import TreeSetting
 
 SHARED_RUNS = (
     "The networks are those of {}, and their hours are counted there; where only a result was kept, the same "
@@ -30,86 +31,97 @@ class Trained:
     pipeline: Pipeline
     data_dir: Path | None
 
-    def at_epoch(self, epoch: int) -> Run:
-        """The same network after an epoch, counted from one."""
+    def at_epoch(self, epoch: int | None) -> Run:
+        """The same network after an epoch, counted from one; at its best without one."""
+        if epoch is None:
+            return self.run
         return load_run(self.run.folder, self.data.labels.device, weights=f"epoch-{epoch}")
 
 
-Look = Callable[[Trained, PlannedRun], tuple[dict[str, Any], dict[str, Any]]]
+Metrics = dict[str, Number]
+Look = Callable[[Trained, PlannedRun, TreeSetting], tuple[Metrics, Details]]
 
 
-def setting_of(tables: Sequence[Experiment], name: str) -> tuple[Experiment, Setting]:
+def setting_of(tables: Sequence[Experiment], name: str) -> tuple[Experiment, TreeSetting]:
     """The table that has a setting of that name, and the setting."""
     for table in tables:
         for setting in table.settings:
-            if setting.name == name:
+            if setting.name == name and isinstance(setting, TreeSetting):
                 return table, setting
     raise UserError(f"none of {', '.join(table.label for table in tables)} has a setting {name!r}")
 
 
-def again(tables: Sequence[Experiment], of: str, **changes: Any) -> Setting:
-    """A setting of another experiment that goes back to the runs of setting `of`.
+def reused(tables: Sequence[Experiment], name: str) -> TreeSetting:
+    """A setting of another experiment that looks at the runs of the setting `name`.
 
-    Without changes it has the same name. Options come on top of where to look; figures of the thesis do
-    not come along.
+    It has the same name. What the thesis prints does not come along.
     """
-    options = {"of": of, **changes.pop("options", {})}
-    return replace(setting_of(tables, of)[1], **{"thesis": None, **changes}, options=options)
+    return replace(setting_of(tables, name)[1], thesis={}, reuses=name)
 
 
-def vary(
-    tables: Sequence[Experiment], of: str, name: str, changes: tuple[str, ...], **fields: Any
-) -> Setting:
+def varied(tables: Sequence[Experiment], of: str, name: str, changes: Changes) -> TreeSetting:
     """A setting that is trained as `of` is, with further changes that hold in every budget."""
     setting = setting_of(tables, of)[1]
-    budgets = {budget: (*those, *changes) for budget, those in setting.budgets.items()}
-    changed = (*setting.changes, "keep_epochs=[]", *changes)
-    return replace(setting, name=name, changes=changed, budgets=budgets, **{"thesis": None, **fields})
+    return replace(
+        setting,
+        name=name,
+        thesis={},
+        changes=join_changes(setting.changes, {"keep_epochs": []}, changes),
+        budgets={budget: join_changes(those, changes) for budget, those in setting.budgets.items()},
+    )
 
 
-def made(
-    run: PlannedRun, tables: Sequence[Experiment], folder: Path, machine: Machine, watcher: Watcher
+def make_reused(
+    run: PlannedRun, tables: Sequence[Experiment], out: Path, machine: Machine, watcher: Watcher
 ) -> Path:
-    """Where the run lies that `run` goes back to; it is made first if it is not there."""
-    table, setting = setting_of(tables, run.setting.options["of"])
+    """The folder of the run that `run` reuses; it is made first if it is not there."""
+    table, setting = setting_of(tables, run.setting.reuses)
     source = replace(run, experiment=table, setting=setting)
-    place = source.folder(folder.parents[2])
-    if not (place / "result.json").is_file():
-        table.perform(source, place, machine, watcher)
-    return place
+    if not (source.folder(out) / "result.json").is_file():
+        table.perform(source, out, machine, watcher)
+    return source.folder(out)
 
 
 @dataclass(frozen=True)
-class LookAgain:
-    """Performs a run by looking at the network of another; `look` gives metrics and a curve."""
+class LookAt:
+    """Performs a run by looking at the network of another; `look` gives metrics and details."""
 
     look: Look
     tables: tuple[Experiment, ...]
 
-    def __call__(self, run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+    def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
         """Leave the result of one look."""
-        place = made(run, self.tables, folder, machine, watcher)
+        assert isinstance(run.setting, TreeSetting)
+        place = make_reused(run, self.tables, out, machine, watcher)
         device = launch(machine).device
         network = load_run(place / "training", device)
         data, pipeline = load_split(network.recipe.data, "test", machine.data_dir, device)
-        metrics, curve = self.look(Trained(network, data, pipeline, machine.data_dir), run)
-        parameters = sum(parameter.numel() for parameter in network.model.parameters())
-        facts = {"parameters": parameters, "seconds": 0.0, "precision": machine.precision}
-        return leave_result(run, folder, device, result={"metrics": metrics, "curve": curve, **facts})
+        trained = Trained(network, data, pipeline, machine.data_dir)
+        metrics, details = self.look(trained, run, run.setting)
+        outcome = Outcome(
+            metrics=metrics,
+            parameters=sum(parameter.numel() for parameter in network.model.parameters()),
+            seconds=0.0,
+            precision=machine.precision,
+            details=details,
+        )
+        leave_result(run, out, device, outcome)
 
 
 @dataclass(frozen=True)
 class TakeOver:
-    """Performs a run by taking over the result of another, weights not needed; others it leaves to `rest`."""
+    """Performs a run by copying the result of the one it reuses; weights are not needed.
+
+    A run that reuses none is made by `rest`.
+    """
 
     tables: tuple[Experiment, ...]
-    rest: Callable[[PlannedRun, Path, Machine, Watcher], dict[str, Any]]
+    rest: Perform
 
-    def __call__(self, run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+    def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
         """Leave what the other run found."""
-        if not run.setting.goes_back:
-            return self.rest(run, folder, machine, watcher)
-        place = made(run, self.tables, folder, machine, watcher)
-        found: dict[str, Any] = read_json(place / "result.json")
-        write_json(folder / "result.json", found)
-        return found
+        if not run.setting.reuses:
+            self.rest(run, out, machine, watcher)
+            return
+        place = make_reused(run, self.tables, out, machine, watcher)
+        write_json(run.folder(out) / "result.json", read_json(place / "result.json"))

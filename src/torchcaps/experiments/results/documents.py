@@ -9,7 +9,8 @@ from pathlib import Path
 from torchcaps.bench import read_rows, render_bench
 from torchcaps.models import describe_model, list_models
 
-from .tables import load_results, render_table
+from ..records import load_rows
+from .tables import render_table
 
 _BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -34,7 +35,7 @@ def refresh(text: str, root: Path) -> str:
     """The document with its blocks `results: label`, `bench: file where words` and `models` written anew."""
 
     def results(match: re.Match[str]) -> str:
-        return match[1] + render_table(load_results(root / "results", match[2])) + match[3]
+        return match[1] + render_table(load_rows(root / "results", match[2])) + match[3]
 
     def bench(match: re.Match[str]) -> str:
         rows = read_rows(root / "benchmarks" / "results" / f"{match[2]}.json")

@@ -1,88 +1,84 @@
-"""From the result files of single runs to one row of a thesis table."""
+"""From the results of single runs to the rows of a table."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
 
 from torchcaps.core.errors import UserError
-from torchcaps.storage import write_json
+from torchcaps.core.metric import metric_of
+from torchcaps.storage import read_json, write_json
 
-from ..plan import BUDGETS, Experiment, PlannedRun, protocol_of
+from ..plan import Experiment, PlannedRun, Setting
+from ..records import (
+    BUDGETS,
+    Budget,
+    MeanCurve,
+    Number,
+    Protocol,
+    Row,
+    RowRun,
+    RunResult,
+    load_rows,
+    protocol_of,
+)
 from .overview import write_overview
 from .page import write_page
-from .tables import load_results
 
 
 def summarise(
-    runs: Sequence[dict[str, Any]],
+    results: Sequence[RunResult],
     *,
     setting: str,
     metric: str,
-    thesis: float | None,
-    protocol: str,
-    is_first: bool = True,
-) -> dict[str, Any]:
-    """Mean and deviation over seeds of one metric, shares in percent, with what each run was made by.
-
-    The curves of the runs, which may hold pictures, go with the first metric of a setting.
-    """
-    if not runs:
+    protocols: Sequence[Protocol],
+    thesis: float | None = None,
+) -> Row:
+    """Mean and deviation of one metric over runs, in the unit of the metric."""
+    if not results:
         raise UserError(f"no runs for {setting}")
-    seeds = [run["seed"] for run in runs]
+    seeds = [result.facts.seed for result in results]
     if len(set(seeds)) != len(seeds):
         raise UserError(f"{setting}: a seed occurs twice in {seeds}")
-    scale = _scale(metric)
-    values = [scale * run["metrics"][metric] for run in runs]
-    facts = ("seed", "commit", "versions", "device", "seconds", "precision", "parameters")
-    kept = (*facts, "curve") if is_first else facts
-    return {
-        "setting": setting,
-        "metric": metric,
-        "thesis": thesis,
-        "ours": round(mean(values), 4),
-        "spread": round(stdev(values), 4) if len(values) > 1 else None,
-        "seeds": len(values),
-        "protocol": protocol,
-        "runs": [
-            {**{key: run[key] for key in kept if key in run}, **_epochs(run), metric: run["metrics"][metric]}
-            for run in runs
-        ],
-    }
+    ours, spread = _mean_and_spread([result.metrics[metric] for result in results], metric)
+    return Row(
+        setting=setting,
+        metric=metric,
+        thesis=thesis,
+        ours=ours,
+        spread=spread,
+        protocols=tuple(protocols),
+        runs=tuple(
+            RowRun(facts=result.facts, value=result.metrics[metric], details=result.details)
+            for result in results
+        ),
+    )
 
 
-def _epochs(run: Mapping[str, Any]) -> dict[str, int]:
-    """How many epochs a training took, and how many it might have taken."""
-    if "epochs" not in run["metrics"] or "recipe" not in run:
-        return {}
-    return {"epochs": run["metrics"]["epochs"], "epochs_allowed": run["recipe"]["epochs"]}
+def _mean_and_spread(values: Sequence[Number], metric: str) -> tuple[float, float | None]:
+    scaled = [metric_of(metric).scale * value for value in values]
+    return round(mean(scaled), 4), round(stdev(scaled), 4) if len(scaled) > 1 else None
 
 
-def _scale(metric: str) -> int:
-    return 100 if metric.endswith(("accuracy", "sparsity", "share")) else 1
-
-
-def mean_curve(curves: Sequence[Mapping[int, float]], metric: str) -> dict[str, list[Any]]:
-    """Mean and deviation over runs at every place that a run has reached, shares in percent."""
-    scale = _scale(metric)
+def mean_curve(curves: Sequence[Mapping[int, float]], metric: str) -> MeanCurve:
+    """Mean and deviation over runs at every place that a run has reached."""
     places = sorted({place for curve in curves for place in curve})
-    values = [[scale * curve[place] for curve in curves if place in curve] for place in places]
-    return {
-        "at": list(places),
-        "mean": [round(mean(some), 4) for some in values],
-        "spread": [round(stdev(some), 4) if len(some) > 1 else None for some in values],
-        "seeds": [len(some) for some in values],
-    }
+    values = [[curve[place] for curve in curves if place in curve] for place in places]
+    pairs = [_mean_and_spread(some, metric) for some in values]
+    return MeanCurve(
+        at=tuple(places),
+        mean=tuple(middle for middle, _ in pairs),
+        spread=tuple(spread for _, spread in pairs),
+        seeds=tuple(len(some) for some in values),
+    )
 
 
 def write_results(
     folder: Path,
     label: str,
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Row],
     command: str,
     *,
     order: Sequence[tuple[str, str]] = (),
@@ -92,55 +88,78 @@ def write_results(
     Rows whose setting and metric are in `order` come first and in that order.
     """
     path = folder / f"{label}.json"
-    before = json.loads(path.read_text())["rows"] if path.is_file() else []
-    merged = {(row["setting"], row["metric"]): row for row in before}
+    before = load_rows(folder, label) if path.is_file() else []
+    merged = {(row.setting, row.metric): row for row in before}
     for row in rows:
-        old = merged.get((row["setting"], row["metric"]))
+        old = merged.get((row.setting, row.metric))
         if old is None or _size(row) >= _size(old):
-            merged[row["setting"], row["metric"]] = row
+            merged[row.setting, row.metric] = row
     ranks = {place: rank for rank, place in enumerate(order)}
-    ordered = sorted(merged.values(), key=lambda row: ranks.get((row["setting"], row["metric"]), len(ranks)))
-    write_json(path, {"label": label, "command": command, "rows": ordered})
+    ordered = sorted(merged.values(), key=lambda row: ranks.get((row.setting, row.metric), len(ranks)))
+    write_json(path, {"label": label, "command": command, "rows": [row.as_json() for row in ordered]})
 
 
-def _size(row: Mapping[str, Any]) -> int:
-    budget = row["protocol"].partition(" ")[0]
-    return BUDGETS.index(budget) if budget in BUDGETS else 0
+def _size(row: Row) -> int:
+    return 0 if row.budget is None else BUDGETS.index(row.budget)
 
 
-def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: str, command: str) -> int:
+def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: Budget, command: str) -> int:
     """Write `results/<label>.json`, picture and page from the finished runs; the number of rows."""
-    rows: list[dict[str, Any]] = []
-    for setting in experiment.settings:
-        any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0).folder(out)
-        start = any_run.name.removesuffix("0")  # other names may begin with it too, and go on with a number
-        paths = sorted(any_run.parent.glob(f"{start}[0-9]*/result.json"))
-        own = [path for path in paths if path.parent.name.removeprefix(start).isdecimal()]
-        runs = [json.loads(path.read_text()) for path in own]
-        found = {protocol_of(run, budget, setting.note): None for run in runs}
-        protocol = "; or ".join(found)
-        measured = [name for name in experiment.metrics if any(name in run["metrics"] for run in runs)]
-        for metric in measured:
-            having = [run for run in runs if metric in run["metrics"]]
-            row = summarise(
-                having,
-                setting=setting.name,
-                metric=metric,
-                thesis=setting.thesis_value(metric),
-                protocol=protocol,
-                is_first=metric == measured[0],
-            )
-            curves = [curve for curve in map(partial(_curve, experiment, metric), having) if curve]
-            rows.append(row | ({"curve": mean_curve(curves, metric)} if curves else {}))
+    rows = rows_of_runs(experiment, out, budget=budget)
     if rows:
         order = [(setting.name, metric) for setting in experiment.settings for metric in experiment.metrics]
         write_results(results, experiment.slug, rows, command, order=order)
         if experiment.draw is not None:
-            experiment.draw(load_results(results, experiment.slug), results / f"{experiment.slug}.png")
+            experiment.draw(load_rows(results, experiment.slug), results / f"{experiment.slug}.png")
         write_page(experiment, results)
         write_overview(results)
     return len(rows)
 
 
-def _curve(experiment: Experiment, metric: str, run: dict[str, Any]) -> Mapping[int, float]:
-    return {} if experiment.curve is None else experiment.curve(run, metric)
+def rows_of_runs(experiment: Experiment, out: Path, *, budget: Budget) -> list[Row]:
+    """The rows that the finished runs of an experiment give."""
+    rows: list[Row] = []
+    for setting in experiment.settings:
+        results = _results_of(experiment, setting, out, budget)
+        rows += _rows_of_setting(experiment, setting, results, budget)
+    return rows
+
+
+def _results_of(experiment: Experiment, setting: Setting, out: Path, budget: Budget) -> list[RunResult]:
+    """The results of all finished runs of a setting, whatever their seeds."""
+    any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0).folder(out)
+    start = any_run.name.removesuffix("0")  # the name of another setting may begin with it too
+    paths = sorted(any_run.parent.glob(f"{start}[0-9]*/result.json"))
+    own = [path for path in paths if path.parent.name.removeprefix(start).isdecimal()]
+    return [RunResult.from_json(read_json(path)) for path in own]
+
+
+def _rows_of_setting(
+    experiment: Experiment, setting: Setting, results: Sequence[RunResult], budget: Budget
+) -> Iterator[Row]:
+    """A row for each metric; the first one carries the details of the runs, which may hold pictures."""
+    protocols = [
+        protocol_of(result.recipe, budget, epochs=result.facts.epochs, note=setting.note)
+        for result in results
+    ]
+    measured = [name for name in experiment.metrics if any(name in result.metrics for result in results)]
+    for metric in measured:
+        having = [result for result in results if metric in result.metrics]
+        row = summarise(
+            having,
+            setting=setting.name,
+            metric=metric,
+            protocols=list(dict.fromkeys(protocols)),
+            thesis=setting.thesis.get(metric),
+        )
+        row = replace(
+            row, network=setting.network, variant=setting.variant, curve=_curve(experiment, having, metric)
+        )
+        yield row if metric == measured[0] else row.without_details()
+
+
+def _curve(experiment: Experiment, results: Sequence[RunResult], metric: str) -> MeanCurve | None:
+    if experiment.curve is None:
+        return None
+    curves = [curve for result in results if (curve := experiment.curve(result, metric))]
+    return mean_curve(curves, metric) if curves else None

@@ -8,8 +8,8 @@ from typing import get_args
 
 from torchcaps.storage import write_text
 
-from ..plan import EXPERIMENTS, Experiment, Verdict
-from .page import decide_claims, list_claims
+from ..plan import EXPERIMENTS, Experiment, RowsOf, Verdict
+from .page import list_claims, rows_in
 
 _FILE = "claims.md"
 _INTRODUCTION = (
@@ -21,33 +21,33 @@ _INTRODUCTION = (
 
 def write_overview(results: Path) -> Path:
     """Write `results/claims.md` from the results that are there."""
-    path, text = results / _FILE, render_overview(results)
-    write_text(path, text)
+    path = results / _FILE
+    write_text(path, render_overview(rows_in(results)))
     return path
 
 
-def render_overview(results: Path) -> str:
+def render_overview(rows_of: RowsOf) -> str:
     """The page as Markdown."""
     every = [EXPERIMENTS[label] for label in EXPERIMENTS.names()]
     claiming = [experiment for experiment in every if experiment.claims]
-    begun = [experiment for experiment in claiming if (results / f"{experiment.slug}.json").is_file()]
+    begun = [experiment for experiment in claiming if rows_of(experiment.label)]
     waiting = [f"`{experiment.label}`" for experiment in claiming if experiment not in begun]
-    parts = ["# What the thesis claims, and what we found", _INTRODUCTION, _count(begun, results)]
+    parts = ["# What the thesis claims, and what we found", _INTRODUCTION, _count(begun, rows_of)]
     for chapter in dict.fromkeys(experiment.chapter for experiment in begun):
         parts.append(f"## {chapter}")
         for experiment in (one for one in begun if one.chapter == chapter):
             parts += [f"### {experiment.title}", f"[`{experiment.label}`]({experiment.slug}.md)"]
-            parts.append("\n".join(list_claims(experiment, results)))
+            parts.append("\n".join(list_claims(experiment, rows_of)))
     if waiting:
         parts += ["## Without runs so far", ", ".join(waiting)]
     return "\n\n".join(parts) + "\n"
 
 
-def _count(experiments: list[Experiment], results: Path) -> str:
+def _count(experiments: list[Experiment], rows_of: RowsOf) -> str:
     """How many claims of each chapter have which verdict."""
     verdicts: dict[str, Counter[str]] = {}
     for experiment in experiments:
-        found = (finding.verdict for _, finding in decide_claims(experiment, results))
+        found = (claim.check(rows_of).verdict for claim in experiment.claims)
         verdicts.setdefault(experiment.chapter, Counter()).update(found)
     names = get_args(Verdict)
     lines = [f"| chapter | {' | '.join(names)} |", "| --- |" + " --- |" * len(names)]

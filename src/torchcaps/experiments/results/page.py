@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-from torchcaps.core.errors import MissingDataError
+from torchcaps.core.metric import metric_of
 from torchcaps.storage import write_text
 
-from ..plan import EXPERIMENTS, Claim, Experiment, Finding, Rows
-from .tables import load_results, render_table
+from ..plan import Claim, Experiment, RowsOf, Verdict, slug_of
+from ..records import Row, Rows, RunFacts, load_rows, metric_words
+from .tables import render_table
 
 _LEGEND = (
     "A figure of the thesis is confirmed where ours differs by at most two deviations over seeds, and ours "
-    "is beyond it where an accuracy is higher by more. A protocol shorter than that of the thesis, or a "
-    "single seed, leaves a difference open."
+    "is beyond it where it is better by more. A difference stays open with a single seed, and with a "
+    "protocol shorter than the thesis's, unless ours is higher where higher is better."
 )
+
+
+def rows_in(results: Path) -> RowsOf:
+    """The rows in a folder of results by the label of their experiment; each file is read once."""
+
+    @cache
+    def rows_of(label: str) -> Rows:
+        slug = slug_of(label)
+        return load_rows(results, slug) if (results / f"{slug}.json").is_file() else []
+
+    return rows_of
 
 
 def write_page(experiment: Experiment, results: Path) -> Path:
     """Write `results/<label>.md` from the rows of the experiment."""
     path = results / f"{experiment.slug}.md"
-    text = render_page(experiment, results)
-    write_text(path, text)
+    write_text(path, render_page(experiment, rows_in(results)))
     return path
 
 
-def render_page(experiment: Experiment, results: Path) -> str:
+def render_page(experiment: Experiment, rows_of: RowsOf) -> str:
     """The page as Markdown."""
-    rows = load_results(results, experiment.slug)
-    picture = f"![{experiment.title}]({experiment.slug}.png)" if experiment.draw is not None else ""
+    rows = rows_of(experiment.label)
+    claims = list_claims(experiment, rows_of)
     parts = [
         f"# {experiment.title}",
         f'`{experiment.label}`, chapter "{experiment.chapter}"',
-        picture,
-        _claims(experiment, results),
+        f"![{experiment.title}]({experiment.slug}.png)" if experiment.draw is not None else "",
+        "\n".join(["## Claims", "", *claims]) if claims else "",
         "## Thesis and ours",
         render_table(rows).rstrip("\n"),
         _verdicts(rows),
@@ -44,71 +55,63 @@ def render_page(experiment: Experiment, results: Path) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def decide_claims(experiment: Experiment, results: Path) -> list[tuple[Claim, Finding]]:
-    """What the rows in `results` say about each claim of an experiment."""
-
-    def rows_of(label: str) -> Rows:
-        try:
-            return load_results(results, EXPERIMENTS[label].slug)
-        except MissingDataError:
-            return []
-
-    return [(claim, claim.check(rows_of)) for claim in experiment.claims]
-
-
-def list_claims(experiment: Experiment, results: Path) -> list[str]:
-    """The claims of an experiment with their verdicts, as lines, and first what these rest on."""
-    found = decide_claims(experiment, results)
-    if not found:
+def list_claims(experiment: Experiment, rows_of: RowsOf) -> list[str]:
+    """The claims of an experiment with their verdicts, as lines, after what these rest on."""
+    if not experiment.claims:
         return []
-    rows = load_results(results, experiment.slug)
-    budgets = sorted({row["protocol"].partition(",")[0] for row in rows})
-    seeds = min(row["seeds"] for row in rows)
+    rows = rows_of(experiment.label)
+    budgets = sorted({f"{row.budget} budget" for row in rows})
+    seeds = min(row.seeds for row in rows)
     decided = f"Decided by runs of the {' and '.join(budgets)}, at least {seeds} to a setting."
-    return [
-        decided,
-        "",
-        *(f"- {claim.text} **{verdict}**: {because}." for claim, (verdict, because) in found),
-    ]
+    return [decided, "", *(_decide(claim, rows_of) for claim in experiment.claims)]
 
 
-def _claims(experiment: Experiment, results: Path) -> str:
-    lines = list_claims(experiment, results)
-    return "\n".join(["## Claims", "", *lines]) if lines else ""
+def _decide(claim: Claim, rows_of: RowsOf) -> str:
+    verdict, because = claim.check(rows_of)
+    return f"- {claim.text} **{verdict}**: {because}."
 
 
 def _verdicts(rows: Rows) -> str:
     """A line for each row that the thesis has a figure for."""
     lines = [
-        f"- {row['setting']}, {row['metric']}: **{judge(row)}**" for row in rows if row["thesis"] is not None
+        f"- {row.setting}, {metric_words(row.metric)}: **{judge(row, row.thesis)}**"
+        for row in rows
+        if row.thesis is not None
     ]
     return "\n".join([*lines, "", _LEGEND]) if lines else ""
 
 
-def judge(row: dict[str, Any]) -> str:
+def judge(row: Row, thesis: float) -> Verdict:
     """How a row stands to the figure that the thesis prints."""
-    if row["ours"] is None:
-        return "open"
-    more, reach = row["ours"] - row["thesis"], 2 * (row["spread"] or 0.0)
-    if abs(more) <= reach:
+    if abs(row.ours - thesis) <= 2 * (row.spread or 0.0):
         return "confirmed"
-    if row["metric"].endswith("accuracy") and more > 0 and row["seeds"] > 1:
+    metric, is_full = metric_of(row.metric), row.budget == "full"
+    if row.seeds == 1:
+        return "open"
+    if metric.is_better(row.ours, thesis) and (is_full or metric.better == "higher"):
         return "beyond"
-    return "not confirmed" if "full budget" in row["protocol"] and row["seeds"] > 1 else "open"
+    return "not confirmed" if is_full else "open"
 
 
 def _protocol(experiment: Experiment, rows: Rows) -> str:
     """What the runs got, where they were made and where they differ from the thesis's."""
-    settings: dict[str, list[str]] = {}
+    settings: dict[str, set[str]] = {}
     for row in rows:
-        names = settings.setdefault(row["protocol"], [])
-        if row["setting"] not in names:
-            names.append(row["setting"])
-    runs = {
-        (row["setting"], run["seed"]): run for row in rows for run in row["runs"]
-    }  # one run stands behind several rows
-    devices = sorted({f"{run['device']}, precision {run['precision']}" for run in runs.values()})
-    hours = sum(run["seconds"] for run in runs.values()) / 3600
-    lines = [f"- {protocol}: {len(names)} settings" for protocol, names in settings.items()]
+        settings.setdefault(row.protocol, set()).add(row.setting)
+    runs = {  # one run stands behind several rows
+        (row.setting, run.facts.seed): run.facts for row in rows for run in row.runs
+    }
+    devices = sorted({_describe_device(facts) for facts in runs.values()})
+    hours = sum(facts.seconds for facts in runs.values()) / 3600
+    lines = [
+        f"- {protocol}: {len(names)} setting{'s' if len(names) > 1 else ''}"
+        for protocol, names in settings.items()
+    ]
     lines.append(f"- {len(runs)} runs, {hours:.1f} hours of training in all, on {'; '.join(devices)}")
     return "\n".join([*lines, *(f"- {sentence}" for sentence in experiment.deviations)])
+
+
+def _describe_device(facts: RunFacts) -> str:
+    """Device and precision, and how many runs shared the device where that is known."""
+    words = f"{facts.device}, precision {facts.precision}"
+    return words if facts.concurrency is None else f"{words}, {facts.concurrency} runs at a time"

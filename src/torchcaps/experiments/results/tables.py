@@ -1,46 +1,33 @@
-"""The rows of a result file, and how they are printed."""
+"""Rows as Markdown tables, thesis and ours side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from torchcaps.core.errors import MissingDataError
-from torchcaps.storage import read_json
+from torchcaps.core.metric import metric_of
 
-_COUNTS = ("keys", "parameters_left", "bottleneck", "primary_capsules", "iterations")
+from ..records import Row, Rows, metric_heading
+
 _MOST_ROWS = 2  # metrics of a setting in rows of their own; more become columns
 
 
-def load_results(folder: Path, label: str) -> list[dict[str, Any]]:
-    """Rows of one table or figure of the thesis, by its label with ':' and spaces as '-'."""
-    path = folder / f"{label}.json"
-    if not path.is_file():
-        raise MissingDataError(f"no results at {path}")
-    rows: list[dict[str, Any]] = read_json(path)["rows"]
-    return rows
-
-
-def render_table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as a Markdown table, thesis and ours side by side."""
-    table = list(rows)
-    metrics = list(dict.fromkeys(row["metric"] for row in table))
+def render_table(rows: Rows) -> str:
+    """Rows as a Markdown table."""
+    metrics = list(dict.fromkeys(row.metric for row in rows))
     if len(metrics) > _MOST_ROWS:
-        return _one_row_per_setting(table, metrics)
-    head = ("setting", "metric", "thesis", "ours", "seeds", "protocol")
+        return _one_row_per_setting(rows, metrics)
     return _markdown(
-        head,
-        [(row["setting"], row["metric"], *_figures(row), row["seeds"], row["protocol"]) for row in table],
+        ("setting", "metric", "thesis", "ours", "seeds", "protocol"),
+        [(row.setting, metric_heading(row.metric), *_figures(row), row.seeds, row.protocol) for row in rows],
     )
 
 
-def _one_row_per_setting(rows: list[Mapping[str, Any]], metrics: list[str]) -> str:
-    settings: dict[str, dict[str, Mapping[str, Any]]] = {}
+def _one_row_per_setting(rows: Rows, metrics: Sequence[str]) -> str:
+    settings: dict[str, dict[str, Row]] = {}
     for row in rows:
-        settings.setdefault(row["setting"], {})[row["metric"]] = row
+        settings.setdefault(row.setting, {})[row.metric] = row
 
-    def cell(row: Mapping[str, Any] | None) -> str:
+    def cell(row: Row | None) -> str:
         if row is None:
             return ""
         thesis, ours = _figures(row)
@@ -50,19 +37,17 @@ def _one_row_per_setting(rows: list[Mapping[str, Any]], metrics: list[str]) -> s
     for name, found in settings.items():
         some = next(iter(found.values()))
         cells = (cell(found.get(metric)) for metric in metrics)
-        lines.append((name, *cells, some["seeds"], some["protocol"]))
-    return _markdown(("setting", *metrics, "seeds", "protocol"), lines)
+        lines.append((name, *cells, some.seeds, some.protocol))
+    return _markdown(("setting", *map(metric_heading, metrics), "seeds", "protocol"), lines)
 
 
-def _figures(row: Mapping[str, Any]) -> tuple[str, str]:
+def _figures(row: Row) -> tuple[str, str]:
     """The thesis's figure and ours, with its spread."""
-    digits = 4 if row["metric"].endswith("loss") else 0 if row["metric"] in _COUNTS else 2
-    spread = f" ± {row['spread']:,.{digits}f}" if row["spread"] is not None else ""
-    ours = "not yet" if row["ours"] is None else f"{row['ours']:,.{digits}f}{spread}"
-    return "-" if row["thesis"] is None else f"{row['thesis']:,.{digits}f}", ours
+    digits = metric_of(row.metric).digits
+    spread = "" if row.spread is None else f" ± {row.spread:,.{digits}f}"
+    return "-" if row.thesis is None else f"{row.thesis:,.{digits}f}", f"{row.ours:,.{digits}f}{spread}"
 
 
-def _markdown(head: Iterable[str], lines: Iterable[Iterable[object]]) -> str:
-    names = [name.replace("_", " ") for name in head]
-    rows = (f"| {' | '.join(map(str, cells))} |\n" for cells in (names, ["---"] * len(names), *lines))
+def _markdown(head: Sequence[str], lines: Iterable[Iterable[object]]) -> str:
+    rows = (f"| {' | '.join(map(str, cells))} |\n" for cells in (head, ["---"] * len(head), *lines))
     return "".join(rows)

@@ -2,17 +2,19 @@
 
 from .cluster import run_on_cluster
 from .exchange import merge_runs, pack_runs
-from .make import OutOfTimeError, Visit, count_runs, missing_runs, perform_run, run_missing, uses_gpu
-from .outdated import older_runs, set_aside
+from .make import count_runs, missing_runs, perform_run, run_missing, uses_gpu
+from .outdated import outdated_runs, set_aside
 from .processes import run_in_processes
+from .visit import OutOfTimeError, StopInTime, Visit
 
 __all__ = [
     "OutOfTimeError",
+    "StopInTime",
     "Visit",
     "count_runs",
     "merge_runs",
     "missing_runs",
-    "older_runs",
+    "outdated_runs",
     "pack_runs",
     "perform_run",
     "run_in_processes",

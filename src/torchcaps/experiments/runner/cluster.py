@@ -12,7 +12,9 @@ from torchcaps.storage import write_json
 from torchcaps.train import Machine
 
 from ..plan import Experiment, PlannedRun
-from .make import Visit, count_runs, missing_runs, perform_run
+from ..records import Budget
+from .make import count_runs, missing_runs, perform_run
+from .visit import Visit
 
 _KEPT = ("result.json", "error.json")
 _RETRIES = 3  # of a run whose worker was killed
@@ -25,14 +27,14 @@ def run_on_cluster(
     machine: Machine,
     *,
     address: str,
-    budget: str = "full",
+    budget: Budget = "full",
     seeds: int | None = None,
     visit: Visit | None = None,
 ) -> dict[str, int]:
     """Make the missing runs as tasks of a Ray cluster; how many runs are done, failed and left.
 
     A task trains in a folder of its worker and hands back its result, which is written below `out` as soon as
-    it arrives. So a killed worker loses the run it was at, which another begins anew, and nothing else.
+    it arrives. A killed worker loses only the run it was at, which another worker begins anew.
 
     Args:
         experiment: What to run.
@@ -47,9 +49,9 @@ def run_on_cluster(
     visit = visit or Visit()
     runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
     try:
-        share = _share(ray, experiment, machine, visit)
-        task = ray.remote(**share, max_retries=_RETRIES)(_make_run)
-        pending = {task.remote(run, machine, visit.ends_at): run for run in runs}
+        at_once = _runs_per_gpu(ray, experiment, machine, visit)
+        task = ray.remote(num_cpus=1, num_gpus=1 / at_once if at_once else 0, max_retries=_RETRIES)(_make_run)
+        pending = {task.remote(run, machine, visit.ends_at, max(1, at_once)): run for run in runs}
         while pending:
             (done,), _ = ray.wait(list(pending), num_returns=1)
             _receive(ray, done, pending.pop(done), out, visit)
@@ -73,17 +75,16 @@ def _connect(address: str) -> Any:
     return ray
 
 
-def _share(ray: Any, experiment: Experiment, machine: Machine, visit: Visit) -> dict[str, float]:
-    """What one run takes of a worker: a core, and where there are GPUs a part of one."""
+def _runs_per_gpu(ray: Any, experiment: Experiment, machine: Machine, visit: Visit) -> int:
+    """Runs that share a GPU of the cluster; 0 where it has none, and a run takes a core."""
     has_gpu = machine.device in ("auto", "cuda") and ray.cluster_resources().get("GPU", 0) > 0
-    at_once = visit.at_once or experiment.at_once
-    return {"num_cpus": 1, "num_gpus": 1 / at_once if has_gpu else 0}
+    return (visit.at_once or experiment.at_once) if has_gpu else 0
 
 
-def _make_run(run: PlannedRun, machine: Machine, ends_at: float) -> Files:
+def _make_run(run: PlannedRun, machine: Machine, ends_at: float, concurrency: int) -> Files:
     """On a worker: the files that a run leaves, none where time was up or its data is missing."""
     with TemporaryDirectory() as name:
-        perform_run(run, Path(name), machine, Visit.until(ends_at))
+        perform_run(run, Path(name), machine, Visit.until(ends_at), concurrency=concurrency)
         folder = run.folder(Path(name))
         return {kept: (folder / kept).read_text() for kept in _KEPT if (folder / kept).is_file()}
 

@@ -13,7 +13,8 @@ from typing import Any
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.storage import read_json, write_atomically, write_json
 
-from ..plan import BUDGETS, Experiment
+from ..plan import Experiment
+from ..records import BUDGETS
 
 _RESULT = re.compile(rf"(?:\./)?([\w.-]+/(?:{'|'.join(BUDGETS)})/[\w.-]+)/result\.json")
 _MOST_BYTES = 8 * 2**20  # of one result file
@@ -67,7 +68,7 @@ def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _results_packed(archive: Path) -> Iterator[tuple[str, Any]]:
-    """Nothing is unpacked: a member with a fitting name is read, every other is passed over."""
+    """Read the members that are named like results; nothing is unpacked, other members are passed over."""
     try:
         with tarfile.open(archive) as packed:
             for member in packed:

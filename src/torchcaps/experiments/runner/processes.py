@@ -7,12 +7,24 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 from torchcaps.core.errors import UserError
 from torchcaps.train import Machine, check_machine
 
 from ..plan import EXPERIMENTS, Experiment, PlannedRun
-from .make import Visit, missing_runs, perform_run
+from ..records import Budget
+from .make import missing_runs, perform_run
+from .visit import Visit
+
+
+class _Address(NamedTuple):
+    """The names that find a planned run."""
+
+    label: str
+    setting: str
+    budget: Budget
+    seed: int
 
 
 def run_in_processes(
@@ -21,15 +33,15 @@ def run_in_processes(
     machine: Machine,
     *,
     processes: int,
-    budget: str = "full",
+    budget: Budget = "full",
     seeds: int | None = None,
     visit: Visit | None = None,
 ) -> None:
     """Make the missing runs of all experiments in so many processes, each at one run, first seeds first.
 
-    On a GPU they share it. Threads of one process (`run_missing`) start sooner and take less memory, but wait
-    for each other at every launch. What must be alone is left out: experiments that say so, because their
-    runs are timed, and runs that go back to others, which would be made twice.
+    The processes share a GPU. The threads of one process (`run_missing`) start sooner and take less memory,
+    but wait for each other at every launch. Left out are experiments whose runs must be alone, because they
+    are timed, and runs that reuse those of another setting, which would be made twice.
     """
     visit = visit or Visit()
     check_machine(machine)
@@ -37,11 +49,14 @@ def run_in_processes(
         run
         for experiment in experiments
         for run in missing_runs(experiment, out, budget=budget, seeds=seeds)
-        if experiment.at_once > 1 and not run.setting.goes_back
+        if experiment.at_once > 1 and not run.setting.reuses
     ]
     runs.sort(key=lambda run: run.seed)  # experiments and settings stay in order
+    concurrency = min(processes, len(runs))
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:  # CUDA does not survive a fork
-        pending = [pool.submit(_make_run, *_address(run), out, machine, visit.ends_at) for run in runs]
+        pending = [
+            pool.submit(_make_run, _address(run), out, machine, visit.ends_at, concurrency) for run in runs
+        ]
         try:
             for future in as_completed(pending):
                 for words in future.result():
@@ -56,18 +71,16 @@ def run_in_processes(
             raise
 
 
-def _address(run: PlannedRun) -> tuple[str, str, str, int]:
-    """A run by its names, for an experiment with its functions cannot be sent."""
-    return run.experiment.label, run.setting.name, run.budget, run.seed
+def _address(run: PlannedRun) -> _Address:
+    """A run by its names: an experiment holds functions, and cannot be sent to another process."""
+    return _Address(run.experiment.label, run.setting.name, run.budget, run.seed)
 
 
-def _make_run(
-    label: str, setting: str, budget: str, seed: int, out: Path, machine: Machine, ends_at: float
-) -> list[str]:
+def _make_run(address: _Address, out: Path, machine: Machine, ends_at: float, concurrency: int) -> list[str]:
     """In a process of its own: make one run; what there is to say about it."""
-    experiment = EXPERIMENTS[label]
-    chosen = next(found for found in experiment.settings if found.name == setting)
-    run = PlannedRun(experiment=experiment, setting=chosen, budget=budget, seed=seed)
+    experiment = EXPERIMENTS[address.label]
+    setting = next(found for found in experiment.settings if found.name == address.setting)
+    run = PlannedRun(experiment=experiment, setting=setting, budget=address.budget, seed=address.seed)
     said: list[str] = []
-    perform_run(run, out, machine, Visit.until(ends_at, said.append))
+    perform_run(run, out, machine, Visit.until(ends_at, said.append), concurrency=concurrency)
     return said

@@ -1,9 +1,13 @@
+import json
+
 import pytest
 import torch
+from experiments.made_rows import a_row
 
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.rem import groups
-from torchcaps.experiments.rem.groups import LABEL, groups_shrink, prune_and_shrink, weights_stay
+from torchcaps.experiments.plan import Outcome
+from torchcaps.experiments.rem.beyond import groups
+from torchcaps.experiments.rem.beyond.groups import LABEL, groups_shrink, prune_and_shrink, weights_stay
 from torchcaps.models import create_model
 from torchcaps.prune import shrink
 from torchcaps.train import Machine, Silent
@@ -17,7 +21,7 @@ def count_parameters(network):
 
 def rows_of(table):
     rows = [
-        {"setting": setting, "metric": metric, "ours": value}
+        a_row(setting, metric, value, network="net", variant=setting.partition(",")[0])
         for setting, values in table.items()
         for metric, value in zip(METRICS, values, strict=True)
     ]
@@ -72,14 +76,14 @@ def test_a_run_says_what_shrinking_leaves(tmp_path, monkeypatch):
     network = create_model("dr_capsnet_tiny_test")
     with torch.no_grad():
         network.classes.weight[:4] = 0  # of 8 children
-    trained = {"metrics": {}, "parameters": 0, "seconds": 0.0, "precision": "32"}
+    trained = Outcome(metrics={}, parameters=0, seconds=0.0, precision="32")
     monkeypatch.setattr(groups, "train_and_count", lambda *_: (network, trained))
     experiment = EXPERIMENTS[LABEL]
     run = next(iter(experiment.planned("smoke", seeds=1)))
-    metrics = prune_and_shrink(run, tmp_path, Machine(device="cpu"), Silent())["metrics"]
+    prune_and_shrink(run, tmp_path, Machine(device="cpu"), Silent())
+    metrics = json.loads((run.folder(tmp_path) / "result.json").read_text())["metrics"]
     whole, left = (count_parameters(each) for each in (network, shrink(network)))
     assert left < whole
     assert metrics["parameters_shrunk"] == left
     assert metrics["parameters_share"] == pytest.approx(left / whole)
     assert 0 < metrics["operations_share"] < 1
-    assert (tmp_path / "result.json").is_file()

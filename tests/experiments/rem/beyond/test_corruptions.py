@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from torchcaps.core import UserError
-from torchcaps.experiments.rem.corruptions import CORRUPTIONS, corrupt
+from torchcaps.experiments.rem.beyond.corruptions import CORRUPTIONS, corrupt
 
 
 @pytest.fixture

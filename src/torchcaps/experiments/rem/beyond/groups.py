@@ -3,49 +3,50 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from torchcaps.prune import measure_size, shrink
 from torchcaps.train import Machine, Watcher
 
-from ..plan import Claim, Experiment, Finding, PlannedRun, RowsOf, Setting, leave_result, register
+from ...plan import Changes, Claim, Experiment, Finding, PlannedRun, RowsOf, confirm, leave_result, register
+from ..setting import TreeSetting
+from ..tables import METRICS, SMOKE, train_and_count
 from .entropy import BEYOND
-from .tables import METRICS, SMOKE, train_and_count
 
 LABEL = "beyond:pruned-groups"
+_NETWORK = "DR-CapsNet small"
 _RECIPE = "mnist5k/dr_capsnet_small_rem"
-_GROUPS = {"single weights": "weight", "capsules": "capsule", "capsule types": "type"}
+_WHOLE, _WEIGHTS = "as trained", "single weights"
+_GROUPS = {_WEIGHTS: "weight", "capsules": "capsule", "capsule types": "type"}
 _TOLERANCES = (0.05, 0.5, 1.0)
 _KEPT = 0.5  # points of accuracy
 
 
-def prune_and_shrink(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+def prune_and_shrink(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train with pruning, count the trees, and measure what is left of the network without its zeros."""
-    network, result = train_and_count(run, folder, machine, watcher)
-    device = next(network.parameters()).device
+    network, outcome = train_and_count(run, out, machine, watcher)
     left, whole = measure_size(shrink(network)), measure_size(network)
     sizes = {
         "parameters_shrunk": left.parameters,
         "parameters_share": left.parameters / whole.parameters,
         "operations_share": left.flops / whole.flops,
     }
-    result = {**result, "metrics": {**result["metrics"], **sizes}}
-    return leave_result(run, folder, device, result=result)
+    leave_result(run, out, next(network.parameters()).device, outcome.with_metrics(sizes))
 
 
-def _found(rows_of: RowsOf) -> dict[str, dict[str, float]]:
-    """Metrics of each setting, by its name."""
-    found: dict[str, dict[str, float]] = {}
+def _found(rows_of: RowsOf) -> dict[str, dict[str, dict[str, float]]]:
+    """Metrics of each setting, by its variant and name."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows_of(LABEL):
-        found.setdefault(row["setting"], {})[row["metric"]] = row["ours"]
+        found.setdefault(row.variant, {}).setdefault(row.setting, {})[row.metric] = row.ours
     return found
 
 
 def groups_shrink(rows_of: RowsOf) -> Finding:
     """Some network cut by capsules or types has half of the operations at an accuracy within half a point."""
     found = _found(rows_of)
-    whole = found.get("as trained")
-    cut = {name: row for name, row in found.items() if name.startswith("capsule")}
+    whole = found.pop(_WHOLE, {}).get(_WHOLE)
+    found.pop(_WEIGHTS, None)
+    cut = {name: metrics for of_group in found.values() for name, metrics in of_group.items()}
     if whole is None or not cut:
         return Finding("open", "none, or not the network as trained, has been trained")
     least = whole["test_accuracy"] - _KEPT
@@ -55,32 +56,35 @@ def groups_shrink(rows_of: RowsOf) -> Finding:
         f"{share:.1f} % of the operations at {accuracy:.2f} % ({best}), as trained "
         f"{whole['test_accuracy']:.2f} %"
     )
-    return Finding("confirmed" if share < 50 and accuracy >= least else "not confirmed", because)
+    return confirm(share < 50 and accuracy >= least, because)
 
 
 def weights_stay(rows_of: RowsOf) -> Finding:
     """With at least half of the single weights zero, nine tenths of the parameters cannot be left out."""
-    found = _found(rows_of)
-    pruned = {name: row for name, row in found.items() if name.startswith("single weights")}
-    pruned = {name: row for name, row in pruned.items() if row["sparsity"] >= 50}
+    found = _found(rows_of).get(_WEIGHTS, {})
+    pruned = {name: metrics for name, metrics in found.items() if metrics["sparsity"] >= 50}
     if not pruned:
         return Finding("open", "no network has lost half of its single weights")
     least = min(pruned, key=lambda name: pruned[name]["parameters_share"])
     share, sparsity = pruned[least]["parameters_share"], pruned[least]["sparsity"]
     because = f"{share:.1f} % of the parameters stay where {sparsity:.1f} % are zero ({least})"
-    return Finding("confirmed" if share >= 90 else "not confirmed", because)
+    return confirm(share >= 90, because)
 
 
-def _settings() -> tuple[Setting, ...]:
-    options = {"levels": 11}
+def _setting(name: str, variant: str, changes: Changes) -> TreeSetting:
+    return TreeSetting(
+        name=name, network="DR-CapsNet small", variant=variant, recipe=_RECIPE, changes=changes
+    )
+
+
+def _settings() -> tuple[TreeSetting, ...]:
     return (
-        Setting(name="as trained", recipe=_RECIPE, changes=("pruning=null",), options=options),
+        _setting(_WHOLE, _WHOLE, {"pruning": None}),
         *(
-            Setting(
-                name=f"{words}, tolerance {tolerance:g}",
-                recipe=_RECIPE,
-                changes=(f"pruning.group={group}", f"pruning.tolerance={tolerance}"),
-                options=options,
+            _setting(
+                f"{words}, tolerance {tolerance:g}",
+                words,
+                {"pruning.group": group, "pruning.tolerance": tolerance},
             )
             for tolerance in _TOLERANCES
             for words, group in _GROUPS.items()
@@ -98,10 +102,13 @@ register(
         seeds=3,
         metrics=(*METRICS, "parameters_share", "operations_share"),
         budgets={
-            "smoke": (
-                *SMOKE,
-                "model={name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10, decoder: none}",
-            )
+            "smoke": {
+                **SMOKE,
+                "model": {
+                    **{"name": "dr_capsnet_tiny_test", "image_size": 28},
+                    **{"num_classes": 10, "decoder": "none"},
+                },
+            }
         },
         perform=prune_and_shrink,
         settings=_settings(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,12 +17,14 @@ from torchcaps.train import load_split
 from torchcaps.viz import to_png
 from torchcaps.viz.auc import draw_auc
 
-from ..plan import Claim, Experiment, PlannedRun, Rows, register
+from ...plan import Claim, Experiment, PlannedRun, register
+from ...records import Details, Rows
+from ..reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
+from ..setting import TreeSetting
+from ..tables import MNIST_TABLE, SMOKE
 from . import claims
 from .corruptions import CORRUPTIONS, corrupt
 from .entropy import BEYOND, ENTROPY_TABLE
-from .reuse import SHARED_RUNS, LookAgain, Trained, again
-from .tables import MNIST_TABLE, SMOKE
 
 _TABLES = (MNIST_TABLE, ENTROPY_TABLE)
 _NETWORKS = {  # name here, and in its table
@@ -33,21 +35,31 @@ _NETWORKS = {  # name here, and in its table
 Score = Callable[[LabelledImages], NDArray[np.float64]]
 _KINDS = ("fashion_mnist", *CORRUPTIONS)
 _LENGTH = "capsule length"
-_SCORES: dict[str, dict[str, Any]] = {
-    "children, K = 11": {"surprise": "child_surprise", "levels": 11},
-    "children, K = 21": {"surprise": "child_surprise", "levels": 21},
-    "whole trees, K = 11": {"surprise": "key_surprise", "levels": 11},
-    "whole trees, K = 21": {"surprise": "key_surprise", "levels": 21},
-    _LENGTH: {},
+
+
+class _Surprise(NamedTuple):
+    """How surprising a tree is, by its children or as a whole, with so many levels."""
+
+    of: Literal["children", "whole tree"]
+    levels: int
+
+
+_SCORES: dict[str, _Surprise | None] = {
+    "children, K = 11": _Surprise("children", 11),
+    "children, K = 21": _Surprise("children", 21),
+    "whole trees, K = 11": _Surprise("whole tree", 11),
+    "whole trees, K = 21": _Surprise("whole tree", 21),
+    _LENGTH: None,
 }
 
 
-def _tree_score(trained: Trained, surprise: str, levels: int) -> Score:
+def _tree_score(trained: Trained, surprise: _Surprise) -> Score:
     """Surprise of a tree beside those of the training images."""
     network, pipeline, device = trained.run.model, trained.pipeline, trained.data.labels.device
     known, _ = load_split(trained.run.recipe.data, "train", trained.data_dir, device)
-    model = learn_trees(collect_keys(network, known, pipeline, levels=levels))
-    return lambda data: getattr(model, surprise)(collect_keys(network, data, pipeline, levels=levels))
+    model = learn_trees(collect_keys(network, known, pipeline, levels=surprise.levels))
+    score = model.child_surprise if surprise.of == "children" else model.key_surprise
+    return lambda data: score(collect_keys(network, data, pipeline, levels=surprise.levels))
 
 
 def _length_score(trained: Trained) -> Score:
@@ -62,28 +74,27 @@ def _length_score(trained: Trained) -> Score:
     return score
 
 
-def _tell_apart(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _tell_apart(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
     """Area under the ROC of one score, for each kind of strange image."""
-    asked = _SCORES[run.setting.options["score"]]
-    score = _tree_score(trained, **asked) if asked else _length_score(trained)
+    surprise = _SCORES[setting.variant]
+    score = _length_score(trained) if surprise is None else _tree_score(trained, surprise)
     data = trained.data
     normal = score(data)
     other = replace(trained.run.recipe.data, name="fashion_mnist")
     clothes, _ = load_split(other, "test", trained.data_dir, data.labels.device)
-    metrics = {"auc_fashion_mnist": roc_auc(normal, score(clothes))}
+    metrics: Metrics = {"auc_fashion_mnist": roc_auc(normal, score(clothes))}
     for name in CORRUPTIONS:
         strange = LabelledImages(corrupt(data.images, name), data.labels, data.classes)
         metrics[f"auc_{name}"] = roc_auc(normal, score(strange))
-    return metrics, {}
+    return metrics, Details()
 
 
 def draw_areas(rows: Rows, path: Path) -> None:
     """A chart for each network, a group for each kind of strange image."""
     panels: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows:
-        network, _, score = row["setting"].partition(", ")
-        kind = row["metric"].removeprefix("auc_").replace("_", " ")
-        panels.setdefault(network, {}).setdefault(score, {})[kind] = row["ours"]
+        kind = row.metric.removeprefix("auc_").replace("_", " ")
+        panels.setdefault(row.network, {}).setdefault(row.variant, {})[kind] = row.ours
     path.write_bytes(to_png(draw_auc(panels)))
 
 
@@ -97,9 +108,9 @@ register(
         at_once=1,  # they share the tables' runs
         metrics=tuple(f"auc_{kind}" for kind in _KINDS),
         budgets={"smoke": SMOKE},
-        perform=LookAgain(_tell_apart, _TABLES),
+        perform=LookAt(_tell_apart, _TABLES),
         settings=tuple(
-            again(_TABLES, of, name=f"{name}, {score}", options={"score": score})
+            replace(reused(_TABLES, of), name=f"{name}, {score}", network=name, variant=score)
             for name, of in _NETWORKS.items()
             for score in _SCORES
         ),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from torchcaps.experiments.rem.decoder import class_means, class_poses, train_decoder
+from torchcaps.experiments.rem.frozen_decoder import class_means, class_poses, train_decoder
 from torchcaps.losses import reconstruction_loss
 from torchcaps.models import create_model
 from torchcaps.train import load_split
