@@ -1,6 +1,7 @@
 """The benchmark: arithmetic by hand, and every suite on sizes that take no time."""
 
 import json
+import sys
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
@@ -16,14 +17,15 @@ from torchcaps.bench import (
     Cost,
     Effort,
     LayerSize,
-    Point,
+    Measurement,
     TrainCase,
     measure_ceilings,
-    model_points,
+    memory,
+    model_suite,
     read_rows,
-    routing_points,
+    routing_suite,
     run_bench,
-    train_points,
+    train_suite,
     write_chart,
 )
 from torchcaps.bench.backend import kernel_free
@@ -55,7 +57,7 @@ REQUIRED = {
     "commit",
 }
 ROOFLINE = {"flops", "bytes", "floor_ms", "share_of_ceiling"}
-TINY_MODEL = ("model.name=dr_capsnet_tiny_test", "model.image_size=28", "model.num_classes=10")
+TINY_MODEL = {"model.name": "dr_capsnet_tiny_test", "model.image_size": 28, "model.num_classes": 10}
 
 
 def bench(suite="routing", **settings):
@@ -65,11 +67,11 @@ def bench(suite="routing", **settings):
 def tiny_routing(into, **settings):
     curves = {"batch": (1, 2), "iterations": (1, 3)}
     many = replace(TINY, out_caps=20)
-    return routing_points(into, base=TINY, many=many, curves=curves, **settings)
+    return routing_suite(into, base=TINY, many=many, curves=curves, **settings)
 
 
 def point(build, case="work", **settings):
-    return Point(case=case, backend="torch", batch=8, build=build, **settings)
+    return Measurement(case=case, backend="torch", batch=8, build=build, **settings)
 
 
 def run_out_of_memory():
@@ -153,6 +155,14 @@ def test_peak_memory_sees_what_was_freed_again():
     assert 50 < peak.mebibytes() < 100
 
 
+def test_where_the_system_does_not_tell_the_peak_is_unknown(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory, "_STATUS", tmp_path / "none")
+    assert PeakMemory(CPU).mebibytes() is not None
+    monkeypatch.setitem(sys.modules, "resource", None)  # Windows has no such module
+    assert PeakMemory(CPU).mebibytes() is None
+    assert bench().measure(point(lambda: lambda: None))["peak_mb"] is None
+
+
 class TestBench:
     def test_an_error_is_a_row_and_the_others_go_on(self):
         def fail():
@@ -219,7 +229,7 @@ class TestRouting:
     def test_votes_that_would_not_fit_are_not_formed(self):
         measured = bench()
         huge = replace(TINY, batch=1 << 40)
-        points = list(routing_points(measured, quick=True, base=huge, many=huge, curves={}))
+        points = list(routing_suite(measured, quick=True, base=huge, many=huge, curves={}))
         plain = [measured.measure(p) for p in points if p.backend == "torch"]
         assert all("GiB are free" in row["skipped"] for row in plain)
         assert all(p.skip is None for p in points if p.backend == "fused")
@@ -228,9 +238,9 @@ class TestRouting:
 class TestTrain:
     def test_steps_and_epochs_go_through_the_session(self):
         measured = bench("train")
-        step = TrainCase(recipe="mnist/dr_capsnet", batch=4, overrides=TINY_MODEL)
+        step = TrainCase(recipe="mnist/dr_capsnet", batch=4, changes=TINY_MODEL)
         epoch = replace(step, images=12, validation=3)
-        rows = measured.run(train_points(measured, quick=True, steps=(step,), epochs=(epoch,)))["rows"]
+        rows = measured.run(train_suite(measured, quick=True, steps=(step,), epochs=(epoch,)))["rows"]
         assert_measured(rows)
         assert [(row["pass"], row["backend"]) for row in rows] == [
             ("step", "torch"),
@@ -242,7 +252,7 @@ class TestTrain:
 
     def test_an_epoch_is_not_tried_on_a_cpu(self):
         measured = bench("train")
-        *_, last = train_points(measured, quick=True)
+        *_, last = train_suite(measured, quick=True)
         assert "minutes on a CPU" in last.skip
 
 
@@ -250,7 +260,7 @@ class TestModels:
     def test_models_are_measured_plain_and_fused_where_a_kernel_exists(self):
         measured = bench("models")
         names = ["dr_capsnet_tiny_test", "efficient_capsnet_tiny_test"]
-        rows = measured.run(model_points(measured, names=names, batch=2))["rows"]
+        rows = measured.run(model_suite(measured, names=names, batch=2))["rows"]
         assert_measured(rows)
         assert [(row["model"][:2], row["pass"], row["backend"]) for row in rows] == [
             ("dr", "forward", "torch"),
@@ -264,7 +274,7 @@ class TestModels:
 
     def test_a_model_that_does_not_fit_is_tried_smaller(self):
         measured = bench("models")
-        points = model_points(measured, names=["efficient_capsnet_tiny_test"], batch=8)
+        points = model_suite(measured, names=["efficient_capsnet_tiny_test"], batch=8)
         first = next(points)
         measured.run([replace(first, build=run_out_of_memory)])
         assert next(points).batch == 2
@@ -322,7 +332,7 @@ def test_the_command_prints_a_table_and_writes_the_file(monkeypatch, tmp_path):
     monkeypatch.setitem(run.SUITES, "routing", tiny_routing)
     monkeypatch.setattr("torchcaps.bench.run.measure_ceilings", lambda device: RATES)
     file = tmp_path / "rows.json"
-    command = ["bench", "routing", "--quick", "--device", "cpu", "--json", str(file), "--no-compile"]
+    command = ["bench", "routing", "--quick", "--device", "cpu", "--out", str(file), "--no-compile"]
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.exit_code == 0
     assert "6x4 -> 3x5, r=3, forward+backward, full" in done.output
@@ -330,6 +340,8 @@ def test_the_command_prints_a_table_and_writes_the_file(monkeypatch, tmp_path):
     assert results["ceilings"] == RATES.as_json()
     assert results["provenance"]["versions"]["torch"] == torch.__version__
     assert f"{len(results['rows'])} rows in" in done.output.replace("\n", " ")
+    printed = CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False)
+    assert json.loads(printed.stdout)["rows"] == json.loads(file.read_text())["rows"]
     drawn = CliRunner().invoke(app, ["bench", "chart", str(file), "--out", str(tmp_path)])
     assert (tmp_path / "routing-cpu.png").is_file(), drawn.output
 
@@ -341,7 +353,7 @@ class TestGoingOn:
             return lambda: None
 
         names = ("torch", "fused")
-        return [Point(case="work", backend=name, batch=8, build=partial(build, name)) for name in names]
+        return [Measurement(case="work", backend=name, batch=8, build=partial(build, name)) for name in names]
 
     def test_rows_of_this_commit_are_not_measured_again(self):
         made = []
@@ -383,7 +395,7 @@ def test_every_backend_of_the_layer_runs_on_a_gpu():
     device = torch.device("cuda")
     measured = Bench("routing", device, ceilings=measure_ceilings(device), effort=ONCE)
     size = replace(TINY, batch=8, in_pose=8, out_pose=16)
-    points = routing_points(measured, quick=True, base=size, many=size, curves={})
+    points = routing_suite(measured, quick=True, base=size, many=size, curves={})
     rows = measured.run(points)["rows"]
     assert_measured(rows)
     names = {"torch", "compiled", "fused"}
@@ -393,9 +405,9 @@ def test_every_backend_of_the_layer_runs_on_a_gpu():
 @pytest.mark.gpu
 def test_steps_are_captured_on_a_gpu():
     measured = Bench("train", torch.device("cuda"), ceilings=RATES, effort=ONCE)
-    case = TrainCase(recipe="mnist/dr_capsnet", batch=8, overrides=TINY_MODEL)
+    case = TrainCase(recipe="mnist/dr_capsnet", batch=8, changes=TINY_MODEL)
     epoch = replace(case, images=64, validation=8)
-    rows = measured.run(train_points(measured, quick=True, steps=(case,), epochs=(epoch,)))["rows"]
+    rows = measured.run(train_suite(measured, quick=True, steps=(case,), epochs=(epoch,)))["rows"]
     assert_measured(rows)
     backends = ["torch", "fused", "torch+graph", "fused+graph", "fused+compile+graph"]
     assert [row["backend"] for row in rows] == [*backends, "fused+compile+graph"]

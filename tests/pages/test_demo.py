@@ -3,7 +3,7 @@ import re
 import pytest
 
 from torchcaps.core import UserError
-from torchcaps.pages.demo import run_demo
+from torchcaps.pages import run_demo
 
 RECIPE = """
 model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10, stem_channels: 16}
@@ -23,13 +23,13 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(tmp_path):
     (tmp_path / "rem.yaml").write_text(rem)
     recipes = {"recipe": tmp_path / "recipe.yaml", "rem_recipe": tmp_path / "rem.yaml"}
     result = run_demo(tmp_path / "demo", **recipes)
-    assert result["accuracy"] > 0.5
-    assert result["plain"]["sparsity"] == 0 < result["rem"]["sparsity"] < 1
+    assert result.accuracy > 0.5
+    assert result.plain.sparsity == 0 < result.rem.sparsity < 1
     page = (tmp_path / "demo" / "report.html").read_text()
     assert page.count("data:image/png;base64") == 7
     assert not re.search(r'(src|href)="http', page)
-    assert f"{result['accuracy']:.2%}" in page
-    assert f"{result['rem']['entropy']:.2f} bits" in page
+    assert f"{result.accuracy:.2%}" in page
+    assert f"{result.rem.entropy:.2f} bits" in page
 
 
 def test_the_demo_deletes_nothing_but_its_own(tmp_path):

@@ -4,7 +4,7 @@ from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
-from torchcaps.pages.shrinking import shrink_and_measure
+from torchcaps.pages import shrink_and_measure
 from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import Machine, evaluate_run, load_run, train
 from torchcaps.train.recipe import Recipe, build
@@ -31,9 +31,11 @@ def pruned(tmp_path_factory):
 
 def test_a_shrunk_run_answers_as_the_pruned_one_and_can_be_trained_on(pruned, tmp_path):
     report = shrink_and_measure(pruned, tmp_path / "small")
-    assert report["largest_difference"] < 1e-6
-    assert all(report["after"][key] < report["before"][key] for key in ("parameters", "flops", "bytes"))
-    assert set(report["after"]["ms"]) == {"1", "128"}
+    assert report.largest_difference < 1e-6
+    assert all(
+        getattr(report.after, key) < getattr(report.before, key) for key in ("parameters", "flops", "bytes")
+    )
+    assert set(report.after.ms) == {"1", "128"}
     run = load_run(tmp_path / "small")
     assert run.model.config.voters == 48
     assert run.model.config.stem_channels == 3

@@ -1,37 +1,40 @@
 """Speed and memory of layers, training steps and models, with the roofline beside them."""
 
-from .bench import Bench, Point
-from .chart import read_rows, write_chart
-from .layer import routing_points
+from .bench import Bench, Measurement
+from .chart import write_chart
+from .layer import routing_suite
 from .memory import PeakMemory, release_memory
-from .model import model_points
+from .model import model_suite
 from .roofline import Ceilings, Cost, LayerSize, measure_ceilings
+from .row import BenchResults, BenchRow, read_rows
 from .run import SUITES, run_bench
-from .step import TrainCase, train_points
+from .step import TrainCase, train_suite
 from .table import render_bench
 from .timing import Effort, Timing, Work, as_graph, time_work
 
 __all__ = [
     "SUITES",
     "Bench",
+    "BenchResults",
+    "BenchRow",
     "Ceilings",
     "Cost",
     "Effort",
     "LayerSize",
+    "Measurement",
     "PeakMemory",
-    "Point",
     "Timing",
     "TrainCase",
     "Work",
     "as_graph",
     "measure_ceilings",
-    "model_points",
+    "model_suite",
     "read_rows",
     "release_memory",
     "render_bench",
-    "routing_points",
+    "routing_suite",
     "run_bench",
     "time_work",
-    "train_points",
+    "train_suite",
     "write_chart",
 ]

@@ -13,18 +13,18 @@ _ASKED = 8  # images: on a CPU a kernel is not worth its while for less than 6
 
 
 def use_kernels(model: nn.Module, on: bool) -> None:
-    """Let every layer that has a choice take a fused kernel where there is one, or the plain path."""
+    """Let every layer that has a choice use a fused kernel where there is one, or the plain path."""
     for layer in _with_a_choice(model):
         layer.backend = "auto" if on else "torch"
 
 
 @torch.enable_grad()
-def kernel_free(name: str, device: torch.device, **options: Any) -> bool:
+def kernel_free(name: str, device: torch.device, **options: object) -> bool:
     """Whether no layer of the model would use a fused kernel in training on this device."""
     model = create_model(name, **options).to(device)
     reasons: list[str | None] = []
 
-    def ask(layer: Any, inputs: tuple[Any, ...], settings: dict[str, Any]) -> None:
+    def ask(layer: Any, inputs: tuple[object, ...], settings: dict[str, object]) -> None:
         reasons.append(layer.fallback_reason(*inputs, **settings))
 
     for layer in _with_a_choice(model):

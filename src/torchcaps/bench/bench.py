@@ -1,4 +1,4 @@
-"""Measures one point after another, keeps a row of each, and writes them down as it goes."""
+"""Makes one measurement after another, and writes a row of each as it goes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from torchcaps.train.results import device_name, provenance
 
 from .memory import PeakMemory, free_memory, release_memory
 from .roofline import Ceilings, Cost, Precision
+from .row import BenchResults, BenchRow
 from .timing import Effort, Timing, Work, as_graph, time_work
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class Measurement:
     """One measurement to make.
 
     Args:
@@ -54,7 +53,7 @@ class Point:
     effort: Effort | None = None
     sizes: str = ""
     skip: str | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: BenchRow = field(default_factory=BenchRow)
 
 
 class Bench:
@@ -69,18 +68,18 @@ class Bench:
         effort: Effort | None = None,
         file: Path | None = None,
         minutes: float | None = None,
-        on_row: Callable[[Row], None] | None = None,
+        on_row: Callable[[BenchRow], None] | None = None,
     ) -> None:
         self.suite, self.device, self.ceilings = suite, device, ceilings
         self.effort = effort or Effort.usual(device)
         self.file, self.on_row = file, on_row
         self._ends_at = None if minutes is None else time.monotonic() + 60 * minutes
         self.provenance = _provenance(device)
-        self._rows: dict[tuple[Any, ...], Row] = {}
-        self._last: Row = {}
+        self._rows: dict[tuple[object, ...], BenchRow] = {}
+        self._last: BenchRow = {}
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[BenchRow]:
         """What was measured, now or before."""
         return list(self._rows.values())
 
@@ -89,32 +88,32 @@ class Bench:
         """Whether the last row is of work that did not fit."""
         return str(self._last.get("error", "")).startswith("out of memory")
 
-    def run(self, points: Iterable[Point], before: Iterable[Row] = ()) -> dict[str, Any]:
-        """Measure points until they or the minutes end; everything that was found out.
+    def run(self, measurements: Iterable[Measurement], before: Iterable[BenchRow] = ()) -> BenchResults:
+        """Make measurements until they or the minutes end; the content of the file.
 
         Rows of `before` stay. What this commit has measured then on this device is not measured again.
         """
         self._rows = {_key(row): row for row in before}
         gc.collect()
-        gc.freeze()  # modules stay: collecting between points then looks at what the points made
+        gc.freeze()  # modules stay: collecting then looks only at what the measurements made
         try:
-            for point in points:
+            for measurement in measurements:
                 if self._ends_at is not None and time.monotonic() >= self._ends_at:
                     break
-                empty = self._empty_row(point)
+                empty = self._empty_row(measurement)
                 self._last = self._rows.get(_key(empty), {})
                 if any(self._last.get(name) != empty[name] for name in ("commit", "device")):
-                    self._keep(self.measure(point))
+                    self._keep(self.measure(measurement))
         finally:
             gc.unfreeze()
         self._write()
         return self.as_json()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> BenchResults:
         """The content of the file."""
         return {"provenance": self.provenance, "ceilings": self.ceilings.as_json(), "rows": self.rows}
 
-    def _keep(self, row: Row) -> None:
+    def _keep(self, row: BenchRow) -> None:
         self._rows[_key(row)] = self._last = row
         self._write()
         if self.on_row is not None:
@@ -124,75 +123,80 @@ class Bench:
         if self.file is not None:
             write_json(self.file, self.as_json())
 
-    def measure(self, point: Point) -> Row:
-        """The row of one point; what goes wrong in it is written into the row."""
-        row = self._empty_row(point)
-        if point.skip is not None:
-            return {**row, "skipped": point.skip}
+    def measure(self, measurement: Measurement) -> BenchRow:
+        """The row of one measurement; what goes wrong in it is written into the row."""
+        row = self._empty_row(measurement)
+        if measurement.skip is not None:
+            return {**row, "skipped": measurement.skip}
         free = free_memory(self.device)
         try:
-            timing, peak = self._time(point)
-            return {**row, **self._numbers(point, timing, peak)}
+            timing, peak = self._time(measurement)
+            return {**row, **self._numbers(measurement, timing, peak)}
         except Exception as error:  # a benchmark of many things reports the broken one and goes on
-            return {**row, "error": _explain(point, error, free)}
+            return {**row, "error": _explain(measurement, error, free)}
         finally:
             release_memory(self.device)
 
-    def _time(self, point: Point) -> tuple[Timing, float]:
-        whole = PeakMemory(self.device) if point.counts_setup else None
-        work = point.build()
+    def _time(self, measurement: Measurement) -> tuple[Timing, float | None]:
+        whole = PeakMemory(self.device) if measurement.counts_setup else None
+        work = measurement.build()
         work()  # compiles, and makes what stays
         peak = whole or PeakMemory(self.device)
-        if point.is_captured_here:
+        if measurement.is_captured_here:
             work = as_graph(work)
         work()
         reached = peak.mebibytes()
-        return time_work(work, self.device, point.effort or self.effort, point.between), reached
+        return time_work(work, self.device, measurement.effort or self.effort, measurement.between), reached
 
-    def _empty_row(self, point: Point) -> Row:
+    def _empty_row(self, measurement: Measurement) -> BenchRow:
         return {
             "suite": self.suite,
-            "case": point.case,
-            "backend": point.backend,
+            "case": measurement.case,
+            "backend": measurement.backend,
             "device": self.provenance["device"],
-            "batch": point.batch,
+            "batch": measurement.batch,
             "ms": None,
             "spread": None,
             "img_s": None,
             "peak_mb": None,
             "torch": torch.__version__,
             "commit": self.provenance["commit"],
-            **point.facts,
+            **measurement.facts,
         }
 
-    def _numbers(self, point: Point, timing: Timing, peak: float) -> Row:
-        numbers: Row = {
+    def _numbers(self, measurement: Measurement, timing: Timing, peak: float | None) -> BenchRow:
+        numbers: BenchRow = {
             "ms": float(f"{timing.ms:.5g}"),
             "spread": round(timing.spread, 4),
-            "img_s": round(1000 * (point.images or point.batch) / timing.ms, 1),
-            "peak_mb": round(peak, 2),
+            "img_s": round(1000 * (measurement.images or measurement.batch) / timing.ms, 1),
+            "peak_mb": None if peak is None else round(peak, 2),
             "repeats": timing.repeats,
         }
-        if point.cost is None:
+        if measurement.cost is None:
             return numbers
-        cost = point.cost()
-        floor = cost.floor_ms(self.ceilings, point.precision)
-        roofline = {"floor_ms": float(f"{floor:.4g}"), "share_of_ceiling": float(f"{floor / timing.ms:.4g}")}
-        return {**numbers, "flops": cost.flops, "bytes": cost.bytes, **roofline}
+        cost = measurement.cost()
+        floor = cost.floor_ms(self.ceilings, measurement.precision)
+        return {
+            **numbers,
+            "flops": cost.flops,
+            "bytes": cost.bytes,
+            "floor_ms": float(f"{floor:.4g}"),
+            "share_of_ceiling": float(f"{floor / timing.ms:.4g}"),
+        }
 
 
-def _key(row: Row) -> tuple[Any, ...]:
+def _key(row: BenchRow) -> tuple[object, ...]:
     """What names a row from run to run."""
     return tuple(row.get(name) for name in ("suite", "case", "backend", "batch", "curve"))
 
 
-def _explain(point: Point, error: Exception, free: int | None) -> str:
+def _explain(measurement: Measurement, error: Exception, free: int | None) -> str:
     words = str(error).partition("\n")[0]
     if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in words:
         return f"{type(error).__name__}: {words}"
     had = "" if free is None else f"; {free / 2**30:.1f} GiB were free"
-    smaller = max(1, point.batch // 4)
-    return f"out of memory at batch {point.batch} ({point.sizes}){had}; try a batch of {smaller}"
+    smaller = max(1, measurement.batch // 4)
+    return f"out of memory at batch {measurement.batch} ({measurement.sizes}){had}; try a batch of {smaller}"
 
 
 def _provenance(device: torch.device) -> dict[str, Any]:

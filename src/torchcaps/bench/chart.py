@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core.errors import UserError
 from torchcaps.viz import to_png
 from torchcaps.viz.bench import draw_bench
+
+from .row import read_rows
 
 
 def write_chart(files: Sequence[Path], gallery: Path = Path("docs/gallery")) -> Path:
@@ -24,17 +24,6 @@ def write_chart(files: Sequence[Path], gallery: Path = Path("docs/gallery")) -> 
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(to_png(draw_bench(rows)))
     return target
-
-
-def read_rows(file: Path) -> list[dict[str, Any]]:
-    """The rows of a file that `torchcaps bench --json` wrote."""
-    if not file.is_file():
-        raise MissingDataError(f"no results at {file}; make them with torchcaps bench SUITE --json {file}")
-    try:
-        rows: list[dict[str, Any]] = json.loads(file.read_text())["rows"]
-    except (json.JSONDecodeError, TypeError, KeyError) as error:
-        raise UserError(f"{file} holds no benchmark results: {error}") from error
-    return rows
 
 
 def device_slug(device: str) -> str:

@@ -13,9 +13,10 @@ import torch
 from torchcaps.core.types import Capsules
 from torchcaps.layers import FcCaps
 
-from .bench import Bench, Point
+from .bench import Bench, Measurement
 from .memory import free_memory
 from .roofline import LayerSize
+from .row import BenchRow
 from .timing import Work, cold_cache
 
 BASE = LayerSize()
@@ -37,7 +38,7 @@ _QUICK_CURVES: dict[str, tuple[int, ...]] = {
 _PLAIN_COPIES = {"forward": 2, "last": 3, "full": 8}
 
 
-def routing_points(
+def routing_suite(
     bench: Bench,
     *,
     quick: bool = False,
@@ -45,14 +46,14 @@ def routing_points(
     base: LayerSize = BASE,
     many: LayerSize = MANY_CLASSES,
     curves: dict[str, tuple[int, ...]] | None = None,
-) -> Iterator[Point]:
+) -> Iterator[Measurement]:
     """The layer of DR-CapsNet in both gradients and two batches, a thousand classes, and scaling curves.
 
     Beside them the hidden layer of gamma-CapsNet, which has as many children.
 
     Args:
-        bench: Where the points will be measured.
-        quick: Fewer batches and points.
+        bench: Where it will be measured.
+        quick: Fewer batches and values.
         compiled: Also the plain layer under `torch.compile`; by default on CUDA.
         base: The layer.
         many: The layer whose votes do not fit.
@@ -72,20 +73,19 @@ def routing_points(
     usual = _QUICK_CURVES if quick else CURVES
     for name, values in (usual if curves is None else curves).items():
         for value in values:
-            varied: dict[str, Any] = {name: value}
-            yield from _backends(bench, replace(base, **varied), curve=name)
+            yield from _backends(bench, replace(base, **{name: value}), curve=name)  # type: ignore[arg-type]
 
 
 def _backends(
     bench: Bench, size: LayerSize, *, compiled: bool = False, curve: str | None = None
-) -> Iterator[Point]:
+) -> Iterator[Measurement]:
     on_gpu = bench.device.type == "cuda"
     has_kernel = on_gpu or size.routing == "dynamic"
     names = ["torch", *(["compiled"] if compiled else []), *(["fused"] if has_kernel else [])]
     graphs = (False, True) if on_gpu else (False,)
     share = 1.0 if curve is None else _CURVE_EFFORT
     for name, graph in product(names, graphs):
-        yield Point(
+        yield Measurement(
             case=describe(size),
             backend=f"{name}+graph" if graph else name,
             batch=size.batch,
@@ -108,7 +108,7 @@ def describe(size: LayerSize) -> str:
     return f"{layer}, forward+backward, {size.gradient}" if size.backward else f"{layer}, forward"
 
 
-def _facts(size: LayerSize) -> dict[str, Any]:
+def _facts(size: LayerSize) -> BenchRow:
     return {
         "in_caps": size.in_caps,
         "out_caps": size.out_caps,
@@ -140,7 +140,7 @@ def _why_not_plain(size: LayerSize, device: torch.device) -> str | None:
 def layer_work(size: LayerSize, backend: str, device: torch.device) -> Work:
     """The layer on random children: its poses, or the gradients of children and weights."""
     random = torch.Generator().manual_seed(0)
-    routing: dict[str, Any] = {"name": size.routing, "iterations": size.iterations}
+    routing: dict[str, object] = {"name": size.routing, "iterations": size.iterations}
     if size.routing == "dynamic":
         routing["gradient"] = size.gradient
     with device:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import resource
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -18,7 +18,8 @@ class PeakMemory:
     """The highest use of memory since it was made, beyond the use at that moment.
 
     On a GPU this is what PyTorch's allocator handed out. On a CPU it is the resident size of the process,
-    whose high-water mark Linux can reset; elsewhere the mark of the whole run, a lower bound.
+    whose high-water mark Linux can reset; elsewhere the mark of the whole run, a lower bound, and nothing on
+    Windows.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -26,17 +27,18 @@ class PeakMemory:
         release_memory(device)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-            self._before = torch.cuda.memory_allocated(device)
+            self._before: int | None = torch.cuda.memory_allocated(device)
         else:
             _reset_high_water_mark()
             self._before = _high_water_mark()
 
-    def mebibytes(self) -> float:
-        """The peak so far, in units of 2**20 bytes."""
+    def mebibytes(self) -> float | None:
+        """The peak so far, in units of 2**20 bytes; None where the system does not tell."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-            return (torch.cuda.max_memory_allocated(self.device) - self._before) / MIB
-        return max(_high_water_mark() - self._before, 0) / MIB
+            return (torch.cuda.max_memory_allocated(self.device) - (self._before or 0)) / MIB
+        now = _high_water_mark()
+        return None if now is None or self._before is None else max(now - self._before, 0) / MIB
 
 
 def release_memory(device: torch.device) -> None:
@@ -53,7 +55,7 @@ def release_memory(device: torch.device) -> None:
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Bytes that can still be asked for; None where nobody says."""
+    """Bytes that can still be allocated; None where the system does not tell."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     try:
@@ -69,12 +71,15 @@ def _reset_high_water_mark() -> None:
         return
 
 
-def _high_water_mark() -> int:
-    try:
+def _high_water_mark() -> int | None:
+    with suppress(OSError, LookupError):
         return _kibibytes(_STATUS, "VmHWM") * 1024
-    except (OSError, LookupError):
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _kibibytes(file: Path, key: str) -> int:

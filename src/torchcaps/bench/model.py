@@ -13,24 +13,24 @@ from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.train.session import use_channels_last
 
 from .backend import kernel_free, use_kernels
-from .bench import Bench, Point
+from .bench import Bench, Measurement
 from .roofline import model_cost, model_size
 from .timing import Work
 
 _SEGMENTATION_SIDE = 64
 
 
-def model_points(
+def model_suite(
     bench: Bench,
     *,
     quick: bool = False,
     names: Sequence[str] | None = None,
     batch: int | None = None,
-) -> Iterator[Point]:
+) -> Iterator[Measurement]:
     """Every model but those made for tests, plain and fused; one that does not fit is tried smaller.
 
     Args:
-        bench: Where the points will be measured.
+        bench: Where it will be measured.
         quick: One model of each family.
         names: Which models instead.
         batch: Images of a pass; by default 128 for classification and 16 for segmentation, on a CPU 32 and 4.
@@ -51,19 +51,19 @@ def _batch(name: str, device: torch.device) -> int:
     return whole if device.type == "cuda" else whole // 4
 
 
-def _passes(bench: Bench, name: str, batch: int) -> Iterator[Point]:
+def _passes(bench: Bench, name: str, batch: int) -> Iterator[Measurement]:
     options = {"image_size": _SEGMENTATION_SIDE} if MODELS[name].task == "segmentation" else {}
     params, has_kernel = _look_up(name, options, bench.device)
     graphs = (False, True) if bench.device.type == "cuda" else (False,)
     kernels = (False, True) if has_kernel else (False,)
     for backward, fused, graph in product((False, True), kernels, graphs):
         variant = _Variant(name, options, params, backward, fused, graph)
-        yield _point(variant, batch, bench.device)
+        yield _measurement(variant, batch, bench.device)
         if bench.ran_out_of_memory and batch > 1:
-            yield _point(variant, max(1, batch // 4), bench.device)
+            yield _measurement(variant, max(1, batch // 4), bench.device)
 
 
-def _look_up(name: str, options: dict[str, Any], device: torch.device) -> tuple[int | None, bool]:
+def _look_up(name: str, options: dict[str, int], device: torch.device) -> tuple[int | None, bool]:
     """Parameters, and whether there is a fused kernel for a layer."""
     try:
         return model_size(name, tuple(options.items())).weights, not kernel_free(name, device, **options)
@@ -73,26 +73,26 @@ def _look_up(name: str, options: dict[str, Any], device: torch.device) -> tuple[
 
 class _Variant(NamedTuple):
     name: str
-    options: dict[str, Any]
+    options: dict[str, int]
     params: int | None
     backward: bool
     fused: bool
     graph: bool
 
 
-def _point(variant: _Variant, batch: int, device: torch.device) -> Point:
+def _measurement(variant: _Variant, batch: int, device: torch.device) -> Measurement:
     name, options, params, backward, fused, graph = variant
     config: Any = MODELS[name].config
     side = options.get("image_size", config.image_size)
     shape = (batch, config.in_channels, side, side)
     passes = "forward+backward" if backward else "forward"
-    return Point(
+    return Measurement(
         case=f"{name}, {passes}",
         backend=("fused" if fused else "torch") + ("+graph" if graph else ""),
         batch=batch,
         build=partial(model_work, name, options, shape, device, backward=backward, fused=fused),
         is_captured_here=graph,
-        cost=partial(model_cost, name, batch, backward=backward, **options),
+        cost=partial(model_cost, name, batch, options, backward=backward),
         sizes=f"images {'x'.join(map(str, shape))}",
         facts={"model": name, "params": params, "pass": passes},
     )
@@ -100,7 +100,7 @@ def _point(variant: _Variant, batch: int, device: torch.device) -> Point:
 
 def model_work(
     name: str,
-    options: dict[str, Any],
+    options: dict[str, int],
     shape: tuple[int, int, int, int],
     device: torch.device,
     *,
@@ -119,7 +119,7 @@ def model_work(
         return torch.no_grad()(lambda: model(images).activations)
     learned = [weight for weight in model.parameters() if weight.requires_grad]
 
-    def learn() -> Any:
+    def learn() -> tuple[torch.Tensor, ...]:
         output = model(images)
         drawn = output.reconstruction
         loss = output.activations.square().sum() + (0 if drawn is None else drawn.square().sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -28,7 +28,7 @@ class Ceilings:
     matmul_tflops_tf32: float | None
     matmul_tflops_bf16: float
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, float | None]:
         """Plain numbers."""
         return asdict(self)
 
@@ -95,7 +95,9 @@ class LayerSize:
         return Cost(flops, _FLOAT * moved)
 
 
-def model_cost(name: str, batch: int, *, backward: bool = False, adam: bool = False, **options: Any) -> Cost:
+def model_cost(
+    name: str, batch: int, options: Mapping[str, object], *, backward: bool = False, adam: bool = False
+) -> Cost:
     """Products and routing of a pass, times three with its backward, and the traffic of the weights."""
     size = model_size(name, tuple(sorted(options.items())))
     passes = 1 + 2 * backward + _ADAM_PASSES * adam  # weights are read twice, their gradients written once
@@ -112,7 +114,7 @@ class ModelSize(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def model_size(name: str, options: tuple[tuple[str, Any], ...] = ()) -> ModelSize:
+def model_size(name: str, options: tuple[tuple[str, object], ...] = ()) -> ModelSize:
     """Counted without data, once."""
     with torch.device("meta"):
         model = create_model(name, **dict(options))

@@ -10,18 +10,18 @@ import torch
 
 from torchcaps.core.errors import UserError, unknown_name
 
-from .bench import Bench, Point, Row
-from .chart import read_rows
-from .layer import routing_points
-from .model import model_points
+from .bench import Bench, Measurement
+from .layer import routing_suite
+from .model import model_suite
 from .roofline import measure_ceilings
-from .step import train_points
+from .row import BenchResults, BenchRow, read_rows
+from .step import train_suite
 from .timing import Effort
 
-SUITES: dict[str, Callable[..., Iterator[Point]]] = {
-    "routing": routing_points,
-    "train": train_points,
-    "models": model_points,
+SUITES: dict[str, Callable[..., Iterator[Measurement]]] = {
+    "routing": routing_suite,
+    "train": train_suite,
+    "models": model_suite,
 }
 
 
@@ -33,9 +33,9 @@ def run_bench(
     file: Path | None = None,
     minutes: float | None = None,
     goes_on: bool = False,
-    on_row: Callable[[Row], None] | None = None,
+    on_row: Callable[[BenchRow], None] | None = None,
     **settings: Any,
-) -> dict[str, Any]:
+) -> BenchResults:
     """Measure a suite; provenance, ceilings and one row a measurement.
 
     Args:
@@ -45,7 +45,7 @@ def run_bench(
         file: Written anew after each row.
         minutes: No measurement is begun after so many.
         goes_on: Rows that the file holds stay in it; those of this commit and device are not measured again.
-        on_row: Told each row.
+        on_row: Called with each row.
         settings: Of the suite, such as `compiled` of `routing`.
     """
     if suite not in SUITES:

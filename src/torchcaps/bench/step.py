@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, product
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from torchcaps.data import DATASETS, LabelledImages
 from torchcaps.data.synthetic import synthetic_images
-from torchcaps.train import Machine, Recipe, evaluate, load_recipe
+from torchcaps.train import Evaluation, Machine, Recipe, evaluate, load_recipe
 from torchcaps.train.session import Session, launch
 
 from .backend import kernel_free, use_kernels
-from .bench import Bench, Point
+from .bench import Bench, Measurement
 from .roofline import Precision, model_cost
 from .timing import Effort, Work
 
@@ -29,40 +28,37 @@ _MOST_ON_CPU = 5_000  # images of an epoch
 
 @dataclass(frozen=True, kw_only=True)
 class TrainCase:
-    """A packaged recipe on drawn images, with single keys replaced."""
+    """A packaged recipe on drawn images, with changes by the place of their keys."""
 
     recipe: str
     batch: int = 128
-    overrides: tuple[str, ...] = ()
+    changes: Mapping[str, object] = field(default_factory=dict)
     images: int = 0  # a whole epoch over so many is timed, with its validation; 0 times a step
     validation: int = 64
 
     def load(self, images: int) -> Recipe:
         """The recipe on `images` drawn ones for training."""
         whole = images + self.validation
-        share = self.validation / whole
-        return load_recipe(
-            self.recipe,
-            [
-                f"data.name={drawn_dataset(whole)}",
-                f"data.validation={share!r}",
-                f"batch_size={self.batch}",
-                *self.overrides,
-            ],
-        )
+        changes = {
+            "data.name": drawn_dataset(whole),
+            "data.validation": self.validation / whole,
+            "batch_size": self.batch,
+            **self.changes,
+        }
+        return load_recipe(self.recipe, changes=changes)
 
 
 DR, EFFICIENT, EM = "mnist/dr_capsnet", "mnist/efficient_capsnet_fast", "mnist/em_capsnet"
 EPOCH = TrainCase(recipe=DR, images=60_000, validation=3_000)
 
 
-def train_points(
+def train_suite(
     bench: Bench,
     *,
     quick: bool = False,
     steps: tuple[TrainCase, ...] | None = None,
     epochs: tuple[TrainCase, ...] = (EPOCH, replace(EPOCH, recipe=EFFICIENT)),
-) -> Iterator[Point]:
+) -> Iterator[Measurement]:
     """Steps of DR-, Efficient- and EM-CapsNet in both precisions, and epochs of MNIST's size."""
     on_gpu = bench.device.type == "cuda"
     batches = (128, 1024) if on_gpu else (128,)
@@ -71,9 +67,9 @@ def train_points(
     cases = steps or [*usual, TrainCase(recipe=EM)]
     for case, precision in product(cases, precisions):
         for backend in _backends(case, bench.device):
-            yield _step_point(bench, case, backend, precision)
+            yield _step(bench, case, backend, precision)
     for case, precision in product(epochs, precisions):
-        yield _epoch_point(bench, case, _backends(case, bench.device)[-1], precision, quick)
+        yield _epoch(bench, case, _backends(case, bench.device)[-1], precision, quick)
 
 
 def _backends(case: TrainCase, device: torch.device) -> list[str]:
@@ -84,27 +80,27 @@ def _backends(case: TrainCase, device: torch.device) -> list[str]:
     return [*names, *(f"{name}+graph" for name in names), f"{names[-1]}+compile+graph"]
 
 
-def _step_point(bench: Bench, case: TrainCase, backend: str, precision: Precision) -> Point:
+def _step(bench: Bench, case: TrainCase, backend: str, precision: Precision) -> Measurement:
     recipe = case.load(_STEPS * case.batch)
     options = dict(recipe.model)
     name = options.pop("name")
-    return Point(
+    return Measurement(
         case=f"{_words(recipe)}, step, {precision}",
         backend=backend,
         batch=case.batch,
         build=partial(_step_work, bench.device, recipe, backend, precision),
         counts_setup=True,
-        cost=partial(model_cost, name, case.batch, backward=True, adam=True, **options),
+        cost=partial(model_cost, name, case.batch, options, backward=True, adam=True),
         precision=precision,
         sizes=f"model {name}, images {case.batch}x1x28x28",
         facts={"precision": precision, "model": name, "pass": "step"},
     )
 
 
-def _epoch_point(bench: Bench, case: TrainCase, backend: str, precision: Precision, quick: bool) -> Point:
+def _epoch(bench: Bench, case: TrainCase, backend: str, precision: Precision, quick: bool) -> Measurement:
     recipe = case.load(case.images)
     too_long = bench.device.type == "cpu" and case.images > _MOST_ON_CPU
-    return Point(
+    return Measurement(
         case=f"{_words(recipe)}, epoch of {case.images:,} + {case.validation:,}, {precision}",
         backend=backend,
         batch=case.batch,
@@ -149,7 +145,7 @@ def _epoch_work(device: torch.device, recipe: Recipe, backend: str, precision: P
     session = _session(device, recipe, backend, precision)
     numbers = count()
 
-    def epoch() -> Any:
+    def epoch() -> Evaluation:
         for indices in session.start_epoch(next(numbers)):
             session.step(indices)
         session.step.first_bad_step()

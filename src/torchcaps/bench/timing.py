@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-Work = Callable[[], Any]
+Work = Callable[[], object]
 _GRAPH_WARM_UP = 3  # calls before a capture: kernels are compiled and handles made by then
 
 

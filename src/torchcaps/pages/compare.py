@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torchcaps.parse import Levels, analyse_run
 from torchcaps.prune import Lobster, count_sparsity
 from torchcaps.train import Machine, Recipe, Run, Watcher, load_recipe, load_run, train
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """A run, measured on its test images.
+
+    Attributes:
+        pruned: Whether it was trained with pruning.
+        sparsity: Zeros among the weights of the pruned layers; `sparsity_total` among all.
+        classes: Trees of each class, as `TreeDictionary.rows` has them.
+    """
+
+    run: str
+    pruned: bool
+    images: int
+    accuracy: float
+    quantized_accuracy: float
+    entropy: float
+    keys: int
+    sparsity: float
+    sparsity_total: float
+    parameters_left: int
+    classes: list[dict[str, Any]]
 
 
 def rem_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -24,19 +47,21 @@ def train_with_rem(recipe: Recipe, out: Path, machine: Machine, watcher: Watcher
     return load_run(out)
 
 
-def describe_run(run: Run, *, levels: Levels = 11, data_dir: Path | None = None) -> dict[str, Any]:
-    """A row of the chapter's tables for one run, measured on its test images."""
+def summarise_run(run: Run, *, levels: Levels = 11, data_dir: Path | None = None) -> RunSummary:
+    """Measure a run on its test images."""
     found = analyse_run(run, "test", levels=levels, data_dir=data_dir)
     pruning = run.recipe.pruning
-    sparsity = count_sparsity(run.model, pruning.layers if pruning is not None else "*")
-    return {
-        "run": str(run.folder),
-        "pruned": pruning is not None,
-        "images": found.images,
-        "accuracy": found.accuracy,
-        "quantized_accuracy": found.quantized_accuracy,
-        "entropy": found.dictionary.entropy,
-        "keys": found.dictionary.num_keys,
-        **sparsity,
-        "classes": found.dictionary.rows(found.classes),
-    }
+    zeros = count_sparsity(run.model, pruning.layers if pruning is not None else "*")
+    return RunSummary(
+        run=str(run.folder),
+        pruned=pruning is not None,
+        images=found.images,
+        accuracy=found.accuracy,
+        quantized_accuracy=found.quantized_accuracy,
+        entropy=found.dictionary.entropy,
+        keys=found.dictionary.num_keys,
+        sparsity=zeros["sparsity"],
+        sparsity_total=zeros["sparsity_total"],
+        parameters_left=int(zeros["parameters_left"]),
+        classes=found.dictionary.rows(found.classes),
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +49,21 @@ from torchcaps.viz import (
     to_png,
 )
 
-from .compare import describe_run
+from .compare import RunSummary, summarise_run
 
 RECIPE = "mnist5k/dr_capsnet_small"
 REM_RECIPE = "mnist5k/dr_capsnet_small_rem"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """What the demonstration gave: the accuracy on held-out images, the page, and both networks."""
+
+    accuracy: float
+    images: int
+    page: Path
+    plain: RunSummary
+    rem: RunSummary
 
 
 def run_demo(
@@ -59,8 +72,8 @@ def run_demo(
     recipe: str | Path = RECIPE,
     rem_recipe: str | Path = REM_RECIPE,
     watcher: Watcher | None = None,
-) -> dict[str, Any]:
-    """Train a network and its twin with REM on the CPU, and write `report.html`; what both came to."""
+) -> Demo:
+    """Train a network and its twin with REM on the CPU, and write `report.html`."""
     runs = {"run": load_recipe(recipe), "rem": load_recipe(rem_recipe)}
     for name, settings in runs.items():
         _remove_earlier(out / name, settings)
@@ -68,14 +81,13 @@ def run_demo(
     run, pruned = (load_run(out / name) for name in runs)
     scores = evaluate_run(run)
     page = _Page(run, load_test(run.recipe.data, None, torch.device("cpu")))
-    rows = [describe_run(run), describe_run(pruned)]
+    summaries = summarise_run(run), summarise_run(pruned)
     report = page.build(scores)
-    page.compare(report, _Page(pruned, page.test), rows)
+    page.compare(report, _Page(pruned, page.test), summaries)
     path = report.save(out / "report.html")
     (out / "tree.png").write_bytes(to_png(page.tree(page.examples[0])))
-    keys = ("accuracy", "quantized_accuracy", "sparsity", "entropy", "keys")
-    both = {name: {key: row[key] for key in keys} for name, row in zip(("plain", "rem"), rows, strict=True)}
-    return {"accuracy": scores["accuracy"], "images": scores["images"], "page": str(path), **both}
+    plain, rem = summaries
+    return Demo(accuracy=scores["accuracy"], images=scores["images"], page=path, plain=plain, rem=rem)
 
 
 def _remove_earlier(folder: Path, settings: Recipe) -> None:
@@ -198,7 +210,7 @@ class _Page:
             class_names=self.test.classes,
         )
 
-    def compare(self, report: Report, twin: _Page, rows: list[dict[str, Any]]) -> None:
+    def compare(self, report: Report, twin: _Page, summaries: Sequence[RunSummary]) -> None:
         """Set the twin that was pruned while it learnt beside this network."""
         names = ("as it was trained", "with REM")
         report.section(
@@ -210,13 +222,13 @@ class _Page:
             table=[
                 {
                     "network": name,
-                    "accuracy": f"{row['accuracy']:.2%}",
-                    "with rounded couplings": f"{row['quantized_accuracy']:.2%}",
-                    "weights pruned": f"{row['sparsity']:.1%}",
-                    "parse trees": f"{row['keys']:,} of {row['images']:,} digits",
-                    "entropy": f"{row['entropy']:.2f} bits",
+                    "accuracy": f"{found.accuracy:.2%}",
+                    "with rounded couplings": f"{found.quantized_accuracy:.2%}",
+                    "weights pruned": f"{found.sparsity:.1%}",
+                    "parse trees": f"{found.keys:,} of {found.images:,} digits",
+                    "entropy": f"{found.entropy:.2f} bits",
                 }
-                for name, row in zip(names, rows, strict=True)
+                for name, found in zip(names, summaries, strict=True)
             ],
         )
         report.section(

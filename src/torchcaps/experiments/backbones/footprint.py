@@ -62,7 +62,7 @@ def measure_training(model: BackboneCapsNet, device: torch.device, precision: st
         step()
     torch.cuda.reset_peak_memory_stats(device)  # the search for the fastest convolutions took more
     seconds = time_work(step, device, Effort.usual(device, quick=True)).ms / 1000 / BATCH
-    memory = peak.mebibytes() * 2**20 / 1e9
+    memory = (peak.mebibytes() or 0.0) * 2**20 / 1e9
     joules = _joules_per_call(step, device)
     release_memory(device)
     energy = {} if joules is None else {"joules_per_image": joules / BATCH}

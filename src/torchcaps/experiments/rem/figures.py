@@ -13,7 +13,7 @@ from torchcaps.prune import count_sparsity
 from torchcaps.viz.rem import save_distributions, save_keys, save_levels, save_training
 
 from ..plan import Claim, Experiment, PlannedRun, register
-from ..records import Details, Rows, details_of
+from ..records import Details, RowRun, Rows
 from . import claims
 from .reuse import SHARED_RUNS, Look, LookAt, Metrics, Trained, reused
 from .setting import TreeSetting
@@ -85,17 +85,16 @@ def _drawn_by(save: Callable[[list[dict[str, object]], Path], None]) -> Callable
     """A figure of all runs, by setting, from their series and the names of the classes."""
 
     def draw(rows: Rows, path: Path) -> None:
-        curves: list[dict[str, object]] = [
-            {"setting": name, "runs": [{"curve": _as_curve(details)} for details in found]}
-            for name, found in details_of(rows).items()
-        ]
-        save(curves, path)
+        carrying = [row for row in rows if any(run.details for run in row.runs)]  # the first of each setting
+        save(
+            [{"setting": row.setting, "runs": [_as_curve(run) for run in row.runs]} for row in carrying], path
+        )
 
     return draw
 
 
-def _as_curve(details: Details) -> Mapping[str, object]:
-    return {**details.series, "class": details.names}
+def _as_curve(run: RowRun) -> dict[str, object]:
+    return {"seed": run.facts.seed, "curve": {**run.details.series, "class": run.details.names}}
 
 
 _DR_Q, _DR_REM = (setting.name for setting in MNIST_TABLE.settings[:2])
