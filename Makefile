@@ -32,7 +32,7 @@ test-gpu:
 bench: $(VENV)/.dev
 	device=$$($(BIN)/python -c "import torch; print('cuda' if torch.cuda.is_available() else 'cpu')"); \
 	for suite in routing train models; do \
-		$(BIN)/torchcaps bench $$suite --json benchmarks/results/$$suite--$$device.json || exit 1; \
+		$(BIN)/torchcaps bench $$suite --out benchmarks/results/$$suite--$$device.json || exit 1; \
 	done
 
 # pip takes torch first: the extras of other packages must not choose another build

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from torch import einsum
 
-from torchcaps.experiments.gather import summarise, write_results
+from torchcaps.experiments.records import Protocol, RunResult
 from torchcaps.experiments.rem.tables import MNIST_TABLE
+from torchcaps.experiments.results import summarise, write_results
 from torchcaps.parse import analyse_run
 from torchcaps.routing import ROUTINGS
 from torchcaps.routing.api import keep_float32
@@ -21,7 +22,7 @@ from torchcaps.routing.self_attention import SelfAttentionRouting, attended_vote
 from torchcaps.train import Machine, load_recipe, load_run, train
 
 RECIPE = "mnist/efficient_capsnet_rem"
-WAYS = {"parents": (), "children": ("model.routing=attention_children",)}
+WAYS = {"parents": {}, "children": {"model.routing": "attention_children"}}
 METRICS = ("quantized_accuracy", "entropy", "keys", "sparsity")
 
 
@@ -46,15 +47,15 @@ def main(folder, results, *changes):
             setting = f"Efficient-CapsNet+{kind}, over {way}"
             print(setting, json.dumps(made["metrics"]), flush=True)
             of_table = next(s for s in MNIST_TABLE.settings if s.name == f"Efficient-CapsNet+{kind}")
-            limit = made["recipe"]["data"]["limit"]
-            protocol = f"{made['metrics']['epochs']} epochs, {f'{limit:,}' if limit else 'all'} images"
+            protocol = Protocol(epochs=made["metrics"]["epochs"], images=made["recipe"]["data"]["limit"])
+            result = RunResult.from_json(made)
             rows += [
                 summarise(
-                    [made],
+                    [result],
                     setting=setting,
                     metric=metric,
-                    thesis=of_table.thesis_value(metric),
-                    protocol=protocol,
+                    thesis=of_table.thesis.get(metric),
+                    protocols=[protocol],
                 )
                 for metric in METRICS
                 if metric in made["metrics"]
@@ -66,7 +67,7 @@ def main(folder, results, *changes):
 def make(folder, way, kind, changes):
     """Train one network, or go back to it, and count its trees."""
     last = ("pruning=null",) if kind == "Q" else ()
-    recipe = load_recipe(RECIPE, (*WAYS[way], *changes, *last))
+    recipe = load_recipe(RECIPE, (*changes, *last), WAYS[way])
     made = train(recipe, folder, Machine(), resume=True)
     found = analyse_run(load_run(folder)).as_json()
     made["metrics"] |= {name: found[name] for name in ("quantized_accuracy", "entropy", "keys")}

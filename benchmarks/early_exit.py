@@ -11,7 +11,8 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.experiments.gather import summarise, write_results
+from torchcaps.experiments.records import Protocol, RunResult
+from torchcaps.experiments.results import summarise, write_results
 from torchcaps.layers.vote import cast_votes
 from torchcaps.routing.dynamic import dynamic_routing
 from torchcaps.routing.early_exit import settled_dynamic_routing
@@ -28,14 +29,15 @@ def main(folder, results):
     run = load_run(Path(folder))
     facts = {"parameters": sum(p.numel() for p in run.model.parameters()), "precision": "32"}
     facts |= {"seed": run.recipe.seed, **provenance(torch.device("cpu"))}
-    protocol = f"{IMAGES:,} test images, network trained with 3 rounds, routing alone, time of one image"
+    note = f"{IMAGES:,} test images, network trained with 3 rounds, routing alone, time of one image"
     rows = []
     batches = votes_of(run)
     for setting, route in ways(run.model.classes.routing.bias):
         made = measure(route, batches) | facts
         print(setting, json.dumps(made["metrics"]), flush=True)
+        result = RunResult.from_json(made)
         rows += [
-            summarise([made], setting=setting, metric=metric, thesis=None, protocol=protocol)
+            summarise([result], setting=setting, metric=metric, protocols=[Protocol(note=note)])
             for metric in METRICS
         ]
     write_results(Path(results), "early-exit", rows, "python benchmarks/early_exit.py RUN results")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.experiments.gather import summarise, write_results
+from torchcaps.experiments.records import Protocol, RunResult
+from torchcaps.experiments.results import summarise, write_results
 from torchcaps.layers.vote import cast_votes
 from torchcaps.parse import Keys, count_trees, quantization_indices
 from torchcaps.routing.self_attention import attended_votes
@@ -20,7 +21,10 @@ from torchcaps.train import load_run, load_split
 from torchcaps.train.results import provenance
 
 LEVELS, CLASSES, BATCH = 11, 10, 250
-THESIS = {"plain": (99.55, 4.38), "pruned": (99.58, 2.60)}  # accuracy, entropy
+THESIS = {
+    "plain": {"accuracy": 99.55, "entropy": 4.38},
+    "pruned": {"accuracy": 99.58, "entropy": 2.60},
+}
 
 
 def main(results, *folders):
@@ -34,15 +38,16 @@ def main(results, *folders):
         for setting, metrics, seconds in measure(votes, labels, run.model.classes.routing.prior):
             made = {"metrics": {f"{kind}_{name}": value for name, value in metrics.items()}}
             print(setting, json.dumps(made["metrics"]), flush=True)
+            result = RunResult.from_json(made | facts | {"seconds": seconds})
             rows += [
                 summarise(
-                    [made | facts | {"seconds": seconds}],
+                    [result],
                     setting=setting,
-                    metric=metric,
-                    thesis=THESIS[kind][metric.endswith("entropy")] if setting == OURS else None,
-                    protocol=f"{len(labels):,} test images",
+                    metric=f"{kind}_{name}",
+                    thesis=THESIS[kind][name] if setting == OURS else None,
+                    protocols=[Protocol(note=f"{len(labels):,} test images")],
                 )
-                for metric in made["metrics"]
+                for name in metrics
             ]
     write_results(Path(results), "tree-readings", rows, "python benchmarks/tree_readings.py results RUN RUN")
 

@@ -19,6 +19,8 @@ LEVELS = [  # lowest first; packages of one level do not see each other
     ["parse"],
     ["viz"],
     ["apps"],
+    ["bench"],
+    ["pages"],
     ["experiments"],
     ["cli"],
 ]

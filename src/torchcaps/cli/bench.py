@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Device, choose_device
-from .show import print_table
+from .options import Device, Json, choose_device
+from .show import print_json, print_table
+
+if TYPE_CHECKING:
+    from torchcaps.bench import BenchRow
 
 app = typer.Typer(help="Measure speed and memory, plain and fused side by side.", no_args_is_help=True)
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases and repeats.")]
-File = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the rows here as they come.")
-]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the rows here as they come.")]
 Minutes = Annotated[float | None, typer.Option("--minutes", help="Begin no measurement after so many.")]
 GoesOn = Annotated[
     bool, typer.Option("--continue", help="Keep the rows of FILE and measure what this commit has not.")
@@ -25,39 +26,42 @@ GoesOn = Annotated[
 def routing(
     device: Device = "auto",
     quick: Quick = False,
-    json: File = None,
+    out: Out = None,
     minutes: Minutes = None,
     goes_on: GoesOn = False,
+    json: Json = False,
     compiled: Annotated[
         bool | None, typer.Option("--compile/--no-compile", help="Also under torch.compile; default on CUDA.")
     ] = None,
 ) -> None:
     """The capsule layer alone, with curves in batch, children, parents and iterations."""
-    _run("routing", device, quick, json, minutes=minutes, goes_on=goes_on, compiled=compiled)
+    _run("routing", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on, compiled=compiled)
 
 
 @app.command("train")
 def train(
     device: Device = "auto",
     quick: Quick = False,
-    json: File = None,
+    out: Out = None,
     minutes: Minutes = None,
     goes_on: GoesOn = False,
+    json: Json = False,
 ) -> None:
     """Whole training steps, and an epoch of MNIST's size."""
-    _run("train", device, quick, json, minutes=minutes, goes_on=goes_on)
+    _run("train", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
 
 
 @app.command("models")
 def models(
     device: Device = "auto",
     quick: Quick = False,
-    json: File = None,
+    out: Out = None,
     minutes: Minutes = None,
     goes_on: GoesOn = False,
+    json: Json = False,
 ) -> None:
     """A forward and a training pass of every model."""
-    _run("models", device, quick, json, minutes=minutes, goes_on=goes_on)
+    _run("models", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
 
 
 @app.command("chart")
@@ -66,18 +70,21 @@ def chart(
     out: Annotated[Path, typer.Option("--out", help="Folder of the picture.")] = Path("docs/gallery"),
 ) -> None:
     """Draw results that were measured before."""
-    from torchcaps.experiments.bench import write_chart
+    from torchcaps.bench import write_chart
 
     typer.echo(str(write_chart(files, out)))
 
 
-def _run(suite: str, device: str, quick: bool, file: Path | None, **settings: Any) -> None:
+def _run(suite: str, device: str, json: bool, *, file: Path | None, **settings: Any) -> None:
     import torch
 
-    from torchcaps.experiments.bench import run_bench
+    from torchcaps.bench import run_bench
 
     chosen = torch.device(choose_device(device))
-    results = run_bench(suite, chosen, quick=quick, file=file, on_row=_say, **settings)
+    results = run_bench(suite, chosen, file=file, on_row=_say, **settings)
+    if json:
+        print_json(results)
+        return
     print_table([_shown(row) for row in results["rows"]])
     rates = (f"{name} {rate:.3g}" for name, rate in results["ceilings"].items() if rate is not None)
     typer.echo(f"{results['provenance']['device']}; ceilings: {', '.join(rates)}")
@@ -85,12 +92,12 @@ def _run(suite: str, device: str, quick: bool, file: Path | None, **settings: An
         typer.echo(f"{len(results['rows'])} rows in {file}")
 
 
-def _say(row: dict[str, Any]) -> None:
+def _say(row: BenchRow) -> None:
     outcome = row.get("error") or row.get("skipped") or f"{row['ms']:.3f} ms"
     typer.echo(f"{row['case']}, batch {row['batch']}, {row['backend']}: {outcome}", err=True)
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _shown(row: BenchRow) -> dict[str, object]:
     """The row as people read it; the file has more."""
     is_measured = row["ms"] is not None
     return {
@@ -100,7 +107,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
         "ms": f"{row['ms']:.3f}" if is_measured else None,
         "spread": f"{row['spread']:.1%}" if is_measured else None,
         "img/s": f"{row['img_s']:,.0f}" if is_measured else None,
-        "peak MiB": f"{row['peak_mb']:,.1f}" if is_measured else None,
+        "peak MiB": None if row["peak_mb"] is None else f"{row['peak_mb']:,.1f}",
         "of ceiling": f"{row['share_of_ceiling']:.1%}" if "share_of_ceiling" in row else None,
         "note": row.get("error") or row.get("skipped"),
     }

@@ -26,7 +26,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Explain images: class, parse tree, where the network looked, and how typical that is."""
-    from torchcaps.experiments.explain import explain_images
+    from torchcaps.pages import explain_images
     from torchcaps.parse import Explainer
     from torchcaps.train import load_run
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -11,6 +12,7 @@ from .options import DataDir, Device, Json, LevelsOption, choose_device, levels_
 from .show import print_json, print_table
 
 if TYPE_CHECKING:
+    from torchcaps.pages import RunSummary
     from torchcaps.train import Machine, Recipe, Run
 
 
@@ -32,18 +34,21 @@ def command(
     json: Json = False,
 ) -> None:
     """Accuracy, parse trees and sparsity of runs side by side; a recipe is first trained with REM."""
-    from torchcaps.experiments.rem.compare import describe_run
+    from torchcaps.pages import summarise_run
     from torchcaps.train import Machine, Run
 
     chosen = choose_device(device)
     machine = Machine(device=chosen, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
     planned = _plan(sources, out, set_ or [], machine, levels=levels)
-    rows = []
+    found = []
     for source in planned:
         run = source if isinstance(source, Run) else _train(source, machine, is_quiet=json)
         run.model.to(chosen)
-        rows.append(describe_run(run, levels=levels_for(run, levels, data_dir), data_dir=data_dir))
-    (print_json if json else _print)(rows)
+        found.append(summarise_run(run, levels=levels_for(run, levels, data_dir), data_dir=data_dir))
+    if json:
+        print_json([asdict(summary) for summary in found])
+    else:
+        _print(found)
 
 
 class _Training(NamedTuple):
@@ -82,7 +87,7 @@ def _plan(
 
 def _training(source: str, out: Path, changes: list[str]) -> _Training:
     from torchcaps.core.errors import UnknownNameError, UserError
-    from torchcaps.experiments.rem.compare import rem_recipe
+    from torchcaps.pages import rem_recipe
 
     try:
         recipe = rem_recipe(source, changes)
@@ -94,7 +99,7 @@ def _training(source: str, out: Path, changes: list[str]) -> _Training:
 
 
 def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
-    from torchcaps.experiments.rem.compare import train_with_rem
+    from torchcaps.pages import train_with_rem
     from torchcaps.train import Silent
 
     from .progress import ProgressBar
@@ -103,18 +108,18 @@ def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
         return train_with_rem(training.recipe, training.folder, machine, Silent() if is_quiet else bar)
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print(found: list[RunSummary]) -> None:
     print_table(
         [
             {
-                "run": row["run"],
-                "accuracy": f"{row['accuracy']:.2%}",
-                "quantized": f"{row['quantized_accuracy']:.2%}",
-                "entropy": f"{row['entropy']:.2f} bits",
-                "trees": f"{row['keys']:,} of {row['images']:,}",
-                "sparsity": f"{row['sparsity']:.1%}" if row["pruned"] else "not pruned",
-                "parameters": f"{row['parameters_left']:,}",
+                "run": summary.run,
+                "accuracy": f"{summary.accuracy:.2%}",
+                "quantized": f"{summary.quantized_accuracy:.2%}",
+                "entropy": f"{summary.entropy:.2f} bits",
+                "trees": f"{summary.keys:,} of {summary.images:,}",
+                "sparsity": f"{summary.sparsity:.1%}" if summary.pruned else "not pruned",
+                "parameters": f"{summary.parameters_left:,}",
             }
-            for row in rows
+            for summary in found
         ]
     )

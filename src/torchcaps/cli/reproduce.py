@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -13,9 +14,16 @@ from .options import DataDir, Device, Json
 from .show import print_json, print_table
 
 if TYPE_CHECKING:
-    from torchcaps.experiments.plan import Experiment
+    from torchcaps.experiments import Budget, Experiment, Progress
 
 _RESULTS = Path("results")
+
+
+class _Which(TypedDict):
+    """Which runs of an experiment are meant."""
+
+    budget: Budget
+    seeds: int | None
 
 
 Labels = Annotated[
@@ -23,7 +31,7 @@ Labels = Annotated[
     typer.Argument(metavar="LABEL...", help="Labels from --list, such as fig:fix_vs_ann, in this order."),
 ]
 List = Annotated[bool, typer.Option("--list", help="List every table and figure with its state.")]
-Budget = Annotated[str, typer.Option("--budget", help="smoke, quick or full.")]
+BudgetName = Annotated[str, typer.Option("--budget", help="smoke, quick or full.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds of each setting.")]
 Minutes = Annotated[float, typer.Option("--minutes", help="Stop cleanly after so many, all labels together.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the runs.")]
@@ -55,7 +63,7 @@ Precision = Annotated[str, typer.Option("--precision", help="32 or bf16.")]
 def command(
     labels: Labels = None,
     list_: List = False,
-    budget: Budget = "full",
+    budget: BudgetName = "full",
     seeds: Seeds = None,
     minutes: Minutes = float("inf"),
     out: Out = Path("runs/experiments"),
@@ -72,15 +80,17 @@ def command(
     json: Json = False,
 ) -> None:
     """Run what experiments still lack, gather it, or list them all."""
-    from torchcaps.experiments.catalogue import find_experiment, list_experiments
+    from torchcaps.experiments import find_experiment, list_experiments
 
     if list_ or not labels:
-        rows = list_experiments(out, results or _RESULTS, data_dir)
-        (print_json if json else _print_chapters)(rows)
+        found = list_experiments(out, results or _RESULTS, data_dir)
+        if json:
+            print_json([asdict(progress) for progress in found])
+        else:
+            _print_chapters(found)
         return
 
-    from torchcaps.experiments.processes import run_in_processes
-    from torchcaps.experiments.runner import Visit
+    from torchcaps.experiments import Visit, read_budget, run_in_processes
     from torchcaps.train import Machine
 
     say = partial(typer.echo, err=json)
@@ -89,7 +99,7 @@ def command(
     make = _runner(cluster, processes)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
     experiments = [find_experiment(label) for label in labels]  # an unknown label ends it before any run
-    which: dict[str, Any] = {"budget": budget, "seeds": seeds}
+    which: _Which = {"budget": read_budget(budget), "seeds": seeds}
     for words in _take_stock(experiments, out, merge, renew, which):
         say(words)
     if processes is not None:
@@ -97,42 +107,45 @@ def command(
     counts = {}
     for experiment in experiments:  # after processes: what must be alone
         done = counts[experiment.label] = make(experiment, out, machine, visit=visit, **which)
-        for words in _gather(experiment, out, place, pack, budget):
+        for words in _gather(experiment, out, place, pack, which["budget"]):
             say(words)
         say(_summary(experiment, out, done, which))
     if json:
         print_json(counts)
 
 
-def _print_chapters(rows: list[dict[str, Any]]) -> None:
-    """A table for each chapter, since their names are longer than all else in it."""
-    for number, chapter in enumerate(dict.fromkeys(row["chapter"] for row in rows)):
+def _print_chapters(found: list[Progress]) -> None:
+    """A table for each chapter, under its name."""
+    for number, chapter in enumerate(dict.fromkeys(progress.chapter for progress in found)):
         heading = "of no chapter" if chapter == "none" else chapter
         typer.echo(f"\n{heading}" if number else heading)
-        print_table([_shown(row) for row in rows if row["chapter"] == chapter])
+        print_table([_shown(progress) for progress in found if progress.chapter == chapter])
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _shown(progress: Progress) -> dict[str, str]:
     """A row for people: runs in one column, the accuracies of many settings as a range."""
-    thesis = _range(row["thesis"])
+    thesis = _range(progress.thesis)
     return {
-        **{name: row[name] for name in ("label", "needs", "state")},
-        "runs": f"{row['done']:,} of {row['planned']:,}" if row["planned"] else "",
-        "test accuracy": _range(row["ours"]) + (f" (thesis {thesis})" if thesis else ""),
+        "label": progress.label,
+        "needs": progress.needs,
+        "state": progress.state,
+        "runs": f"{progress.done:,} of {progress.planned:,}" if progress.planned else "",
+        "test accuracy": _range(progress.ours) + (f" (thesis {thesis})" if thesis else ""),
     }
 
 
-def _range(values: list[float | None] | None) -> str:
+def _range(values: Sequence[float | None] | None) -> str:
     found = [value for value in values or () if value is not None]
     if len(found) < 2:
         return "".join(f"{value:.2f}" for value in found)
     return f"{min(found):.1f} to {max(found):.1f}, {len(found)} settings"
 
 
-def _gather(experiment: Experiment, out: Path, place: Path, pack: Path | None, budget: str) -> Iterator[str]:
+def _gather(
+    experiment: Experiment, out: Path, place: Path, pack: Path | None, budget: Budget
+) -> Iterator[str]:
     """Write what the runs of an experiment gave to the folder of results, and into an archive."""
-    from torchcaps.experiments.exchange import pack_runs
-    from torchcaps.experiments.gather import gather_runs
+    from torchcaps.experiments import gather_runs, pack_runs
 
     made_by = f"torchcaps reproduce {experiment.label} --budget {budget}"
     gather_runs(experiment, out, place, budget=budget, command=made_by)
@@ -141,33 +154,33 @@ def _gather(experiment: Experiment, out: Path, place: Path, pack: Path | None, b
 
 
 def _take_stock(
-    experiments: list[Experiment], out: Path, merge: Path | None, renew: bool, which: dict[str, Any]
+    experiments: list[Experiment], out: Path, merge: Path | None, renew: bool, which: _Which
 ) -> Iterator[str]:
     """Bring in results of elsewhere and set old ones aside, before anything is run."""
-    from torchcaps.experiments.exchange import merge_runs
-    from torchcaps.experiments.older import set_aside
+    from torchcaps.experiments import merge_runs, set_aside
 
     if merge is not None:
         merged = sum(merge_runs(experiment, merge, out) for experiment in experiments)
         yield f"{merged} runs taken over from {merge}"
     if renew:
         aside = sum(set_aside(experiment, out, **which) for experiment in experiments)
-        yield f"{aside} runs of an older plan set aside"
+        yield f"{aside} runs with an older recipe set aside"
 
 
-def _summary(experiment: Experiment, out: Path, done: dict[str, int], which: dict[str, Any]) -> str:
-    from torchcaps.experiments.older import older_runs
+def _summary(experiment: Experiment, out: Path, done: dict[str, int], which: _Which) -> str:
+    from torchcaps.experiments import outdated_runs
 
     words = f"{experiment.label}: {done['done']} of {done['planned']} runs done, {done['failed']} failed"
-    older = len(older_runs(experiment, out, **which))
-    return f"{words}; {older} were made by an older plan, --renew makes them again" if older else words
+    outdated = len(outdated_runs(experiment, out, **which))
+    return (
+        f"{words}; {outdated} of them with an older recipe, --renew makes these again" if outdated else words
+    )
 
 
 def _runner(cluster: str | None, processes: int | None) -> Callable[..., dict[str, int]]:
     """What makes the missing runs of an experiment."""
     from torchcaps.core.errors import UserError
-    from torchcaps.experiments.cluster import run_on_cluster
-    from torchcaps.experiments.runner import run_missing
+    from torchcaps.experiments import run_missing, run_on_cluster
 
     if cluster is not None and processes is not None:
         raise UserError("--cluster and --processes are two ways to share the runs out; choose one")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -20,18 +21,16 @@ def command(
     json: Json = False,
 ) -> None:
     """Leave out the capsules and channels that pruning cut off; the answers stay the same."""
-    from torchcaps.experiments.shrinking import shrink_and_measure
+    from torchcaps.pages import shrink_and_measure
 
     folder = out or run.with_name(f"{run.name}-shrunk")
-    report = shrink_and_measure(run, folder, choose_device(device))
+    shrunk = shrink_and_measure(run, folder, choose_device(device))
     if json:
-        print_json(report)
+        print_json(asdict(shrunk))
         return
-    before, after = report["before"], report["after"]
     for name in ("parameters", "flops", "bytes"):
-        typer.echo(
-            f"{name:<22} {before[name]:>15,} -> {after[name]:>13,}  ({after[name] / before[name]:.1%})"
-        )
-    for batch, ms in before["ms"].items():
-        typer.echo(f"{f'ms for {batch} image(s)':<22} {ms:>15,.2f} -> {after['ms'][batch]:>13,.2f}")
-    typer.echo(f"activations differ by at most {report['largest_difference']:.1e}; run saved in {folder}")
+        before, after = getattr(shrunk.before, name), getattr(shrunk.after, name)
+        typer.echo(f"{name:<22} {before:>15,} -> {after:>13,}  ({after / before:.1%})")
+    for batch, ms in shrunk.before.ms.items():
+        typer.echo(f"{f'ms for {batch} image(s)':<22} {ms:>15,.2f} -> {shrunk.after.ms[batch]:>13,.2f}")
+    typer.echo(f"activations differ by at most {shrunk.largest_difference:.1e}; run saved in {folder}")

@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import has_files
-from torchcaps.storage import read_json
 
-from . import annealing, backbones, rem, smoke
-from .plan import BUDGETS, EXPERIMENTS, Experiment
+from .annealing import CHAPTER as _ANNEALING
+from .backbones import CHAPTER as _BACKBONES
+from .plan import EXPERIMENTS, Experiment
+from .records import BUDGETS, Budget, Rows, by_setting, load_rows
+from .rem import CHAPTER as _REM
 from .runner import count_runs
 
-__all__ = [
-    "EXPERIMENTS",
-    "LABELS",
-    "annealing",
-    "backbones",
-    "find_experiment",
-    "list_experiments",
-    "rem",
-    "smoke",
-]
-
-_ANNEALING = annealing.runs.CHAPTER
-_REM = "Capsule Networks Do Not Need to Model Everything"
-_BACKBONES = "Towards Efficient Capsule Networks"
 _UAV = "LSVL: Large-scale season-invariant visual localization for UAVs"
 _POSE = "Encoding rotation representations as quaternions"
 _LUNG = "Lung Nodules Segmentation with Capsule networks"
 
-_NOT_BUILT = {"needs": "", "state": "not built", "done": 0, "planned": 0, "thesis": None, "ours": None}
+State = Literal["reproduced", "partly", "not started", "data missing", "not built"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a table or figure is reproduced.
+
+    Attributes:
+        needs: Datasets and time.
+        done: Runs of the quick and the full budget, here or behind the gathered rows.
+        planned: Runs of the full budget.
+        thesis: The test accuracies that the thesis prints, None for those it does not.
+        ours: Our test accuracies of the same settings.
+    """
+
+    label: str
+    chapter: str
+    needs: str = ""
+    state: State = "not built"
+    done: int = 0
+    planned: int = 0
+    thesis: list[float | None] | None = None
+    ours: list[float] | None = None
+
 
 LABELS = {
     "fig:annealing": _ANNEALING,
@@ -67,16 +79,13 @@ LABELS = {
 }
 
 
-def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> list[dict[str, Any]]:
-    """One row for each table and figure: chapter, needs, state, runs done and planned, thesis and ours.
-
-    Those of the thesis come in its order, whether they are built or not; then our own.
-    """
+def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> list[Progress]:
+    """Every table and figure: those of the thesis in its order, built or not, then our own."""
     built = EXPERIMENTS.names()
     return [
         _describe(EXPERIMENTS[label], out, results, data_dir)
         if label in built
-        else {"label": label, "chapter": LABELS[label], **_NOT_BUILT}
+        else Progress(label=label, chapter=LABELS[label])
         for label in dict.fromkeys((*LABELS, *built))
     ]
 
@@ -88,35 +97,34 @@ def find_experiment(label: str) -> Experiment:
     return EXPERIMENTS[label]
 
 
-def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path | None) -> dict[str, Any]:
+def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path | None) -> Progress:
     runs = {budget: count_runs(experiment, out, budget=budget) for budget in BUDGETS}
-    path = results / f"{experiment.slug}.json"
-    rows = read_json(path)["rows"] if path.is_file() else []
-    accuracies = [row for row in rows if row["metric"] == "test_accuracy"]
-    return {
-        "label": experiment.label,
-        "chapter": experiment.chapter,
-        "needs": "; ".join(
-            filter(None, [", ".join(experiment.data), f"{experiment.gpu_minutes} GPU minutes"])
-        ),
-        "state": _state(experiment, rows, runs, data_dir),
-        "done": max(runs["full"]["done"] + runs["quick"]["done"], _gathered(rows)),
-        "planned": runs["full"]["planned"],
-        "thesis": [row["thesis"] for row in accuracies] or None,
-        "ours": [row["ours"] for row in accuracies] or None,
-    }
+    has_results = (results / f"{experiment.slug}.json").is_file()
+    rows = load_rows(results, experiment.slug) if has_results else []
+    accuracies = by_setting(rows, "test_accuracy").values()
+    needs = (", ".join(experiment.data), f"{experiment.gpu_minutes} GPU minutes")
+    return Progress(
+        label=experiment.label,
+        chapter=experiment.chapter,
+        needs="; ".join(filter(None, needs)),
+        state=_state(experiment, rows, runs, data_dir),
+        done=max(runs["full"]["done"] + runs["quick"]["done"], _gathered(rows)),
+        planned=runs["full"]["planned"],
+        thesis=[row.thesis for row in accuracies] or None,
+        ours=[row.ours for row in accuracies] or None,
+    )
 
 
-def _gathered(rows: list[Any]) -> int:
+def _gathered(rows: Rows) -> int:
     """Runs that stand behind the rows; their folders may be on another machine."""
-    return len({(row["setting"], run["seed"]) for row in rows for run in row["runs"]})
+    return len({(row.setting, run.facts.seed) for row in rows for run in row.runs})
 
 
-def _state(experiment: Experiment, rows: list[Any], runs: dict[str, Any], data_dir: Path | None) -> str:
-    is_whole = {row["setting"] for row in rows} >= {setting.name for setting in experiment.settings}
-    if is_whole and all(
-        row["seeds"] >= experiment.seeds and "full budget" in row["protocol"] for row in rows
-    ):
+def _state(
+    experiment: Experiment, rows: Rows, runs: dict[Budget, dict[str, int]], data_dir: Path | None
+) -> State:
+    is_whole = {row.setting for row in rows} >= {setting.name for setting in experiment.settings}
+    if is_whole and all(row.seeds >= experiment.seeds and row.budget == "full" for row in rows):
         return "reproduced"
     if rows or runs["full"]["done"] or runs["quick"]["done"]:
         return "partly"

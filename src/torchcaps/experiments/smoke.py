@@ -8,8 +8,12 @@ from __future__ import annotations
 from .plan import Experiment, Setting, register
 
 _OF_1000 = "thesis: up to 1,000 epochs, quantized couplings"  # table mnist-pruned-params
-_SHORT = ("epochs=3", "optim.decay=0.5")
-_DIGITS = ("data={name: mnist, augment: {shift: 2}}", "model.in_channels=1", "model.image_size=28")
+_SHORT = {"epochs": 3, "optim.decay": 0.5}
+_DIGITS = {
+    "data": {"name": "mnist", "augment": {"shift": 2}},
+    "model.in_channels": 1,
+    "model.image_size": 28,
+}
 
 register(
     Experiment(
@@ -19,50 +23,54 @@ register(
         data=("mnist",),
         gpu_minutes=5,
         seeds=3,
-        budgets={"smoke": ("data.limit=64", "data.validation=0.25", "batch_size=16", "epochs=1")},
+        budgets={"smoke": {"data.limit": 64, "data.validation": 0.25, "batch_size": 16, "epochs": 1}},
         settings=(
             Setting(
                 name="DR-CapsNet, decoder",
                 recipe="mnist/dr_capsnet",
-                changes=("epochs=25", "optim.decay_steps=500"),
-                thesis=99.56,
+                changes={"epochs": 25, "optim.decay_steps": 500},
+                thesis={"test_accuracy": 99.56},
                 note=_OF_1000,
             ),
             Setting(
                 name="Efficient-CapsNet, decoder",
                 recipe="mnist/efficient_capsnet_fast",
-                thesis=99.55,
+                thesis={"test_accuracy": 99.55},
                 note=_OF_1000,
             ),
             Setting(
                 name="gamma-CapsNet",
                 recipe="mnist/gamma_capsnet",
                 changes=_SHORT,
-                thesis=99.50,
+                thesis={"test_accuracy": 99.50},
                 note=_OF_1000,
             ),
             Setting(
-                name="DeepCaps, decoder", recipe="mnist/deepcaps", changes=_SHORT, thesis=99.51, note=_OF_1000
+                name="DeepCaps, decoder",
+                recipe="mnist/deepcaps",
+                changes=_SHORT,
+                thesis={"test_accuracy": 99.51},
+                note=_OF_1000,
             ),
             Setting(
                 name="convolutional baseline",
                 recipe="mnist/conv_baseline",
-                changes=("epochs=5", "optim.decay=0.5"),
+                changes={"epochs": 5, "optim.decay": 0.5},
             ),
             Setting(
                 name="parse CapsNet, five capsule layers",
                 recipe="cifar10/parse_capsnet",
-                changes=(*_DIGITS, "epochs=3", "patience=0"),
+                changes={**_DIGITS, "epochs": 3, "patience": 0},
             ),
             Setting(
                 name="Eff-ConvCapsNet at 64 px",
                 recipe="mnist/effconv_capsnet",
-                changes=("epochs=2", "optim.decay=0.5", "data.limit=20000"),
+                changes={"epochs": 2, "optim.decay": 0.5, "data.limit": 20_000},
             ),
             Setting(
                 name="EM-CapsNet small",
                 recipe="mnist/em_capsnet",
-                changes=("epochs=10", "optim.decay=0.8"),
+                changes={"epochs": 10, "optim.decay": 0.8},
             ),
         ),
     )

@@ -206,8 +206,10 @@ def packaged_recipes() -> list[str]:
     ]
 
 
-def load_recipe(name: str | Path, overrides: Iterable[str] = ()) -> Recipe:
-    """The recipe at a path or of a packaged name, with `key.key=value` replaced."""
+def load_recipe(
+    name: str | Path, overrides: Iterable[str] = (), changes: Mapping[str, object] | None = None
+) -> Recipe:
+    """The recipe at a path or of a packaged name, with `key.key=value` replaced, after `changes`."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
@@ -221,7 +223,7 @@ def load_recipe(name: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     values = _parse(text, str(name))
     if not isinstance(values, dict):
         raise UserError(f"{name} should hold the keys of a recipe, such as model and data; it has {values!r}")
-    return build(apply_overrides(values, overrides))
+    return build(apply_overrides(with_changes(values, changes or {}), overrides))
 
 
 def _read_text(path: Path) -> str:
@@ -252,6 +254,23 @@ def apply_overrides(values: Any, overrides: Iterable[str]) -> Any:
                 raise UserError(f"--set {override}: {parent} is a single value, not a group of keys")
         place[last] = _parse(text, f"--set {key}")
     return values
+
+
+def with_changes(values: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str, Any]:
+    """The nested mapping with each value of `changes` put in its place, which its key `a.b` names.
+
+    Changes are made in their order. The values given are left as they are.
+    """
+    changed = copy.deepcopy(dict(values))
+    for key, value in changes.items():
+        *parents, last = key.split(".")
+        place = changed
+        for parent in parents:
+            place = place.setdefault(parent, {})
+            if not isinstance(place, dict):
+                raise UserError(f"cannot change {key}: {parent} is a single value, not a group of keys")
+        place[last] = copy.deepcopy(value)
+    return changed
 
 
 def recipe_as_yaml(recipe: Recipe) -> str:

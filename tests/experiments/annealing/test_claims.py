@@ -1,12 +1,15 @@
+from dataclasses import replace
+
 import pytest
+from experiments.made_rows import a_row
 
 from torchcaps.experiments.annealing import claims
-from torchcaps.experiments.annealing.claims import GRID, WAYS, grid_name, rank_correlation, sizes_of
+from torchcaps.experiments.annealing.claims import GRID, WAYS, grid_name, rank_correlation, triples_of
+from torchcaps.experiments.records import MeanCurve
 
 
 def row(setting, metric, value, **more):
-    runs = [{"seed": 42, "parameters": more.pop("parameters", 1), metric: value}]
-    return {"setting": setting, "metric": metric, "ours": value, "spread": 0.1, "runs": runs, **more}
+    return a_row(setting, metric, value, **{"spread": 0.1, **more})
 
 
 def grid(gain, iterations, sizes=GRID):
@@ -53,9 +56,12 @@ def with_epochs(rows, way, took, allowed):
     epochs = {"annealed": (50, 80), way: (took, allowed)}
 
     def copy(row):
-        found = next((pair for name, pair in epochs.items() if row["setting"].endswith(name)), None)
-        more = {} if found is None else {"epochs": found[0], "epochs_allowed": found[1]}
-        return {**row, "runs": [run | more for run in row["runs"]]}
+        took, allowed = next(
+            (pair for name, pair in epochs.items() if row.setting.endswith(name)), (None, None)
+        )
+        (run,) = row.runs
+        facts = replace(run.facts, epochs=took, epochs_allowed=allowed)
+        return replace(row, runs=(replace(run, facts=facts),))
 
     return list(map(copy, rows))
 
@@ -86,8 +92,9 @@ def curves(fixed, annealed):
     rows = []
     for metric, sign in (("test_loss", 1), ("test_accuracy", -1)):
         rows += [row(f"fixed {r}", metric, sign * fixed(r), spread=0.0) for r in claims.FIXED]
-        curve = {"at": list(range(1, 51)), "mean": [sign * annealed(r) for r in range(1, 51)]}
-        rows.append(row("annealed to 50", metric, 0.0, curve=curve))
+        places = tuple(range(1, 51))
+        curve = MeanCurve(at=places, mean=tuple(sign * annealed(r) for r in places))
+        rows.append(row(claims.ANNEALED, metric, 0.0, curve=curve))
     return lambda label: rows
 
 
@@ -104,15 +111,15 @@ def test_claims_about_curves_are_decided_by_the_rows():
 def test_gradients_through_all_rounds_are_compared_at_the_most_iterations():
     last = row("fixed 50", "test_loss", 0.1)
     for loss, verdict in ((0.5, "beyond"), (0.2, "not confirmed")):
-        full = row(f"fixed 50, {claims.FULL}", "test_loss", loss)
+        full = row(claims.full_name(50), "test_loss", loss)
         assert claims.full_gradient_is_worse(lambda label, full=full: [last, full]).verdict == verdict
     assert claims.full_gradient_is_worse(lambda label: [last]).verdict == "open"
 
 
 def test_sizes_without_all_three_trainings_are_left_out():
     rows = AS_CLAIMED("fig:fashion")
-    assert len(sizes_of(rows)) == len(GRID) == 18
-    assert len(sizes_of(rows[1:])) == 17
+    assert len(triples_of(rows)) == len(GRID) == 18
+    assert len(triples_of(rows[1:])) == 17
 
 
 def test_rank_correlation_is_spearmans():

@@ -1,13 +1,14 @@
 """Chapter 5 from the trunk to the figure, at toy size."""
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
 import torch
+from experiments.made_rows import a_row
 
 from torchcaps.data import write_twin
+from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.backbones.claims import (
     FIGURE_CLAIMS,
     PHOTOGRAPH_CLAIMS,
@@ -19,9 +20,8 @@ from torchcaps.experiments.backbones.claims import (
     published_name,
 )
 from torchcaps.experiments.backbones.footprint import count_costs, measure_inference, measure_training
-from torchcaps.experiments.catalogue import EXPERIMENTS
-from torchcaps.experiments.gather import gather_runs
 from torchcaps.experiments.plan import PlannedRun
+from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import run_missing
 from torchcaps.layers.backbone import create_trunk
 from torchcaps.models import create_model
@@ -76,17 +76,17 @@ def test_photographs_have_a_trunk_that_learnt_photographs(tmp_path):
 
 
 def test_photographs_are_pruned_to_widths_in_eights_of_the_same_shares():
-    kept = sorted((setting.options["kept"], setting.recipe) for setting in PHOTOGRAPHS.settings)
+    kept = sorted((setting.kept, setting.recipe) for setting in PHOTOGRAPHS.settings)
     recipes = ("imagenette/resnet50_capsnet", "imagenette/resnet50_capsnet_frozen")
     assert kept == [(share, recipe) for share in (0.25, 0.5, 0.75, 1.0) for recipe in recipes]
-    assert {setting.options["multiple"] for setting in PHOTOGRAPHS.settings} == {8}
+    assert {setting.multiple for setting in PHOTOGRAPHS.settings} == {8}
 
 
 @pytest.mark.parametrize(
     "setting", [setting for setting in TABLE.settings if setting.thesis], ids=lambda setting: setting.name
 )
 def test_the_flops_of_the_thesis_table_are_met(setting):
-    trunk = re.search(r"trunk: (\w+)", setting.changes[0])[1]
+    trunk = setting.changes["model"]["trunk"]
     channels = int(setting.thesis["bottleneck"])
     capsules = channels // 8
     assert capsules == setting.thesis["primary_capsules"]
@@ -141,7 +141,7 @@ def test_a_gpu_gives_memory_and_time():
 
 
 def rows(values, metric="test_accuracy"):
-    return [{"setting": name, "metric": metric, "ours": value} for name, value in values.items()]
+    return [a_row(name, metric, value) for name, value in values.items()]
 
 
 def test_claims_are_decided_by_the_rows():

@@ -1,11 +1,19 @@
+import numpy as np
 import pytest
+from experiments.made_rows import a_pair, a_row
 
+from torchcaps.experiments.records import Details
 from torchcaps.experiments.rem import claims
+from torchcaps.experiments.rem.beyond.claims import better_told, half_the_entropy
+from torchcaps.experiments.rem.setting import PLAIN, REM, pairs_of
 
 
-def row(setting, metric, value, curve=None, spread=None):
-    run = {"seed": 42, metric: value, **({"curve": curve} if curve else {})}
-    return {"setting": setting, "metric": metric, "ours": value, "spread": spread, "runs": [run]}
+def row(setting, metric, value, series=None, **changes):
+    """A row of a setting whose name says whether it is with REM."""
+    network, _, way = setting.rpartition("+")
+    details = Details(series={name: np.array(values) for name, values in (series or {}).items()})
+    named = {"network": network, "variant": {"Q": PLAIN, "REM": REM}[way]} if network else {}
+    return a_row(setting, metric, value, details=details, **named, **changes)
 
 
 def nothing(label):
@@ -14,9 +22,7 @@ def nothing(label):
 
 def pairs(metric, **values):
     """Rows of networks as they are and with REM, by name."""
-    rows = []
-    for name, (plain, rem) in values.items():
-        rows += [row(f"{name}+Q", metric, plain), row(f"{name}+REM", metric, rem)]
+    rows = [row for name, both in values.items() for row in a_pair(name, metric, *both)]
     return lambda label: rows
 
 
@@ -51,7 +57,17 @@ def test_entropy_has_to_fall_in_every_pair():
 
 def test_a_network_without_its_pair_is_not_compared():
     rows = [row("a+Q", "entropy", 9.0), row("b+REM", "entropy", 1.0)]
-    assert claims.pairs_of(rows, "entropy") == {}
+    assert pairs_of(rows, "entropy") == {}
+
+
+def test_a_pair_is_found_by_its_fields_and_not_by_its_names():
+    rows = [
+        a_row("first", "entropy", 9.0, network="net", variant=PLAIN),
+        a_row("second", "entropy", 4.0, network="net", variant=REM),
+        a_row("other+REM", "entropy", 4.0),
+    ]
+    (pair,) = pairs_of(rows, "entropy").values()
+    assert (pair.plain.setting, pair.rem.setting) == ("first", "second")
 
 
 @pytest.mark.parametrize(("gamma", "verdict"), [((1.8, 1.3), "confirmed"), ((1.8, 4.5), "not confirmed")])
@@ -144,7 +160,7 @@ def front(**settings):
     """Rows of entropy, accuracy and decided children, by setting."""
     names = ("entropy", "quantized_accuracy", "decided")
     rows = [
-        row(f"net, {name}", metric, value)
+        a_row(f"net, {name}", metric, value, network="net", variant=name)
         for name, values in settings.items()
         for metric, value in zip(names, values, strict=True)
     ]
@@ -163,14 +179,14 @@ def front(**settings):
     ],
 )
 def test_low_entropy_counts_only_with_accuracy_and_trees_that_decide(settings, verdict):
-    assert claims.half_the_entropy("net", 4.16)(front(**settings)).verdict == verdict
+    assert half_the_entropy("net", 4.16)(front(**settings)).verdict == verdict
 
 
 def test_areas_are_averaged_over_strange_images():
     rows = [row("a", "auc_noise", 0.9), row("a", "auc_blur", 0.5), row("b", "auc_noise", 0.6)]
-    assert claims.better_told("b", "a")(lambda label: rows).verdict == "confirmed"
-    assert claims.better_told("a", "b")(lambda label: rows).verdict == "not confirmed"
-    assert claims.better_told("a", "c")(lambda label: rows).verdict == "open"
+    assert better_told("b", "a")(lambda label: rows).verdict == "confirmed"
+    assert better_told("a", "b")(lambda label: rows).verdict == "not confirmed"
+    assert better_told("a", "c")(lambda label: rows).verdict == "open"
 
 
 @pytest.mark.parametrize(

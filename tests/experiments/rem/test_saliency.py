@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
 import torch
+from experiments.made_rows import a_pair
 
-from torchcaps.experiments.rem.packed import pack_pictures
+from torchcaps.experiments.records import Details, Picture
 from torchcaps.experiments.rem.saliency import deletions, draw_pairs, find_maps, share_on_object
 from torchcaps.models import create_model
 from torchcaps.parse import (
@@ -83,11 +85,13 @@ def test_rows_made_before_contributions_are_drawn_without_them(tmp_path, monkeyp
         "torchcaps.experiments.rem.saliency.draw_saliency", lambda panels: drawn.append(panels)
     )
     monkeypatch.setattr("torchcaps.experiments.rem.saliency.to_png", lambda figure, scale: b"")
-    old = {"images": pack_pictures(torch.rand(2, 1, 8, 8)), "maps": [[[1.0, 0.6], [1.0, 0.6]]] * 2}
-    new = old | {"contributions": [[[1.0, 0.0], [0.0, 0.0]]] * 2}
+    pictures = {"images": Picture.pack(torch.rand(2, 1, 8, 8))}
+    old = {"maps": np.array([[[1.0, 0.6], [1.0, 0.6]]] * 2)}
+    new = old | {"contributions": np.array([[[1.0, 0.0], [0.0, 0.0]]] * 2)}
     rows = [
-        {"setting": setting, "runs": [{"curve": curve}]}
-        for setting, curve in {"A, n+Q": new, "A, n+REM": new, "B, n+Q": old, "B, n+REM": old}.items()
+        row
+        for network, series in (("A, n", new), ("B, n", old))
+        for row in a_pair(network, "peak", 1.0, 1.0, details=Details(series=series, pictures=pictures))
     ]
     draw_pairs(rows, tmp_path / "maps.png")
     (panels,) = drawn

@@ -4,6 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from torchcaps.experiments.rem import setting
 from torchcaps.experiments.rem.tables import MNIST_TABLE, OTHERS_TABLE, decided_children
 from torchcaps.models import create_model
 from torchcaps.parse import Keys
@@ -32,7 +33,7 @@ def test_full_runs_follow_the_protocol_of_the_thesis(table):
     runs = list(table.planned("full"))
     assert {run.seed for run in runs} == {42, 43, 44, 45, 46}
     for run in runs[: len(table.settings)]:
-        recipe, is_pruned = run.recipe, run.setting.name.endswith("+REM")
+        recipe, is_pruned = run.recipe, run.setting.variant == setting.REM
         assert recipe.optim == Optim(learning_rate=1e-3, decay=0.99)
         assert (recipe.batch_size, recipe.patience) == (128, 200)
         is_photograph = recipe.data.name == "imagenette"
@@ -40,7 +41,7 @@ def test_full_runs_follow_the_protocol_of_the_thesis(table):
         assert recipe.loss == Loss(present=0.9, absent=0.1, absent_weight=0.5)
         assert recipe.pruning == (REM if is_pruned else None)
         expected = (11, 6) if "gamma" in run.setting.name else 21 if is_photograph else 11
-        assert run.setting.options["levels"] == expected
+        assert run.setting.levels == expected
 
 
 def test_the_network_for_svhn_has_its_published_size():

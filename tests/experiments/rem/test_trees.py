@@ -1,14 +1,18 @@
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 import torch
+from experiments.made_rows import a_pair, a_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parse.traces import random_layers
 
 from torchcaps.core import UserError
-from torchcaps.experiments.catalogue import EXPERIMENTS, LABELS
+from torchcaps.experiments import EXPERIMENTS, LABELS
+from torchcaps.experiments.plan import Outcome
+from torchcaps.experiments.records import Details, RunResult
 from torchcaps.experiments.rem import trees
 from torchcaps.experiments.rem.trees import (
     LABEL,
@@ -20,6 +24,7 @@ from torchcaps.experiments.rem.trees import (
     unpack_tree,
     walk_trees,
 )
+from torchcaps.experiments.results import summarise
 from torchcaps.models import create_model
 from torchcaps.parse import parse_tree, quantized
 from torchcaps.prune import Lobster
@@ -108,7 +113,7 @@ def test_where_nothing_is_decided_the_class_stands_alone(split):
 @pytest.fixture
 def trained(split, monkeypatch):
     """Runs get a network that is not trained."""
-    found = {"metrics": {"decided": 2.0}, "parameters": 0, "seconds": 0.0, "precision": "32"}
+    found = Outcome(metrics={"decided": 2.0}, parameters=0, seconds=0.0, precision="32")
     torch.manual_seed(0)
     network = create_model("parse_capsnet", **SMALL).eval()
     monkeypatch.setattr(trees, "train_and_count", lambda *_: (network, found))
@@ -117,41 +122,46 @@ def trained(split, monkeypatch):
 
 def test_a_run_says_how_many_capsules_and_the_first_seed_brings_trees(trained, tmp_path, monkeypatch):
     experiment = EXPERIMENTS[LABEL]
-    results = {
-        (run.setting.name, run.seed): grow_trees(run, run.folder(tmp_path), CPU, Silent())
-        for run in experiment.planned("smoke", seeds=2)
-    }
-    for (_, seed), result in results.items():
-        metrics, curve = result["metrics"], result["curve"]
-        assert metrics["capsules_in_tree"] == pytest.approx(sum(curve["in_tree"]))
-        assert metrics["capsules_in_tree_share"] == pytest.approx(sum(curve["in_tree"]) / 74)
-        assert metrics["empty_share"] == 1  # it has learnt nothing yet
-        assert ("trees" in curve) == (seed == 42)
-    runs = {name: [results[name, seed] for seed in (42, 43)] for name, _ in results}
-    rows = [{"setting": name, "runs": made} for name, made in runs.items()]
+    rows = []
+    for setting in experiment.settings:
+        results = []
+        for run in experiment.planned("smoke", seeds=2):
+            if run.setting == setting:
+                grow_trees(run, tmp_path, CPU, Silent())
+                content = json.loads((run.folder(tmp_path) / "result.json").read_text())
+                results.append(RunResult.from_json(content))
+        row = summarise(results, setting=setting.name, metric="capsules_in_tree", protocols=[])
+        rows.append(replace(row, network=setting.network, variant=setting.variant))
+        for result in results:
+            in_tree = result.details.series["in_tree"].sum()
+            assert result.metrics["capsules_in_tree"] == pytest.approx(in_tree)
+            assert result.metrics["capsules_in_tree_share"] == pytest.approx(in_tree / 74)
+            assert result.metrics["empty_share"] == 1  # it has learnt nothing yet
+            assert bool(result.details.trees) == (result.facts.seed == 42)
     drawn = []
     monkeypatch.setattr(trees, "to_png", lambda figure: drawn.append(figure) or b"picture")
-    draw_trees(json.loads(json.dumps(rows)), tmp_path / "trees.png")
+    draw_trees(rows, tmp_path / "trees.png")
     assert (tmp_path / "trees.png").read_bytes() == b"picture"
     words = [text.get_text() for text in drawn[0].axes[0].texts]
     assert words.index("without REM") < words.index("with REM")
-    for curve in (made[0]["curve"] for made in runs.values()):
-        assert curve["labels"] == [0, 3, 7, 8]
-        assert len(curve["trees"]) == curve["images"]["shape"][0] == 4
+    for details in (row.runs[0].details for row in rows):
+        assert details.series["labels"].tolist() == [0, 3, 7, 8]
+        assert len(details.trees) == details.pictures["images"].shape[0] == 4
 
 
 def test_without_the_first_seed_there_is_nothing_to_draw(tmp_path):
-    rows = [{"setting": "parse CapsNet+Q", "runs": [{"curve": {"in_tree": [1.0]}}]}]
+    rows = [a_row("parse CapsNet+Q", "entropy", 1.0, details=Details(series={"in_tree": np.array([1.0])}))]
     with pytest.raises(UserError, match="first seed, which has no run yet"):
         draw_trees(rows, tmp_path / "trees.png")
 
 
 def rows_of(table):
-    rows = [
-        {"setting": f"parse CapsNet+{way}", "metric": metric, "ours": value}
-        for way, values in table.items()
-        for metric, value in zip(("capsules_in_tree", "decided", "empty_share"), values, strict=True)
-    ]
+    rows = []
+    for number, metric in enumerate(("capsules_in_tree", "decided", "empty_share")):
+        plain, rem = a_pair(
+            "parse CapsNet", metric, *(table.get(way, (0.0,) * 3)[number] for way in ("Q", "REM"))
+        )
+        rows += [row for row, way in ((plain, "Q"), (rem, "REM")) if way in table]
     return lambda label: rows if label == LABEL else []
 
 

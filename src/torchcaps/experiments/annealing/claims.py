@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 from statistics import correlation, median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..plan import Finding, Rows, RowsOf
+from ..plan import Check, Finding, RowsOf, confirm, go_beyond
+from ..records import MeanCurve, Row, Rows, by_setting
 
 FIXED = (1, 2, 3, 5, 10, 20, 50)
-FULL = "gradient through all rounds"
-WAYS = ("fixed 1", "fixed 3", "annealed")
+ANNEALED = "annealed to 50"
+FIXED_WAYS = {"fixed 1": 1, "fixed 3": 3}
+WAYS = (*FIXED_WAYS, "annealed")
 _POSES = ((2, 4), (4, 8), (8, 16))
 _FIRST = ((1, (2, 4)), (32, (8, 16)), (8, (4, 8)), (32, (2, 4)), (1, (8, 16)), (4, (2, 4)), (16, (8, 16)))
 GRID = tuple(  # sizes spread over the range come first, for when time runs out
@@ -20,12 +22,27 @@ GRID = tuple(  # sizes spread over the range come first, for when time runs out
 _FEWEST_SIZES = 3  # that a claim about sizes is decided on
 
 
+def fixed_name(iterations: int) -> str:
+    """The setting of fixed training on MNIST."""
+    return f"fixed {iterations}"
+
+
+def full_name(iterations: int) -> str:
+    """The setting of fixed training in which gradients flow through all rounds."""
+    return f"{fixed_name(iterations)}, gradient through all rounds"
+
+
+def size_name(types: int, poses: tuple[int, int]) -> str:
+    """One network size of a grid."""
+    return f"{types} types, {poses[0]}D and {poses[1]}D"
+
+
 def grid_name(types: int, poses: tuple[int, int], way: str) -> str:
     """The setting of one network size and way of training."""
-    return f"{types} types, {poses[0]}D and {poses[1]}D, {way}"
+    return f"{size_name(types, poses)}, {way}"
 
 
-class Size(NamedTuple):
+class Triple(NamedTuple):
     """One network size for which all three ways of training are there."""
 
     name: str
@@ -44,49 +61,44 @@ class Size(NamedTuple):
         return self.annealed - max(self.fixed_one, self.fixed_three)
 
 
-def sizes_of(rows: Rows) -> list[Size]:
+def triples_of(rows: Rows) -> list[Triple]:
     """The complete triples of a grid, smallest networks first."""
-    found = {(row["setting"], row["metric"]): row for row in rows}
-    sizes = []
+    accuracies, chosen = by_setting(rows, "test_accuracy"), by_setting(rows, "iterations")
+    triples = []
     for types, poses in GRID:
         names = [grid_name(types, poses, way) for way in WAYS]
-        if all((name, "test_accuracy") in found for name in names):
-            one, three, annealed = (found[name, "test_accuracy"] for name in names)
-            chosen: dict[str, Any] = found[names[2], "iterations"]
-            sizes.append(
-                Size(
-                    name=names[2].removesuffix(", annealed"),
+        if all(name in accuracies for name in names):
+            one, three, annealed = (accuracies[name] for name in names)
+            triples.append(
+                Triple(
+                    name=size_name(types, poses),
                     poses=poses,
-                    parameters=annealed["runs"][0]["parameters"],
-                    fixed_one=one["ours"],
-                    fixed_three=three["ours"],
-                    annealed=annealed["ours"],
-                    iterations=median(run["iterations"] for run in chosen["runs"]),
+                    parameters=annealed.runs[0].facts.parameters,
+                    fixed_one=one.ours,
+                    fixed_three=three.ours,
+                    annealed=annealed.ours,
+                    iterations=median(run.value for run in chosen[names[2]].runs),
                     is_unfair=min(map(_used_up, (one, three))) < _epochs(annealed),
                     is_unfinished=_used_up(annealed) == _epochs(annealed),
                 )
             )
-    return sorted(sizes, key=lambda size: size.parameters)
+    return sorted(triples, key=lambda triple: triple.parameters)
 
 
-def _epochs(row: dict[str, Any]) -> float:
+def _epochs(row: Row) -> float:
     """The most epochs that a run behind this row took."""
-    return float(max(run.get("epochs", 0) for run in row["runs"]))
+    return float(max(run.facts.epochs or 0 for run in row.runs))
 
 
-def _used_up(row: dict[str, Any]) -> float:
+def _used_up(row: Row) -> float:
     """The epochs after which a run was ended though it was still going on; infinite where none was."""
-    ended = [run["epochs"] for run in row["runs"] if run.get("epochs", 0) == run.get("epochs_allowed")]
+    ended = [run.facts.epochs or 0 for run in row.runs if run.facts.is_used_up]
     return float(min(ended, default=inf))
 
 
-def _decide(is_so: bool, because: str) -> Finding:
-    return Finding("confirmed" if is_so else "not confirmed", because)
-
-
-def _about_sizes(label: str, check: Callable[[list[Size]], Finding]) -> Callable[[RowsOf], Finding]:
+def _about_sizes(label: str, check: Callable[[list[Triple]], Finding]) -> Check:
     def checked(rows_of: RowsOf) -> Finding:
-        sizes = sizes_of(rows_of(label))
+        sizes = triples_of(rows_of(label))
         if len(sizes) < _FEWEST_SIZES:
             return Finding("open", f"only {len(sizes)} of {len(GRID)} sizes have all three trainings")
         return check(sizes)
@@ -94,18 +106,18 @@ def _about_sizes(label: str, check: Callable[[list[Size]], Finding]) -> Callable
     return checked
 
 
-def _fairly(sizes: list[Size], is_so: bool, because: str) -> Finding:
+def _fairly(sizes: list[Triple], is_so: bool, because: str) -> Finding:
     """A gain proves nothing where fixed training was given fewer epochs than it needed; a loss still does."""
     unfair = sum(size.is_unfair for size in sizes)
     if is_so and unfair:
         return Finding("open", f"{because}, but at {unfair} sizes fixed training was given too few epochs")
-    return _decide(is_so, because)
+    return confirm(is_so, because)
 
 
-def wins(label: str) -> Callable[[RowsOf], Finding]:
+def wins(label: str) -> Check:
     """Annealed above both fixed ones at every size."""
 
-    def check(sizes: list[Size]) -> Finding:
+    def check(sizes: list[Triple]) -> Finding:
         won = [size for size in sizes if size.gain > 0]
         worst = min(sizes, key=lambda size: size.gain)
         equal = sum(size.gain == 0 for size in sizes)
@@ -118,10 +130,10 @@ def wins(label: str) -> Callable[[RowsOf], Finding]:
     return _about_sizes(label, check)
 
 
-def gains_shrink(label: str) -> Callable[[RowsOf], Finding]:
+def gains_shrink(label: str) -> Check:
     """Gain falls with the number of parameters."""
 
-    def check(sizes: list[Size]) -> Finding:
+    def check(sizes: list[Triple]) -> Finding:
         half = len(sizes) // 2
         small, large = ([size.gain for size in part] for part in (sizes[:half], sizes[-half:]))
         means = sum(small) / half, sum(large) / half
@@ -135,10 +147,10 @@ def gains_shrink(label: str) -> Callable[[RowsOf], Finding]:
     return _about_sizes(label, check)
 
 
-def iterations_shrink(label: str) -> Callable[[RowsOf], Finding]:
+def iterations_shrink(label: str) -> Check:
     """The number of iterations found falls with the number of parameters."""
 
-    def check(sizes: list[Size]) -> Finding:
+    def check(sizes: list[Triple]) -> Finding:
         trend = rank_correlation([size.parameters for size in sizes], [size.iterations for size in sizes])
         small, large = sizes[0], sizes[-1]
         because = (
@@ -148,100 +160,105 @@ def iterations_shrink(label: str) -> Callable[[RowsOf], Finding]:
         unfinished = sum(size.is_unfinished for size in sizes)
         if unfinished:
             return Finding("open", f"{because}, but at {unfinished} the epochs ended before the search did")
-        return _decide(trend < 0 and small.iterations > large.iterations, because)
+        return confirm(trend < 0 and small.iterations > large.iterations, because)
 
     return _about_sizes(label, check)
 
 
-def one_beats_three(label: str) -> Callable[[RowsOf], Finding]:
+def one_beats_three(label: str) -> Check:
     """One fixed iteration above three where capsules have many dimensions."""
 
-    def check(sizes: list[Size]) -> Finding:
+    def check(sizes: list[Triple]) -> Finding:
         wide = [size for size in sizes if size.poses == _POSES[-1]]
         better = [size for size in wide if size.fixed_one > size.fixed_three]
         because = f"in {len(better)} of {len(wide)} sizes"
-        return _decide(len(better) == len(wide), because) if wide else Finding("open", because)
+        return confirm(len(better) == len(wide), because) if wide else Finding("open", because)
 
     return _about_sizes(label, check)
 
 
 def largest_finds_three(rows_of: RowsOf) -> Finding:
     """Three iterations for the largest network on Fashion-MNIST."""
-    largest = [size for size in sizes_of(rows_of("fig:fashion")) if size.name == "32 types, 8D and 16D"]
+    largest = [size for size in triples_of(rows_of("fig:fashion")) if size.name == "32 types, 8D and 16D"]
     if not largest:
         return Finding("open", "this network has not been trained in all three ways")
     found = largest[0].iterations
-    return _decide(found == 3, f"the median over seeds is {found:g}")
+    return confirm(found == 3, f"the median over seeds is {found:g}")
 
 
 def datasets_differ(rows_of: RowsOf) -> Finding:
     """The number of iterations found depends on the dataset."""
     fashion, cifar = (
-        {size.name: size.iterations for size in sizes_of(rows_of(label))}
+        {size.name: size.iterations for size in triples_of(rows_of(label))}
         for label in ("fig:fashion", "fig:cifar10")
     )
     both = sorted(fashion.keys() & cifar.keys())
     if len(both) < _FEWEST_SIZES:
         return Finding("open", f"only {len(both)} sizes have been trained on both")
     other = [name for name in both if fashion[name] != cifar[name]]
-    return _decide(len(other) > len(both) / 2, f"it differs for {len(other)} of {len(both)} sizes")
+    return confirm(len(other) > len(both) / 2, f"it differs for {len(other)} of {len(both)} sizes")
 
 
-def _losses(rows: Rows) -> tuple[dict[int, dict[str, Any]], dict[str, Any]]:
-    """Rows of the loss with fixed iterations, by their number, and the curve of annealed training."""
-    of_metric = {row["setting"]: row for row in rows if row["metric"] == "test_loss"}
-    fixed = {r: of_metric[f"fixed {r}"] for r in FIXED if f"fixed {r}" in of_metric}
-    return fixed, of_metric.get("annealed to 50", {}).get("curve", {"at": [], "mean": [], "spread": []})
+def _fixed_losses(rows: Rows) -> dict[int, Row]:
+    """Rows of the loss with fixed iterations, by their number."""
+    found = by_setting(rows, "test_loss")
+    return {r: found[fixed_name(r)] for r in FIXED if fixed_name(r) in found}
+
+
+def _annealed_curve(rows: Rows, metric: str) -> MeanCurve:
+    """How a metric goes along the annealed training."""
+    row = by_setting(rows, metric).get(ANNEALED)
+    return (row.curve if row is not None else None) or MeanCurve()
 
 
 def annealed_loss_falls(rows_of: RowsOf) -> Finding:
     """The test loss is lower at the end of the annealed curve than at its start."""
-    _, curve = _losses(rows_of("fig:fix_vs_ann"))
-    if len(curve["at"]) < 2:
+    curve = _annealed_curve(rows_of("fig:fix_vs_ann"), "test_loss")
+    if len(curve.at) < 2:
         return Finding("open", "no annealed training has come beyond one iteration")
-    first, last = curve["mean"][0], curve["mean"][-1]
-    because = f"test loss {first:.4f} at {curve['at'][0]}, {last:.4f} at {curve['at'][-1]} iterations"
-    return _decide(last < first, f"{because}, lowest {min(curve['mean']):.4f}")
+    first, last = curve.mean[0], curve.mean[-1]
+    because = f"test loss {first:.4f} at {curve.at[0]}, {last:.4f} at {curve.at[-1]} iterations"
+    return confirm(last < first, f"{because}, lowest {min(curve.mean):.4f}")
 
 
 def fixed_loss_grows(rows_of: RowsOf) -> Finding:
     """Trained with the most iterations, the loss is clearly higher than with one."""
-    fixed, _ = _losses(rows_of("fig:fix_vs_ann"))
+    fixed = _fixed_losses(rows_of("fig:fix_vs_ann"))
     if len(fixed) < _FEWEST_SIZES or max(fixed) == 1:
         return Finding("open", f"only {len(fixed)} of {len(FIXED)} numbers of iterations have been trained")
-    trend = rank_correlation(list(fixed), [row["ours"] for row in fixed.values()])
+    trend = rank_correlation(list(fixed), [row.ours for row in fixed.values()])
     first, last = fixed[min(fixed)], fixed[max(fixed)]
-    noise = (first["spread"] or 0.0) + (last["spread"] or 0.0)
+    noise = (first.spread or 0.0) + (last.spread or 0.0)
     because = (
-        f"test loss {first['ours']:.4f} with {min(fixed)}, {last['ours']:.4f} with {max(fixed)} iterations, "
+        f"test loss {first.ours:.4f} with {min(fixed)}, {last.ours:.4f} with {max(fixed)} iterations, "
         f"deviations {noise:.4f} together, rank correlation {trend:+.2f}"
     )
-    return _decide(last["ours"] - first["ours"] > noise and trend > 0, because)
+    return confirm(last.ours - first.ours > noise and trend > 0, because)
 
 
 def annealed_is_above(rows_of: RowsOf) -> Finding:
     """Accuracy of annealed training above fixed training wherever both have been made."""
-    of_metric = {row["setting"]: row for row in rows_of("fig:fix_vs_ann") if row["metric"] == "test_accuracy"}
-    curve = of_metric.get("annealed to 50", {}).get("curve", {"at": [], "mean": []})
-    annealed = dict(zip(curve["at"], curve["mean"], strict=True))
-    both = [r for r in FIXED if r > 1 and r in annealed and f"fixed {r}" in of_metric]
-    above = [r for r in both if annealed[r] > of_metric[f"fixed {r}"]["ours"]]
+    rows = rows_of("fig:fix_vs_ann")
+    found, curve = by_setting(rows, "test_accuracy"), _annealed_curve(rows, "test_accuracy")
+    annealed = dict(zip(curve.at, curve.mean, strict=True))
+    both = [r for r in FIXED if r > 1 and r in annealed and fixed_name(r) in found]
+    above = [r for r in both if annealed[r] > found[fixed_name(r)].ours]
     because = f"at {len(above)} of {len(both)} numbers of iterations above one"
-    return _decide(len(above) == len(both), because) if both else Finding("open", because)
+    return confirm(len(above) == len(both), because) if both else Finding("open", because)
 
 
 def full_gradient_is_worse(rows_of: RowsOf) -> Finding:
     """With many iterations the loss is clearly higher where gradients flow through all rounds."""
-    of_metric = {row["setting"]: row for row in rows_of("fig:fix_vs_ann") if row["metric"] == "test_loss"}
-    last, full = (of_metric.get(name) for name in (f"fixed {FIXED[-1]}", f"fixed {FIXED[-1]}, {FULL}"))
+    found, most = by_setting(rows_of("fig:fix_vs_ann"), "test_loss"), FIXED[-1]
+    last, full = found.get(fixed_name(most)), found.get(full_name(most))
     if last is None or full is None:
         return Finding("open", "one of the two has not been trained")
-    noise = (last["spread"] or 0.0) + (full["spread"] or 0.0)
+    noise = (last.spread or 0.0) + (full.spread or 0.0)
     because = (
-        f"test loss {last['ours']:.4f} through the last, {full['ours']:.4f} through all of {FIXED[-1]}, "
+        f"test loss {last.ours:.4f} through the last, {full.ours:.4f} through all of {most}, "
         f"deviations {noise:.4f} together"
     )
-    return Finding("beyond" if full["ours"] - last["ours"] > noise else "not confirmed", because)
+    return go_beyond(full.ours - last.ours > noise, because)
 
 
 def rank_correlation(first: Sequence[float | int], second: Sequence[float | int]) -> float:

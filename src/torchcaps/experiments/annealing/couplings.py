@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
 
 from torchcaps.inspection import parent_shares
-from torchcaps.train import Machine, Run, Watcher, load_run, load_split, train
-from torchcaps.train.annealing import set_iterations
-from torchcaps.train.session import launch
+from torchcaps.train import Machine, Run, Watcher, device_of, load_run, load_split, set_iterations, train
 from torchcaps.viz import draw_coupling_fans, to_png
 
-from ..plan import Claim, Experiment, Finding, PlannedRun, Rows, RowsOf, Setting, leave_result, register
+from ..plan import (
+    Claim,
+    Experiment,
+    Finding,
+    Outcome,
+    PlannedRun,
+    RowsOf,
+    Setting,
+    confirm,
+    leave_result,
+    register,
+)
+from ..records import Details, Rows, Series, details_of
 from .runs import CHAPTER, SMOKE
 
 LABEL = "fig:annealing"
@@ -24,69 +34,60 @@ _FANS = (1, 3, 50)
 _IMAGES = 1000
 
 
-def study_couplings(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+def study_couplings(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train a network, then route the same images with more and more iterations."""
-    trained = train(run.recipe, folder / "training", machine, resume=True, watcher=watcher)
-    device = launch(machine).device
+    training = run.folder(out) / "training"
+    trained = Outcome.of_training(train(run.recipe, training, machine, resume=True, watcher=watcher))
+    device = device_of(machine)
     started = time.perf_counter()
-    curve = couplings_by_iterations(load_run(folder / "training", device), machine.data_dir)
-    metrics = {"parents": curve["parents"][-1], "largest_coupling": curve["largest"][-1]}
-    result = {
-        "metrics": {**trained["metrics"], **metrics},
-        "curve": curve,
-        "seconds": trained["seconds"] + round(time.perf_counter() - started, 3),
-        **{key: trained[key] for key in ("parameters", "precision")},
-    }
-    return leave_result(run, folder, device, result=result)
+    series = couplings_by_iterations(load_run(training, device), machine.data_dir)
+    metrics = {"parents": float(series["parents"][-1]), "largest_coupling": float(series["largest"][-1])}
+    seconds = trained.seconds + round(time.perf_counter() - started, 3)
+    outcome = replace(trained.with_metrics(metrics), seconds=seconds, details=Details(series=series))
+    leave_result(run, out, device, outcome)
 
 
 @torch.no_grad()
-def couplings_by_iterations(run: Run, data_dir: Path | None) -> dict[str, list[Any]]:
+def couplings_by_iterations(run: Run, data_dir: Path | None) -> dict[str, Series]:
     """Couplings of the most active capsule of the first test image, and means over many, by iterations.
 
     `parents` is the exponential of the mean entropy: the number of equal parents that would leave a capsule
     as undecided.
     """
-    device = next(run.model.parameters()).device
-    data, pipeline = load_split(run.recipe.data, "test", data_dir, device)
-    _, inputs = pipeline.for_evaluation(data.images[:_IMAGES])
+    data, pipeline = load_split(run, "test", data_dir=data_dir)
+    inputs = pipeline.for_evaluation(data.images[:_IMAGES]).inputs
     children = run.model(inputs, return_routing=True).layers[-1].children
     chosen = int(children.activations[0].argmax())
-    curve: dict[str, list[Any]] = {"at": [], "capsule": [], "parents": [], "largest": []}
+    found = []
     for iterations in _ITERATIONS:
         set_iterations(run.model, iterations)
         shares = parent_shares(run.model.classes(children).coupling)  # type: ignore[operator]
-        curve["at"].append(iterations)
-        curve["capsule"].append(_rounded(shares[0, chosen]))
-        curve["parents"].append(round(float(torch.special.entr(shares).sum(-1).mean().exp()), 4))
-        curve["largest"].append(round(float(shares.amax(-1).mean()), 4))
-    return curve
-
-
-def _rounded(values: Tensor) -> list[float]:
-    return [round(value, 4) for value in values.tolist()]
+        parents = torch.special.entr(shares).sum(-1).mean().exp()
+        found.append((shares[0, chosen].tolist(), float(parents), float(shares.amax(-1).mean())))
+    capsule, number, largest = (np.array(values).round(4) for values in zip(*found, strict=True))
+    return {"at": np.array(_ITERATIONS), "capsule": capsule, "parents": number, "largest": largest}
 
 
 def draw_couplings_of_one(rows: Rows, path: Path) -> None:
     """The fans of the first seed."""
-    curve = rows[0]["runs"][0]["curve"]
-    couplings = dict(zip(curve["at"], curve["capsule"], strict=True))
-    names = [str(number) for number in range(len(curve["capsule"][0]))]
+    series = rows[0].runs[0].details.series
+    couplings = dict(zip(series["at"].tolist(), series["capsule"].tolist(), strict=True))
+    names = [str(number) for number in range(series["capsule"].shape[1])]
     path.write_bytes(to_png(draw_coupling_fans(couplings, names, panels=_FANS)))
 
 
 def couplings_polarise(rows_of: RowsOf) -> Finding:
     """An even split at one iteration, few parents at many."""
-    runs = [run for row in rows_of(LABEL) for run in row["runs"] if "curve" in run]
-    if not runs:
+    found = [details for of_setting in details_of(rows_of(LABEL)).values() for details in of_setting]
+    if not found:
         return Finding("open", "no network has been trained")
-    parents = runs[0]["curve"]["parents"]
-    classes = len(runs[0]["curve"]["capsule"][0])
+    series = found[0].series
+    parents, classes = series["parents"].tolist(), series["capsule"].shape[1]
     is_so = abs(parents[0] - classes) < 1e-2 and parents == sorted(parents, reverse=True)
     because = (
         f"{parents[0]:.1f} parents at one iteration, {parents[2]:.1f} at three, {parents[-1]:.1f} at fifty"
     )
-    return Finding("confirmed" if is_so else "not confirmed", f"{because}, mean over capsules and images")
+    return confirm(is_so, f"{because}, mean over capsules and images")
 
 
 register(
@@ -100,7 +101,7 @@ register(
         metrics=("parents", "largest_coupling", "test_accuracy"),
         budgets={
             "smoke": SMOKE,
-            "quick": ("patience=3", "epochs=15"),
+            "quick": {"patience": 3, "epochs": 15},
         },
         settings=(Setting(name="minimal network, trained with 3", recipe="mnist/dr_capsnet_minimal"),),
         perform=study_couplings,

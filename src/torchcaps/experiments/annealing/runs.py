@@ -5,63 +5,67 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from torchcaps.viz import LineChart, Measured, draw_dots, draw_lines, to_png, with_deviation
 
-from ..plan import Claim, Experiment, Rows, Setting, register
+from ..plan import Changes, Claim, Experiment, Setting, register
+from ..records import MeanCurve, Rows, RunResult, by_setting
 from . import claims
-from .claims import FIXED, GRID, WAYS, grid_name
+from .claims import ANNEALED, FIXED, FIXED_WAYS, GRID, WAYS, fixed_name, grid_name, size_name
 
 CHAPTER = "Capsule networks with routing annealing"
 _MINIMAL = "mnist/dr_capsnet_minimal"
 _AT_ONCE = 6  # small networks on one GPU
-SMOKE = (
-    *("data.limit=200", "data.validation=0.2", "batch_size=32", "epochs=2"),
-    "model.stem_channels=16",  # most of the time goes into the stem
-)
-_QUICK_MNIST = ("patience=5", "epochs=40")
+SMOKE: Changes = {
+    **{"data.limit": 200, "data.validation": 0.2, "batch_size": 32, "epochs": 2},
+    "model.stem_channels": 16,  # most of the time goes into the stem
+}
+_QUICK_MNIST: Changes = {"patience": 5, "epochs": 40}
 _DEVIATIONS = (
     "The thesis prints no numbers for its figures, only curves and bars; the claims are those of its text.",
     "Adam's moments start anew when weights are restored; the thesis does not say.",
 )
 
 
-def _fixed(iterations: int, gradient: str = "last") -> tuple[str, ...]:
-    return (
-        f"model.routing={{name: dynamic, gradient: {gradient}, iterations: {iterations}}}",
-        "patience=10",
-        "epochs=1000",
-    )
+def _fixed(iterations: int, gradient: str = "last") -> Changes:
+    return {
+        "model.routing": {"name": "dynamic", "gradient": gradient, "iterations": iterations},
+        "patience": 10,
+        "epochs": 1000,
+    }
 
 
-_ANNEALED = (
-    "model.routing={name: dynamic, gradient: last}",
-    "patience=0",
-    "annealing={r0: 1, r_max: 50, step: 1, patience: 10}",
-    "epochs=3000",
-)
+def _annealing(r_max: int, patience: int) -> Changes:
+    return {"annealing": {"r0": 1, "r_max": r_max, "step": 1, "patience": patience}}
 
 
-def steps_of_run(result: dict[str, Any], metric: str) -> Mapping[int, float]:
+_ANNEALED: Changes = {
+    "model.routing": {"name": "dynamic", "gradient": "last"},
+    "patience": 0,
+    **_annealing(50, 10),
+    "epochs": 3000,
+}
+
+
+def steps_of_run(result: RunResult, metric: str) -> Mapping[int, float]:
     """A metric on the test images by the number of iterations of each annealing step."""
     if not metric.startswith("test_"):
         return {}
-    return {step["iterations"]: step[metric] for step in result.get("annealing", ())}
+    return {int(step["iterations"]): step[metric] for step in result.annealing}
 
 
 def draw_fixed_and_annealed(rows: Rows, path: Path) -> None:
     """Loss and accuracy against the number of iterations."""
     charts = []
     for title, metric in {"Test loss": "test_loss", "Test accuracy in %": "test_accuracy"}.items():
-        of_metric = {row["setting"]: row for row in rows if row["metric"] == metric}
+        found = by_setting(rows, metric)
         fixed = [
-            (r, with_deviation(of_metric[name]["ours"], of_metric[name]["spread"]))
+            (r, with_deviation(found[name].ours, found[name].spread))
             for r in FIXED
-            if (name := f"fixed {r}") in of_metric
+            if (name := fixed_name(r)) in found
         ]
-        curve = of_metric.get("annealed to 50", {}).get("curve", {"at": (), "mean": (), "spread": ()})
-        annealed = list(zip(curve["at"], map(with_deviation, curve["mean"], curve["spread"]), strict=True))
+        curve = (found[ANNEALED].curve if ANNEALED in found else None) or MeanCurve()
+        annealed = list(zip(curve.at, map(with_deviation, curve.mean, curve.spread), strict=True))
         curves = {"fixed, one training for each": fixed, "annealed, one training": annealed}
         charts.append(LineChart(title, curves, across="iterations", log_ticks=FIXED))
     path.write_bytes(to_png(draw_lines(charts)))
@@ -69,43 +73,43 @@ def draw_fixed_and_annealed(rows: Rows, path: Path) -> None:
 
 def draw_grid(rows: Rows, path: Path) -> None:
     """The accuracy of each size, with the number of iterations above it."""
-    found = {(row["setting"], row["metric"]): row for row in rows}
+    accuracies, chosen = by_setting(rows, "test_accuracy"), by_setting(rows, "iterations")
     charts: dict[str, dict[str, dict[str, Measured]]] = {}
     for types, poses in sorted(GRID, key=lambda size: (size[1], size[0])):
         title = f"Primary capsules {poses[0]}D, class capsules {poses[1]}D"
         chart = charts.setdefault(title, {way: {} for way in WAYS})
         for way in WAYS:
-            row = found.get((grid_name(types, poses, way), "test_accuracy"))
-            if row is not None:
-                chosen = found.get((row["setting"], "iterations"))
-                number = (
-                    median(run["iterations"] for run in chosen["runs"]) if chosen else int(way.split()[-1])
-                )
+            name = grid_name(types, poses, way)
+            if name in accuracies:
+                row = accuracies[name]
+                number = FIXED_WAYS.get(way) or median(run.value for run in chosen[name].runs)
                 group = f"{types} type{'s' if types > 1 else ''}"
-                chart[way][group] = with_deviation(row["ours"], row["spread"], f"{number:g}", most=100)
+                chart[way][group] = with_deviation(row.ours, row.spread, f"{number:g}", most=100)
     note = "above each dot: iterations, the median over seeds"
     path.write_bytes(to_png(draw_dots(charts, unit="test accuracy, %", note=note)))
 
 
-def _grid(data: tuple[str, ...]) -> tuple[Setting, ...]:
+def _grid(data: Changes) -> tuple[Setting, ...]:
     """Whole triples of one size after the other."""
     changes = {"fixed 1": _fixed(1), "fixed 3": _fixed(3), "annealed": _ANNEALED}
-    quick = {
-        "fixed 1": ("patience=5", "epochs=80"),
-        "fixed 3": ("patience=5", "epochs=80"),
-        "annealed": ("annealing={r0: 1, r_max: 10, step: 1, patience: 3}", "epochs=80"),
+    quick: dict[str, Changes] = {
+        "fixed 1": {"patience": 5, "epochs": 80},
+        "fixed 3": {"patience": 5, "epochs": 80},
+        "annealed": {**_annealing(10, 3), "epochs": 80},
     }
     return tuple(
         Setting(
             name=grid_name(types, poses, way),
+            network=size_name(types, poses),
+            variant=way,
             recipe=_MINIMAL,
-            changes=(
-                *data,
-                f"model.primary_types={types}",
-                f"model.primary_pose={poses[0]}",
-                f"model.class_pose={poses[1]}",
-                *changes[way],
-            ),
+            changes={
+                **data,
+                "model.primary_types": types,
+                "model.primary_pose": poses[0],
+                "model.class_pose": poses[1],
+                **changes[way],
+            },
             budgets={"quick": quick[way]},
         )
         for types, poses in GRID
@@ -140,16 +144,16 @@ register(
         budgets={"smoke": SMOKE},
         settings=(
             Setting(  # the longest run, so it starts first
-                name="annealed to 50",
+                name=ANNEALED,
                 recipe=_MINIMAL,
                 changes=_ANNEALED,
-                budgets={"quick": ("annealing={r0: 1, r_max: 50, step: 1, patience: 2}", "epochs=400")},
+                budgets={"quick": {**_annealing(50, 2), "epochs": 400}},
             ),
             *(
                 Setting(name=name, recipe=_MINIMAL, changes=changes, budgets={"quick": _QUICK_MNIST})
                 for name, changes in (
-                    *((f"fixed {r}", _fixed(r)) for r in FIXED),
-                    *((f"fixed {r}, {claims.FULL}", _fixed(r, "full")) for r in (10, 50)),
+                    *((fixed_name(r), _fixed(r)) for r in FIXED),
+                    *((claims.full_name(r), _fixed(r, "full")) for r in (10, 50)),
                 )
             ),
         ),
@@ -181,7 +185,7 @@ register(
         at_once=_AT_ONCE,
         metrics=("test_accuracy", "iterations"),
         budgets={"smoke": SMOKE},
-        settings=_grid(("data.name=fashion_mnist",)),
+        settings=_grid({"data.name": "fashion_mnist"}),
         draw=draw_grid,
         claims=(
             *_grid_claims("fig:fashion"),
@@ -204,11 +208,11 @@ register(
         metrics=("test_accuracy", "iterations"),
         budgets={"smoke": SMOKE},
         settings=_grid(
-            (
-                "data={name: cifar10, preprocess: {center_crop: 24}, augment: {crop: 24}}",
-                "model.in_channels=3",
-                "model.image_size=24",
-            )
+            {
+                "data": {"name": "cifar10", "preprocess": {"center_crop": 24}, "augment": {"crop": 24}},
+                "model.in_channels": 3,
+                "model.image_size": 24,
+            }
         ),
         draw=draw_grid,
         claims=(

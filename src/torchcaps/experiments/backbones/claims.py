@@ -6,15 +6,21 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+from torchcaps.core.metric import metric_of
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
-from ..plan import Claim, Finding, Rows, RowsOf, Verdict
+from ..plan import Check, Claim, Finding, RowsOf, confirm, go_beyond
+from ..records import Rows, by_setting
 
 TRUNKS = {"ResNet-50": "resnet50", "MobileNetV1": "mobilenetv1"}
 WAYS = ("fine-tuned", "frozen")
-BASELINES = {"l1": "by one ratio and L1", "random": "by one ratio and chance"}
+PruningMethod = Literal["eagleeye", "l1", "random"]
+BASELINES: dict[PruningMethod, str] = {
+    "l1": "by one ratio and L1",
+    "random": "by one ratio and chance",
+}
 FIGURE, PHOTOGRAPHS, TABLE = "fig:flops_vs_acc", "beyond:flops-imagenette", "tab:performance-dynamiccaps"
 _SHARES = (1.0, 0.75, 0.5, 0.25)
 _SAME = 1.0  # points of accuracy that count as kept
@@ -25,20 +31,14 @@ def capsnet_name(trunk: str, kept: float, way: str) -> str:
     return f"{trunk}, {100 * (1 - kept):.0f} % pruned, {way}"
 
 
-def baseline_name(method: str) -> str:
+def baseline_name(method: PruningMethod) -> str:
     """The setting of a ResNet-50 that is pruned by half in a simpler way than EagleEye's."""
     return f"ResNet-50, 50 % pruned {BASELINES[method]}, fine-tuned"
 
 
-def _values(rows: Rows, metric: str) -> dict[str, float]:
-    return {
-        row["setting"]: row["ours"] for row in rows if row["metric"] == metric and row["ours"] is not None
-    }
-
-
 def _accuracies(rows: Rows, *names: str) -> list[float] | None:
-    found = _values(rows, "test_accuracy")
-    return [found[name] for name in names] if all(name in found for name in names) else None
+    found = by_setting(rows, "test_accuracy")
+    return [found[name].ours for name in names] if all(name in found for name in names) else None
 
 
 _OPEN = Finding("open", "the runs are not all there")
@@ -50,8 +50,7 @@ def _half_is_kept(rows: Rows) -> Finding:
     if found is None:
         return _OPEN
     whole, half = found
-    is_kept = half >= whole - _SAME
-    return Finding("confirmed" if is_kept else "not confirmed", f"{half:.2f} against {whole:.2f} %")
+    return confirm(half >= whole - _SAME, f"{half:.2f} against {whole:.2f} %")
 
 
 def _quarter_improves(rows: Rows) -> Finding:
@@ -60,7 +59,7 @@ def _quarter_improves(rows: Rows) -> Finding:
     if found is None:
         return _OPEN
     whole, pruned = found
-    return Finding("confirmed" if pruned > whole else "not confirmed", f"{pruned:.2f} against {whole:.2f} %")
+    return confirm(pruned > whole, f"{pruned:.2f} against {whole:.2f} %")
 
 
 def _frozen_is_worse(rows: Rows, trunks: Iterable[str]) -> Finding:
@@ -69,8 +68,7 @@ def _frozen_is_worse(rows: Rows, trunks: Iterable[str]) -> Finding:
     gaps = [tuned - frozen for tuned, frozen in (pair for pair in found if pair is not None)]
     if len(gaps) < len(pairs):
         return _OPEN
-    verdict = "confirmed" if min(gaps) > 0 else "not confirmed"
-    return Finding(verdict, f"fine-tuning adds {min(gaps):.2f} to {max(gaps):.2f} points")  # type: ignore[arg-type]
+    return confirm(min(gaps) > 0, f"fine-tuning adds {min(gaps):.2f} to {max(gaps):.2f} points")
 
 
 def _more_capsules_help_frozen(rows: Rows) -> Finding:
@@ -80,7 +78,7 @@ def _more_capsules_help_frozen(rows: Rows) -> Finding:
         return _OPEN
     rises = all(before <= after for before, after in pairwise(found))
     words = ", ".join(f"{accuracy:.2f}" for accuracy in found)
-    return Finding("confirmed" if rises else "not confirmed", f"{words} % with ever more capsules")
+    return confirm(rises, f"{words} % with ever more capsules")
 
 
 def _factorising_is_cheap(rows: Rows) -> Finding:
@@ -89,8 +87,7 @@ def _factorising_is_cheap(rows: Rows) -> Finding:
     losses = [whole - split for whole, split in (pair for pair in found if pair is not None)]
     if len(losses) < len(pairs):
         return _OPEN
-    verdict = "beyond" if max(losses) <= _SAME else "not confirmed"
-    return Finding(verdict, f"it costs {min(losses):.2f} to {max(losses):.2f} points")  # type: ignore[arg-type]
+    return go_beyond(max(losses) <= _SAME, f"it costs {min(losses):.2f} to {max(losses):.2f} points")
 
 
 def _search_pays(rows: Rows) -> Finding:
@@ -99,8 +96,7 @@ def _search_pays(rows: Rows) -> Finding:
     if found is None:
         return _OPEN
     searched, even, blind = found
-    verdict = "beyond" if searched > max(even, blind) else "not confirmed"
-    return Finding(verdict, f"{searched:.2f} against {even:.2f} and {blind:.2f} %")  # type: ignore[arg-type]
+    return go_beyond(searched > max(even, blind), f"{searched:.2f} against {even:.2f} and {blind:.2f} %")
 
 
 def published_name(kept: float, *, in_eights: bool = False) -> str:
@@ -108,18 +104,17 @@ def published_name(kept: float, *, in_eights: bool = False) -> str:
     return f"ResNet-50, {100 * (1 - kept):.0f} % pruned" + (", widths in eights" if in_eights else "")
 
 
-def _falls(metric: str, unit: str, *, in_eights: bool = False) -> Any:
+def _falls(metric: str, *, in_eights: bool = False) -> Check:
     names = [published_name(kept, in_eights=in_eights and kept < 1) for kept in _SHARES]
 
     def check(rows_of: RowsOf) -> Finding:
-        found = _values(rows_of(TABLE), metric)
-        values = [found[name] for name in names if name in found]
+        found = by_setting(rows_of(TABLE), metric)
+        values = [found[name].ours for name in names if name in found]
         if len(values) < len(names):
             return _OPEN
         falls = all(before > after for before, after in pairwise(values))
         words = " to ".join(f"{value:.2f}" for value in values)
-        yes: Verdict = "beyond" if in_eights else "confirmed"
-        return Finding(yes if falls else "not confirmed", f"{words} {unit}")
+        return (go_beyond if in_eights else confirm)(falls, f"{words} {metric_of(metric).unit}")
 
     return check
 
@@ -149,21 +144,20 @@ FIGURE_CLAIMS = (
 )
 PHOTOGRAPH_CLAIMS = _of_the_thesis(PHOTOGRAPHS, ("ResNet-50",))
 TABLE_CLAIMS = (
-    Claim("Pruning saves memory: 47.0 to 43.5 to 39.4 to 20.1 GB.", _falls("gpu_memory_gb", "GB")),
-    Claim("Pruning saves time: 462 to 450 to 410 to 214 s an epoch.", _falls("epoch_seconds", "s")),
-    Claim("Ours: it does with widths in eights.", _falls("epoch_seconds", "s", in_eights=True)),
+    Claim("Pruning saves memory: 47.0 to 43.5 to 39.4 to 20.1 GB.", _falls("gpu_memory_gb")),
+    Claim("Pruning saves time: 462 to 450 to 410 to 214 s an epoch.", _falls("epoch_seconds")),
+    Claim("Ours: it does with widths in eights.", _falls("epoch_seconds", in_eights=True)),
 )
 
 
 def draw_figure(rows: Rows, path: Path) -> None:
     """Accuracy over operations, one panel for each trunk."""
-    costs = _values(rows, "training_gflops")
-    found = {row["setting"]: row for row in rows if row["metric"] == "test_accuracy"}
+    costs, found = by_setting(rows, "training_gflops"), by_setting(rows, "test_accuracy")
 
     def points(trunk: str, way: str) -> list[tuple[float, Measured]]:
         named = [(kept, capsnet_name(trunk, kept, way)) for kept in _SHARES]
         return sorted(
-            (costs[name], with_deviation(row["ours"], row["spread"], f"{100 * (1 - kept):.0f} %", most=100))
+            (costs[name].ours, with_deviation(row.ours, row.spread, f"{100 * (1 - kept):.0f} %", most=100))
             for kept, name in named
             if (row := found.get(name)) is not None and name in costs
         )

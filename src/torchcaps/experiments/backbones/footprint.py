@@ -9,14 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchcaps.bench import Effort, PeakMemory, Work, as_graph, release_memory, time_work
 from torchcaps.inspection import count_flops
 from torchcaps.losses import margin_loss
 from torchcaps.models import BackboneCapsNet
 from torchcaps.prune import TrunkCost
 from torchcaps.train.session import use_channels_last
-
-from ..bench.memory import PeakMemory, release_memory
-from ..bench.timing import Effort, Work, as_graph, time_work
 
 METRICS = (
     "bottleneck",
@@ -65,7 +63,7 @@ def measure_training(model: BackboneCapsNet, device: torch.device, precision: st
         step()
     torch.cuda.reset_peak_memory_stats(device)  # the search for the fastest convolutions took more
     seconds = time_work(step, device, Effort.usual(device, quick=True)).ms / 1000 / BATCH
-    memory = peak.mebibytes() * 2**20 / 1e9
+    memory = (peak.mebibytes() or 0.0) * 2**20 / 1e9
     joules = _joules_per_call(step, device)
     release_memory(device)
     energy = {} if joules is None else {"joules_per_image": joules / BATCH}

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
+from torch import nn
 
 from torchcaps.inspection import count_parameters
 from torchcaps.layers.backbone import TRUNKS as TRUNK_BUILDERS
 from torchcaps.models import BackboneCapsNet, build_model
-from torchcaps.train import (
-    Machine,
-    Recipe,
-    Watcher,
-    load_recipe,
-    load_run,
-    prune_run,
-    train,
-)
-from torchcaps.train.session import launch
+from torchcaps.storage import read_json
+from torchcaps.train import Machine, Recipe, Watcher, device_of, load_recipe, load_run, prune_run, train
 
-from ..plan import Experiment, PlannedRun, Setting, leave_result, register
+from ..plan import Experiment, Outcome, PlannedRun, Setting, leave_result, register
 from .claims import (
     BASELINES,
     FIGURE,
@@ -35,6 +27,7 @@ from .claims import (
     TABLE_CLAIMS,
     TRUNKS,
     WAYS,
+    PruningMethod,
     baseline_name,
     capsnet_name,
     draw_figure,
@@ -43,52 +36,65 @@ from .claims import (
 from .footprint import BATCH, METRICS, count_costs, measure_inference, measure_training
 from .preparation import PREPARATIONS
 
-_CHAPTER = "Towards Efficient Capsule Networks"
+CHAPTER = "Towards Efficient Capsule Networks"
 _TINY = {"resnet50": "resnet_tiny", "mobilenetv1": "mobilenet_tiny"}
-_TINY_SIZES = "in_channels: 3, image_size: 32, num_classes: 10"
+_TINY_SIZES = {"in_channels": 3, "image_size": 32, "num_classes": 10}
 
 
-def compare_trunks(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class TrunkSetting(Setting):
+    """Capsules on a trunk that is pruned to a share `kept` of its FLOPs, by a method of `prune_run`."""
+
+    dataset: str
+    trunk: str
+    kept: float
+    method: PruningMethod = "eagleeye"
+    multiple: int = 1  # widths are multiples of it
+
+
+def compare_trunks(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Take the trunk of this seed, prune it, put capsules on it, train them and measure the network.
 
     Trunks lie beside the runs, in `trunks/`: each is trained, pruned and tuned once for all settings.
     """
-    trunk, kept = run.setting.options["trunk"], run.setting.options["kept"]
+    setting, folder = run.setting, run.folder(out)
+    assert isinstance(setting, TrunkSetting)
     machine = replace(machine, tune_convolutions=run.budget == "full")  # every pruned trunk has its own sizes
-    prepared = _prepared_trunk(run, folder.parent / "trunks", machine, watcher)
-    tuned = json.loads((prepared / "result.json").read_text())
-    widths = tuned["recipe"]["model"].get("trunk_widths")
+    prepared = _prepared_trunk(run, setting, folder.parent / "trunks", machine, watcher)
+    tuned = read_json(prepared / "result.json")
     recipe = replace(run.recipe, start_from=str(prepared))
-    trained = _train_once(recipe, folder / "capsules", machine, watcher)
+    trained = Outcome.of_training(_train_once(recipe, folder / "capsules", machine, watcher))
     network = load_run(folder / "capsules")
     seconds = [row["seconds"] for row in network.metrics]
     metrics = {
-        **trained["metrics"],
         "trunk_accuracy": tuned["metrics"]["test_accuracy"],
         "epoch_seconds": median(seconds[1:] or seconds),  # the first one captures and tunes
         **_measure(network.model, machine, is_frozen=bool(recipe.model.get("freeze_trunk"))),
     }
-    facts = {key: trained[key] for key in ("parameters", "seconds", "precision")}
-    result = {"metrics": metrics, "trunk": trunk, "kept": kept, "widths": widths, **facts}
-    return leave_result(run, folder, launch(machine).device, result=result)
+    widths = tuned["recipe"]["model"].get("trunk_widths")
+    extra = {"trunk": setting.trunk, "kept": setting.kept, "widths": widths}
+    outcome = replace(trained.with_metrics(metrics), extra=extra)
+    leave_result(run, out, device_of(machine), outcome)
 
 
-def _prepared_trunk(run: PlannedRun, store: Path, machine: Machine, watcher: Watcher) -> Path:
-    data, trunk, kept, method = (run.setting.options[key] for key in ("data", "trunk", "kept", "method"))
-    is_tiny = run.budget == "smoke"  # with too few channels for eights
-    multiple = 1 if is_tiny else run.setting.options.get("multiple", 1)
-    plan, whole = PREPARATIONS[data][run.budget], store / f"{trunk}-{run.seed}"
-    changes = [*plan.trunk, f"seed={run.seed}"]
-    if is_tiny:
-        changes.append(f"model={{name: trunk_classifier_tiny_test, trunk: {_TINY[trunk]}, {_TINY_SIZES}}}")
-    _train_once(load_recipe(f"{data}/{trunk}_classifier", changes), whole, machine, watcher)
-    if kept == 1:
+def _prepared_trunk(
+    run: PlannedRun, setting: TrunkSetting, store: Path, machine: Machine, watcher: Watcher
+) -> Path:
+    """The folder of the trained trunk of this seed, pruned and tuned where the setting asks for it."""
+    is_tiny = run.budget == "smoke"
+    multiple = 1 if is_tiny else setting.multiple  # tiny trunks have too few channels for eights
+    plan, whole = PREPARATIONS[setting.dataset][run.budget], store / f"{setting.trunk}-{run.seed}"
+    tiny = {"name": "trunk_classifier_tiny_test", "trunk": _TINY[setting.trunk], **_TINY_SIZES}
+    changes = {**plan.trunk, "seed": run.seed, **({"model": tiny} if is_tiny else {})}
+    classifier = load_recipe(f"{setting.dataset}/{setting.trunk}_classifier", changes=changes)
+    _train_once(classifier, whole, machine, watcher)
+    if setting.kept == 1:
         return whole
-    name = f"{whole.name}-{method}-{kept:g}" + (f"-by-{multiple}" if multiple > 1 else "")
+    name = f"{whole.name}-{setting.method}-{setting.kept:g}" + (f"-by-{multiple}" if multiple > 1 else "")
     pruned, tuned = (store / f"{name}{suffix}" for suffix in ("-pruned", ""))
-    search = replace(plan.search, method=method, flops=kept, multiple=multiple, seed=run.seed)
+    search = replace(plan.search, method=setting.method, flops=setting.kept, multiple=multiple, seed=run.seed)
     prune_run(whole, pruned, search, machine)
-    recipe = replace(load_recipe(pruned / "recipe.yaml", plan.tuning), start_from=str(pruned))
+    recipe = replace(load_recipe(pruned / "recipe.yaml", changes=plan.tuning), start_from=str(pruned))
     _train_once(recipe, tuned, machine, watcher)
     return tuned
 
@@ -99,8 +105,9 @@ def _train_once(recipe: Recipe, folder: Path, machine: Machine, watcher: Watcher
     return result
 
 
-def _measure(model: Any, machine: Machine, *, is_frozen: bool) -> dict[str, float]:
-    device = launch(machine).device
+def _measure(model: nn.Module, machine: Machine, *, is_frozen: bool) -> dict[str, float]:
+    assert isinstance(model, BackboneCapsNet)
+    device = device_of(machine)
     found = count_costs(model)
     if not is_frozen:  # a frozen trunk answers as fast as one that learnt
         found |= measure_inference(model, torch.device("cpu"), "32")
@@ -109,10 +116,10 @@ def _measure(model: Any, machine: Machine, *, is_frozen: bool) -> dict[str, floa
     return found | {key: value for key, value in training.items() if key in METRICS}
 
 
-def measure_published(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+def measure_published(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Measure an untrained network in the sizes of the thesis; an epoch is as long as its steps."""
     del watcher
-    device = launch(machine).device
+    device = device_of(machine)
     model = build_model(run.recipe.model)
     assert isinstance(model, BackboneCapsNet)
     metrics = count_costs(model) | measure_inference(model, torch.device("cpu"), "32", (1,))
@@ -121,27 +128,34 @@ def measure_published(run: PlannedRun, folder: Path, machine: Machine, watcher: 
     metrics |= measure_training(model, device, machine.precision)
     if "seconds_per_image" in metrics:
         metrics["epoch_seconds"] = metrics.pop("seconds_per_image") * run.recipe.data.limit
-    parameters = count_parameters(model)
-    result = {"metrics": metrics, "parameters": parameters, "seconds": 0.0, "precision": machine.precision}
-    return leave_result(run, folder, device, result=result)
+    outcome = Outcome(
+        metrics=metrics, parameters=count_parameters(model), seconds=0.0, precision=machine.precision
+    )
+    leave_result(run, out, device, outcome)
 
 
-def _setting(title: str, kept: float, way: str, data: str = "cifar10") -> Setting:
+def _setting(title: str, kept: float, way: str, dataset: str = "cifar10") -> TrunkSetting:
     trunk = TRUNKS[title]
     is_frozen, is_factorised = way == "frozen", way == "factorised"
-    tiny = (
-        f"{{name: backbone_capsnet_tiny_test, trunk: {_TINY[trunk]}, {_TINY_SIZES}, decoder: none, "
-        f"freeze_trunk: {is_frozen}, factorised: {is_factorised}}}"
-    )
-    rate = "1e-3" if is_frozen else "2e-4"
-    return Setting(
+    tiny = {
+        "name": "backbone_capsnet_tiny_test",
+        "trunk": _TINY[trunk],
+        **_TINY_SIZES,
+        "decoder": "none",
+        "freeze_trunk": is_frozen,
+        "factorised": is_factorised,
+    }
+    preparations = PREPARATIONS[dataset]
+    return TrunkSetting(
         name=capsnet_name(title, kept, way),
-        recipe=f"{data}/{trunk}_capsnet{'_frozen' if is_frozen else ''}",
-        changes=("model.factorised=true",) if is_factorised else (),
-        options={"data": data, "trunk": trunk, "kept": kept, "method": "eagleeye"},
+        recipe=f"{dataset}/{trunk}_capsnet{'_frozen' if is_frozen else ''}",
+        changes={"model.factorised": True} if is_factorised else {},
+        dataset=dataset,
+        trunk=trunk,
+        kept=kept,
         budgets={
-            "smoke": (f"model={tiny}", *PREPARATIONS[data]["smoke"].capsules),
-            "quick": (*PREPARATIONS[data]["quick"].capsules, f"optim.learning_rate={rate}"),
+            "smoke": {"model": tiny, **preparations["smoke"].capsules},
+            "quick": {**preparations["quick"].capsules, "optim.learning_rate": 1e-3 if is_frozen else 2e-4},
         },
         note="trunk trained here on the same images",
     )
@@ -150,35 +164,37 @@ def _setting(title: str, kept: float, way: str, data: str = "cifar10") -> Settin
 _HALF = _setting("ResNet-50", 0.5, "fine-tuned")
 
 
-def _baseline(method: str) -> Setting:
-    return replace(_HALF, name=baseline_name(method), options={**_HALF.options, "method": method})
+def _baseline(method: PruningMethod) -> TrunkSetting:
+    return replace(_HALF, name=baseline_name(method), method=method)
 
 
-def _in_eights(setting: Setting, name: str) -> Setting:
-    """The same with widths that matrix units like."""
-    return replace(setting, name=name, options={**setting.options, "multiple": 8})
+def _in_eights(setting: TrunkSetting, name: str) -> TrunkSetting:
+    """The same with widths that matrix units are fast with."""
+    return replace(setting, name=name, multiple=8)
 
 
-def _photographs(kept: float, way: str) -> Setting:
+def _photographs(kept: float, way: str) -> TrunkSetting:
     setting = _setting("ResNet-50", kept, way, "imagenette")
     return _in_eights(setting, setting.name)
 
 
 def _published(pruned: int, trunk: str, thesis: tuple[float, ...], *, in_eights: bool = False) -> Setting:
     eights = [-(-width // 8) * 8 for width in TRUNK_BUILDERS[trunk].widths]
-    widths = f", trunk_widths: {eights}" if in_eights else ""
-    sizes = "image_size: 224, num_classes: 200"
+    model = {
+        **{"name": "resnet50_capsnet_64", "trunk": trunk, "image_size": 224, "num_classes": 200},
+        **({"trunk_widths": eights} if in_eights else {}),
+    }
     return Setting(
         name=published_name(1 - pruned / 100, in_eights=in_eights),
         recipe="cifar10/resnet50_capsnet",
-        changes=(
-            f"model={{name: resnet50_capsnet_64, trunk: {trunk}, {sizes}{widths}}}",
-            "data.limit=90000",
-            f"batch_size={BATCH}",
-            "epochs=1",
-            "patience=0",
-        ),
-        thesis=None if in_eights else dict(zip(_COLUMNS, thesis, strict=True)),
+        changes={
+            "model": model,
+            "data.limit": 90_000,
+            "batch_size": BATCH,
+            "epochs": 1,
+            "patience": 0,
+        },
+        thesis={} if in_eights else dict(zip(_COLUMNS, thesis, strict=True)),
         note="random images, nothing learnt: an epoch is the median step times its length",
     )
 
@@ -194,12 +210,12 @@ _MEASURING = (
     "Quick runs take the convolutions that cuDNN proposes, and do not time them first.",
     "GPU memory is what PyTorch's allocator handed out at most in a step with a batch of 128.",
 )
-_TINY_PUBLISHED = f"model={{name: backbone_capsnet_tiny_test, decoder: none, {_TINY_SIZES}}}"
+_TINY_PUBLISHED = {"name": "backbone_capsnet_tiny_test", "decoder": "none", **_TINY_SIZES}
 
 register(
     Experiment(
         label=FIGURE,
-        chapter=_CHAPTER,
+        chapter=CHAPTER,
         title="Accuracy of capsules on pruned trunks against their operations, CIFAR-10 at 64 px",
         data=("cifar10",),
         gpu_minutes=240,
@@ -229,7 +245,7 @@ register(
 register(
     Experiment(
         label=PHOTOGRAPHS,
-        chapter=_CHAPTER,
+        chapter=CHAPTER,
         title="Accuracy of capsules on a pruned ResNet-50 against their operations, Imagenette at 64 px",
         data=("imagenette",),
         gpu_minutes=40,
@@ -251,14 +267,14 @@ register(
 register(
     Experiment(
         label=TABLE,
-        chapter=_CHAPTER,
+        chapter=CHAPTER,
         title="Cost of capsules on a pruned ResNet-50 at 224 px, in the sizes of Tiny ImageNet",
         data=(),
         gpu_minutes=2,
         seeds=1,
         at_once=1,
         metrics=METRICS,
-        budgets={"smoke": (_TINY_PUBLISHED, "data.limit=100")},
+        budgets={"smoke": {"model": _TINY_PUBLISHED, "data.limit": 100}},
         settings=(
             *(_published(pruned, *row) for pruned, row in _PUBLISHED.items()),
             *(_published(pruned, *row, in_eights=True) for pruned, row in _PUBLISHED.items() if pruned),

@@ -1,5 +1,6 @@
 """Chapter 6, REM, and beyond: the runs behind its tables and figures, and what they say of its claims."""
 
-from . import decoder, entropy, figures, groups, saliency, tables, trees, typicality
+from . import beyond, decoder, figures, saliency, tables, trees
+from .tables import CHAPTER
 
-__all__ = ["decoder", "entropy", "figures", "groups", "saliency", "tables", "trees", "typicality"]
+__all__ = ["CHAPTER", "beyond", "decoder", "figures", "saliency", "tables", "trees"]

@@ -2,112 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.optim import Adam
 
-from torchcaps.core.seeding import derive_seed, generator
-from torchcaps.data import LabelledImages
-from torchcaps.layers import FcDecoder
 from torchcaps.losses import reconstruction_loss
 from torchcaps.parse import perturb_capsule
-from torchcaps.train import Pipeline, load_split
+from torchcaps.train import load_labelled
 from torchcaps.viz import draw_perturbations, to_png
 
-from ..plan import Claim, Experiment, PlannedRun, Rows, register
+from ..plan import Changes, Claim, Experiment, PlannedRun, register
+from ..records import Details, Picture, Rows
 from . import claims
-from .again import SHARED_RUNS, LookAgain, TakeOver, Trained, again, vary
-from .packed import pack_pictures, unpack_pictures
+from .frozen_decoder import class_means, class_poses, train_decoder
+from .reuse import SHARED_RUNS, LookAt, Metrics, TakeOver, Trained, reused, varied
+from .setting import REM, TreeSetting
 from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, SMOKE, study_trees
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
-_DECODER = ("model.decoder=fc", "loss.reconstruction=0.0005")
-_EPOCHS = 30  # of a decoder on a frozen network, which has seen enough by then
-_BATCH = 128
+_DECODER: Changes = {"model.decoder": "fc", "loss.reconstruction": 0.0005}
+_EPOCHS = 30  # of a decoder on a frozen network, which has learnt enough by then
 _DIGITS = (2, 5, 8)
 _OFFSETS = (-0.2, -0.1, 0.0, 0.1, 0.2)
 
 
-def class_poses(network: nn.Module, data: LabelledImages, pipeline: Pipeline) -> tuple[Tensor, Tensor]:
-    """Class capsules of all images, (images, classes, pose), and the classes they are read as."""
-    with torch.no_grad():
-        parts = [network(pipeline.for_evaluation(part)[1]) for part in torch.split(data.images, 500)]
-    return torch.cat([part.poses for part in parts]), torch.cat([part.activations for part in parts]).argmax(
-        1
-    )
-
-
-def train_decoder(
-    network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, epochs: int, seed: int
-) -> FcDecoder:
-    """A decoder that draws the images from the true class's capsule of a network that does not change."""
-    poses, _ = class_poses(network, data, pipeline)
-    shape = pipeline.for_evaluation(data.images[:1])[0].shape
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed(seed, "decoder"))
-        decoder = FcDecoder(poses.shape[1], poses.shape[2], (shape[1], shape[2], shape[3])).to(poses.device)
-    optimizer = Adam(decoder.parameters())
-    for epoch in range(epochs):
-        order = torch.randperm(len(data), generator=generator(seed, "decoder order", epoch))
-        for chosen in torch.split(order.to(poses.device), _BATCH):
-            images, _ = pipeline.for_evaluation(data.images[chosen])
-            loss = reconstruction_loss(decoder(poses[chosen], data.labels[chosen]), images)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-    return decoder.eval()
-
-
-def class_means(data: LabelledImages, pipeline: Pipeline) -> Tensor:
-    """The mean image of each class: the best drawing for one who knows the class alone."""
-    images, _ = pipeline.for_evaluation(data.images)
-    is_class = nn.functional.one_hot(data.labels, len(data.classes)).to(images.dtype)
-    total = torch.einsum("nk,nchw->kchw", is_class, images)
-    return total / is_class.sum(0).clamp(min=1)[:, None, None, None]
-
-
-def _reconstruct(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _reconstruct(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
     """Errors on the test images, and a few of them with one dimension of their capsule changed."""
     network, test, pipeline = trained.run.model, trained.data, trained.pipeline
-    known, _ = load_split(trained.run.recipe.data, "train", trained.data_dir, test.labels.device)
+    known, _ = load_labelled(trained.run, "train", data_dir=trained.data_dir)
     decoder = train_decoder(
         network, known, pipeline, epochs=min(_EPOCHS, trained.run.recipe.epochs), seed=run.seed
     )
     poses, predicted = class_poses(network, test, pipeline)
-    images, _ = pipeline.for_evaluation(test.images)
+    images = pipeline.for_evaluation(test.images).images
     with torch.no_grad():
         drawn = decoder(poses, predicted)
     chosen = [int((test.labels == digit).int().argmax()) for digit in _DIGITS]
     perturbed = [
         perturb_capsule(decoder, poses[i : i + 1], predicted[i : i + 1], _OFFSETS).squeeze(2) for i in chosen
     ]
-    metrics = {
+    metrics: Metrics = {
         "reconstruction_error": float(reconstruction_loss(drawn, images)),
         "class_mean_error": float(reconstruction_loss(class_means(known, pipeline)[test.labels], images)),
     }
-    return metrics, {"perturbed": pack_pictures(torch.stack(perturbed))}  # (digit, pose, offset, ...)
+    picture = Picture.pack(torch.stack(perturbed))  # (digit, pose, offset, height, width)
+    return metrics, Details(pictures={"perturbed": picture})
 
 
 def draw_reconstructed(rows: Rows, path: Path) -> None:
     """Digits side by side, each with the dimensions of its capsule changed, for the network with REM."""
-    row = next((row for row in rows if row["setting"].endswith("+REM")), rows[0])
-    digits = unpack_pictures(row["runs"][0]["curve"]["perturbed"])
+    row = next((row for row in rows if row.variant == REM), rows[0])
+    digits = row.runs[0].details.pictures["perturbed"].unpack()
     side_by_side = np.concatenate(list(digits), axis=1)
     path.write_bytes(to_png(draw_perturbations(side_by_side, _OFFSETS * len(digits))))
 
 
-_FIGURES = {  # setting of a table without decoder: name with it, accuracy, entropy
-    "DR-CapsNet+Q": ("MNIST, DR-CapsNet+Q", 99.58, 9.88),
-    "DR-CapsNet+REM": ("MNIST, DR-CapsNet+REM", 99.63, 9.40),
-    "Fashion-MNIST, DR-CapsNet+Q": ("Fashion-MNIST, DR-CapsNet+Q", 92.57, 8.49),
-    "Fashion-MNIST, DR-CapsNet+REM": ("Fashion-MNIST, DR-CapsNet+REM", 92.76, 6.15),
-    "CIFAR-10, DR-CapsNet+Q": ("CIFAR-10, DR-CapsNet+Q", 72.40, 4.55),
-    "CIFAR-10, DR-CapsNet+REM": ("CIFAR-10, DR-CapsNet+REM", 76.00, 3.85),
+_FIGURES = {  # network with a decoder, and the thesis's accuracy and entropy without REM and with it
+    "MNIST, DR-CapsNet": ((99.58, 9.88), (99.63, 9.40)),
+    "Fashion-MNIST, DR-CapsNet": ((92.57, 8.49), (92.76, 6.15)),
+    "CIFAR-10, DR-CapsNet": ((72.40, 4.55), (76.00, 3.85)),
 }
+
+
+def _with_decoder(network: str) -> list[TreeSetting]:
+    """The network of a table without REM and with it, each with a decoder."""
+    settings = []
+    for way, (accuracy, _) in zip(("+Q", "+REM"), _FIGURES[network], strict=True):
+        name = f"{network}{way}"
+        of = name.removeprefix("MNIST, ")  # the table of MNIST does not name it
+        setting = varied(_TABLES, of, name, _DECODER)
+        settings.append(replace(setting, network=network, thesis={"quantized_accuracy": accuracy}))
+    return settings
+
+
 _DATA = ("mnist", "fashion_mnist", "cifar10")
 DECODER_TABLE = register(
     Experiment(
@@ -119,10 +88,7 @@ DECODER_TABLE = register(
         metrics=METRICS,
         budgets={"smoke": SMOKE},
         perform=study_trees,
-        settings=tuple(
-            vary(_TABLES, of, name, _DECODER, thesis={"quantized_accuracy": accuracy})
-            for of, (name, accuracy, _) in _FIGURES.items()
-        ),
+        settings=tuple(setting for network in _FIGURES for setting in _with_decoder(network)),
         claims=(
             Claim(
                 "With a decoder too, REM keeps the accuracy.",
@@ -144,8 +110,9 @@ register(
         budgets={"smoke": SMOKE},
         perform=TakeOver((DECODER_TABLE,), study_trees),
         settings=tuple(
-            again((DECODER_TABLE,), name, thesis={"entropy": entropy})
-            for name, _, entropy in _FIGURES.values()
+            replace(reused((DECODER_TABLE,), f"{network}{way}"), thesis={"entropy": entropy})
+            for network, figures in _FIGURES.items()
+            for way, (_, entropy) in zip(("+Q", "+REM"), figures, strict=True)
         ),
         claims=(
             Claim("With a decoder the entropy with REM is almost that without.", claims.decoder_keeps_trees),
@@ -164,8 +131,8 @@ register(
         at_once=1,  # they share the table's runs
         metrics=("reconstruction_error", "class_mean_error"),
         budgets={"smoke": SMOKE},
-        perform=LookAgain(_reconstruct, (MNIST_TABLE,)),
-        settings=tuple(again((MNIST_TABLE,), name) for name in ("DR-CapsNet+Q", "DR-CapsNet+REM")),
+        perform=LookAt(_reconstruct, (MNIST_TABLE,)),
+        settings=tuple(reused((MNIST_TABLE,), name) for name in ("DR-CapsNet+Q", "DR-CapsNet+REM")),
         draw=draw_reconstructed,
         claims=(
             Claim(

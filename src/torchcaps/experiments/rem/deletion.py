@@ -67,7 +67,7 @@ def measure_deletion(
     falls = dict.fromkeys(maps, 0.0)
     with quantized(network, levels):
         for start in range(0, len(data), _BATCH):
-            images, inputs = pipeline.for_evaluation(data.images[start : start + _BATCH])
+            images, inputs, _ = pipeline.for_evaluation(data.images[start : start + _BATCH])
             before, chosen = network(inputs).activations.max(1)
             size = (images.shape[2], images.shape[3])
             blank = torch.tensor(pipeline.info.mean).to(images).view(-1, 1, 1)

@@ -2,55 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from torchcaps.parse import Keys, analyse, collect_keys
 from torchcaps.prune import count_sparsity
 
-from ..plan import Claim, Experiment, PlannedRun, Setting, register
+from ..plan import Claim, Experiment, PlannedRun, register
+from ..records import Details, Rows
 from . import claims
-from .again import SHARED_RUNS, Look, LookAgain, Trained, again
 from .drawing import save_distributions, save_keys, save_levels, save_training
+from .reuse import SHARED_RUNS, Look, LookAt, Metrics, Trained, reused
+from .setting import TreeSetting
 from .tables import CHAPTER, MNIST_TABLE, SMOKE
 
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
 
 
-def _keys_per_class(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _keys_per_class(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
     found = analyse(trained.run.model, trained.data, trained.pipeline, levels=11)
     rows = found.as_json()["classes"]
-    curve = {"class": [row["class"] for row in rows], "keys": [row["keys"] for row in rows]}
-    return {"keys": found.dictionary.num_keys, "entropy": found.dictionary.entropy}, curve
+    details = Details(
+        series={"keys": np.array([row["keys"] for row in rows])},
+        names=tuple(row["class"] for row in rows),
+    )
+    return {"keys": found.dictionary.num_keys, "entropy": found.dictionary.entropy}, details
 
 
-def _levels(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _levels(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
     rows = [
         analyse(trained.run.model, trained.data, trained.pipeline, levels=levels).as_json()
         for levels in LEVELS
     ]
-    curve = {
-        "levels": list(LEVELS),
-        "quantized_accuracy": [row["quantized_accuracy"] for row in rows],
-        "entropy": [row["entropy"] for row in rows],
-    }
+    names = ("quantized_accuracy", "entropy")
+    series = {name: np.array([row[name] for row in rows]) for name in names}
     at_eleven = rows[LEVELS.index(11)]
-    return {key: at_eleven[key] for key in ("quantized_accuracy", "entropy")}, curve
+    return (
+        {name: at_eleven[name] for name in names},
+        Details(series={"levels": np.array(LEVELS), **series}),
+    )
 
 
-def _distribution(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _distribution(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
     """The share of couplings to the predicted class at each level, over all children and images."""
-    epoch = run.setting.options.get("epoch")
-    network = trained.at_epoch(epoch) if epoch else trained.run
+    network = trained.at_epoch(setting.epoch)
     keys = collect_keys(network.model, trained.data, trained.pipeline, levels=11)
-    shares = [_shares(keys, number) for number in range(keys.num_classes)]
+    shares = np.array([_shares(keys, number) for number in range(keys.num_classes)])
     whole = np.bincount(keys.indices.ravel(), minlength=11) / keys.indices.size
-    metrics = {"weak_share": float(whole[:1].sum()), "strong_share": float(whole[6:].sum())}
-    return metrics, {"levels": [level / 10 for level in range(11)], "shares": shares}
+    metrics: Metrics = {"weak_share": float(whole[:1].sum()), "strong_share": float(whole[6:].sum())}
+    levels = np.array([level / 10 for level in range(11)])
+    return metrics, Details(series={"levels": levels, "shares": shares})
 
 
 def _shares(keys: Keys, number: int) -> list[float]:
@@ -58,33 +62,32 @@ def _shares(keys: Keys, number: int) -> list[float]:
     return (np.bincount(of_class.ravel(), minlength=11) / max(of_class.size, 1)).round(6).tolist()
 
 
-def _one_epoch(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
-    epoch = run.setting.options.get("epoch")
-    network = trained.at_epoch(epoch) if epoch else trained.run
+def _one_epoch(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+    network = trained.at_epoch(setting.epoch)
     found = analyse(network.model, trained.data, trained.pipeline, levels=11).as_json()
-    return {key: found[key] for key in ("quantized_accuracy", "entropy", "keys")}, {}
+    return {key: found[key] for key in ("quantized_accuracy", "entropy", "keys")}, Details()
 
 
-def _along_training(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _along_training(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
     """Sparsity, accuracy and entropy after each epoch that the run kept."""
-    curve: dict[str, list[float]] = {"epoch": [], "sparsity": [], "quantized_accuracy": [], "entropy": []}
+    rows = []
     for epoch in trained.run.recipe.keep_epochs:
-        if not (trained.run.folder / f"epoch-{epoch}.safetensors").is_file():
-            continue
-        network = trained.at_epoch(epoch).model
-        found = analyse(network, trained.data, trained.pipeline, levels=11).as_json()
-        curve["epoch"].append(epoch)
-        curve["sparsity"].append(count_sparsity(network)["sparsity"])
-        for key in ("quantized_accuracy", "entropy"):
-            curve[key].append(found[key])
-    return {key: curve[key][-1] for key in ("sparsity", "quantized_accuracy", "entropy")}, dict(curve)
+        if (trained.run.folder / f"epoch-{epoch}.safetensors").is_file():
+            network = trained.at_epoch(epoch).model
+            found = analyse(network, trained.data, trained.pipeline, levels=11).as_json()
+            rows.append({**found, "epoch": epoch, "sparsity": count_sparsity(network)["sparsity"]})
+    names = ("sparsity", "quantized_accuracy", "entropy")
+    series = {name: np.array([row[name] for row in rows]) for name in ("epoch", *names)}
+    return {name: rows[-1][name] for name in names}, Details(series=series)
 
 
 _DR_Q, _DR_REM = (setting.name for setting in MNIST_TABLE.settings[:2])
 
 
-def _setting(name: str, of: str, thesis: dict[str, float] | None = None, **options: Any) -> Setting:
-    return again((MNIST_TABLE,), of, name=name, thesis=thesis, options=options)
+def _setting(
+    name: str, of: str, thesis: Mapping[str, float] | None = None, *, epoch: int | None = None
+) -> TreeSetting:
+    return replace(reused((MNIST_TABLE,), of), name=name, thesis=thesis or {}, epoch=epoch)
 
 
 def _figure(
@@ -92,9 +95,9 @@ def _figure(
     title: str,
     look: Look,
     *,
-    settings: tuple[Setting, ...],
+    settings: tuple[TreeSetting, ...],
     metrics: tuple[str, ...],
-    draw: Callable[[list[dict[str, Any]], Path], None] | None = None,
+    draw: Callable[[Rows, Path], None] | None = None,
     claim: Claim | None = None,
 ) -> None:
     register(
@@ -107,7 +110,7 @@ def _figure(
             at_once=1,  # they share the table's runs
             metrics=metrics,
             budgets={"smoke": SMOKE},
-            perform=LookAgain(look, (MNIST_TABLE,)),
+            perform=LookAt(look, (MNIST_TABLE,)),
             settings=settings,
             draw=draw,
             claims=() if claim is None else (claim,),
@@ -169,7 +172,7 @@ _figure(
     "fig:cij_nopruning_all",
     "Distribution of the couplings after one epoch and at the best",
     _distribution,
-    settings=tuple(replace(setting, thesis=None) for setting in _EPOCHS),
+    settings=tuple(replace(setting, thesis={}) for setting in _EPOCHS),
     metrics=("weak_share", "strong_share"),
     draw=save_distributions,
     claim=Claim(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -28,14 +30,16 @@ from torchcaps.parse import (
 from torchcaps.train import Pipeline
 from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
 
-from ..plan import Claim, Experiment, PlannedRun, Rows, Setting, register
+from ..plan import Claim, Experiment, PlannedRun, register
+from ..records import Details, Picture, Rows, Series
 from . import claims
-from .again import SHARED_RUNS, LookAgain, Trained, again
 from .deletion import measure_deletion, random_maps
-from .packed import pack_pictures, unpack_pictures
+from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
+from .setting import TreeSetting
 from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE, SMOKE
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
+_ON_BLACK = ("mnist", "fashion_mnist")  # datasets with a black background
 _BLACK = 0.1  # what is brighter belongs to the object, where the background is black
 _MOST_DELETIONS = 2000  # test images, each looked at four times
 _BATCH = 100  # votes of a convolutional layer that returns its couplings take 21 MB an image
@@ -55,7 +59,7 @@ def find_maps(network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, l
     saliency, contribution = [], []
     with quantized(network, levels):
         for part in torch.split(data.images, _BATCH):
-            output = network(pipeline.for_evaluation(part)[1], return_routing=True)
+            output = network(pipeline.for_evaluation(part).inputs, return_routing=True)
             layer = fully_connected(output.layers)[-1]
             activations = layer.children.activations.flatten(1)
             (where,) = capsule_maps(network)
@@ -79,32 +83,30 @@ def share_on_object(maps: Tensor, is_object: Tensor, where: CapsuleMap) -> float
     return float((inside[whole > 0] / whole[whole > 0]).mean())
 
 
-def _field_as_json(field: ReceptiveField) -> list[float]:
+def _field_series(field: ReceptiveField) -> Series:
     """The first centre, step and size; images are square, so rows and columns begin alike."""
-    return [field.first[0], field.step, field.size]
+    return np.array([field.first[0], field.step, field.size])
 
 
-def _field_of(values: list[float]) -> ReceptiveField:
-    first, step, size = values
-    return ReceptiveField((first, first), step, size)
-
-
-def _compare(trained: Trained, run: PlannedRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _compare(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
     """Where the evidence lies over all test images, and the maps of the first image of each class."""
     network, data, pipeline = trained.run.model, trained.data, trained.pipeline
-    levels = run.setting.options["levels"]
-    found = find_maps(network, data, pipeline, levels=levels)
-    metrics = {"peak": float(map_peaks(found.saliency).mean())}
-    if run.setting.options["is_on_black"]:
-        is_object = (pipeline.for_evaluation(data.images)[0].mean(1) > _BLACK).float()
+    found = find_maps(network, data, pipeline, levels=setting.levels)
+    metrics: Metrics = {"peak": float(map_peaks(found.saliency).mean())}
+    if trained.run.recipe.data.name in _ON_BLACK:
+        is_object = (pipeline.for_evaluation(data.images).images.mean(1) > _BLACK).float()
         metrics["on_object_share"] = share_on_object(found.saliency, is_object, found.where)
         metrics["even_map_share"] = share_on_object(torch.ones_like(found.saliency), is_object, found.where)
         metrics["area_share"] = float(is_object.mean())
-    metrics |= deletions(network, some_images(data, _MOST_DELETIONS), pipeline, levels=levels)
+    metrics |= deletions(network, some_images(data, _MOST_DELETIONS), pipeline, levels=setting.levels)
     shown = [int((data.labels == number).int().argmax()) for number in range(len(data.classes))]
-    images, _ = pipeline.for_evaluation(data.images[shown])
-    maps = {"maps": _relative(found.saliency[shown]), "contributions": _relative(found.contribution[shown])}
-    return metrics, {"images": pack_pictures(images), "field": _field_as_json(found.where.field), **maps}
+    images = pipeline.for_evaluation(data.images[shown]).images
+    series: dict[str, Series] = {
+        "field": _field_series(found.where.field),
+        "maps": _relative(found.saliency[shown]),
+        "contributions": _relative(found.contribution[shown]),
+    }
+    return metrics, Details(series=series, pictures={"images": Picture.pack(images)})
 
 
 def deletions(
@@ -117,9 +119,9 @@ def deletions(
     return {f"deletion_{name}": fall for name, fall in falls.items()}
 
 
-def _relative(maps: Tensor) -> list[Any]:
+def _relative(maps: Tensor) -> Series:
     relative = maps / maps.amax((1, 2), keepdim=True).clamp(min=1e-12)
-    return relative.double().round(decimals=3).tolist()
+    return relative.double().round(decimals=3).cpu().numpy()
 
 
 def draw_pairs(rows: Rows, path: Path) -> None:
@@ -128,34 +130,36 @@ def draw_pairs(rows: Rows, path: Path) -> None:
     Runs that were made before contributions were looked at have the thesis's maps alone, and do not say where
     capsules look: their maps are stretched over the image.
     """
-    first = {row["setting"]: row["runs"][0] for row in reversed(rows)}  # its first row carries the curves
-    curves = {row["setting"]: first[row["setting"]]["curve"] for row in rows}
     panels: dict[str, SaliencyPanel] = {}
+    carrying = [row for row in rows if row.runs[0].details]  # the first of each setting
     for kind, key in (("saliency (thesis)", "maps"), ("contribution", "contributions")):
-        for setting, curve in curves.items():
-            images = unpack_pictures(curve["images"])
-            name = setting.partition(",")[0]
-            panel = panels.setdefault(name, SaliencyPanel(images, {}))
-            if key in curve:
-                maps = torch.tensor(curve[key])
-                way = "with REM" if setting.endswith("+REM") else "without REM"
-                words = f"{kind}\n{way}\npeak {float(map_peaks(maps).mean()):.2f}"
-                size = (images.shape[-2], images.shape[-1])
-                heat = (
-                    place_heat(maps, size, _field_of(curve["field"]))
-                    if "field" in curve
-                    else upsample_map(maps, size)
-                )
-                panels[name] = panel._replace(maps={**panel.maps, words: heat})
+        for row in carrying:
+            details, dataset = row.runs[0].details, row.network.partition(",")[0]
+            images = details.pictures["images"].unpack()
+            panel = panels.setdefault(dataset, SaliencyPanel(images, {}))
+            if key in details.series:
+                maps = torch.from_numpy(details.series[key]).float()
+                words = f"{kind}\n{row.variant}\npeak {float(map_peaks(maps).mean()):.2f}"
+                heat = _heat(maps, (images.shape[-2], images.shape[-1]), details.series.get("field"))
+                panels[dataset] = panel._replace(maps={**panel.maps, words: heat})
     path.write_bytes(to_png(draw_saliency(panels), scale=1))  # many pictures: twice the pixels are 3 MB
 
 
-def _settings(
-    data: str, network: str = "DR-CapsNet", *, levels: int = 11, is_on_black: bool = False
-) -> list[Setting]:
-    options = {"levels": levels, "is_on_black": is_on_black}
-    names = [f"{data}, {network}{way}" for way in ("+Q", "+REM")]
-    return [again(_TABLES, name.removeprefix("MNIST, "), name=name, options=options) for name in names]
+def _heat(maps: Tensor, size: tuple[int, int], field: Series | None) -> Tensor:
+    """Maps on images, each capsule at the centre of what it sees where that is known."""
+    if field is None:
+        return upsample_map(maps, size)
+    first, step, extent = field.tolist()
+    return place_heat(maps, size, ReceptiveField((first, first), step, extent))
+
+
+def _settings(dataset: str, network: str = "DR-CapsNet") -> list[TreeSetting]:
+    settings = []
+    for way in ("+Q", "+REM"):
+        name = f"{dataset}, {network}{way}"
+        of = name.removeprefix("MNIST, ")  # the table of MNIST does not name it
+        settings.append(replace(reused(_TABLES, of), name=name, network=f"{dataset}, {network}"))
+    return settings
 
 
 register(
@@ -171,12 +175,12 @@ register(
             *("deletion_saliency", "deletion_contribution", "deletion_random"),
         ),
         budgets={"smoke": SMOKE},
-        perform=LookAgain(_compare, _TABLES),
+        perform=LookAt(_compare, _TABLES),
         settings=(
-            *_settings("MNIST", is_on_black=True),
-            *_settings("Fashion-MNIST", is_on_black=True),
+            *_settings("MNIST"),
+            *_settings("Fashion-MNIST"),
             *_settings("CIFAR-10"),
-            *_settings("Imagenette", "Eff-ConvCapsNet", levels=21),
+            *_settings("Imagenette", "Eff-ConvCapsNet"),
         ),
         draw=draw_pairs,
         claims=(

@@ -4,48 +4,44 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from torch import nn
 
 from torchcaps.parse import Keys, analyse, quantization_indices
-from torchcaps.train import Machine, Watcher, load_run, load_split, train
-from torchcaps.train.session import launch
+from torchcaps.train import Machine, Run, Watcher, device_of, load_labelled, load_run, train
 
-from ..plan import Claim, Experiment, PlannedRun, Setting, leave_result, register
+from ..plan import Changes, Claim, Experiment, Outcome, PlannedRun, Values, leave_result, register
 from . import claims
+from .setting import Schedule, TreeSetting, rem_pair
 
 CHAPTER = "Capsule Networks Do Not Need to Model Everything"
 METRICS = ("test_accuracy", "quantized_accuracy", "entropy", "keys", "sparsity", "parameters_left")
 
 
-def study_trees(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+def study_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train the recipe of a run, then count the parse trees of the test images."""
-    network, result = train_and_count(run, folder, machine, watcher)
-    return leave_result(run, folder, next(network.parameters()).device, result=result)
+    network, outcome = train_and_count(run, out, machine, watcher)
+    leave_result(run, out, network.device, outcome)
 
 
-def train_and_count(
-    run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher
-) -> tuple[nn.Module, dict[str, Any]]:
-    """The trained network of a run, and what is to be said of it and of its trees."""
-    trained = train(run.recipe, folder / "training", machine, resume=True, watcher=watcher)
-    device = launch(machine).device
-    network = load_run(folder / "training", device)
+def train_and_count(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> tuple[Run, Outcome]:
+    """The trained network of a run, and what its training and its trees gave."""
+    assert isinstance(run.setting, TreeSetting)
+    training = run.folder(out) / "training"
+    trained = Outcome.of_training(train(run.recipe, training, machine, resume=True, watcher=watcher))
+    device = device_of(machine)
+    network = load_run(training, device)
     analysis = analyse(
         network.model,
-        *load_split(network.recipe.data, "test", machine.data_dir, device),
-        levels=run.setting.options["levels"],
+        *load_labelled(network, "test", data_dir=machine.data_dir),
+        levels=run.setting.levels,
     )
     found = analysis.as_json()
     trees = {name: found[name] for name in ("quantized_accuracy", "entropy", "keys")}
-    trees["decided"] = decided_children(analysis.keys)
-    return network.model, {
-        "metrics": {"parameters_left": trained["parameters"], **trained["metrics"], **trees},
-        "classes": found["classes"],
-        **{key: trained[key] for key in ("parameters", "seconds", "precision")},
-    }
+    metrics = {"parameters_left": trained.parameters, **trained.metrics, **trees}
+    metrics["decided"] = decided_children(analysis.keys)
+    return network, replace(trained, metrics=metrics, extra={"classes": found["classes"]})
 
 
 def decided_children(keys: Keys) -> float:
@@ -57,19 +53,14 @@ def decided_children(keys: Keys) -> float:
     return float((keys.indices != equal).sum(1).mean())
 
 
-# Epochs, decay and strength of pruning of a quick budget. Rate and strength fall together, as in the thesis:
-# otherwise pruning would win in the end.
-_QUICK = (60, 0.95, 5e-4)
-
-
 class _Network(NamedTuple):
     """A network of the tables."""
 
     name: str
-    model: str
+    model: Values
     levels: int | tuple[int, ...] = 11
-    quick: tuple[int, float, float] = _QUICK
-    smoke: str = ""  # the model of a smoke budget, when the real one is slow
+    quick: Schedule = Schedule()
+    smoke: Values | None = None  # the model of a smoke budget, when the real one is slow
     keep_epochs: tuple[int, ...] = ()
 
 
@@ -84,40 +75,17 @@ class _Figures(NamedTuple):
     vanilla: float | None = None
 
 
-def rem_pair(
-    name: str,
-    recipe: str,
-    changes: tuple[str, ...] = (),
-    *,
-    levels: int | tuple[int, ...] = 11,
-    quick: tuple[int, float, float] = _QUICK,
-    smoke: tuple[str, ...] = (),
-) -> tuple[Setting, Setting]:
-    """A network as it is and with REM, trained alike: every model of the chapter is."""
-    epochs, decay, strength = quick
-    shorter = (f"epochs={epochs}", f"optim.decay={decay}", "patience=0")
-    plain = Setting(
-        name=f"{name}+Q",
-        recipe=recipe,
-        changes=changes,
-        options={"levels": levels},
-        budgets={"quick": shorter, "smoke": smoke},
-    )
-    pull = (f"pruning.strength={strength}", f"pruning.decay={decay}")
-    budgets = {"quick": (*shorter, *pull), "smoke": smoke}
-    rem = replace(plain, name=f"{name}+REM", changes=(*changes, "pruning={}"), budgets=budgets)
-    return plain, rem
-
-
-def _pair(network: _Network, data: str, figures: _Figures, prefix: str = "") -> tuple[Setting, Setting]:
+def _pair(
+    network: _Network, data: Values, figures: _Figures, dataset: str = ""
+) -> tuple[TreeSetting, TreeSetting]:
     """A network of the tables, both ways, with what the thesis prints of it."""
     plain, rem = rem_pair(
-        f"{prefix}{network.name}",
+        f"{dataset}, {network.name}" if dataset else network.name,
         _RECIPE,
-        (f"model={network.model}", f"data={data}", f"keep_epochs={list(network.keep_epochs)}"),
+        {"model": network.model, "data": data, "keep_epochs": list(network.keep_epochs)},
         levels=network.levels,
         quick=network.quick,
-        smoke=(f"model={network.smoke}",) if network.smoke else (),
+        smoke={} if network.smoke is None else {"model": network.smoke},
     )
     vanilla = {} if figures.vanilla is None else {"test_accuracy": figures.vanilla}
     printed = {"quantized_accuracy": figures.accuracy, "entropy": figures.entropy, **vanilla}
@@ -130,53 +98,52 @@ def _pair(network: _Network, data: str, figures: _Figures, prefix: str = "") -> 
 
 
 _RECIPE = "mnist/dr_capsnet_thesis"
-_ROUTING = "routing: {name: dynamic, gradient: last}"
-_FEW = "stem_channels: 8, primary_types: 4"
+_ROUTING: Values = {"routing": {"name": "dynamic", "gradient": "last"}}
+_FEW: Values = {"stem_channels": 8, "primary_types": 4}
 _KEPT = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 35, 40, 60, 100, 150, 200, 300, 500, 1000)
 _DR = _Network(
     "DR-CapsNet",
-    f"{{name: dr_capsnet_mnist, {_ROUTING}}}",
-    smoke=f"{{name: dr_capsnet_mnist, {_FEW}, {_ROUTING}}}",
+    {"name": "dr_capsnet_mnist", **_ROUTING},
+    smoke={"name": "dr_capsnet_mnist", **_FEW, **_ROUTING},
 )
-_GAMMA = _Network("gamma-CapsNet", "{name: gamma_capsnet_mnist}", (11, 6), (40, 0.93, 5e-4))
-_DEEP = _Network("DeepCaps", "{name: deepcaps_28}", 11, (10, 0.8, 1e-3))
-_EFFICIENT = _Network("Efficient-CapsNet", "{name: efficient_capsnet_mnist}", 11)
-_IN_COLOUR = "in_channels: 3, image_size: 32"
-_SVHN_SIZES = f"{_IN_COLOUR}, stem_channels: 64, primary_types: 16, primary_pose: 6, class_pose: 8"
+_GAMMA = _Network("gamma-CapsNet", {"name": "gamma_capsnet_mnist"}, (11, 6), Schedule(40, 0.93))
+_DEEP = _Network("DeepCaps", {"name": "deepcaps_28"}, 11, Schedule(10, 0.8, 1e-3))
+_EFFICIENT = _Network("Efficient-CapsNet", {"name": "efficient_capsnet_mnist"})
+_IN_COLOUR: Values = {"in_channels": 3, "image_size": 32}
+_SVHN_SIZES: Values = {"stem_channels": 64, "primary_types": 16, "primary_pose": 6, "class_pose": 8}
 _OF_COLOUR = {
     "dr": _DR._replace(
-        model=f"{{name: dr_capsnet_cifar10, {_ROUTING}}}",
-        smoke=f"{{name: dr_capsnet_cifar10, {_FEW}, {_ROUTING}}}",
+        model={"name": "dr_capsnet_cifar10", **_ROUTING},
+        smoke={"name": "dr_capsnet_cifar10", **_FEW, **_ROUTING},
     ),
     "dr_svhn": _DR._replace(
-        model=f"{{name: dr_capsnet_mnist, {_SVHN_SIZES}, {_ROUTING}}}",
-        smoke=f"{{name: dr_capsnet_mnist, {_IN_COLOUR}, {_FEW}, {_ROUTING}}}",
+        model={"name": "dr_capsnet_mnist", **_IN_COLOUR, **_SVHN_SIZES, **_ROUTING},
+        smoke={"name": "dr_capsnet_mnist", **_IN_COLOUR, **_FEW, **_ROUTING},
     ),
-    "gamma": _GAMMA._replace(model="{name: gamma_capsnet_cifar10}"),
-    "deep": _DEEP._replace(model="{name: deepcaps_64}"),
-    "efficient": _EFFICIENT._replace(model=f"{{name: efficient_capsnet_mnist, {_IN_COLOUR}}}"),
+    "gamma": _GAMMA._replace(model={"name": "gamma_capsnet_cifar10"}),
+    "deep": _DEEP._replace(model={"name": "deepcaps_64"}),
+    "efficient": _EFFICIENT._replace(model={"name": "efficient_capsnet_mnist", **_IN_COLOUR}),
     "effconv": _Network(
         "Eff-ConvCapsNet",
-        f"{{name: effconv_capsnet_64, {_ROUTING}}}",
+        {"name": "effconv_capsnet_64", **_ROUTING},
         21,
-        smoke="{name: effconv_capsnet_tiny_test, in_channels: 3, image_size: 64, num_classes: 10, "
-        "decoder: none}",
+        smoke={
+            "name": "effconv_capsnet_tiny_test",
+            **{"in_channels": 3, "image_size": 64, "num_classes": 10, "decoder": "none"},
+        },
     ),
 }
-_JITTER = "flip: true, brightness_gain: 0.25, contrast: [0.2, 1.8]"
-_DATA = {
-    "mnist": "{name: mnist, augment: {shift: 2}}",
-    "fashion": "{name: fashion_mnist, augment: {shift: 2, flip: true}}",
-    "cifar10": f"{{name: cifar10, augment: {{{_JITTER}}}}}",
-    "cifar10_24": f"{{name: cifar10, preprocess: {{resize: 24}}, augment: {{{_JITTER}}}}}",
-    "cifar10_64": f"{{name: cifar10, preprocess: {{resize: 64}}, augment: {{{_JITTER}}}}}",
-    "imagenette": (
-        f"{{name: imagenette, validation: 0.1, preprocess: {{resize: 64}}, augment: {{{_JITTER}}}}}"
-    ),
-    "svhn": "{name: svhn, augment: {brightness_gain: 0.25, contrast: [0.2, 1.8]}}",
-    "svhn_64": (
-        "{name: svhn, preprocess: {resize: 64}, augment: {brightness_gain: 0.25, contrast: [0.2, 1.8]}}"
-    ),
+_BRIGHTNESS = {"brightness_gain": 0.25, "contrast": [0.2, 1.8]}
+_JITTER = {"augment": {"flip": True, **_BRIGHTNESS}}
+_DATA: dict[str, Values] = {
+    "mnist": {"name": "mnist", "augment": {"shift": 2}},
+    "fashion": {"name": "fashion_mnist", "augment": {"shift": 2, "flip": True}},
+    "cifar10": {"name": "cifar10", **_JITTER},
+    "cifar10_24": {"name": "cifar10", "preprocess": {"resize": 24}, **_JITTER},
+    "cifar10_64": {"name": "cifar10", "preprocess": {"resize": 64}, **_JITTER},
+    "imagenette": {"name": "imagenette", "validation": 0.1, "preprocess": {"resize": 64}, **_JITTER},
+    "svhn": {"name": "svhn", "augment": _BRIGHTNESS},
+    "svhn_64": {"name": "svhn", "preprocess": {"resize": 64}, "augment": _BRIGHTNESS},
 }
 DEVIATIONS = (
     "A quick budget has fewer epochs, a faster decay and, to prune as much in them, a stronger pull.",
@@ -184,7 +151,7 @@ DEVIATIONS = (
     "In bf16 products are taken in bfloat16 while weights stay in float32; trees are counted in float32.",
 )
 NO_DECODER = "Networks have no decoder, as in the thesis."
-SMOKE = ("data.limit=120", "data.validation=0.2", "batch_size=16", "epochs=1")
+SMOKE: Changes = {"data.limit": 120, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 
 MNIST_TABLE = register(
     Experiment(
@@ -250,8 +217,8 @@ OTHERS_TABLE = register(
         perform=study_trees,
         settings=tuple(
             setting
-            for place, network, data, figures in _OTHERS
-            for setting in _pair(network, _DATA[data], _Figures(*figures), f"{place}, ")
+            for dataset, network, data, figures in _OTHERS
+            for setting in _pair(network, _DATA[data], _Figures(*figures), dataset)
         ),
         claims=(
             Claim("REM keeps the accuracy.", claims.keeps_accuracy("tab:results-otherdatasets", 13)),

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
 from torchcaps.parse import Edge, Levels, Node, ParseTree, parse_tree, quantized, some_images
-from torchcaps.train import Machine, Pipeline, Watcher, load_split
+from torchcaps.train import Machine, Pipeline, Watcher, load_labelled
 from torchcaps.viz import Forest, draw_forest, to_png
 
-from ..plan import Claim, Experiment, Finding, PlannedRun, Rows, RowsOf, leave_result, register
-from .claims import pairs_of
-from .packed import pack_pictures, unpack_pictures
-from .tables import CHAPTER, DEVIATIONS, NO_DECODER, SMOKE, rem_pair, train_and_count
+from ..plan import Claim, Experiment, Finding, PlannedRun, RowsOf, confirm, leave_result, register
+from ..records import Details, Picture, Rows
+from .setting import TreeSetting, pairs_of, rem_pair
+from .tables import CHAPTER, DEVIATIONS, NO_DECODER, SMOKE, train_and_count
 
 LABEL = "fig:parse_trees_cifar10_samples"
 _NETWORK = "parse CapsNet"
@@ -37,7 +38,7 @@ def walk_trees(
     """The whole tree of every image, in the quantized network."""
     for part in torch.split(data.images, _BATCH):
         with quantized(network, levels):
-            layers = network(pipeline.for_evaluation(part)[1], return_routing=True).layers
+            layers = network(pipeline.for_evaluation(part).inputs, return_routing=True).layers
         yield from (parse_tree(layers, sample=sample, top=None) for sample in range(len(part)))
 
 
@@ -80,12 +81,13 @@ def unpack_tree(text: str) -> ParseTree:
     )
 
 
-def grow_trees(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+def grow_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train, count the trees, and how many capsules are part of one; the first seed brings some to draw."""
-    network, result = train_and_count(run, folder, machine, watcher)
-    device = next(network.parameters()).device
-    data, pipeline = load_split(run.recipe.data, "test", machine.data_dir, device)
-    levels = run.setting.options["levels"]
+    assert isinstance(run.setting, TreeSetting)
+    trained, outcome = train_and_count(run, out, machine, watcher)
+    network = trained.model
+    data, pipeline = load_labelled(trained, "test", data_dir=machine.data_dir)
+    levels = run.setting.levels
     trees = list(walk_trees(network, some_images(data, _MOST), pipeline, levels=levels))
     in_tree = count_capsules(trees)
     sizes = {
@@ -93,35 +95,31 @@ def grow_trees(run: PlannedRun, folder: Path, machine: Machine, watcher: Watcher
         "capsules_in_tree_share": sum(in_tree) / sum(trees[0].layer_sizes),
         "empty_share": sum(not tree.edges for tree in trees) / len(trees),
     }
-    curve: dict[str, Any] = {"in_tree": in_tree}
+    details = Details(series={"in_tree": np.array(in_tree)})
     if run.seed == next(run.experiment.planned(run.budget)).seed:  # pictures of one seed are enough
         shown = data.subset([int((data.labels == number).int().argmax()) for number in _CLASSES])
-        curve |= {
-            "images": pack_pictures(pipeline.for_evaluation(shown.images)[0]),
-            "labels": shown.labels.tolist(),
-            "classes": list(shown.classes),
-            "trees": [pack_tree(tree) for tree in walk_trees(network, shown, pipeline, levels=levels)],
-        }
-    result = {**result, "metrics": {**result["metrics"], **sizes}, "curve": curve}
-    return leave_result(run, folder, device, result=result)
+        details = Details(
+            series={**details.series, "labels": np.array(shown.labels.tolist())},
+            names=tuple(shown.classes),
+            pictures={"images": Picture.pack(pipeline.for_evaluation(shown.images).images)},
+            trees=tuple(pack_tree(tree) for tree in walk_trees(network, shown, pipeline, levels=levels)),
+        )
+    leave_result(run, out, trained.device, replace(outcome.with_metrics(sizes), details=details))
 
 
 def draw_trees(rows: Rows, path: Path) -> None:
     """The trees of the same images, a row without and one with REM, of the first seed."""
-    runs = ((row["setting"], run.get("curve", {})) for row in rows for run in row["runs"])
-    curves = {setting: curve for setting, curve in runs if "trees" in curve}
-    if not curves:
+    runs = ((row.variant, run.details) for row in rows for run in row.runs)
+    shown = {variant: details for variant, details in runs if details.trees}
+    if not shown:
         raise UserError("the trees that are drawn are those of the first seed, which has no run yet: make it")
     forests = {
-        "with REM" if setting.endswith("+REM") else "without REM": Forest(
-            [unpack_tree(text) for text in curve["trees"]], curve["in_tree"]
-        )
-        for setting, curve in curves.items()
+        variant: Forest([unpack_tree(text) for text in details.trees], details.series["in_tree"].tolist())
+        for variant, details in shown.items()
     }
-    some = next(iter(curves.values()))
-    images = unpack_pictures(some["images"])
-    figure = draw_forest(images, forests, class_names=some["classes"], labels=some["labels"])
-    path.write_bytes(to_png(figure))
+    some = next(iter(shown.values()))
+    images, labels = some.pictures["images"].unpack(), some.series["labels"].tolist()
+    path.write_bytes(to_png(draw_forest(images, forests, class_names=some.names, labels=labels)))
 
 
 def fewer_capsules(rows_of: RowsOf) -> Finding:
@@ -131,15 +129,13 @@ def fewer_capsules(rows_of: RowsOf) -> Finding:
     counts, decided, empty = (pairs_of(rows, metric).get(_NETWORK) for metric in metrics)
     if counts is None or decided is None or empty is None:
         return Finding("open", "the network has not been trained both ways")
-    plain, rem = (row["ours"] for row in counts)
-    shares = [row["ours"] for row in empty]
     because = (
-        f"{plain:.1f} capsules without, {rem:.1f} with REM; {shares[0]:.1f} and {shares[1]:.1f} % of the "
-        "trees are the class alone"
+        f"{counts.plain.ours:.1f} capsules without, {counts.rem.ours:.1f} with REM; {empty.plain.ours:.1f} "
+        f"and {empty.rem.ours:.1f} % of the trees are the class alone"
     )
-    if max(shares) > _MOST_EMPTY or min(row["ours"] for row in decided) < _FEWEST:
+    if max(row.ours for row in empty) > _MOST_EMPTY or min(row.ours for row in decided) < _FEWEST:
         return Finding("open", f"{because}: too little is decided to compare them")
-    return Finding("confirmed" if rem < plain else "not confirmed", because)
+    return confirm(counts.rem.ours < counts.plain.ours, because)
 
 
 register(
@@ -157,7 +153,7 @@ register(
         budgets={"smoke": SMOKE},
         perform=grow_trees,
         settings=rem_pair(
-            _NETWORK, "cifar10/parse_capsnet", levels=_LEVELS, smoke=("model.channels=[4, 4, 4]",)
+            _NETWORK, "cifar10/parse_capsnet", {}, levels=_LEVELS, smoke={"model.channels": [4, 4, 4]}
         ),
         draw=draw_trees,
         claims=(Claim("Fewer capsules are part of the tree with REM.", fewer_capsules),),

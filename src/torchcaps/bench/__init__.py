@@ -1,0 +1,40 @@
+"""Speed and memory of layers, training steps and models, with the roofline beside them."""
+
+from .bench import Bench, Measurement
+from .chart import write_chart
+from .layer import routing_suite
+from .memory import PeakMemory, release_memory
+from .model import model_suite
+from .roofline import Ceilings, Cost, LayerSize, measure_ceilings
+from .row import BenchResults, BenchRow, read_rows
+from .run import SUITES, run_bench
+from .step import TrainCase, train_suite
+from .table import render_bench
+from .timing import Effort, Timing, Work, as_graph, time_work
+
+__all__ = [
+    "SUITES",
+    "Bench",
+    "BenchResults",
+    "BenchRow",
+    "Ceilings",
+    "Cost",
+    "Effort",
+    "LayerSize",
+    "Measurement",
+    "PeakMemory",
+    "Timing",
+    "TrainCase",
+    "Work",
+    "as_graph",
+    "measure_ceilings",
+    "model_suite",
+    "read_rows",
+    "release_memory",
+    "render_bench",
+    "routing_suite",
+    "run_bench",
+    "time_work",
+    "train_suite",
+    "write_chart",
+]

@@ -1,0 +1,39 @@
+"""Which layers of a model a fused kernel can run, and switching it off in all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchcaps.models import create_model
+
+_ASKED = 8  # images: on a CPU a kernel is not worth its while for less than 6
+
+
+def use_kernels(model: nn.Module, on: bool) -> None:
+    """Let every layer that has a choice use a fused kernel where there is one, or the plain path."""
+    for layer in _with_a_choice(model):
+        layer.backend = "auto" if on else "torch"
+
+
+@torch.enable_grad()
+def kernel_free(name: str, device: torch.device, **options: object) -> bool:
+    """Whether no layer of the model would use a fused kernel in training on this device."""
+    model = create_model(name, **options).to(device)
+    reasons: list[str | None] = []
+
+    def ask(layer: Any, inputs: tuple[object, ...], settings: dict[str, object]) -> None:
+        reasons.append(layer.fallback_reason(*inputs, **settings))
+
+    for layer in _with_a_choice(model):
+        layer.register_forward_pre_hook(ask, with_kwargs=True)
+    model(torch.randn(_ASKED, *model.image_shape, device=device))
+    return all(reason is not None for reason in reasons)
+
+
+def _with_a_choice(model: nn.Module) -> list[Any]:
+    return [
+        layer for layer in model.modules() if hasattr(layer, "backend") and hasattr(layer, "fallback_reason")
+    ]

@@ -1,0 +1,29 @@
+"""What an experiment is: its settings, its runs, and the claims that its rows decide."""
+
+from .claim import Check, Claim, Finding, RowsOf, Verdict, confirm, go_beyond
+from .experiment import EXPERIMENTS, Experiment, Perform, PlannedRun, register, slug_of, train_recipe
+from .outcome import Outcome, leave_result
+from .setting import Changes, Setting, Values, join_changes
+
+__all__ = [
+    "EXPERIMENTS",
+    "Changes",
+    "Check",
+    "Claim",
+    "Experiment",
+    "Finding",
+    "Outcome",
+    "Perform",
+    "PlannedRun",
+    "RowsOf",
+    "Setting",
+    "Values",
+    "Verdict",
+    "confirm",
+    "go_beyond",
+    "join_changes",
+    "leave_result",
+    "register",
+    "slug_of",
+    "train_recipe",
+]

@@ -1,0 +1,113 @@
+"""An experiment: a list of runs that any number of short visits complete."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torchcaps.core.registry import Registry
+from torchcaps.train import Machine, Recipe, Watcher, load_recipe, train
+
+from ..records import Budget, Rows, RunResult
+from .claim import Claim
+from .setting import Changes, Setting, join_changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """One setting of an experiment, with one seed and one budget."""
+
+    experiment: Experiment
+    setting: Setting
+    budget: Budget
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Setting and seed in words."""
+        return f"{self.setting.name}, seed {self.seed}"
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe with everything changed that setting, budget and seed change."""
+        changes = join_changes(
+            self.setting.changes,
+            self.experiment.budgets.get(self.budget, {}),
+            self.setting.budgets.get(self.budget, {}),
+            {"seed": self.seed},
+        )
+        return load_recipe(self.setting.recipe, changes=changes)
+
+    def folder(self, out: Path) -> Path:
+        """Where the run is kept, below the folder of all runs."""
+        return out / self.experiment.slug / self.budget / f"{self.setting.slug}-{self.seed}"
+
+
+def slug_of(label: str) -> str:
+    """The label of an experiment as a file name."""
+    return re.sub(r"[: ]", "-", label)
+
+
+Perform = Callable[[PlannedRun, Path, Machine, Watcher], None]
+
+
+def train_recipe(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+    """Train the recipe of a run; what most experiments do."""
+    train(run.recipe, run.folder(out), machine, resume=True, watcher=watcher)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """What stands behind one table or figure.
+
+    Attributes:
+        label: Of the table or figure in the thesis.
+        data: The datasets that have to be there.
+        gpu_minutes: Of the full budget, all seeds; an estimate.
+        at_once: Runs side by side on one GPU, unless the visit says otherwise; 1 where runs are timed or
+            share what they make.
+        metrics: What becomes rows.
+        budgets: The changes that make a run smaller than the thesis's; "full" has none.
+        perform: Makes one run in its folder below the folder of all runs. It leaves `result.json` last, and
+            goes on where it stopped.
+        draw: Makes a picture at a path from the rows of the experiment.
+        curve: Finds in one result how a metric went within the run: numbers by what they are drawn against.
+        deviations: Where the runs differ from the thesis's, in sentences.
+    """
+
+    label: str
+    chapter: str
+    title: str
+    settings: tuple[Setting, ...]
+    data: tuple[str, ...]
+    gpu_minutes: int
+    seeds: int = 5
+    at_once: int = 4
+    metrics: tuple[str, ...] = ("test_accuracy",)
+    budgets: Mapping[Budget, Changes] = field(default_factory=dict)
+    perform: Perform = train_recipe
+    draw: Callable[[Rows, Path], None] | None = None
+    curve: Callable[[RunResult, str], Mapping[int, float]] | None = None
+    claims: tuple[Claim, ...] = ()
+    deviations: tuple[str, ...] = ()
+
+    @property
+    def slug(self) -> str:
+        """The label as a file name."""
+        return slug_of(self.label)
+
+    def planned(self, budget: Budget, seeds: int | None = None) -> Iterator[PlannedRun]:
+        """One seed of every setting before the second seed of any."""
+        for seed in range(42, 42 + (seeds or self.seeds)):
+            for setting in self.settings:
+                yield PlannedRun(experiment=self, setting=setting, budget=budget, seed=seed)
+
+
+EXPERIMENTS: Registry[Experiment] = Registry("experiment")
+
+
+def register(experiment: Experiment) -> Experiment:
+    """Make an experiment known by its label."""
+    return EXPERIMENTS.register(experiment.label)(experiment)

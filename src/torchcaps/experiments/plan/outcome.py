@@ -1,0 +1,52 @@
+"""What a run found that did more than train, and the `result.json` it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchcaps.storage import write_json
+from torchcaps.train.recipe import recipe_as_json
+from torchcaps.train.results import provenance
+
+from ..records import Details, Number
+from .experiment import PlannedRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Metrics and details of a run; `extra` are further keys of its `result.json`."""
+
+    metrics: Mapping[str, Number]
+    parameters: int
+    seconds: float
+    precision: str
+    details: Details = field(default_factory=Details)
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of_training(cls, trained: Mapping[str, Any]) -> Outcome:
+        """What the training found, by the content of its `result.json`."""
+        return cls(**{key: trained[key] for key in ("metrics", "parameters", "seconds", "precision")})
+
+    def with_metrics(self, metrics: Mapping[str, Number]) -> Outcome:
+        """The same with further metrics."""
+        return replace(self, metrics={**self.metrics, **metrics})
+
+
+def leave_result(run: PlannedRun, out: Path, device: torch.device, outcome: Outcome) -> None:
+    """Write `result.json` of a run, with what every result says of its making."""
+    content = {
+        "recipe": recipe_as_json(run.recipe),
+        "seed": run.seed,
+        **provenance(device),
+        "metrics": dict(outcome.metrics),
+        **{key: getattr(outcome, key) for key in ("parameters", "seconds", "precision")},
+        **outcome.extra,
+        **outcome.details.as_json(),
+    }
+    write_json(run.folder(out) / "result.json", content)

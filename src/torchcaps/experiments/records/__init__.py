@@ -1,0 +1,30 @@
+"""Typed records: the result of a run, the rows of a table, and what their numbers mean."""
+
+from .details import Details, Picture, Series
+from .metrics import metric_heading, metric_words
+from .protocol import BUDGETS, Budget, Protocol, protocol_of, read_budget
+from .result import Number, RunFacts, RunResult
+from .row import MeanCurve, Row, RowRun, Rows, by_setting, details_of, load_rows
+
+__all__ = [
+    "BUDGETS",
+    "Budget",
+    "Details",
+    "MeanCurve",
+    "Number",
+    "Picture",
+    "Protocol",
+    "Row",
+    "RowRun",
+    "Rows",
+    "RunFacts",
+    "RunResult",
+    "Series",
+    "by_setting",
+    "details_of",
+    "load_rows",
+    "metric_heading",
+    "metric_words",
+    "protocol_of",
+    "read_budget",
+]

@@ -1,0 +1,80 @@
+"""The metrics of the experiments: words, unit and direction of every number in a result row."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from torchcaps.core.metric import Metric, metric_of, register_metrics
+
+_share = partial(Metric, unit="%", scale=100.0)
+_count = partial(Metric, digits=0)
+
+register_metrics(
+    # trees and pruning
+    _share("quantized_accuracy", "quantized accuracy", "higher"),
+    _share("plain_accuracy", "accuracy as trained", "higher"),
+    _share("pruned_accuracy", "accuracy with pruning", "higher"),
+    Metric("entropy", "entropy", "lower", "bits"),
+    Metric("plain_entropy", "entropy as trained", "lower", "bits"),
+    Metric("pruned_entropy", "entropy with pruning", "lower", "bits"),
+    _count("keys", "parse trees", "lower"),
+    _share("sparsity", "sparsity", "higher"),
+    _count("parameters_left", "parameters left", "lower"),
+    _share("parameters_share", "parameters share", "lower"),
+    _share("operations_share", "operations share", "lower"),
+    Metric("decided", "decided children", "neither"),
+    Metric("capsules_in_tree", "capsules in tree", "lower"),
+    _share("capsules_in_tree_share", "capsules in tree share", "lower"),
+    _share("empty_share", "empty trees", "neither"),
+    _share("weak_share", "couplings rounded to zero", "neither"),
+    _share("strong_share", "couplings above one half", "neither"),
+    # maps and reconstructions
+    _share("on_object_share", "saliency on the object", "higher"),
+    _share("even_map_share", "even map on the object", "neither"),
+    _share("area_share", "area of the object", "neither"),
+    Metric("peak", "peak of the map", "neither"),
+    Metric("deletion_saliency", "deletion by saliency", "higher", "points"),
+    Metric("deletion_contribution", "deletion by contribution", "higher", "points"),
+    Metric("deletion_random", "deletion at random", "neither", "points"),
+    Metric("reconstruction_error", "reconstruction error", "lower"),
+    Metric("class_mean_error", "error of the class mean", "neither"),
+    *(
+        Metric(f"auc_{kind}", f"AUC, {words}", "higher")
+        for kind, words in (
+            ("fashion_mnist", "Fashion-MNIST"),
+            *((kind, kind) for kind in ("noise", "blur", "occlusion", "mirrored", "inverted")),
+        )
+    ),
+    # routing
+    _count("iterations", "iterations", "neither"),
+    Metric("parents", "parents", "neither"),
+    Metric("largest_coupling", "largest coupling", "neither"),
+    Metric("rounds", "rounds", "neither"),
+    Metric("milliseconds", "time", "lower", "ms"),
+    # trunks
+    _share("trunk_accuracy", "trunk accuracy", "higher"),
+    _count("bottleneck", "bottleneck", "neither", "channels"),
+    _count("primary_capsules", "primary capsules", "neither"),
+    Metric("forward_gmacs", "forward operations", "lower", "GMAC"),
+    Metric("training_gflops", "training operations", "lower", "GFLOP"),
+    Metric("gpu_memory_gb", "GPU memory", "lower", "GB"),
+    Metric("epoch_seconds", "epoch time", "lower", "s"),
+    Metric("joules_per_image", "energy of an image", "lower", "J"),
+    *(
+        Metric(f"{device}_ms_{batch}", f"{device.upper()}, batch {batch}", "lower", "ms")
+        for device in ("cpu", "gpu")
+        for batch in (1, 128)
+    ),
+)
+
+
+def metric_words(key: str) -> str:
+    """What a key of a row is called: its split and the title of its metric."""
+    metric = metric_of(key)
+    return f"{key.removesuffix(metric.name).replace('_', ' ')}{metric.title}"
+
+
+def metric_heading(key: str) -> str:
+    """What a key of a row is called at the head of a column, with its unit."""
+    unit = metric_of(key).unit
+    return f"{metric_words(key)}, {unit}" if unit else metric_words(key)

@@ -1,0 +1,70 @@
+"""The result of one run, as `result.json` holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from torchcaps.core.fields import build_dataclass
+
+from .details import Details
+
+Number = int | float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """Where, when and with what a run was made.
+
+    Attributes:
+        epochs: That the training took, and `epochs_allowed` those that it might have taken.
+        concurrency: Runs that shared the device; None where it was not recorded.
+    """
+
+    seed: int
+    commit: str | None
+    versions: Mapping[str, str]
+    device: str
+    seconds: Number
+    precision: str
+    parameters: int
+    concurrency: int | None = None
+    epochs: int | None = None
+    epochs_allowed: int | None = None
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the run took all epochs that it was allowed."""
+        return self.epochs is not None and self.epochs == self.epochs_allowed
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """What a run found, and how it was made.
+
+    Attributes:
+        recipe: The recipe it was made with, as plain data.
+        annealing: Metrics after each step of the annealing, where there was one.
+    """
+
+    facts: RunFacts
+    metrics: Mapping[str, Number]
+    recipe: Mapping[str, Any]
+    annealing: tuple[Mapping[str, Number], ...] = ()
+    details: Details
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> RunResult:
+        """Read the content of `result.json`."""
+        metrics, recipe = content["metrics"], content.get("recipe", {})
+        known = {field.name: content[field.name] for field in fields(RunFacts) if field.name in content}
+        if "epochs" in metrics and recipe:
+            known |= {"epochs": metrics["epochs"], "epochs_allowed": recipe["epochs"]}
+        return cls(
+            facts=build_dataclass(RunFacts, known, "result"),
+            metrics=metrics,
+            recipe=recipe,
+            annealing=tuple(content.get("annealing", ())),
+            details=Details.from_json(content),
+        )

@@ -1,0 +1,127 @@
+"""Runs of one table that stand behind other tables and figures too: they are looked at, not made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchcaps.core.errors import UserError
+from torchcaps.data import LabelledImages
+from torchcaps.inspection import count_parameters
+from torchcaps.storage import read_json, write_json
+from torchcaps.train import Machine, Pipeline, Run, Watcher, device_of, load_labelled, load_run
+
+from ..plan import Changes, Experiment, Outcome, Perform, PlannedRun, join_changes, leave_result
+from ..records import Details, Number
+from .setting import TreeSetting
+
+SHARED_RUNS = (
+    "The networks are those of {}, and their hours are counted there; where only a result was kept, the same "
+    "recipe and seed were trained again."
+)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network of a table, with its test images."""
+
+    run: Run
+    data: LabelledImages
+    pipeline: Pipeline
+    data_dir: Path | None
+
+    def at_epoch(self, epoch: int | None) -> Run:
+        """The same network after an epoch, counted from one; at its best without one."""
+        if epoch is None:
+            return self.run
+        return load_run(self.run.folder, self.data.labels.device, weights=f"epoch-{epoch}")
+
+
+Metrics = dict[str, Number]
+Look = Callable[[Trained, PlannedRun, TreeSetting], tuple[Metrics, Details]]
+
+
+def setting_of(tables: Sequence[Experiment], name: str) -> tuple[Experiment, TreeSetting]:
+    """The table that has a setting of that name, and the setting."""
+    for table in tables:
+        for setting in table.settings:
+            if setting.name == name and isinstance(setting, TreeSetting):
+                return table, setting
+    raise UserError(f"none of {', '.join(table.label for table in tables)} has a setting {name!r}")
+
+
+def reused(tables: Sequence[Experiment], name: str) -> TreeSetting:
+    """A setting of another experiment that looks at the runs of the setting `name`.
+
+    It has the same name. What the thesis prints does not come along.
+    """
+    return replace(setting_of(tables, name)[1], thesis={}, reuses=name)
+
+
+def varied(tables: Sequence[Experiment], of: str, name: str, changes: Changes) -> TreeSetting:
+    """A setting that is trained as `of` is, with further changes that hold in every budget."""
+    setting = setting_of(tables, of)[1]
+    return replace(
+        setting,
+        name=name,
+        thesis={},
+        changes=join_changes(setting.changes, {"keep_epochs": []}, changes),
+        budgets={budget: join_changes(those, changes) for budget, those in setting.budgets.items()},
+    )
+
+
+def make_reused(
+    run: PlannedRun, tables: Sequence[Experiment], out: Path, machine: Machine, watcher: Watcher
+) -> Path:
+    """The folder of the run that `run` reuses; it is made first if it is not there."""
+    table, setting = setting_of(tables, run.setting.reuses)
+    source = replace(run, experiment=table, setting=setting)
+    if not (source.folder(out) / "result.json").is_file():
+        table.perform(source, out, machine, watcher)
+    return source.folder(out)
+
+
+@dataclass(frozen=True)
+class LookAt:
+    """Performs a run by looking at the network of another; `look` gives metrics and details."""
+
+    look: Look
+    tables: tuple[Experiment, ...]
+
+    def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+        """Leave the result of one look."""
+        assert isinstance(run.setting, TreeSetting)
+        place = make_reused(run, self.tables, out, machine, watcher)
+        device = device_of(machine)
+        network = load_run(place / "training", device)
+        data, pipeline = load_labelled(network, "test", data_dir=machine.data_dir)
+        trained = Trained(network, data, pipeline, machine.data_dir)
+        metrics, details = self.look(trained, run, run.setting)
+        outcome = Outcome(
+            metrics=metrics,
+            parameters=count_parameters(network.model),
+            seconds=0.0,
+            precision=machine.precision,
+            details=details,
+        )
+        leave_result(run, out, device, outcome)
+
+
+@dataclass(frozen=True)
+class TakeOver:
+    """Performs a run by copying the result of the one it reuses; weights are not needed.
+
+    A run that reuses none is made by `rest`.
+    """
+
+    tables: tuple[Experiment, ...]
+    rest: Perform
+
+    def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+        """Leave what the other run found."""
+        if not run.setting.reuses:
+            self.rest(run, out, machine, watcher)
+            return
+        place = make_reused(run, self.tables, out, machine, watcher)
+        write_json(run.folder(out) / "result.json", read_json(place / "result.json"))

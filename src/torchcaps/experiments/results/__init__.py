@@ -1,0 +1,21 @@
+"""From the results of single runs to rows, tables and pages."""
+
+from .gather import gather_runs, mean_curve, rows_of_runs, summarise, write_results
+from .overview import render_overview, write_overview
+from .page import judge, render_page, rows_in, write_page
+from .tables import render_table
+
+__all__ = [
+    "gather_runs",
+    "judge",
+    "mean_curve",
+    "render_overview",
+    "render_page",
+    "render_table",
+    "rows_in",
+    "rows_of_runs",
+    "summarise",
+    "write_overview",
+    "write_page",
+    "write_results",
+]

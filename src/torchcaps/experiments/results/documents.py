@@ -1,0 +1,51 @@
+"""Tables in documents, kept current: `python -m torchcaps.experiments.results.documents FILE...`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from torchcaps.bench import read_rows, render_bench
+from torchcaps.inspection import describe_model
+from torchcaps.models import list_models
+
+from ..records import load_rows
+from .tables import render_table
+
+_BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+_MODELS = re.compile(r"(<!-- models -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def render_models() -> str:
+    """Every registered model, without the tiny ones that tests use."""
+    lines = [
+        "| model | parameters | MFLOP | input | classes | paper |\n| --- | --- | --- | --- | --- | --- |\n"
+    ]
+    for name in list_models():
+        facts = describe_model(name)
+        shape = "x".join(map(str, facts["input"]))
+        cells = (f"`{name}`", f"{facts['params']:,}", f"{facts['flops'] / 1e6:,.1f}", shape)
+        lines.append(f"| {' | '.join(cells)} | {facts['classes']} | {facts['paper']} |\n")
+    return "".join(lines)
+
+
+def refresh(text: str, root: Path) -> str:
+    """The document with its blocks `results: label`, `bench: file where words` and `models` written anew."""
+
+    def results(match: re.Match[str]) -> str:
+        return match[1] + render_table(load_rows(root / "results", match[2])) + match[3]
+
+    def bench(match: re.Match[str]) -> str:
+        rows = read_rows(root / "benchmarks" / "results" / f"{match[2]}.json")
+        return match[1] + render_bench(rows, (match[3] or "").split()) + match[4]
+
+    text = _BENCH.sub(bench, _BLOCK.sub(results, text))
+    return _MODELS.sub(lambda match: match[1] + render_models() + match[2], text)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        path = Path(name)
+        path.write_text(refresh(path.read_text(), Path()))

@@ -1,0 +1,165 @@
+"""From the results of single runs to the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+
+from torchcaps.core.errors import UserError
+from torchcaps.core.metric import metric_of
+from torchcaps.storage import read_json, write_json
+
+from ..plan import Experiment, PlannedRun, Setting
+from ..records import (
+    BUDGETS,
+    Budget,
+    MeanCurve,
+    Number,
+    Protocol,
+    Row,
+    RowRun,
+    RunResult,
+    load_rows,
+    protocol_of,
+)
+from .overview import write_overview
+from .page import write_page
+
+
+def summarise(
+    results: Sequence[RunResult],
+    *,
+    setting: str,
+    metric: str,
+    protocols: Sequence[Protocol],
+    thesis: float | None = None,
+) -> Row:
+    """Mean and deviation of one metric over runs, in the unit of the metric."""
+    if not results:
+        raise UserError(f"no runs for {setting}")
+    seeds = [result.facts.seed for result in results]
+    if len(set(seeds)) != len(seeds):
+        raise UserError(f"{setting}: a seed occurs twice in {seeds}")
+    ours, spread = _mean_and_spread([result.metrics[metric] for result in results], metric)
+    return Row(
+        setting=setting,
+        metric=metric,
+        thesis=thesis,
+        ours=ours,
+        spread=spread,
+        protocols=tuple(protocols),
+        runs=tuple(
+            RowRun(facts=result.facts, value=result.metrics[metric], details=result.details)
+            for result in results
+        ),
+    )
+
+
+def _mean_and_spread(values: Sequence[Number], metric: str) -> tuple[float, float | None]:
+    scaled = [metric_of(metric).scale * value for value in values]
+    return round(mean(scaled), 4), round(stdev(scaled), 4) if len(scaled) > 1 else None
+
+
+def mean_curve(curves: Sequence[Mapping[int, float]], metric: str) -> MeanCurve:
+    """Mean and deviation over runs at every place that a run has reached."""
+    places = sorted({place for curve in curves for place in curve})
+    values = [[curve[place] for curve in curves if place in curve] for place in places]
+    pairs = [_mean_and_spread(some, metric) for some in values]
+    return MeanCurve(
+        at=tuple(places),
+        mean=tuple(middle for middle, _ in pairs),
+        spread=tuple(spread for _, spread in pairs),
+        seeds=tuple(len(some) for some in values),
+    )
+
+
+def write_results(
+    folder: Path,
+    label: str,
+    rows: Sequence[Row],
+    command: str,
+    *,
+    order: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write `results/<label>.json`; rows not given again are kept, and so are those of a larger budget.
+
+    Rows whose setting and metric are in `order` come first and in that order.
+    """
+    path = folder / f"{label}.json"
+    before = load_rows(folder, label) if path.is_file() else []
+    merged = {(row.setting, row.metric): row for row in before}
+    for row in rows:
+        old = merged.get((row.setting, row.metric))
+        if old is None or _size(row) >= _size(old):
+            merged[row.setting, row.metric] = row
+    ranks = {place: rank for rank, place in enumerate(order)}
+    ordered = sorted(merged.values(), key=lambda row: ranks.get((row.setting, row.metric), len(ranks)))
+    write_json(path, {"label": label, "command": command, "rows": [row.as_json() for row in ordered]})
+
+
+def _size(row: Row) -> int:
+    return 0 if row.budget is None else BUDGETS.index(row.budget)
+
+
+def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: Budget, command: str) -> int:
+    """Write `results/<label>.json`, picture and page from the finished runs; the number of rows."""
+    rows = rows_of_runs(experiment, out, budget=budget)
+    if rows:
+        order = [(setting.name, metric) for setting in experiment.settings for metric in experiment.metrics]
+        write_results(results, experiment.slug, rows, command, order=order)
+        if experiment.draw is not None:
+            experiment.draw(load_rows(results, experiment.slug), results / f"{experiment.slug}.png")
+        write_page(experiment, results)
+        write_overview(results)
+    return len(rows)
+
+
+def rows_of_runs(experiment: Experiment, out: Path, *, budget: Budget) -> list[Row]:
+    """The rows that the finished runs of an experiment give."""
+    rows: list[Row] = []
+    for setting in experiment.settings:
+        results = _results_of(experiment, setting, out, budget)
+        rows += _rows_of_setting(experiment, setting, results, budget)
+    return rows
+
+
+def _results_of(experiment: Experiment, setting: Setting, out: Path, budget: Budget) -> list[RunResult]:
+    """The results of all finished runs of a setting, whatever their seeds."""
+    any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0).folder(out)
+    start = any_run.name.removesuffix("0")  # the name of another setting may begin with it too
+    paths = sorted(any_run.parent.glob(f"{start}[0-9]*/result.json"))
+    own = [path for path in paths if path.parent.name.removeprefix(start).isdecimal()]
+    return [RunResult.from_json(read_json(path)) for path in own]
+
+
+def _rows_of_setting(
+    experiment: Experiment, setting: Setting, results: Sequence[RunResult], budget: Budget
+) -> Iterator[Row]:
+    """A row for each metric; the first one carries the details of the runs, which may hold pictures."""
+    protocols = [
+        protocol_of(result.recipe, budget, epochs=result.facts.epochs, note=setting.note)
+        for result in results
+    ]
+    measured = [name for name in experiment.metrics if any(name in result.metrics for result in results)]
+    for metric in measured:
+        having = [result for result in results if metric in result.metrics]
+        row = summarise(
+            having,
+            setting=setting.name,
+            metric=metric,
+            protocols=list(dict.fromkeys(protocols)),
+            thesis=setting.thesis.get(metric),
+        )
+        row = replace(
+            row, network=setting.network, variant=setting.variant, curve=_curve(experiment, having, metric)
+        )
+        yield row if metric == measured[0] else row.without_details()
+
+
+def _curve(experiment: Experiment, results: Sequence[RunResult], metric: str) -> MeanCurve | None:
+    if experiment.curve is None:
+        return None
+    curves = [curve for result in results if (curve := experiment.curve(result, metric))]
+    return mean_curve(curves, metric) if curves else None

@@ -1,0 +1,117 @@
+"""A page for each table and figure: thesis and ours side by side, and a verdict on every claim."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from torchcaps.core.metric import metric_of
+from torchcaps.storage import write_text
+
+from ..plan import Claim, Experiment, RowsOf, Verdict, slug_of
+from ..records import Row, Rows, RunFacts, load_rows, metric_words
+from .tables import render_table
+
+_LEGEND = (
+    "A figure of the thesis is confirmed where ours differs by at most two deviations over seeds, and ours "
+    "is beyond it where it is better by more. A difference stays open with a single seed, and with a "
+    "protocol shorter than the thesis's, unless ours is higher where higher is better."
+)
+
+
+def rows_in(results: Path) -> RowsOf:
+    """The rows in a folder of results by the label of their experiment; each file is read once."""
+
+    @cache
+    def rows_of(label: str) -> Rows:
+        slug = slug_of(label)
+        return load_rows(results, slug) if (results / f"{slug}.json").is_file() else []
+
+    return rows_of
+
+
+def write_page(experiment: Experiment, results: Path) -> Path:
+    """Write `results/<label>.md` from the rows of the experiment."""
+    path = results / f"{experiment.slug}.md"
+    write_text(path, render_page(experiment, rows_in(results)))
+    return path
+
+
+def render_page(experiment: Experiment, rows_of: RowsOf) -> str:
+    """The page as Markdown."""
+    rows = rows_of(experiment.label)
+    claims = list_claims(experiment, rows_of)
+    parts = [
+        f"# {experiment.title}",
+        f'`{experiment.label}`, chapter "{experiment.chapter}"',
+        f"![{experiment.title}]({experiment.slug}.png)" if experiment.draw is not None else "",
+        "\n".join(["## Claims", "", *claims]) if claims else "",
+        "## Thesis and ours",
+        render_table(rows).rstrip("\n"),
+        _verdicts(rows),
+        "## Protocol and deviations",
+        _protocol(experiment, rows),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def list_claims(experiment: Experiment, rows_of: RowsOf) -> list[str]:
+    """The claims of an experiment with their verdicts, as lines, after what these rest on."""
+    if not experiment.claims:
+        return []
+    rows = rows_of(experiment.label)
+    budgets = sorted({f"{row.budget} budget" for row in rows})
+    seeds = min(row.seeds for row in rows)
+    decided = f"Decided by runs of the {' and '.join(budgets)}, at least {seeds} to a setting."
+    return [decided, "", *(_decide(claim, rows_of) for claim in experiment.claims)]
+
+
+def _decide(claim: Claim, rows_of: RowsOf) -> str:
+    verdict, because = claim.check(rows_of)
+    return f"- {claim.text} **{verdict}**: {because}."
+
+
+def _verdicts(rows: Rows) -> str:
+    """A line for each row that the thesis has a figure for."""
+    lines = [
+        f"- {row.setting}, {metric_words(row.metric)}: **{judge(row, row.thesis)}**"
+        for row in rows
+        if row.thesis is not None
+    ]
+    return "\n".join([*lines, "", _LEGEND]) if lines else ""
+
+
+def judge(row: Row, thesis: float) -> Verdict:
+    """How a row stands to the figure that the thesis prints."""
+    if abs(row.ours - thesis) <= 2 * (row.spread or 0.0):
+        return "confirmed"
+    metric, is_full = metric_of(row.metric), row.budget == "full"
+    if row.seeds == 1:
+        return "open"
+    if metric.is_better(row.ours, thesis) and (is_full or metric.better == "higher"):
+        return "beyond"
+    return "not confirmed" if is_full else "open"
+
+
+def _protocol(experiment: Experiment, rows: Rows) -> str:
+    """What the runs got, where they were made and where they differ from the thesis's."""
+    settings: dict[str, set[str]] = {}
+    for row in rows:
+        settings.setdefault(row.protocol, set()).add(row.setting)
+    runs = {  # one run stands behind several rows
+        (row.setting, run.facts.seed): run.facts for row in rows for run in row.runs
+    }
+    devices = sorted({_describe_device(facts) for facts in runs.values()})
+    hours = sum(facts.seconds for facts in runs.values()) / 3600
+    lines = [
+        f"- {protocol}: {len(names)} setting{'s' if len(names) > 1 else ''}"
+        for protocol, names in settings.items()
+    ]
+    lines.append(f"- {len(runs)} runs, {hours:.1f} hours of training in all, on {'; '.join(devices)}")
+    return "\n".join([*lines, *(f"- {sentence}" for sentence in experiment.deviations)])
+
+
+def _describe_device(facts: RunFacts) -> str:
+    """Device and precision, and how many runs shared the device where that is known."""
+    words = f"{facts.device}, precision {facts.precision}"
+    return words if facts.concurrency is None else f"{words}, {facts.concurrency} runs at a time"

@@ -1,0 +1,53 @@
+"""Rows as Markdown tables, thesis and ours side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from torchcaps.core.metric import metric_of
+
+from ..records import Row, Rows, metric_heading
+
+_MOST_ROWS = 2  # metrics of a setting in rows of their own; more become columns
+
+
+def render_table(rows: Rows) -> str:
+    """Rows as a Markdown table."""
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    if len(metrics) > _MOST_ROWS:
+        return _one_row_per_setting(rows, metrics)
+    return _markdown(
+        ("setting", "metric", "thesis", "ours", "seeds", "protocol"),
+        [(row.setting, metric_heading(row.metric), *_figures(row), row.seeds, row.protocol) for row in rows],
+    )
+
+
+def _one_row_per_setting(rows: Rows, metrics: Sequence[str]) -> str:
+    settings: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        settings.setdefault(row.setting, {})[row.metric] = row
+
+    def cell(row: Row | None) -> str:
+        if row is None:
+            return ""
+        thesis, ours = _figures(row)
+        return ours if thesis == "-" else f"{ours} (thesis {thesis})"
+
+    lines = []
+    for name, found in settings.items():
+        some = next(iter(found.values()))
+        cells = (cell(found.get(metric)) for metric in metrics)
+        lines.append((name, *cells, some.seeds, some.protocol))
+    return _markdown(("setting", *map(metric_heading, metrics), "seeds", "protocol"), lines)
+
+
+def _figures(row: Row) -> tuple[str, str]:
+    """The thesis's figure and ours, with its spread."""
+    digits = metric_of(row.metric).digits
+    spread = "" if row.spread is None else f" ± {row.spread:,.{digits}f}"
+    return "-" if row.thesis is None else f"{row.thesis:,.{digits}f}", f"{row.ours:,.{digits}f}{spread}"
+
+
+def _markdown(head: Sequence[str], lines: Iterable[Iterable[object]]) -> str:
+    rows = (f"| {' | '.join(map(str, cells))} |\n" for cells in (head, ["---"] * len(head), *lines))
+    return "".join(rows)

@@ -1,0 +1,24 @@
+"""Makes the runs of experiments: in this process, in several, or on a cluster; and exchanges results."""
+
+from .cluster import run_on_cluster
+from .exchange import merge_runs, pack_runs
+from .make import count_runs, missing_runs, perform_run, run_missing, uses_gpu
+from .outdated import outdated_runs, set_aside
+from .processes import run_in_processes
+from .visit import StopInTime, Visit
+
+__all__ = [
+    "StopInTime",
+    "Visit",
+    "count_runs",
+    "merge_runs",
+    "missing_runs",
+    "outdated_runs",
+    "pack_runs",
+    "perform_run",
+    "run_in_processes",
+    "run_missing",
+    "run_on_cluster",
+    "set_aside",
+    "uses_gpu",
+]

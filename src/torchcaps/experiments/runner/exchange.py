@@ -1,0 +1,86 @@
+"""Results travel between machines: a folder, or one small archive of result files."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.storage import read_json, write_atomically, write_json
+
+from ..plan import Experiment
+from ..records import BUDGETS
+
+_RESULT = re.compile(rf"(?:\./)?([\w.-]+/(?:{'|'.join(BUDGETS)})/[\w.-]+)/result\.json")
+_MOST_BYTES = 8 * 2**20  # of one result file
+
+
+def pack_runs(out: Path, archive: Path) -> int:
+    """Write the results and errors of all runs below `out` to a .tar.gz; how many files it holds.
+
+    Results that the archive holds already and `out` does not stay in it.
+    """
+    names = ("result.json", "error.json")
+    paths = [path for budget in BUDGETS for name in names for path in out.glob(f"*/{budget}/*/{name}")]
+    texts = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
+    if archive.is_file():
+        kept = {f"{place}/result.json": result for place, result in _results_packed(archive)}
+        texts = {name: json.dumps(result, indent=1).encode() for name, result in kept.items()} | texts
+
+    def fill(draft: Path) -> None:
+        with tarfile.open(draft, "w:gz") as packed:
+            for name, text in sorted(texts.items()):
+                entry = tarfile.TarInfo(name)
+                entry.size = len(text)
+                packed.addfile(entry, BytesIO(text))
+
+    write_atomically(archive, fill)
+    return len(texts)
+
+
+def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
+    """Take over results made elsewhere and leave those that are here already; how many were new."""
+    merged = 0
+    for place, result in _results_in(source):
+        if not isinstance(result, dict) or not result.keys() >= {"recipe", "metrics", "seed"}:
+            raise UserError(f"{source}: {place}/result.json is not the result of a run")
+        target = out / place / "result.json"
+        if place.split("/")[0] == experiment.slug and not target.is_file():
+            write_json(target, result)
+            merged += 1
+    return merged
+
+
+def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
+    """Folder, as experiment/budget/run, and content of each result."""
+    if source.is_dir():
+        for path in sorted(source.glob("*/*/*/result.json")):
+            yield path.parent.relative_to(source).as_posix(), read_json(path)
+    elif source.is_file():
+        yield from _results_packed(source)
+    else:
+        raise MissingDataError(f"there are no runs at {source}: neither a folder nor an archive")
+
+
+def _results_packed(archive: Path) -> Iterator[tuple[str, Any]]:
+    """Read the members that are named like results; nothing is unpacked, other members are passed over."""
+    try:
+        with tarfile.open(archive) as packed:
+            for member in packed:
+                place = _RESULT.fullmatch(member.name)
+                if (
+                    place
+                    and ".." not in place[1].split("/")
+                    and member.isfile()
+                    and member.size <= _MOST_BYTES
+                ):
+                    file = packed.extractfile(member)
+                    assert file is not None
+                    yield place[1], json.loads(file.read())
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        raise UserError(f"{archive} is no archive of results that can be read: {error}") from error

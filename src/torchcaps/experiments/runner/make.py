@@ -1,0 +1,116 @@
+"""Makes the runs that an experiment still lacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from torchcaps.core.errors import MissingDataError
+from torchcaps.storage import read_json, write_json
+from torchcaps.train import Machine, StoppedError, check_machine, side_by_side
+
+from ..plan import Experiment, PlannedRun
+from ..records import Budget
+from .visit import StopInTime, Visit
+
+# before torch 2.8 nothing tells a lost device from other errors
+_DEVICE_LOST: tuple[type[Exception], ...] = (
+    (torch.AcceleratorError,) if hasattr(torch, "AcceleratorError") else ()
+)
+_CONTINUES = "the next visit continues from its last checkpoint"
+
+
+def run_missing(
+    experiment: Experiment,
+    out: Path,
+    machine: Machine,
+    *,
+    budget: Budget = "full",
+    seeds: int | None = None,
+    visit: Visit | None = None,
+) -> dict[str, int]:
+    """Make the runs that have no result yet, until the time is up; how many runs are done, failed and left.
+
+    A run that fails leaves its error in `error.json` and is not tried again while that file is there.
+    """
+    visit = visit or Visit()
+    check_machine(machine)  # a mistyped device is not a failure of the runs
+    runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
+    at_once = visit.at_once or (experiment.at_once if uses_gpu(machine) else 1)
+    concurrency = min(at_once, len(runs))
+    if concurrency > 1:  # tuning convolutions frees memory, and that breaks a graph being captured beside it
+        machine = replace(machine, tune_convolutions=False)
+    jobs = [partial(perform_run, run, out, machine, visit, concurrency=concurrency) for run in runs]
+    side_by_side(jobs, machine, at_once=at_once, stop=visit.stop)
+    return count_runs(experiment, out, budget=budget, seeds=seeds)
+
+
+def missing_runs(
+    experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None
+) -> list[PlannedRun]:
+    """The planned runs that have neither a result nor an error, in the order they should be made."""
+    return [
+        run
+        for run in experiment.planned(budget, seeds)
+        if not any((run.folder(out) / name).is_file() for name in ("result.json", "error.json"))
+    ]
+
+
+def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, concurrency: int) -> None:
+    """Make one run in its folder below `out`, which then holds its result or its error.
+
+    It holds neither where the time was up, the data is missing, or the device was lost: a crash of one
+    process takes all runs of a shared GPU along, and none of them failed by itself.
+
+    Args:
+        run: What to make.
+        out: Folder of all runs.
+        machine: Where to make it.
+        visit: The time there is, and who hears about the run.
+        concurrency: Runs that share the device; the result records it.
+    """
+    if visit.is_over:
+        return
+    visit.on_run(run.name)
+    try:
+        run.experiment.perform(run, out, machine, StopInTime(visit))
+        _record_concurrency(run, out, concurrency)
+    except StoppedError:
+        visit.on_run(f"{run.name} stopped: time is up; {_CONTINUES}")
+    except MissingDataError as error:  # not a failure: the run waits for its data
+        visit.on_run(f"{run.name} left out: {error}")
+    except _DEVICE_LOST as error:
+        visit.stop()  # no run of this process gets the device back
+        reason = str(error).partition("\n")[0]
+        visit.on_run(f"{run.name} stopped: the device was lost ({reason}); {_CONTINUES}")
+    except Exception as error:  # whatever it is, the other runs go on
+        write_json(run.folder(out) / "error.json", _describe(run, error))
+        visit.on_run(f"{run.name} failed: {error}")
+
+
+def _record_concurrency(run: PlannedRun, out: Path, concurrency: int) -> None:
+    if not run.setting.reuses:  # such a run is the work of another one
+        path = run.folder(out) / "result.json"
+        write_json(path, {**read_json(path), "concurrency": concurrency})
+
+
+def _describe(run: PlannedRun, error: Exception) -> dict[str, object]:
+    return {"setting": run.setting.name, "seed": run.seed, "error": f"{type(error).__name__}: {error}"}
+
+
+def uses_gpu(machine: Machine) -> bool:
+    """Whether runs on this machine would take a GPU."""
+    return machine.device in ("auto", "cuda") and torch.cuda.is_available()
+
+
+def count_runs(
+    experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None
+) -> dict[str, int]:
+    """How many of the planned runs are done, failed and left."""
+    folders = [run.folder(out) for run in experiment.planned(budget, seeds)]
+    done = sum((folder / "result.json").is_file() for folder in folders)
+    failed = sum((folder / "error.json").is_file() for folder in folders)
+    return {"done": done, "failed": failed, "left": len(folders) - done - failed, "planned": len(folders)}

@@ -1,0 +1,42 @@
+"""Outdated results: the recipe of their setting has changed since they were made."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from torchcaps.core.errors import UserError
+from torchcaps.storage import read_json
+from torchcaps.train import recipe_as_json, stored_recipe
+
+from ..plan import Experiment, PlannedRun
+from ..records import Budget
+
+
+def outdated_runs(
+    experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None
+) -> list[PlannedRun]:
+    """The planned runs whose result was made with another recipe than they have now."""
+    planned = experiment.planned(budget, seeds)
+    return [run for run in planned if (run.folder(out) / "result.json").is_file() and _is_outdated(run, out)]
+
+
+def set_aside(experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None) -> int:
+    """Rename the folders of outdated runs, so that the runs are missing; how many there were."""
+    outdated = outdated_runs(experiment, out, budget=budget, seeds=seeds)
+    for run in outdated:
+        folder = run.folder(out)
+        aside = folder.parent.with_name(f"{run.budget}-older") / folder.name
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.parent.mkdir(exist_ok=True)
+        folder.rename(aside)
+    return len(outdated)
+
+
+def _is_outdated(run: PlannedRun, out: Path) -> bool:
+    made_with = read_json(run.folder(out) / "result.json")["recipe"]
+    try:
+        complete = recipe_as_json(stored_recipe(made_with))  # keys that came later have their usual values
+    except UserError:  # a key is gone
+        return True
+    return complete != recipe_as_json(run.recipe)

@@ -1,0 +1,19 @@
+"""What people read: the demonstration, explained images, and runs side by side."""
+
+from .compare import RunSummary, rem_recipe, summarise_run, train_with_rem
+from .demo import Demo, run_demo
+from .explain import explain_images
+from .shrinking import Footprint, Shrunk, shrink_and_measure
+
+__all__ = [
+    "Demo",
+    "Footprint",
+    "RunSummary",
+    "Shrunk",
+    "explain_images",
+    "rem_recipe",
+    "run_demo",
+    "shrink_and_measure",
+    "summarise_run",
+    "train_with_rem",
+]

@@ -1,0 +1,67 @@
+"""Runs side by side as the REM chapter looks at them: accuracy, parse trees and sparsity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torchcaps.parse import Levels, analyse_run
+from torchcaps.prune import Lobster, count_sparsity
+from torchcaps.train import Machine, Recipe, Run, Watcher, load_recipe, load_run, train
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """A run, measured on its test images.
+
+    Attributes:
+        pruned: Whether it was trained with pruning.
+        sparsity: Zeros among the weights of the pruned layers; `sparsity_total` among all.
+        classes: Trees of each class, as `TreeDictionary.rows` has them.
+    """
+
+    run: str
+    pruned: bool
+    images: int
+    accuracy: float
+    quantized_accuracy: float
+    entropy: float
+    keys: int
+    sparsity: float
+    sparsity_total: float
+    parameters_left: int
+    classes: list[dict[str, Any]]
+
+
+def rem_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe with pruning: as it says itself, else with the settings of the thesis."""
+    recipe = load_recipe(name, overrides)
+    return recipe if recipe.pruning is not None else replace(recipe, pruning=Lobster())
+
+
+def train_with_rem(recipe: Recipe, out: Path, machine: Machine, watcher: Watcher | None = None) -> Run:
+    """Train into folder `out`, or continue or take what is there; the run."""
+    train(recipe, out, machine, resume=True, watcher=watcher)
+    return load_run(out)
+
+
+def summarise_run(run: Run, *, levels: Levels = 11, data_dir: Path | None = None) -> RunSummary:
+    """Measure a run on its test images."""
+    found = analyse_run(run, "test", levels=levels, data_dir=data_dir)
+    pruning = run.recipe.pruning
+    zeros = count_sparsity(run.model, pruning.layers if pruning is not None else "*")
+    return RunSummary(
+        run=str(run.folder),
+        pruned=pruning is not None,
+        images=found.images,
+        accuracy=found.accuracy,
+        quantized_accuracy=found.quantized_accuracy,
+        entropy=found.dictionary.entropy,
+        keys=found.dictionary.num_keys,
+        sparsity=zeros["sparsity"],
+        sparsity_total=zeros["sparsity_total"],
+        parameters_left=int(zeros["parameters_left"]),
+        classes=found.dictionary.rows(found.classes),
+    )

@@ -1,0 +1,89 @@
+import json
+
+import pytest
+import torch
+from experiments.made_rows import a_row
+
+from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.plan import Outcome
+from torchcaps.experiments.rem.beyond import groups
+from torchcaps.experiments.rem.beyond.groups import LABEL, groups_shrink, prune_and_shrink, weights_stay
+from torchcaps.models import create_model
+from torchcaps.prune import shrink
+from torchcaps.train import Machine, Silent
+
+METRICS = ("test_accuracy", "sparsity", "parameters_share", "operations_share")
+
+
+def count_parameters(network):
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def rows_of(table):
+    rows = [
+        a_row(setting, metric, value, network="net", variant=setting.partition(",")[0])
+        for setting, values in table.items()
+        for metric, value in zip(METRICS, values, strict=True)
+    ]
+    return lambda label: rows if label == LABEL else []
+
+
+WHOLE = {"as trained": (98.0, 0.0, 100.0, 100.0)}
+
+
+@pytest.mark.parametrize(
+    ("table", "verdict", "because"),
+    [
+        ({}, "open", "none"),
+        ({"capsules, tolerance 1": (98.0, 50.0, 40.0, 40.0)}, "open", "as trained"),
+        (
+            WHOLE | {"capsules, tolerance 1": (97.6, 50.0, 40.0, 40.0)},
+            "confirmed",
+            "40.0 % of the operations",
+        ),
+        (WHOLE | {"capsule types, tolerance 1": (97.4, 50.0, 40.0, 40.0)}, "not confirmed", "at 97.40 %"),
+        (WHOLE | {"capsules, tolerance 1": (97.6, 50.0, 60.0, 60.0)}, "not confirmed", "60.0 %"),
+        (
+            WHOLE
+            | {
+                "capsules, tolerance 1": (97.6, 5.0, 49.0, 49.0),
+                "capsules, tolerance 2": (90.0, 9.0, 9.0, 9.0),
+            },
+            "confirmed",
+            "(capsules, tolerance 1)",
+        ),
+    ],
+)
+def test_groups_shrink(table, verdict, because):
+    found = groups_shrink(rows_of(table))
+    assert found.verdict == verdict
+    assert because in found.because
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ((97.0, 49.0, 95.0, 95.0), "open"),
+        ((97.0, 51.0, 95.0, 95.0), "confirmed"),
+        ((97.0, 51.0, 89.0, 95.0), "not confirmed"),
+    ],
+)
+def test_weights_stay(values, verdict):
+    assert weights_stay(rows_of(WHOLE | {"single weights, tolerance 1": values})).verdict == verdict
+
+
+def test_a_run_says_what_shrinking_leaves(tmp_path, monkeypatch):
+    network = create_model("dr_capsnet_tiny_test")
+    with torch.no_grad():
+        network.classes.weight[:4] = 0  # of 8 children
+    trained = Outcome(metrics={}, parameters=0, seconds=0.0, precision="32")
+    monkeypatch.setattr(groups, "train_and_count", lambda *_: (network, trained))
+    experiment = EXPERIMENTS[LABEL]
+    run = next(iter(experiment.planned("smoke", seeds=1)))
+    prune_and_shrink(run, tmp_path, Machine(device="cpu"), Silent())
+    metrics = json.loads((run.folder(tmp_path) / "result.json").read_text())["metrics"]
+    whole, left = (count_parameters(each) for each in (network, shrink(network)))
+    assert left < whole
+    assert metrics["parameters_shrunk"] == left
+    assert metrics["parameters_share"] == pytest.approx(left / whole)
+    assert 0 < metrics["operations_share"] < 1

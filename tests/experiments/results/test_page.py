@@ -1,0 +1,87 @@
+import pytest
+from experiments.made_rows import a_row, a_run
+
+from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.records import Protocol
+from torchcaps.experiments.results import (
+    judge,
+    mean_curve,
+    render_overview,
+    render_page,
+    rows_in,
+    write_results,
+)
+
+FULL, QUICK = (Protocol(budget=budget, epochs=2) for budget in ("full", "quick"))
+RUNS = tuple(a_run(0.9, seed=seed, seconds=3600.0) for seed in (42, 43, 44))
+
+
+def row(ours, **changes):
+    usual = {"thesis": 90.0, "spread": 0.5, "protocols": (FULL,), "runs": RUNS}
+    metric = changes.pop("metric", "test_accuracy")
+    return a_row("fixed 1", metric, ours, **{**usual, **changes})
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (row(89.5), "confirmed"),
+        (row(91.5), "beyond"),
+        (row(91.5, protocols=(QUICK,)), "beyond"),
+        (row(91.5, runs=RUNS[:1], spread=None), "open"),
+        (row(88.5), "not confirmed"),
+        (row(88.5, protocols=(QUICK,)), "open"),
+        (row(88.5, runs=RUNS[:1], spread=None), "open"),
+        (row(120.0, metric="keys"), "not confirmed"),
+        (row(60.0, metric="keys"), "beyond"),  # fewer trees are better
+        (row(60.0, metric="keys", protocols=(QUICK,)), "open"),  # less training may have made them fewer
+        (row(60.0, metric="primary_capsules"), "not confirmed"),
+    ],
+)
+def test_a_row_is_judged_by_its_spread_and_protocol(found, verdict):
+    assert judge(found, 90.0) == verdict
+
+
+def test_a_page_holds_table_claims_and_protocol(tmp_path):
+    experiment = EXPERIMENTS["fig:fix_vs_ann"]
+    write_results(tmp_path, experiment.slug, [row(89.5)], "command")
+    page = render_page(experiment, rows_in(tmp_path))
+    assert "| fixed 1 | test accuracy, % | 90.00 | 89.50 ± 0.50 | 3 |" in page
+    assert "- fixed 1, test accuracy: **confirmed**" in page
+    assert page.count("**open**") == len(experiment.claims)
+    assert "full budget, 2 epochs, all images: 1 setting\n" in page
+    assert "3.0 hours of training in all, on cpu, precision 32" in page
+
+
+def test_a_page_says_how_many_runs_shared_the_device_where_that_is_known(tmp_path):
+    experiment = EXPERIMENTS["fig:fix_vs_ann"]
+    runs = (a_run(0.9, concurrency=6), a_run(0.9, seed=43))
+    write_results(tmp_path, experiment.slug, [row(89.5, runs=runs)], "command")
+    page = render_page(experiment, rows_in(tmp_path))
+    assert "on cpu, precision 32; cpu, precision 32, 6 runs at a time" in page
+
+
+def test_rows_of_a_larger_budget_are_not_replaced(tmp_path):
+    write_results(tmp_path, "fig-x", [row(1.0)], "c")
+    write_results(tmp_path, "fig-x", [row(2.0, protocols=(QUICK,))], "c")
+    assert '"ours": 1.0' in (tmp_path / "fig-x.json").read_text()
+    write_results(tmp_path, "fig-x", [row(3.0)], "c")
+    assert '"ours": 3.0' in (tmp_path / "fig-x.json").read_text()
+
+
+def test_curves_are_averaged_where_runs_have_come():
+    curve = mean_curve([{1: 0.5, 2: 0.6}, {1: 0.7}], "test_accuracy")
+    assert curve.at == (1, 2)
+    assert curve.mean == pytest.approx([60, 60])
+    assert curve.spread == (pytest.approx(200**0.5, abs=1e-3), None)
+    assert curve.seeds == (2, 1)
+
+
+def test_the_overview_counts_verdicts_and_names_what_waits(tmp_path):
+    experiment = EXPERIMENTS["fig:fix_vs_ann"]
+    write_results(tmp_path, experiment.slug, [row(89.5)], "command")
+    page = render_overview(rows_in(tmp_path))
+    assert f"| {experiment.chapter} | 0 | 0 | 0 | {len(experiment.claims)} |" in page
+    assert page.count("**open**") == len(experiment.claims)
+    assert "[`fig:fix_vs_ann`](fig-fix_vs_ann.md)" in page
+    assert "`fig:fashion`" in page.rpartition("## Without runs so far")[2]

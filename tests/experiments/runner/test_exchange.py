@@ -1,0 +1,125 @@
+import io
+import json
+import tarfile
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+from torchcaps.core import UserError
+from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.runner import count_runs, merge_runs, pack_runs
+from torchcaps.train import load_recipe
+from torchcaps.train.recipe import recipe_as_json
+
+EXPERIMENT = EXPERIMENTS["smoke-mnist"]
+
+
+def result(seed, accuracy=0.5):
+    made_by = {"commit": None, "versions": {}, "device": "cpu", "precision": "32", "parameters": 1}
+    recipe = recipe_as_json(load_recipe("mnist/dr_capsnet"))
+    metrics = {"test_accuracy": accuracy}
+    return {"recipe": recipe, "seed": seed, "metrics": metrics, "seconds": 1.0, **made_by}
+
+
+MINE = result(42, 0.75)
+GOOD = json.dumps(MINE).encode()
+
+
+def leave(out, number, name="result.json", content=None):
+    """Stands for a run that was made."""
+    run = list(EXPERIMENT.planned("quick"))[number]
+    run.folder(out).mkdir(parents=True, exist_ok=True)
+    (run.folder(out) / name).write_text(json.dumps(content or result(run.seed)))
+    return run.folder(out)
+
+
+def pack(path, members):
+    with tarfile.open(path, "w:gz") as packed:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            packed.addfile(entry, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_runs_of_another_machine_are_merged_and_duplicates_recognised(is_packed, tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    leave(here, 0, content=MINE)
+    for number in range(3):
+        leave(there, number)
+    leave(there, 3, "error.json")
+    (leave(there, 0) / "weights.safetensors").write_bytes(b"large")
+    source = there
+    if is_packed:
+        source = tmp_path / "runs.tar.gz"
+        assert pack_runs(there, source) == 4  # results and errors, nothing else
+    assert merge_runs(EXPERIMENT, source, here) == 2
+    assert merge_runs(EXPERIMENT, source, here) == 0
+    assert count_runs(EXPERIMENT, here, budget="quick")["done"] == 3
+
+
+def test_what_is_here_is_kept(tmp_path):
+    mine = leave(tmp_path / "here", 0, content=MINE)
+    leave(tmp_path / "there", 0)
+    assert merge_runs(EXPERIMENT, tmp_path / "there", tmp_path / "here") == 0
+    assert json.loads((mine / "result.json").read_text()) == MINE
+
+
+def test_an_archive_cannot_write_elsewhere(tmp_path):
+    source = pack(
+        tmp_path / "bad.tar.gz",
+        {
+            "../quick/run-1/result.json": GOOD,
+            "smoke-mnist/quick/../result.json": GOOD,
+            "/smoke-mnist/quick/run-1/result.json": GOOD,
+            "smoke-mnist/quick/run-1/recipe.json": GOOD,
+            "smoke-mnist/quick/run-2/result.json": GOOD,
+        },
+    )
+    here = tmp_path / "deep" / "here"
+    assert merge_runs(EXPERIMENT, source, here) == 1
+    written = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")]
+    assert written == ["deep/here/smoke-mnist/quick/run-2/result.json"]
+
+
+def test_what_is_no_archive_is_refused(tmp_path):
+    (tmp_path / "torn.tar.gz").write_bytes(b"not an archive")
+    with pytest.raises(UserError, match="no archive of results"):
+        merge_runs(EXPERIMENT, tmp_path / "torn.tar.gz", tmp_path)
+    with pytest.raises(UserError, match="no archive of results"):
+        merge_runs(EXPERIMENT, pack(tmp_path / "x.tar.gz", {"a/full/b/result.json": b"{"}), tmp_path)
+    with pytest.raises(UserError, match="not the result of a run"):
+        merge_runs(EXPERIMENT, pack(tmp_path / "x.tar.gz", {"a/full/b/result.json": b"[]"}), tmp_path)
+    with pytest.raises(UserError, match="there are no runs at"):
+        merge_runs(EXPERIMENT, tmp_path / "absent", tmp_path)
+
+
+def test_the_command_merges_and_packs(tmp_path):
+    leave(tmp_path / "there", 0)
+    command = ["reproduce", "smoke-mnist", "--budget", "quick", "--minutes", "0"]
+    command += ["--out", str(tmp_path / "out")]
+    command += ["--merge", str(tmp_path / "there"), "--pack", str(tmp_path / "p.tar.gz")]
+    command += ["--results", str(tmp_path / "r"), "--data-dir", str(tmp_path)]
+    done = CliRunner().invoke(app, command)
+    assert "1 files packed" in done.output
+    assert "smoke-mnist: 1 of 24 runs done, 0 failed" in done.output
+    several = CliRunner().invoke(app, [*command[:1], "fig:annealing", *command[1:], "--json"])
+    assert list(json.loads(several.stdout)) == ["fig:annealing", "smoke-mnist"]
+    (row,) = json.loads((tmp_path / "r" / "smoke-mnist.json").read_text())["rows"]
+    assert row["ours"] == 50
+
+
+def test_packing_again_keeps_what_other_runs_left_in_the_archive(tmp_path):
+    archive = tmp_path / "runs.tar.gz"
+    leave(tmp_path / "first", 0, content=MINE)
+    assert pack_runs(tmp_path / "first", archive) == 1
+    leave(tmp_path / "second", 1)
+    assert pack_runs(tmp_path / "second", archive) == 2
+    assert merge_runs(EXPERIMENT, archive, tmp_path / "all") == 2
+    newer = leave(tmp_path / "third", 0, content=result(42, 0.25))
+    assert pack_runs(tmp_path / "third", archive) == 2  # the run of `out` replaces its older result
+    assert merge_runs(EXPERIMENT, archive, tmp_path / "newer") == 2
+    merged = tmp_path / "newer" / newer.relative_to(tmp_path / "third") / "result.json"
+    assert json.loads(merged.read_text())["metrics"]["test_accuracy"] == 0.25

@@ -1,0 +1,241 @@
+import json
+import threading
+from dataclasses import replace
+
+import pytest
+import torch
+
+from torchcaps.core import UserError
+from torchcaps.data import write_twin
+from torchcaps.experiments import LABELS, list_experiments
+from torchcaps.experiments.plan import (
+    EXPERIMENTS,
+    Experiment,
+    Outcome,
+    PlannedRun,
+    Setting,
+    leave_result,
+    train_recipe,
+)
+from torchcaps.experiments.records import protocol_of, read_budget
+from torchcaps.experiments.results import gather_runs
+from torchcaps.experiments.runner import Visit, run_missing
+from torchcaps.train import Machine
+from torchcaps.train.recipe import recipe_as_json
+
+CPU = Machine(device="cpu")
+TINY = {
+    "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "fc"},
+    "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
+    "batch_size": 8,
+    "epochs": 2,
+}
+FACTS = {"seconds": 1.0, "precision": "32", "parameters": 1}
+
+
+@pytest.fixture
+def experiment():
+    return Experiment(
+        label="fig:some thing",
+        chapter="none",
+        title="small",
+        data=("synthetic_mnist",),
+        gpu_minutes=1,
+        seeds=2,
+        settings=(
+            Setting(name="broken", recipe="mnist/dr_capsnet", changes={"data.name": "nothing"}),
+            Setting(
+                name="small, one", recipe="mnist/dr_capsnet", changes=TINY, thesis={"test_accuracy": 50.0}
+            ),
+            Setting(
+                name="small, two",
+                recipe="mnist/dr_capsnet",
+                changes={**TINY, "optim.learning_rate": 1e-4},
+            ),
+        ),
+    )
+
+
+def test_one_seed_of_every_setting_comes_before_the_second_of_any(experiment):
+    runs = [(run.setting.name, run.seed) for run in experiment.planned("full")]
+    assert [seed for _, seed in runs] == [42] * 3 + [43] * 3
+    assert len(set(runs)) == 6
+
+
+def test_what_is_missing_is_run_once_and_failures_do_not_stop_the_others(experiment, tmp_path):
+    counts = run_missing(experiment, tmp_path, CPU)
+    assert counts == {"done": 4, "failed": 2, "left": 0, "planned": 6}
+    errors = list(tmp_path.rglob("error.json"))
+    assert "unknown dataset 'nothing'" in json.loads(errors[0].read_text())["error"]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
+    run_missing(experiment, tmp_path, CPU)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")} == before
+    assert gather_runs(experiment, tmp_path, tmp_path, budget="full", command="c") == 2
+    rows = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
+    assert [(row["setting"], row["seeds"], row["thesis"]) for row in rows] == [
+        ("small, one", 2, 50.0),
+        ("small, two", 2, None),
+    ]
+    assert rows[0]["protocols"] == [{"budget": "full", "epochs": 2, "images": 40}]
+    assert {run["concurrency"] for row in rows for run in row["runs"]} == {1}
+
+
+def test_a_run_may_be_more_than_training(experiment, tmp_path):
+    def double(run, out, machine, watcher):
+        leave_result(run, out, torch.device("cpu"), Outcome(metrics={"rounds": 2 * run.seed}, **FACTS))
+
+    def draw(rows, path):
+        path.write_text(f"{len(rows)} rows")
+
+    setting = replace(experiment.settings[1], thesis={"rounds": 80.0})
+    changed = replace(experiment, settings=(setting,), perform=double, draw=draw, metrics=("rounds",))
+    assert run_missing(changed, tmp_path, CPU)["done"] == 2
+    gather_runs(changed, tmp_path, tmp_path, budget="full", command="c")
+    (row,) = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
+    assert (row["ours"], row["thesis"]) == (2 * 42.5, 80.0)
+    assert (tmp_path / "fig-some-thing.png").read_text() == "1 rows"
+
+
+def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, tmp_path):
+    if not hasattr(torch, "AcceleratorError"):
+        pytest.skip("this torch does not tell a lost device from other errors")
+
+    def crash(run, out, machine, watcher):
+        raise torch.AcceleratorError("CUDA error: unspecified launch failure\nmore")
+
+    said = []
+    lost = replace(experiment, perform=crash)
+    counts = run_missing(lost, tmp_path, CPU, visit=Visit(on_run=said.append))
+    assert counts == {"done": 0, "failed": 0, "left": 6, "planned": 6}
+    assert len(said) == 2  # begun, and stopped: the others were not begun
+    assert "device was lost (CUDA error: unspecified launch failure)" in said[1]
+
+
+def test_a_run_without_its_data_is_left_for_later_and_the_others_go_on(experiment, tmp_path):
+    absent = replace(experiment.settings[1], name="absent", changes={"data": {"name": "mnist"}})
+    said = []
+    counts = run_missing(
+        replace(experiment, settings=(absent, experiment.settings[1])),
+        tmp_path,
+        replace(CPU, data_dir=tmp_path),
+        seeds=1,
+        visit=Visit(on_run=said.append),
+    )
+    assert counts == {"done": 1, "failed": 0, "left": 1, "planned": 2}
+    assert said[1].startswith("absent, seed 42 left out: ")
+
+
+def test_settings_whose_names_begin_alike_are_not_mixed_up(experiment, tmp_path):
+    settings = tuple(replace(experiment.settings[1], name=name) for name in ("pull", "pull 0.5"))
+    chosen = replace(experiment, settings=settings)
+    for number, run in enumerate(chosen.planned("full", 1)):
+        outcome = Outcome(metrics={"test_accuracy": number}, **FACTS)
+        leave_result(run, tmp_path, torch.device("cpu"), outcome)
+    gather_runs(chosen, tmp_path, tmp_path, budget="full", command="c")
+    rows = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
+    assert [(row["setting"], row["ours"], row["seeds"]) for row in rows] == [
+        ("pull", 0, 1),
+        ("pull 0.5", 100, 1),
+    ]
+
+
+def test_a_budget_changes_the_recipe_and_a_setting_adds_to_it(experiment):
+    setting = replace(experiment.settings[1], budgets={"quick": {"patience": 3}})
+    changed = replace(experiment, settings=(setting,), budgets={"quick": {"epochs": 7, "patience": 9}})
+    quick, full = (next(changed.planned(budget)).recipe for budget in ("quick", "full"))
+    assert (quick.epochs, quick.patience) == (7, 3)
+    assert (full.epochs, full.patience) == (2, 0)
+
+
+def test_a_visit_ends_in_time_and_the_next_goes_on(experiment, tmp_path):
+    assert run_missing(experiment, tmp_path, CPU, visit=Visit(0.0))["left"] == 6
+    assert run_missing(experiment, tmp_path, CPU, seeds=1)["done"] == 2
+
+
+def test_runs_side_by_side_are_those_made_one_after_the_other(experiment, tmp_path):
+    counts = run_missing(experiment, tmp_path / "packed", CPU, seeds=1, visit=Visit(at_once=3))
+    assert counts == run_missing(experiment, tmp_path / "single", CPU, seeds=1)
+    for run in experiment.planned("full", 1):
+        results = [run.folder(tmp_path / way) / "result.json" for way in ("packed", "single")]
+        if results[0].is_file():
+            packed, single = (json.loads(path.read_text()) for path in results)
+            assert packed["metrics"] == single["metrics"]
+            assert (packed["concurrency"], single["concurrency"]) == (3, 1)
+
+
+def test_time_that_is_up_stops_all_runs_and_each_goes_on_later(experiment, tmp_path):
+    visit = Visit(at_once=2)
+
+    def perform(run, out, machine, watcher):
+        visit.stop()
+        return train_recipe(run, out, machine, watcher)
+
+    stopping = replace(experiment, settings=experiment.settings[1:], perform=perform)
+    assert run_missing(stopping, tmp_path, CPU, visit=visit, seeds=1)["left"] == 2
+    assert run_missing(replace(stopping, perform=train_recipe), tmp_path, CPU, seeds=1)["done"] == 2
+
+
+def test_an_interrupted_visit_stops_the_runs_under_way(experiment, tmp_path):
+    started = threading.Barrier(2)
+
+    def perform(run, out, machine, watcher):
+        started.wait(10)
+        if run.setting.name == "small, one":
+            raise KeyboardInterrupt
+        while True:
+            watcher.epoch_started(0, 1)
+
+    endless = replace(experiment, settings=experiment.settings[1:], perform=perform)
+    with pytest.raises(KeyboardInterrupt):
+        run_missing(endless, tmp_path, CPU, visit=Visit(at_once=2), seeds=1)
+
+
+def test_an_unknown_budget_is_refused():
+    with pytest.raises(UserError, match="budget must be one of smoke, quick, full"):
+        read_budget("huge")
+
+
+def smallest(experiment):
+    """Settings that show each way of training once, with the smallest networks."""
+    if experiment.label in ("fig:fashion", "fig:cifar10"):
+        return experiment.settings[0:3:2]  # fixed and annealed
+    if experiment.label == "fig:fix_vs_ann":
+        return experiment.settings[:1]  # annealed
+    return experiment.settings[1:2] or experiment.settings  # elsewhere the second, Efficient-CapsNet
+
+
+def data_of(experiment):
+    return {run.recipe.data.name for run in experiment.planned("smoke", seeds=1)}
+
+
+@pytest.mark.parametrize("label", EXPERIMENTS.names())
+def test_every_experiment_runs_at_its_smoke_budget(label, tmp_path):
+    experiment = EXPERIMENTS[label]
+    chosen = replace(experiment, settings=smallest(experiment))
+    for name in set(experiment.data) - (data_of(experiment) - data_of(chosen)):
+        write_twin(name, tmp_path, 300)
+    counts = run_missing(chosen, tmp_path / "runs", replace(CPU, data_dir=tmp_path), budget="smoke", seeds=1)
+    assert counts["done"] == counts["planned"], [p.read_text() for p in tmp_path.rglob("error.json")]
+    assert gather_runs(chosen, tmp_path / "runs", tmp_path, budget="smoke", command="c") > 0
+    page = (tmp_path / f"{experiment.slug}.md").read_text()
+    assert page.count("**open**") + page.count("confirmed**") >= len(experiment.claims)
+    assert (tmp_path / f"{experiment.slug}.png").is_file() == (experiment.draw is not None)
+
+
+@pytest.mark.parametrize("label", EXPERIMENTS.names())
+def test_every_setting_of_every_budget_is_a_recipe(label):
+    experiment = EXPERIMENTS[label]
+    slugs = [setting.slug for setting in experiment.settings]
+    assert len(set(slugs)) == len(slugs)
+    for setting in experiment.settings:
+        for budget in ("smoke", "quick", "full"):
+            planned = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=42)
+            assert protocol_of(recipe_as_json(planned.recipe), budget).epochs
+
+
+def test_the_list_names_every_table_with_its_state(tmp_path):
+    found = {progress.label: progress for progress in list_experiments(tmp_path, tmp_path, tmp_path)}
+    assert set(LABELS) < set(found)
+    assert found["tab:lung-results"].state == "not built"
+    assert found["fig:fashion"].state == "data missing"
+    assert found["fig:fashion"].planned == 6 * 3 * 3 * 5

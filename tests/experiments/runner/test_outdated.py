@@ -1,0 +1,84 @@
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.runner import missing_runs, outdated_runs, pack_runs, set_aside
+from torchcaps.train.recipe import recipe_as_json
+
+CURVES = EXPERIMENTS["fig:fix_vs_ann"]
+SMOKE = {"budget": "smoke", "seeds": 1}
+
+
+def write_result(run, out, **changes):
+    recipe = {**recipe_as_json(run.recipe), **changes}
+    result = {
+        "recipe": {key: value for key, value in recipe.items() if value is not None},
+        "metrics": {"test_accuracy": 0.5, "test_loss": 0.1, "epochs": 1},
+        "seed": run.seed,
+        "seconds": 1.0,
+        "precision": "32",
+        "parameters": 1,
+        "device": "cpu",
+        "commit": "c",
+        "versions": {},
+    }
+    run.folder(out).mkdir(parents=True)
+    (run.folder(out) / "result.json").write_text(json.dumps(result))
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """One run as it is planned now, one with other epochs, one with a key that is gone."""
+    first, second, third, *_ = CURVES.planned("smoke", 1)
+    write_result(first, tmp_path)
+    write_result(second, tmp_path, epochs=17)
+    write_result(third, tmp_path, gone=1)
+    return first, second, third
+
+
+def test_a_result_of_another_recipe_is_outdated(runs, tmp_path):
+    assert outdated_runs(CURVES, tmp_path, **SMOKE) == list(runs[1:])
+
+
+def test_a_key_that_came_later_makes_no_result_outdated(runs, tmp_path):
+    path = runs[0].folder(tmp_path) / "result.json"
+    result = json.loads(path.read_text())
+    del result["recipe"]["compile"]
+    path.write_text(json.dumps(result))
+    assert runs[0] not in outdated_runs(CURVES, tmp_path, **SMOKE)
+
+
+def test_what_is_set_aside_is_missing_and_kept(runs, tmp_path):
+    before = len(missing_runs(CURVES, tmp_path, **SMOKE))
+    kept = (runs[1].folder(tmp_path) / "result.json").read_text()
+    assert set_aside(CURVES, tmp_path, **SMOKE) == 2
+    assert len(missing_runs(CURVES, tmp_path, **SMOKE)) == before + 2
+    assert set_aside(CURVES, tmp_path, **SMOKE) == 0
+    assert kept in [path.read_text() for path in tmp_path.rglob("smoke-older/*/result.json")]
+    write_result(runs[1], tmp_path, epochs=18)  # and once more: the later one is kept
+    assert set_aside(CURVES, tmp_path, **SMOKE) == 1
+    assert kept not in [path.read_text() for path in tmp_path.rglob("smoke-older/*/result.json")]
+
+
+def test_what_is_set_aside_does_not_travel(runs, tmp_path):
+    set_aside(CURVES, tmp_path, **SMOKE)
+    assert pack_runs(tmp_path, tmp_path / "runs.tar.gz") == 1
+
+
+def test_the_command_tells_and_renews(runs, tmp_path):
+    command = ["reproduce", CURVES.label, "--budget", "smoke", "--seeds", "1", "--minutes", "0"]
+    command += ["--out", str(tmp_path), "--results", str(tmp_path / "pages"), "--device", "cpu"]
+    told = CliRunner().invoke(app, command)
+    assert "2 of them with an older recipe, --renew makes these again" in told.output.replace("\n", " ")
+    renewed = CliRunner().invoke(app, [*command, "--renew"])
+    assert "2 runs with an older recipe set aside" in renewed.output
+    assert "older recipe, --renew" not in renewed.output.replace("\n", " ")
+
+
+def test_a_setting_that_changed_makes_its_results_outdated(runs, tmp_path):
+    changed = replace(CURVES, budgets={"smoke": {**CURVES.budgets["smoke"], "batch_size": 4}})
+    assert len(outdated_runs(changed, tmp_path, **SMOKE)) == 3

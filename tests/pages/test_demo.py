@@ -1,0 +1,41 @@
+import re
+
+import pytest
+
+from torchcaps.core import UserError
+from torchcaps.pages import run_demo
+
+RECIPE = """
+model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10, stem_channels: 16}
+data: {name: synthetic_mnist, validation: 0.1, preprocess: {normalize: none}}
+loss: {reconstruction: 0.0005}
+optim: {learning_rate: 5e-3}
+batch_size: 16
+epochs: 5
+"""
+
+
+def test_the_demo_writes_a_page_that_needs_nothing_else(tmp_path):
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    rem = RECIPE.replace("stem_channels: 16}", "stem_channels: 16, decoder: none}").replace(
+        "loss: {reconstruction: 0.0005}", "pruning: {strength: 1e-3, tolerance: 0.1}"
+    )
+    (tmp_path / "rem.yaml").write_text(rem)
+    recipes = {"recipe": tmp_path / "recipe.yaml", "rem_recipe": tmp_path / "rem.yaml"}
+    result = run_demo(tmp_path / "demo", **recipes)
+    assert result.accuracy > 0.5
+    assert result.plain.sparsity == 0 < result.rem.sparsity < 1
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert page.count("data:image/png;base64") == 7
+    assert not re.search(r'(src|href)="http', page)
+    assert f"{result.accuracy:.2%}" in page
+    assert f"{result.rem.entropy:.2f} bits" in page
+
+
+def test_the_demo_deletes_nothing_but_its_own(tmp_path):
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "recipe.json").write_text("{}")  # somebody's run, of another recipe
+    with pytest.raises(UserError, match="already holds a run"):
+        run_demo(tmp_path, recipe=tmp_path / "recipe.yaml")
+    assert (tmp_path / "run" / "recipe.json").read_text() == "{}"

@@ -1,0 +1,105 @@
+import json
+
+import pytest
+from parse.test_explain import make_run
+
+from torchcaps.core import UserError
+from torchcaps.pages.explain import _stems, explain_images
+from torchcaps.parse import Explainer
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explain")
+    rows = explain_images(
+        Explainer(make_run(folder, primary_pose=2, class_pose=1), reference=20),
+        ["test:3", "test:3"],
+        folder / "out",
+    )
+    return folder / "out", rows
+
+
+def test_each_image_gets_page_drawings_and_json(written):
+    out, rows = written
+    drawings = {f"{name}.{kind}" for name in ("tree", "saliency", "perturbations") for kind in ("png", "svg")}
+    for stem, row in zip(("test-3", "test-3~2"), rows, strict=True):
+        names = {path.rpartition("/")[2] for path in row["files"]}
+        assert {f"{stem}.json", f"{stem}.html"} | {f"{stem}-{name}" for name in drawings} <= names
+        assert all((out / name).stat().st_size for name in names)
+        data = json.loads((out / f"{stem}.json").read_text())
+        assert data == {key: value for key, value in row.items() if key != "files"} | {"tree": data["tree"]}
+
+
+def test_the_page_shows_everything(written):
+    page, rows = (written[0] / "test-3.html").read_text(), written[1]
+    for heading in ("The parse tree", "Where it looked", "How typical it is", "What its dimensions mean"):
+        assert f"<h2>{heading}</h2>" in page
+    assert page.count("<img") >= 2
+    assert "times the contribution of the mean place" in page
+    assert f"speak against it, by {rows[0]['contribution_against']:.0%} of that length" in page
+    assert 'class="tree"' in page
+    tree = rows[0]["tree"]
+    assert f"<dd>{tree['capsules_in_tree'][0]} of {tree['layer_sizes'][0]}</dd>" in page
+    usual = rows[0]["typicality"]
+    assert f"{usual['share_no_more_surprising']:.0%} of {usual['compared_with']}" in page
+
+
+def test_what_a_network_cannot_show_is_said(tmp_path):
+    explainer = Explainer(make_run(tmp_path, "gamma_capsnet_tiny_test", decoder="none"), reference=10)
+    (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
+    page = (tmp_path / "out" / "test-0.html").read_text()
+    assert "trained without a decoder" in page
+    assert ("no coupling to" in page) == (not row["tree"]["edges"])
+    assert "have no place on the image" in page
+    assert not any("perturbations" in path or "saliency" in path for path in row["files"])
+
+
+def test_without_contributions_the_page_says_why(tmp_path):
+    explainer = Explainer(make_run(tmp_path, routing="em"), reference=10)
+    (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
+    page = (tmp_path / "out" / "test-0.html").read_text()
+    assert "Saliency, as in the thesis" in page
+    assert "There are no contributions to show: classes are routed by EMRouting" in page
+    assert "times the contribution" not in page
+    assert any("saliency" in path for path in row["files"])
+
+
+def test_an_empty_map_is_no_evidence(tmp_path):
+    run = make_run(tmp_path)
+    explain_images(Explainer(run, levels=2, reference=10), ["test:0"], tmp_path / "out")  # 0.1 becomes 0
+    page = (tmp_path / "out" / "test-0.html").read_text()
+    assert "There is no evidence to show" in page
+    assert "None speaks for it" in page
+    assert "0.00 times" not in page
+    assert "-0%" not in page
+
+
+def test_nothing_is_written_of_an_image_that_cannot_be_drawn(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise UserError("no pencil")
+
+    monkeypatch.setattr("torchcaps.pages.explain.draw_perturbations", fail)
+    with pytest.raises(UserError, match="no pencil"):
+        explain_images(Explainer(make_run(tmp_path), reference=10), ["test:0"], tmp_path / "out")
+    assert not list(tmp_path.rglob("test-0*"))
+
+
+@pytest.mark.parametrize(
+    ("names", "stems"),
+    [
+        (["x~2.png", "x.png", "dir/x.png"], ["x~2", "x", "x~3"]),
+        (["x.png", "dir/x.png", "x~2.png"], ["x", "x~2", "x~2~2"]),
+        (["index.png", "ok.png", "Index.png"], ["index~2", "ok", "Index~3"]),
+        (["test:3", "test-3.png"], ["test-3", "test-3~2"]),
+    ],
+)
+def test_no_two_pages_have_one_name(names, stems):
+    assert _stems(names) == stems
+
+
+def test_several_images_get_an_index(written):
+    out, rows = written
+    page = (out / "index.html").read_text()
+    assert page.count("<tr><td>") == len(rows)
+    assert 'href="test-3~2.html"' in page
+    assert (out / "overview.png").stat().st_size

@@ -1,0 +1,56 @@
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+from torchcaps.core import UserError
+from torchcaps.pages import shrink_and_measure
+from torchcaps.storage import load_weights, save_weights
+from torchcaps.train import Machine, evaluate_run, load_run, train
+from torchcaps.train.recipe import Recipe, build
+
+
+@pytest.fixture(scope="module")
+def pruned(tmp_path_factory):
+    """A run in which whole capsules and channels are zero."""
+    folder = tmp_path_factory.mktemp("pruned")
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
+        "batch_size": 16,
+        "epochs": 1,
+        "pruning": {"strength": 1e-2},
+    }
+    train(build(Recipe, values), folder, Machine(device="cpu"))
+    state, info = load_weights(folder / "weights.safetensors")
+    state["classes.weight"][::3] = 0.0
+    state["stem.weight"][1] = 0.0
+    save_weights(folder / "weights.safetensors", state, info)
+    return folder
+
+
+def test_a_shrunk_run_answers_as_the_pruned_one_and_can_be_trained_on(pruned, tmp_path):
+    report = shrink_and_measure(pruned, tmp_path / "small")
+    assert report.largest_difference < 1e-6
+    assert all(
+        getattr(report.after, key) < getattr(report.before, key) for key in ("parameters", "flops", "bytes")
+    )
+    assert set(report.after.ms) == {"1", "128"}
+    run = load_run(tmp_path / "small")
+    assert run.model.config.voters == 48
+    assert run.model.config.stem_channels == 3
+    first, second = (evaluate_run(each) for each in (load_run(pruned), run))
+    assert first["confusion"] == second["confusion"]
+    train(run.recipe, tmp_path / "tuned", Machine(device="cpu"))
+    tuned = load_run(tmp_path / "tuned").model
+    assert torch.equal(tuned.classes.voters, run.model.classes.voters)
+    with pytest.raises(UserError, match="already holds a run"):
+        shrink_and_measure(pruned, tmp_path / "small")
+
+
+def test_the_command_prints_both_sizes(pruned, tmp_path):
+    arguments = ["shrink", str(pruned), "--out", str(tmp_path / "small"), "--device", "cpu"]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "parameters" in done.stdout
+    assert "activations differ by at most" in done.stdout
