@@ -48,19 +48,19 @@ def _shrink(squared):
 @no_type_check
 def squash(pooled, AXIS: tl.constexpr):
     """Poses along AXIS, squashed."""
-    squared = tl.sum(pooled * pooled, AXIS, keep_dims=True)
-    return pooled * (tl.rsqrt(squared + 1e-8) * _shrink(squared))
+    squared = tl.sum(pooled * pooled, AXIS)
+    return pooled * tl.expand_dims(tl.rsqrt(squared + 1e-8) * _shrink(squared), AXIS)
 
 
 @triton.jit
 @no_type_check
 def squash_grad(pooled, grad, AXIS: tl.constexpr):
     """Gradient of `pooled`, from that of `squash(pooled, AXIS)`."""
-    squared = tl.sum(pooled * pooled, AXIS, keep_dims=True)
+    squared = tl.sum(pooled * pooled, AXIS)
     inverse, shrink = tl.rsqrt(squared + 1e-8), _shrink(squared)
     twice_slope = inverse * (2.0 / ((1.0 + squared) * (1.0 + squared)) - shrink * inverse * inverse)
-    along = twice_slope * tl.sum(pooled * grad, AXIS, keep_dims=True)
-    return grad * (shrink * inverse) + pooled * along
+    along = twice_slope * tl.sum(pooled * grad, AXIS)
+    return grad * tl.expand_dims(shrink * inverse, AXIS) + pooled * tl.expand_dims(along, AXIS)
 
 
 @triton.jit(do_not_specialize=["num_slots"])
@@ -121,4 +121,5 @@ def squash_grad_kernel(
         incoming += _sum_slots(partial, num_slots, slot_size, place, mask)
         tl.store(grad_sum + place, incoming, mask=mask)
     total = tl.load(pooled + place, mask=mask, other=0.0)
-    tl.store(grad_pooled + place, squash_grad(total, incoming, 1), mask=mask)
+    result = squash_grad(total, incoming, 1)
+    tl.store(grad_pooled + place, result, mask=mask)
