@@ -19,7 +19,7 @@ class RunSummary:
     Attributes:
         pruned: Whether it was trained with pruning.
         sparsity: Zeros among the weights of the pruned layers; `sparsity_total` among all.
-        classes: Trees of each class, as `TreeDictionary.rows` has them.
+        classes: Trees of each class, as `Dictionary.rows` has them.
     """
 
     run: str
