@@ -12,7 +12,7 @@ def render_bench(rows: Iterable[BenchRow], words: Iterable[str] = ()) -> str:
 
     Args:
         rows: Of one file of `benchmarks/results`.
-        words: Rows stay that have all of them in their case, batch or backend.
+        words: Only rows with all of them in their case, batch or backend are shown.
     """
     lines = ["| what | batch | backend | ms | img/s | MiB |\n| --- | --- | --- | --- | --- | --- |\n"]
     for row in rows:

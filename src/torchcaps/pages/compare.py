@@ -42,7 +42,7 @@ def rem_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def train_with_rem(recipe: Recipe, out: Path, machine: Machine, watcher: Watcher | None = None) -> Run:
-    """Train into folder `out`, or continue or take what is there; the run."""
+    """Train into folder `out`, or continue the run that is there; the run."""
     train(recipe, out, machine, resume=True, watcher=watcher)
     return load_run(out)
 

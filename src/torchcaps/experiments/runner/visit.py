@@ -14,7 +14,7 @@ class OutOfTimeError(Exception):
 
 
 class Visit:
-    """How long to make runs, how many side by side, and who hears about each.
+    """How long to make runs, how many side by side, and who is told about each.
 
     Without `at_once` a GPU gets as many runs at a time as the experiment says, a CPU one.
     """
@@ -54,8 +54,8 @@ class Visit:
 class StopInTime(Silent):
     """A watcher that ends its run before the first epoch after the end of a visit.
 
-    It raises `OutOfTimeError` from `epoch_started`: the training loop asks nobody whether to go on. The
-    checkpoint of the last epoch is written by then, so the next visit continues the run.
+    The training loop has no question whether to stop, so this raises `OutOfTimeError` from `epoch_started`,
+    and `perform_run` catches it. The last epoch is in a checkpoint by then: the next visit continues there.
     """
 
     def __init__(self, visit: Visit) -> None:
