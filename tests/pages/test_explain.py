@@ -36,7 +36,9 @@ def test_the_page_shows_everything(written):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
     assert "times the contribution of the mean place" in page
-    assert f"negative contributions shorten it, by {rows[0]['contribution_against']:.0%} of that length" in page
+    assert (
+        f"negative contributions shorten it, by {rows[0]['contribution_against']:.0%} of that length" in page
+    )
     assert 'id="tree"' in page
     tree = rows[0]["tree"]
     assert f"<dd>{tree['capsules_in_tree'][0]} of {tree['layer_sizes'][0]}</dd>" in page
