@@ -146,15 +146,13 @@ def test_many_accuracies_are_listed_as_a_range(tmp_path):
         {
             "metric": "test_accuracy",
             "setting": str(ours),
-            "thesis": None,
+            "thesis": thesis,
             "ours": ours,
-            "seeds": 1,
+            "protocols": [{"budget": "quick"}],
             "runs": [],
         }
-        for ours in (90.25, 98.5, 97.0)
+        for ours, thesis in ((90.25, None), (98.5, 98.0), (97.0, 98.75))
     ]
-    for row, thesis in zip(rows, (None, 98.0, 98.75), strict=True):
-        row |= {"thesis": thesis, "protocol": "quick budget"}
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "fig-fashion.json").write_text(json.dumps({"rows": rows}))
     listed = torchcaps("reproduce", "--list", cwd=tmp_path).stdout

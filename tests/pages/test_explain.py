@@ -36,7 +36,9 @@ def test_the_page_shows_everything(written):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
     assert "times the contribution of the mean place" in page
-    assert f"speak against it, by {rows[0]['contribution_against']:.0%} of that length" in page
+    assert (
+        f"negative contributions shorten it, by {rows[0]['contribution_against']:.0%} of that length" in page
+    )
     assert 'class="tree"' in page
     tree = rows[0]["tree"]
     assert f"<dd>{tree['capsules_in_tree'][0]} of {tree['layer_sizes'][0]}</dd>" in page
@@ -69,7 +71,7 @@ def test_an_empty_map_is_no_evidence(tmp_path):
     explain_images(Explainer(run, levels=2, reference=10), ["test:0"], tmp_path / "out")  # 0.1 becomes 0
     page = (tmp_path / "out" / "test-0.html").read_text()
     assert "There is no evidence to show" in page
-    assert "None speaks for it" in page
+    assert "None is positive" in page
     assert "0.00 times" not in page
     assert "-0%" not in page
 

@@ -6,10 +6,9 @@ from .layer import routing_suite
 from .memory import PeakMemory, release_memory
 from .model import model_suite
 from .roofline import Ceilings, Cost, LayerSize, measure_ceilings
-from .row import BenchResults, BenchRow, read_rows
+from .row import BenchResults, BenchRow, read_rows, render_bench
 from .run import SUITES, run_bench
 from .step import TrainCase, train_suite
-from .table import render_bench
 from .timing import Effort, Timing, Work, as_graph, time_work
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Which layers of a model a fused kernel can run, and switching it off in all of them."""
+"""Fused kernels of a model: whether there are any, and switching them on or off."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 from torchcaps.models import create_model
 
-_ASKED = 8  # images: on a CPU a kernel is not worth its while for less than 6
+_ASKED = 8  # images: on a CPU the kernels are used from 6 on
 
 
 def use_kernels(model: nn.Module, on: bool) -> None:

@@ -80,18 +80,18 @@ class Bench:
 
     @property
     def rows(self) -> list[BenchRow]:
-        """What was measured, now or before."""
+        """All rows, measured now or before."""
         return list(self._rows.values())
 
     @property
     def ran_out_of_memory(self) -> bool:
-        """Whether the last row is of work that did not fit."""
+        """Whether the work of the last row did not fit into memory."""
         return str(self._last.get("error", "")).startswith("out of memory")
 
     def run(self, measurements: Iterable[Measurement], before: Iterable[BenchRow] = ()) -> BenchResults:
         """Make measurements until they or the minutes end; the content of the file.
 
-        Rows of `before` stay. What this commit has measured then on this device is not measured again.
+        Rows of `before` are kept, and not measured again where commit and device are the same.
         """
         self._rows = {_key(row): row for row in before}
         gc.collect()
@@ -132,7 +132,7 @@ class Bench:
         try:
             timing, peak = self._time(measurement)
             return {**row, **self._numbers(measurement, timing, peak)}
-        except Exception as error:  # a benchmark of many things reports the broken one and goes on
+        except Exception as error:  # a broken measurement is reported and the others go on
             return {**row, "error": _explain(measurement, error, free)}
         finally:
             release_memory(self.device)
@@ -140,7 +140,7 @@ class Bench:
     def _time(self, measurement: Measurement) -> tuple[Timing, float | None]:
         whole = PeakMemory(self.device) if measurement.counts_setup else None
         work = measurement.build()
-        work()  # compiles, and makes what stays
+        work()  # compiles kernels and allocates what stays
         peak = whole or PeakMemory(self.device)
         if measurement.is_captured_here:
             work = as_graph(work)
@@ -186,7 +186,7 @@ class Bench:
 
 
 def _key(row: BenchRow) -> tuple[object, ...]:
-    """What names a row from run to run."""
+    """The fields that identify a row from run to run."""
     return tuple(row.get(name) for name in ("suite", "case", "backend", "batch", "curve"))
 
 

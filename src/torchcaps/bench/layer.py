@@ -126,7 +126,7 @@ def _sizes(size: LayerSize) -> str:
 
 
 def _why_not_plain(size: LayerSize, device: torch.device) -> str | None:
-    """Why storing the votes would not fit; on a CPU trying it could end the process."""
+    """Why the votes would not fit into memory; on a CPU the system could kill a process that tries."""
     copies = _PLAIN_COPIES[size.gradient if size.backward else "forward"]
     needed, free = 4 * size.votes * copies, free_memory(device)
     if free is None or needed < 0.9 * free:

@@ -1,4 +1,4 @@
-"""How much memory work needs on top of what was there before it."""
+"""The memory that work needs beyond what was in use before."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PeakMemory:
 
 
 def release_memory(device: torch.device) -> None:
-    """Give back what nothing refers to, so that the next work has to ask for it again."""
+    """Free memory that nothing refers to, so that the next work has to allocate its own."""
     gc.collect()
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -117,7 +117,7 @@ class ModelSize(NamedTuple):
 
 @lru_cache(maxsize=256)
 def model_size(name: str, options: tuple[tuple[str, object], ...] = ()) -> ModelSize:
-    """Counted without data, once."""
+    """The size of a model, counted once and without data."""
     with torch.device("meta"):
         model = create_model(name, **dict(options))
     return ModelSize(count_parameters(model), prod(model.image_shape), count_flops(model)["total"])

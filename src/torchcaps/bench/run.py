@@ -1,4 +1,4 @@
-"""A suite by its name, from first measurement to the finished file."""
+"""Runs a suite by its name and writes its file."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def run_bench(
         suite: One of `SUITES`.
         device: Where to measure.
         quick: Fewer cases and repeats.
-        file: Written anew after each row.
-        minutes: No measurement is begun after so many.
-        goes_on: Rows that the file holds stay in it; those of this commit and device are not measured again.
+        file: Rewritten after each row.
+        minutes: No measurement begins after so many.
+        goes_on: Rows in the file are kept; those of this commit and device are not measured again.
         on_row: Called with each row.
         settings: Of the suite, such as `compiled` of `routing`.
     """

@@ -21,7 +21,7 @@ from .roofline import Precision, model_cost
 from .timing import Effort, Work
 
 _STEPS = 8  # batches that a step is timed on, in turn
-_WARM_UP = 5  # steps until a captured one is captured and was replayed
+_WARM_UP = 5  # steps after which the graph is captured and was replayed
 _MOST_ON_CPU = 5_000  # images of an epoch
 
 
@@ -36,7 +36,7 @@ class TrainCase:
     validation: int = 64
 
     def load(self, images: int) -> Recipe:
-        """The recipe on `images` drawn ones for training."""
+        """The recipe on that many drawn training images."""
         whole = images + self.validation
         changes = {
             "data.name": drawn_dataset(whole),
@@ -109,7 +109,7 @@ def _epoch(bench: Bench, case: TrainCase, backend: str, precision: Precision, qu
         effort=Effort(warm_ups=0, seconds=0.0, least=1 if quick else 3, most=3),
         precision=precision,
         sizes=f"model {recipe.model['name']}, images {case.batch}x1x28x28",
-        skip="an epoch takes minutes on a CPU; its step times the number of steps says how many"
+        skip="an epoch takes minutes on a CPU: multiply the time of a step by the number of steps"
         if too_long
         else None,
         facts={"precision": precision, "model": recipe.model["name"], "pass": "epoch"},

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 Work = Callable[[], object]
-_GRAPH_WARM_UP = 3  # calls before a capture: kernels are compiled and handles made by then
+_GRAPH_WARM_UP = 3  # calls before a capture, in which kernels are compiled and handles made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Timing(NamedTuple):
 
 
 def summarise(laps: list[float]) -> Timing:
-    """Median and spread of single times in milliseconds; quartiles lie between neighbours, linearly."""
+    """Median and spread of single times in milliseconds; quartiles are interpolated linearly."""
     middle = median(laps)
     ordered = sorted(laps)
     width = _quantile(ordered, 0.75) - _quantile(ordered, 0.25)
@@ -96,7 +96,7 @@ def wall_laps(
     between: Work | None = None,
     now: Callable[[], float] = time.perf_counter,
 ) -> list[float]:
-    """Milliseconds of each call by the clock `now`, for work that is done when it returns."""
+    """Milliseconds of each call by the clock `now`, for work that has finished when it returns."""
     laps = []
     for _ in range(repeats):
         if between is not None:
@@ -108,7 +108,7 @@ def wall_laps(
 
 
 def cuda_laps(work: Work, repeats: int, between: Work | None = None) -> list[float]:
-    """Milliseconds the device spent between two events around each call; the host is waited for once."""
+    """Milliseconds of the device between two events around each call; the host waits once, at the end."""
     events: Any = torch.cuda.Event
     pairs = [(events(enable_timing=True), events(enable_timing=True)) for _ in range(repeats)]
     for start, end in pairs:
@@ -137,7 +137,7 @@ def as_graph(work: Work) -> Work:
 
 @lru_cache(maxsize=1)
 def cold_cache(device: torch.device) -> Work | None:
-    """Work that pushes everything else out of a GPU's cache, to be called between repeats."""
+    """Work that evicts all other data from a GPU's cache, to be called between repeats."""
     if device.type != "cuda":
         return None
     size = 4 * torch.cuda.get_device_properties(device).L2_cache_size

@@ -33,7 +33,9 @@ Labels = Annotated[
 List = Annotated[bool, typer.Option("--list", help="List every table and figure with its state.")]
 BudgetName = Annotated[str, typer.Option("--budget", help="smoke, quick or full.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds of each setting.")]
-Minutes = Annotated[float, typer.Option("--minutes", help="Stop cleanly after so many, all labels together.")]
+Minutes = Annotated[
+    float, typer.Option("--minutes", help="Begin no epoch after so many, all labels together.")
+]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the runs.")]
 Results = Annotated[
     Path | None, typer.Option("--results", help="Folder of the gathered results; results/ by default.")
@@ -49,10 +51,11 @@ Cluster = Annotated[
     str | None, typer.Option("--cluster", help="Run on this Ray cluster; local starts one here.")
 ]
 Merge = Annotated[
-    Path | None, typer.Option("--merge", help="Take over runs of elsewhere: a folder, or a --pack file.")
+    Path | None, typer.Option("--merge", help="Add results of other machines: a folder, or a --pack file.")
 ]
 Renew = Annotated[
-    bool, typer.Option("--renew", help="Make runs again whose recipe has changed since; set the old aside.")
+    bool,
+    typer.Option("--renew", help="Make runs again whose recipe has changed; set the old aside."),
 ]
 Pack = Annotated[
     Path | None, typer.Option("--pack", help="Write the results of all runs in --out to a .tar.gz.")
@@ -79,7 +82,7 @@ def command(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Run what experiments still lack, gather it, or list them all."""
+    """Make the missing runs of experiments and gather their results, or list all experiments."""
     from torchcaps.experiments import find_experiment, list_experiments
 
     if list_ or not labels:
@@ -156,7 +159,7 @@ def _gather(
 def _take_stock(
     experiments: list[Experiment], out: Path, merge: Path | None, renew: bool, which: _Which
 ) -> Iterator[str]:
-    """Bring in results of elsewhere and set old ones aside, before anything is run."""
+    """Add results of other machines and set outdated ones aside, before anything is run."""
     from torchcaps.experiments import merge_runs, set_aside
 
     if merge is not None:
@@ -183,5 +186,5 @@ def _runner(cluster: str | None, processes: int | None) -> Callable[..., dict[st
     from torchcaps.experiments import run_missing, run_on_cluster
 
     if cluster is not None and processes is not None:
-        raise UserError("--cluster and --processes are two ways to share the runs out; choose one")
+        raise UserError("--cluster and --processes exclude each other: choose one")
     return run_missing if cluster is None else partial(run_on_cluster, address=cluster)

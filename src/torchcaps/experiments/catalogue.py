@@ -91,7 +91,7 @@ def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> 
 
 
 def find_experiment(label: str) -> Experiment:
-    """The experiment of that label; one that is listed but not built yet is an error that says so."""
+    """The experiment of that label; one that is listed but not built yet is an error."""
     if label in LABELS and label not in EXPERIMENTS.names():
         raise UserError(f"{label} is not built yet; `torchcaps reproduce --list` names those that are")
     return EXPERIMENTS[label]

@@ -1,6 +1,6 @@
 """A few epochs of every family on MNIST.
 
-Not an experiment of the thesis: it shows that each architecture trains, and says how little training it got.
+This is not an experiment of the thesis. It shows that each architecture trains.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class RunSummary:
     Attributes:
         pruned: Whether it was trained with pruning.
         sparsity: Zeros among the weights of the pruned layers; `sparsity_total` among all.
-        classes: Trees of each class, as `TreeDictionary.rows` has them.
+        classes: Trees of each class, as `Dictionary.rows` has them.
     """
 
     run: str
@@ -42,7 +42,7 @@ def rem_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def train_with_rem(recipe: Recipe, out: Path, machine: Machine, watcher: Watcher | None = None) -> Run:
-    """Train into folder `out`, or continue or take what is there; the run."""
+    """Train into folder `out`, or continue the run that is there; the run."""
     train(recipe, out, machine, resume=True, watcher=watcher)
     return load_run(out)
 

@@ -1,4 +1,4 @@
-"""The demonstration: a small capsule network, trained here and now, and a page that shows what it learnt."""
+"""The demonstration: trains a small capsule network, and writes a page about what it learnt."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def run_demo(
 
 
 def _remove_earlier(folder: Path, settings: Recipe) -> None:
-    """Delete what an earlier demonstration left; a folder with anything else in it is not ours to delete."""
+    """Delete the run of an earlier demonstration; a folder that holds another recipe is left as it is."""
     saved = folder / "recipe.json"
     if saved.is_file() and read_json(saved) == recipe_as_json(settings):
         shutil.rmtree(folder)
 
 
 class _Page:
-    """Runs the network on the test images and draws from what it said."""
+    """Runs the network on the test images and draws its answers."""
 
     def __init__(self, run: Run, test: LabelledImages) -> None:
         self.run, self.test = run, test
@@ -188,7 +188,7 @@ class _Page:
         report.section(
             "What its dimensions mean",
             "One number of the winning capsule is changed at a time, by the amount above the column. Rows "
-            "often come to mean thickness, slant, width or the shape of a stroke, unasked.",
+            "often come to mean thickness, slant, width or the shape of a stroke, without being asked to.",
             draw_perturbations(self._perturb(self.examples[2]), OFFSETS),
         )
 
@@ -209,14 +209,14 @@ class _Page:
         )
 
     def compare(self, report: Report, twin: _Page, summaries: Sequence[RunSummary]) -> None:
-        """Set the twin that was pruned while it learnt beside this network."""
+        """Compare this network with the twin that was pruned while it learnt."""
         names = ("as it was trained", "with REM")
         report.section(
             "The same network with fewer trees",
             "Couplings rounded to eleven levels make a parse tree that can be counted. Routing entropy "
-            "minimization prunes the weights that the loss does not miss while the network learns (here "
-            "without the decoder), and fewer trees are left to name: their entropy falls. Few digits "
-            "and few passes: what it costs in accuracy here, longer training wins back.",
+            "minimization prunes weights that the loss does not need while the network learns (here without "
+            "the decoder). Fewer different trees are left, and their entropy falls. This network sees few "
+            "digits in few passes; longer training regains the accuracy that pruning costs here.",
             table=[
                 {
                     "network": name,
@@ -231,8 +231,8 @@ class _Page:
         )
         report.section(
             "Where the pruned network looked",
-            "The same digits as above. Hardly another map: on digits this small, pruning shows in the number "
-            "of trees rather than in where a network looks.",
+            "The same digits as above. The maps hardly differ: on digits this small, pruning changes the "
+            "number of trees more than where a network looks.",
             twin.evidence(self.examples[1:7]),
         )
 

@@ -1,4 +1,4 @@
-"""One image, one page: prediction, parse tree, saliency, perturbations, and how typical all that is."""
+"""A page for each image: prediction, parse tree, saliency, perturbations, and how typical the tree is."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _INDEX = "index"  # the page that leads to the others
 
 def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> list[dict[str, Any]]:
     """Write a page, drawings and JSON for each image; one row of plain data for each, with its files."""
-    sources = [explainer.read(name) for name in names]  # a bad one is refused before any work is done
+    sources = [explainer.read(name) for name in names]  # an unreadable one is an error before any work
     classes, stems = explainer.info.classes, _stems(names)
     explained = [explainer.explain(source) for source in sources]
     rows = []
     for stem, found in zip(stems, explained, strict=True):
         data, drawings = found.as_json(classes), draw_all(found, classes)
-        page = build_page(found, classes, drawings)  # before anything is written: an image has all or nothing
+        page = build_page(found, classes, drawings)  # before writing: an image gets all of its files or none
         write_json(out / f"{stem}.json", data)
         files = [out / f"{stem}.json", *_write_drawings(drawings, out, f"{stem}-")]
         files.append(page.save(out / f"{stem}.html"))
@@ -171,8 +171,8 @@ def _about_tree(found: Explanation, name: str) -> str:
 def _about_saliency(found: Explanation, name: str) -> str:
     if found.evidence is None:
         return (
-            "There is no map: capsules that vote for the class have no place on the image. The tree above "
-            "is what there is to see."
+            "There is no map: the capsules that vote for the class have no place on the image. The tree "
+            "above shows them."
         )
     if not found.evidence.peak:
         return (
@@ -191,16 +191,16 @@ def _about_contribution(found: Explanation, name: str) -> str:
     if found.contributions is None:
         return f"There are no contributions to show: {found.contribution_obstacle}."
     against = (
-        "The votes of the capsules, weighed by their couplings, add up to the class capsule; the "
-        f"contribution of one is what it adds to the length of {name} before it is squashed. Capsules that "
-        f"pull the other way speak against it, by {float(found.contributions.against):.0%} of that length."
+        "The votes of the capsules, weighted by their couplings, add up to the class capsule; the "
+        f"contribution of one is what it adds to the length of {name} before it is squashed. Capsules with "
+        f"negative contributions shorten it, by {float(found.contributions.against):.0%} of that length."
     )
     if found.contribution is None:
         return against
     if not found.contribution.peak:
-        return f"{against} None speaks for it: the map of contributions is empty."
+        return f"{against} None is positive: the map of contributions is empty."
     return (
-        f"{against} The map shows what speaks for it, the sum over types; its strongest place has "
+        f"{against} The map shows the positive ones, summed over types; its strongest place has "
         f"{found.contribution.peak:.2f} times the contribution of the mean place."
     )
 
@@ -215,7 +215,7 @@ def _shares(found: Explanation) -> Any:
 def _about_typicality(found: Explanation, name: str) -> str:
     usual = found.usual
     if usual is None:
-        return "Not known: the data that the network was trained on is not at hand to compare with."
+        return "Not known: the data that the network was trained on is not available for comparison."
     if usual.share is None:
         return f"Not known: no validation image was read as {name}."
     return (

@@ -56,6 +56,13 @@ def test_a_damaged_row_is_named():
         Row.from_json(content)
 
 
+def test_a_file_of_an_older_version_says_what_to_do(tmp_path):
+    row = {"setting": "s", "metric": "entropy", "ours": 1.0, "protocol": "quick budget", "runs": []}
+    (tmp_path / "tab-x.json").write_text(json.dumps({"rows": [row]}))
+    with pytest.raises(UserError, match=r"tab-x\.json holds rows without 'protocols'.*torchcaps reproduce"):
+        load_rows(tmp_path, "tab-x")
+
+
 def test_every_metric_of_an_experiment_has_words_and_a_direction():
     for label in EXPERIMENTS.names():
         for key in EXPERIMENTS[label].metrics:

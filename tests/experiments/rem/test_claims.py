@@ -4,7 +4,7 @@ from experiments.made_rows import a_pair, a_row
 
 from torchcaps.experiments.records import Details
 from torchcaps.experiments.rem import claims
-from torchcaps.experiments.rem.beyond.claims import better_told, half_the_entropy
+from torchcaps.experiments.rem.beyond.claims import detected_better, half_the_entropy
 from torchcaps.experiments.rem.setting import PLAIN, REM, pairs_of
 
 
@@ -184,9 +184,9 @@ def test_low_entropy_counts_only_with_accuracy_and_trees_that_decide(settings, v
 
 def test_areas_are_averaged_over_strange_images():
     rows = [row("a", "auc_noise", 0.9), row("a", "auc_blur", 0.5), row("b", "auc_noise", 0.6)]
-    assert better_told("b", "a")(lambda label: rows).verdict == "confirmed"
-    assert better_told("a", "b")(lambda label: rows).verdict == "not confirmed"
-    assert better_told("a", "c")(lambda label: rows).verdict == "open"
+    assert detected_better("b", "a")(lambda label: rows).verdict == "confirmed"
+    assert detected_better("a", "b")(lambda label: rows).verdict == "not confirmed"
+    assert detected_better("a", "c")(lambda label: rows).verdict == "open"
 
 
 @pytest.mark.parametrize(

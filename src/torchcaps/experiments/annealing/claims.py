@@ -16,7 +16,7 @@ FIXED_WAYS = {"fixed 1": 1, "fixed 3": 3}
 WAYS = (*FIXED_WAYS, "annealed")
 _POSES = ((2, 4), (4, 8), (8, 16))
 _FIRST = ((1, (2, 4)), (32, (8, 16)), (8, (4, 8)), (32, (2, 4)), (1, (8, 16)), (4, (2, 4)), (16, (8, 16)))
-GRID = tuple(  # sizes spread over the range come first, for when time runs out
+GRID = tuple(  # sizes spread over the range come first, in case the time runs out
     dict.fromkeys((*_FIRST, *((types, poses) for poses in _POSES for types in (1, 2, 4, 8, 16, 32))))
 )
 _FEWEST_SIZES = 3  # that a claim about sizes is decided on
@@ -91,7 +91,7 @@ def _epochs(row: Row) -> float:
 
 
 def _used_up(row: Row) -> float:
-    """The epochs after which a run was ended though it was still going on; infinite where none was."""
+    """The fewest epochs after which a run had to end before it had converged; infinite where none had to."""
     ended = [run.facts.epochs or 0 for run in row.runs if run.facts.is_used_up]
     return float(min(ended, default=inf))
 
@@ -107,7 +107,7 @@ def _about_sizes(label: str, check: Callable[[list[Triple]], Finding]) -> Check:
 
 
 def _fairly(sizes: list[Triple], is_so: bool, because: str) -> Finding:
-    """A gain proves nothing where fixed training was given fewer epochs than it needed; a loss still does."""
+    """Decide a gain, which stays open where fixed training was given too few epochs; a loss counts anyway."""
     unfair = sum(size.is_unfair for size in sizes)
     if is_so and unfair:
         return Finding("open", f"{because}, but at {unfair} sizes fixed training was given too few epochs")
@@ -115,7 +115,7 @@ def _fairly(sizes: list[Triple], is_so: bool, because: str) -> Finding:
 
 
 def wins(label: str) -> Check:
-    """Annealed above both fixed ones at every size."""
+    """Annealed training is more accurate than both fixed ones at every size."""
 
     def check(sizes: list[Triple]) -> Finding:
         won = [size for size in sizes if size.gain > 0]
@@ -131,7 +131,7 @@ def wins(label: str) -> Check:
 
 
 def gains_shrink(label: str) -> Check:
-    """Gain falls with the number of parameters."""
+    """The gain falls with the number of parameters."""
 
     def check(sizes: list[Triple]) -> Finding:
         half = len(sizes) // 2
@@ -166,7 +166,7 @@ def iterations_shrink(label: str) -> Check:
 
 
 def one_beats_three(label: str) -> Check:
-    """One fixed iteration above three where capsules have many dimensions."""
+    """One fixed iteration is more accurate than three where capsules have many dimensions."""
 
     def check(sizes: list[Triple]) -> Finding:
         wide = [size for size in sizes if size.poses == _POSES[-1]]
@@ -178,7 +178,7 @@ def one_beats_three(label: str) -> Check:
 
 
 def largest_finds_three(rows_of: RowsOf) -> Finding:
-    """Three iterations for the largest network on Fashion-MNIST."""
+    """Annealing finds three iterations for the largest network on Fashion-MNIST."""
     largest = [size for size in triples_of(rows_of("fig:fashion")) if size.name == "32 types, 8D and 16D"]
     if not largest:
         return Finding("open", "this network has not been trained in all three ways")
@@ -237,7 +237,7 @@ def fixed_loss_grows(rows_of: RowsOf) -> Finding:
 
 
 def annealed_is_above(rows_of: RowsOf) -> Finding:
-    """Accuracy of annealed training above fixed training wherever both have been made."""
+    """Annealed training is more accurate than fixed training wherever both have been made."""
     rows = rows_of("fig:fix_vs_ann")
     found, curve = by_setting(rows, "test_accuracy"), _annealed_curve(rows, "test_accuracy")
     annealed = dict(zip(curve.at, curve.mean, strict=True))

@@ -69,7 +69,7 @@ def couplings_by_iterations(run: Run, data_dir: Path | None) -> dict[str, Series
 
 
 def draw_couplings_of_one(rows: Rows, path: Path) -> None:
-    """The fans of the first seed."""
+    """Draw the couplings of the first seed as fans."""
     series = rows[0].runs[0].details.series
     couplings = dict(zip(series["at"].tolist(), series["capsule"].tolist(), strict=True))
     names = [str(number) for number in range(series["capsule"].shape[1])]
@@ -77,7 +77,7 @@ def draw_couplings_of_one(rows: Rows, path: Path) -> None:
 
 
 def couplings_polarise(rows_of: RowsOf) -> Finding:
-    """An even split at one iteration, few parents at many."""
+    """Couplings are an even split at one iteration, and leave few parents at many."""
     found = [details for of_setting in details_of(rows_of(LABEL)).values() for details in of_setting]
     if not found:
         return Finding("open", "no network has been trained")

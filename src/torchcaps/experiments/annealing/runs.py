@@ -23,7 +23,7 @@ SMOKE: Changes = {
 _QUICK_MNIST: Changes = {"patience": 5, "epochs": 40}
 _DEVIATIONS = (
     "The thesis prints no numbers for its figures, only curves and bars; the claims are those of its text.",
-    "Adam's moments start anew when weights are restored; the thesis does not say.",
+    "Adam's moments are reset when weights are restored; the thesis does not say what it does.",
 )
 
 
@@ -90,7 +90,7 @@ def draw_grid(rows: Rows, path: Path) -> None:
 
 
 def _grid(data: Changes) -> tuple[Setting, ...]:
-    """Whole triples of one size after the other."""
+    """The three ways of training of each size, one size after the other."""
     changes = {"fixed 1": _fixed(1), "fixed 3": _fixed(3), "annealed": _ANNEALED}
     quick: dict[str, Changes] = {
         "fixed 1": {"patience": 5, "epochs": 80},
@@ -124,9 +124,9 @@ def _grid_claims(label: str) -> tuple[Claim, ...]:
             claims.wins(label),
         ),
         Claim("Gains are largest for networks of few parameters.", claims.gains_shrink(label)),
-        Claim("Fewer iterations are found as the network grows.", claims.iterations_shrink(label)),
+        Claim("Annealing finds fewer iterations as the network grows.", claims.iterations_shrink(label)),
         Claim(
-            "Of the fixed ones, one iteration is better than three for 8D and 16D capsules.",
+            "With fixed iterations, one is better than three for 8D and 16D capsules.",
             claims.one_beats_three(label),
         ),
     )
@@ -190,7 +190,7 @@ register(
         claims=(
             *_grid_claims("fig:fashion"),
             Claim(
-                "For the largest network, 32 types of 8D and 16D, three iterations are found.",
+                "Annealing finds three iterations for the largest network, 32 types of 8D and 16D.",
                 claims.largest_finds_three,
             ),
         ),
@@ -218,7 +218,7 @@ register(
         claims=(
             *_grid_claims("fig:cifar10"),
             Claim(
-                "The number of iterations found differs from that on Fashion-MNIST for the same network.",
+                "For the same network, annealing finds another number of iterations than on Fashion-MNIST.",
                 claims.datasets_differ,
             ),
         ),

@@ -1,4 +1,4 @@
-"""What the chapter on efficient capsules claims, decided by rows, and its figure drawn from them."""
+"""The claims of the chapter on efficient capsules, decided by rows, and its figure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _accuracies(rows: Rows, *names: str) -> list[float] | None:
     return [found[name].ours for name in names] if all(name in found for name in names) else None
 
 
-_OPEN = Finding("open", "the runs are not all there")
+_OPEN = Finding("open", "some of its runs are missing")
 
 
 def _half_is_kept(rows: Rows) -> Finding:
@@ -78,7 +78,7 @@ def _more_capsules_help_frozen(rows: Rows) -> Finding:
         return _OPEN
     rises = all(before <= after for before, after in pairwise(found))
     words = ", ".join(f"{accuracy:.2f}" for accuracy in found)
-    return confirm(rises, f"{words} % with ever more capsules")
+    return confirm(rises, f"{words} % as the capsules become more")
 
 
 def _factorising_is_cheap(rows: Rows) -> Finding:
@@ -127,10 +127,11 @@ def _of_the_thesis(label: str, trunks: Iterable[str]) -> tuple[Claim, ...]:
     """The sentences of the thesis, decided by the runs of one experiment."""
     half = "With half of the trunk's FLOPs pruned the accuracy stays (ResNet-50, fine-tuned)."
     quarter = "With a quarter pruned it can even improve (ResNet-50, fine-tuned)."
+    frozen = "Frozen trunks are less accurate than fine-tuned ones."
     return (
         _claim(label, half, _half_is_kept),
         _claim(label, quarter, _quarter_improves),
-        _claim(label, "Frozen trunks do poorly.", partial(_frozen_is_worse, trunks=trunks)),
+        _claim(label, frozen, partial(_frozen_is_worse, trunks=trunks)),
         _claim(label, "On a frozen ResNet-50 more primary capsules help.", _more_capsules_help_frozen),
     )
 
@@ -138,7 +139,9 @@ def _of_the_thesis(label: str, trunks: Iterable[str]) -> tuple[Claim, ...]:
 FIGURE_CLAIMS = (
     *_of_the_thesis(FIGURE, TRUNKS),
     _claim(
-        FIGURE, "Ours: EagleEye's search is better than one ratio with L1 norms, or blindly.", _search_pays
+        FIGURE,
+        "Ours: EagleEye's search is better than one ratio for all layers, with L1 norms or at random.",
+        _search_pays,
     ),
     _claim(FIGURE, "Ours: a factorised primary layer keeps the accuracy.", _factorising_is_cheap),
 )
@@ -146,7 +149,10 @@ PHOTOGRAPH_CLAIMS = _of_the_thesis(PHOTOGRAPHS, ("ResNet-50",))
 TABLE_CLAIMS = (
     Claim("Pruning saves memory: 47.0 to 43.5 to 39.4 to 20.1 GB.", _falls("gpu_memory_gb")),
     Claim("Pruning saves time: 462 to 450 to 410 to 214 s an epoch.", _falls("epoch_seconds")),
-    Claim("Ours: it does with widths in eights.", _falls("epoch_seconds", in_eights=True)),
+    Claim(
+        "Ours: pruning saves time where widths are multiples of eight.",
+        _falls("epoch_seconds", in_eights=True),
+    ),
 )
 
 

@@ -29,7 +29,7 @@ METRICS = (
     "gpu_ms_1",
     "gpu_ms_128",
 )
-BATCH = 128  # of the thesis
+BATCH = 128  # as in the thesis
 
 
 def count_costs(model: BackboneCapsNet) -> dict[str, float]:
@@ -50,9 +50,10 @@ def count_costs(model: BackboneCapsNet) -> dict[str, float]:
 
 
 def measure_training(model: BackboneCapsNet, device: torch.device, precision: str) -> dict[str, float]:
-    """Memory in GB, seconds and, where the driver tells it, joules an image of steps on random images.
+    """Memory in GB, and seconds and joules an image, of training steps on random images.
 
-    Empty without a GPU. The model is moved there and learns noise: give one that is not needed afterwards.
+    Empty without a GPU; joules are left out where the driver does not report them. The model is moved to the
+    device and its weights change: give one that is not needed afterwards.
     """
     if device.type != "cuda":
         return {}
@@ -116,12 +117,12 @@ def _images(model: BackboneCapsNet, batch: int, device: torch.device) -> Tensor:
 
 def _autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:
     is_mixed = precision == "bf16" and device.type == "cuda"
-    # the cache of cast weights would outlive a capture
+    # a captured graph would keep the cache of cast weights
     return torch.autocast("cuda", torch.bfloat16, cache_enabled=False) if is_mixed else nullcontext()
 
 
 def _joules_per_call(work: Work, device: torch.device, repeats: int = 20) -> float | None:
-    """Energy by the driver's counter, which moves in steps; None where it cannot be read."""
+    """Energy by the driver's counter, which advances in steps; None where it cannot be read."""
     try:
         import pynvml
 

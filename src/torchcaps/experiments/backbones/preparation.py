@@ -1,4 +1,4 @@
-"""How long trunks and capsules learn and how hard is searched, for each dataset and budget."""
+"""Epochs of trunks and capsules, and the effort of the search, for each dataset and budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 5, efficient capsules: what pruned trunks do to accuracy and cost of the capsules on them."""
+"""Chapter 5, efficient capsules: accuracy and cost of capsules on pruned trunks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def compare_trunks(run: PlannedRun, out: Path, machine: Machine, watcher: Watche
     seconds = [row["seconds"] for row in network.metrics]
     metrics = {
         "trunk_accuracy": tuned["metrics"]["test_accuracy"],
-        "epoch_seconds": median(seconds[1:] or seconds),  # the first one captures and tunes
+        "epoch_seconds": median(seconds[1:] or seconds),  # the first also captures and tunes
         **_measure(network.model, machine, is_frozen=bool(recipe.model.get("freeze_trunk"))),
     }
     widths = tuned["recipe"]["model"].get("trunk_widths")
@@ -109,7 +109,7 @@ def _measure(model: nn.Module, machine: Machine, *, is_frozen: bool) -> dict[str
     assert isinstance(model, BackboneCapsNet)
     device = device_of(machine)
     found = count_costs(model)
-    if not is_frozen:  # a frozen trunk answers as fast as one that learnt
+    if not is_frozen:  # inference is as fast as with a trunk that is fine-tuned
         found |= measure_inference(model, torch.device("cpu"), "32")
         found |= measure_inference(model, device, machine.precision) if device.type == "cuda" else {}
     training = measure_training(model, device, machine.precision)
@@ -117,7 +117,7 @@ def _measure(model: nn.Module, machine: Machine, *, is_frozen: bool) -> dict[str
 
 
 def measure_published(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-    """Measure an untrained network in the sizes of the thesis; an epoch is as long as its steps."""
+    """Measure an untrained network in the sizes of the thesis; the time of an epoch is that of its steps."""
     del watcher
     device = device_of(machine)
     model = build_model(run.recipe.model)
@@ -195,7 +195,7 @@ def _published(pruned: int, trunk: str, thesis: tuple[float, ...], *, in_eights:
             "patience": 0,
         },
         thesis={} if in_eights else dict(zip(_COLUMNS, thesis, strict=True)),
-        note="random images, nothing learnt: an epoch is the median step times its length",
+        note="random images, nothing trained: the epoch time is the median step times the number of steps",
     )
 
 
@@ -207,8 +207,8 @@ _PUBLISHED = {  # pruned FLOPs in percent: trunk, and the thesis's row
 }
 _COLUMNS = ("bottleneck", "primary_capsules", "training_gflops", "gpu_memory_gb", "epoch_seconds")
 _MEASURING = (
-    "Quick runs take the convolutions that cuDNN proposes, and do not time them first.",
-    "GPU memory is what PyTorch's allocator handed out at most in a step with a batch of 128.",
+    "Quick runs use the convolutions that cuDNN proposes, without timing them first.",
+    "GPU memory is the most that PyTorch's allocator handed out in a step with a batch of 128.",
 )
 _TINY_PUBLISHED = {"name": "backbone_capsnet_tiny_test", "decoder": "none", **_TINY_SIZES}
 
@@ -258,8 +258,8 @@ register(
         claims=PHOTOGRAPH_CLAIMS,
         deviations=(
             "Not in the thesis, which shows CIFAR-10 at 64 px and Tiny ImageNet at 224 px.",
-            "No ImageNet weights: the trunk learns the 8,522 training images from nothing.",
-            "All widths are multiples of eight, which a GPU is fast with.",
+            "No ImageNet weights: the trunk is trained from scratch on the 8,522 training images.",
+            "All widths are multiples of eight, with which a GPU is fast.",
             *_MEASURING,
         ),
     )
@@ -283,7 +283,7 @@ register(
         claims=TABLE_CLAIMS,
         deviations=(
             "Widths are EagleEye's published ones, as in the thesis; in eights, the next multiples of eight.",
-            "No accuracy, for nothing is trained; the thesis has 78, 80, 78 and 74 % on Tiny ImageNet.",
+            "Nothing is trained: there is no accuracy. The thesis has 78, 80, 78 and 74 % on Tiny ImageNet.",
             "The thesis used an A40 and read memory with NVML, which also counts the context and the cache.",
             "Gradients flow through all rounds of routing.",
         ),

@@ -31,7 +31,7 @@ class PlannedRun:
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe with everything changed that setting, budget and seed change."""
+        """The recipe with the changes of setting, budget and seed."""
         changes = join_changes(
             self.setting.changes,
             self.experiment.budgets.get(self.budget, {}),

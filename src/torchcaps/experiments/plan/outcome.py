@@ -1,4 +1,4 @@
-"""What a run found that did more than train, and the `result.json` it leaves."""
+"""What a run found that does more than train, and the `result.json` it leaves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Outcome:
 
 
 def leave_result(run: PlannedRun, out: Path, device: torch.device, outcome: Outcome) -> None:
-    """Write `result.json` of a run, with what every result says of its making."""
+    """Write `result.json` of a run, with the recipe, seed, commit, versions and device it was made with."""
     content = {
         "recipe": recipe_as_json(run.recipe),
         "seed": run.seed,

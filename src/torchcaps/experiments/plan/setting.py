@@ -13,7 +13,7 @@ Changes = Mapping[str, object]  # of a recipe: values by their place, such as `o
 
 
 def join_changes(*parts: Changes) -> dict[str, object]:
-    """All changes in one mapping, where a later one of the same key is made later."""
+    """All changes in one mapping; a repeated key has its last value and its last place in the order."""
     joined: dict[str, object] = {}
     for part in parts:
         for key, value in part.items():
@@ -27,7 +27,7 @@ class Setting:
     """One row of a table or point of a figure.
 
     Attributes:
-        name: Unlike any other of the experiment.
+        name: Unique in the experiment.
         recipe: The name of a packaged recipe.
         network: What settings that are compared with each other have in common.
         variant: In what these settings differ.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Series = NDArray[np.float64] | NDArray[np.int64]
-_LEVELS = 16  # of brightness: enough at this size, and a fifth of the text that all 256 take
+_LEVELS = 16  # of brightness: enough for small pictures, in a fifth of the text that 256 levels take
 _MIXED_NAMES = ("class", "classes")
 
 
@@ -81,7 +81,7 @@ class Details:
 
 
 def _sort_mixed(mixed: Mapping[str, Any]) -> dict[str, Any]:
-    """The four kinds apart; the results of older runs hold all of them under `curve`."""
+    """The four kinds, each under its key; the results of older runs hold all of them under `curve`."""
     apart: dict[str, Any] = {"series": {}, "pictures": {}}
     for name, value in mixed.items():
         if name == "trees":

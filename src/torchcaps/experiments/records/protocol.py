@@ -27,7 +27,7 @@ class Protocol:
     Attributes:
         budget: That of its experiment; None where a script made the run.
         epochs: The most that it might take; None where nothing was trained.
-        is_used_up: It took all of them, and might have gone on.
+        is_used_up: It took all of them, and might have improved with more.
         patience: Epochs without progress after which it ends, or with `iterations` adds one; 0 for never.
         iterations: First and last number of routing iterations, where they are annealed.
         pruning_strength: Where weights are pruned.

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core.errors import MissingDataError
+from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.fields import build_dataclass
 from torchcaps.storage import read_json
 
@@ -133,7 +133,13 @@ def load_rows(folder: Path, label: str) -> list[Row]:
     path = folder / f"{label}.json"
     if not path.is_file():
         raise MissingDataError(f"no results at {path}")
-    return [Row.from_json(row) for row in read_json(path)["rows"]]
+    try:
+        return [Row.from_json(row) for row in read_json(path)["rows"]]
+    except KeyError as error:
+        raise UserError(
+            f"{path} holds rows without {error}, perhaps of an older version: delete it, and gather its runs "
+            "again with torchcaps reproduce"
+        ) from error
 
 
 def by_setting(rows: Iterable[Row], metric: str) -> dict[str, Row]:

@@ -1,4 +1,4 @@
-"""What the REM chapter claims, and what we do beyond it, decided by rows."""
+"""The claims of the REM chapter, decided by rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOSS = 0.2  # points of accuracy that count as kept
 
 
 def _all_of(exceptions: list[str], what: str, count: int, planned: int) -> Finding:
-    """Confirmed where all are there and nothing is wrong; the exceptions are named."""
+    """Confirmed where all are there and none is an exception; exceptions are named."""
     because = f"{what} in {count - len(exceptions)} of {count} that were trained both ways"
     if exceptions:
         return Finding("not confirmed", f"{because}, not in {', '.join(exceptions)}")
@@ -179,7 +179,7 @@ def looks_at_the_object(rows_of: RowsOf) -> Finding:
 
 
 def contributions_matter_more(rows_of: RowsOf) -> Finding:
-    """Blanking what contributions name costs the class more than what couplings name, in every network."""
+    """Without the places that contributions name, the class falls more than without those of couplings."""
     rows = rows_of("fig:saliency_maps")
     by = [by_setting(rows, f"deletion_{name}") for name in ("contribution", "saliency", "random")]
     names = [name for name in by[0] if name in by[1] and name in by[2]]

@@ -114,9 +114,7 @@ register(
             for network, figures in _FIGURES.items()
             for way, (_, entropy) in zip(("+Q", "+REM"), figures, strict=True)
         ),
-        claims=(
-            Claim("With a decoder the entropy with REM is almost that without.", claims.decoder_keeps_trees),
-        ),
+        claims=(Claim("With a decoder, REM hardly lowers the entropy.", claims.decoder_keeps_trees),),
         deviations=(f"The runs are those of {DECODER_TABLE.label}.", *DEVIATIONS),
     )
 )
@@ -127,7 +125,7 @@ register(
         title="Class capsules of a frozen DR-CapsNet+REM, drawn with one dimension changed",
         data=("mnist",),
         gpu_minutes=5,  # on top of the table's
-        seeds=1,  # it is about one picture, and results hold all of its pixels
+        seeds=1,  # it makes one picture, and results hold all of its pixels
         at_once=1,  # they share the table's runs
         metrics=("reconstruction_error", "class_mean_error"),
         budgets={"smoke": SMOKE},
@@ -136,7 +134,7 @@ register(
         draw=draw_reconstructed,
         claims=(
             Claim(
-                "Capsules with low entropy still tell how an object is arranged, not its class alone.",
+                "Capsules with low entropy still describe the shape of an object, not its class alone.",
                 claims.draws_more_than_the_class,
             ),
         ),

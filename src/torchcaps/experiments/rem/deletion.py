@@ -13,12 +13,12 @@ from torchcaps.data import LabelledImages, normalize
 from torchcaps.parse import CapsuleMap, Levels, place_map, quantized
 from torchcaps.train import Pipeline
 
-_SHARE = 0.2  # of the pixels that a map speaks of
+_SHARE = 0.2  # of the pixels between the capsules' centres
 _BATCH = 100
 
 
 def random_maps(maps: Float[Tensor, "batch rows columns"]) -> Float[Tensor, "batch rows columns"]:
-    """Maps of the same grid that know nothing; always the same ones."""
+    """Random maps of the same grid, the same at each call."""
     values = torch.rand(maps.shape, generator=generator(0, "deletion", "maps"))
     return values.to(maps)
 
@@ -28,8 +28,8 @@ def strongest_pixels(
 ) -> Bool[Tensor, "batch height width"]:
     """The fifth of the pixels between the capsules' centres on which a map, placed there, is highest.
 
-    Without padding the centres lie in the middle of an image: a fifth of all its pixels may be more than
-    they span, and every map would name the same. Equal values go by one random order, the same for all.
+    Without padding the centres lie in the middle of an image, and may span less than a fifth of all its
+    pixels: every map would then name the same ones. Equal values are ranked in one random order.
     """
     # rounded, because interpolation alone makes equal values differ in their last digits
     placed = place_map(maps.double(), size, where.field).flatten(1).round(decimals=9)

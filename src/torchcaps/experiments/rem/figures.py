@@ -1,4 +1,4 @@
-"""Chapter 6, REM: the figures that look again at DR-CapsNet as it was trained for the table on MNIST."""
+"""Chapter 6, REM: figures of the DR-CapsNets that were trained for the table on MNIST."""
 
 from __future__ import annotations
 

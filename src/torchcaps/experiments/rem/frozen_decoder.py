@@ -16,7 +16,7 @@ _BATCH = 128
 
 
 def class_poses(network: nn.Module, data: LabelledImages, pipeline: Pipeline) -> tuple[Tensor, Tensor]:
-    """Class capsules of all images, (images, classes, pose), and the classes they are read as."""
+    """Class capsules of all images, (images, classes, pose), and the predicted classes."""
     with torch.no_grad():
         parts = [network(pipeline.for_evaluation(part)[1]) for part in torch.split(data.images, 500)]
     activations = torch.cat([part.activations for part in parts])
@@ -49,7 +49,7 @@ def train_decoder(
 
 
 def class_means(data: LabelledImages, pipeline: Pipeline) -> Tensor:
-    """The mean image of each class: the best drawing for one who knows the class alone."""
+    """The mean image of each class: the best reconstruction from the class alone."""
     images = pipeline.for_evaluation(data.images).images
     is_class = nn.functional.one_hot(data.labels, len(data.classes)).to(images.dtype)
     total = torch.einsum("nk,nchw->kchw", is_class, images)

@@ -1,4 +1,4 @@
-"""Runs of one table that stand behind other tables and figures too: they are looked at, not made again."""
+"""Runs of one table that other tables and figures use too: they are looked at, not made again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def setting_of(tables: Sequence[Experiment], name: str) -> tuple[Experiment, Tre
 def reused(tables: Sequence[Experiment], name: str) -> TreeSetting:
     """A setting of another experiment that looks at the runs of the setting `name`.
 
-    It has the same name. What the thesis prints does not come along.
+    It has the same name, and no figures of the thesis.
     """
     return replace(setting_of(tables, name)[1], thesis={}, reuses=name)
 
@@ -90,7 +90,7 @@ class LookAt:
     tables: tuple[Experiment, ...]
 
     def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-        """Leave the result of one look."""
+        """Write the result of one look."""
         assert isinstance(run.setting, TreeSetting)
         place = make_reused(run, self.tables, out, machine, watcher)
         device = device_of(machine)
@@ -119,7 +119,7 @@ class TakeOver:
     rest: Perform
 
     def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-        """Leave what the other run found."""
+        """Write what the other run found."""
         if not run.setting.reuses:
             self.rest(run, out, machine, watcher)
             return

@@ -1,4 +1,4 @@
-"""Chapter 6, REM: maps of the evidence without and with it, where they lie and how much hangs on them."""
+"""Chapter 6, REM: saliency maps without and with it, where they lie and how much the class needs them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def find_maps(network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, l
             (where,) = capsule_maps(network)
             chosen = output.activations.argmax(1)
             coupling = layer.routed.coupling
-            assert coupling is not None  # they were asked for
+            assert coupling is not None  # because return_routing is set
             saliency.append(saliency_map(activations, coupling, chosen, where.grid))
             parts = contributions(network, layer, chosen).parts
             contribution.append(contribution_map(parts, where.grid))
@@ -186,7 +186,7 @@ register(
         claims=(
             Claim("With REM the network concentrates on the object of interest.", claims.looks_at_the_object),
             Claim(
-                "Beyond the thesis: contributions name the places that matter better than couplings do.",
+                "Beyond the thesis: contributions find the places that matter better than couplings do.",
                 claims.contributions_matter_more,
             ),
         ),
@@ -194,20 +194,20 @@ register(
             SHARED_RUNS.format(" and ".join(table.label for table in _TABLES)),
             "The thesis shows Eff-ConvCapsNet on Dogs vs. Cats, which is missing here, and on Imagenette, at "
             "128 px; ours are at 64 px with maps of the same size. Those of DR-CapsNet are added.",
-            "The on object share is the part of the saliency on pixels brighter than 0.1, over all test "
-            "images, where the background is black. Capsules stand at the centres of what they see, which is "
-            "the middle of the image: the even map share is what a map without any preference would have, "
-            "the area share what a map over the whole image would have.",
+            "Saliency on the object is the part of the saliency on pixels brighter than 0.1, over all test "
+            "images, where the background is black. A capsule stands at the centre of what it sees, in the "
+            "middle of the image: an even map gives the share of a map without any preference there, and the "
+            "area of the object the share of a map over the whole image.",
             "Maps are drawn from their lowest to their highest value, each capsule at the centre of what it "
-            "sees. Those of runs that did not say where that is are stretched over the image, as in the "
-            "thesis, which moves evidence outwards. Peak is the strongest position over the mean one: 1 is a "
-            "flat map. Beside maps it is the mean over those drawn.",
-            "The contribution of a capsule is what its weighed vote adds to the length of the class capsule "
-            "before the squash; the thesis has no such map. Drawn is what speaks for the class.",
-            "Deletion blanks, with the mean colour, the fifth of the pixels between the capsules' centres on "
-            "which a map is highest, and gives the points of activation by which the class predicted before "
-            f"falls in the quantized network: mean over at most {_MOST_DELETIONS:,} test images, for the map "
-            "of the thesis, for contributions, and for random maps of the same grid.",
+            "sees. Maps of runs that did not record these centres are stretched over the image, as in the "
+            "thesis, which moves evidence outwards. The peak of a map is its strongest position over its "
+            "mean: 1 is a flat map. Beside drawn maps it is the mean over those drawn.",
+            "The contribution of a capsule is what its weighted vote adds to the length of the class capsule "
+            "before the squash; the thesis has no such map. The positive part is drawn.",
+            "Deletion replaces the fifth of the pixels between the capsules' centres on which a map is "
+            "highest by the mean colour. It gives the points by which the activation of the class predicted "
+            f"before falls in the quantized network, mean over at most {_MOST_DELETIONS:,} test images: for "
+            "the map of the thesis, for contributions, and for random maps of the same grid.",
         ),
     )
 )

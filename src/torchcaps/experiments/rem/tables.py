@@ -47,7 +47,7 @@ def train_and_count(run: PlannedRun, out: Path, machine: Machine, watcher: Watch
 def decided_children(keys: Keys) -> float:
     """Children of an image whose coupling to its class is not rounded to an equal share, mean over images.
 
-    Where none is decided there is one tree a class, and it says nothing: entropy alone does not tell.
+    Where none is decided, each class has one tree and its entropy is zero, though nothing was routed.
     """
     equal = int(quantization_indices(torch.tensor(1 / keys.num_classes), keys.levels))
     return float((keys.indices != equal).sum(1).mean())
@@ -146,9 +146,9 @@ _DATA: dict[str, Values] = {
     "svhn_64": {"name": "svhn", "preprocess": {"resize": 64}, "augment": _BRIGHTNESS},
 }
 DEVIATIONS = (
-    "A quick budget has fewer epochs, a faster decay and, to prune as much in them, a stronger pull.",
+    "A quick budget has fewer epochs, a faster decay and, to prune as much in them, a larger strength.",
     "Single weights are pruned, as in the thesis.",
-    "In bf16 products are taken in bfloat16 while weights stay in float32; trees are counted in float32.",
+    "With bf16, products are computed in bfloat16 and weights stay in float32; trees are counted in float32.",
 )
 NO_DECODER = "Networks have no decoder, as in the thesis."
 SMOKE: Changes = {"data.limit": 120, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
@@ -177,7 +177,7 @@ MNIST_TABLE = register(
                 "REM lowers the entropy of every architecture.",
                 claims.lowers_entropy("tab:mnist-pruned-params", 4),
             ),
-            Claim("Most weights of DR-CapsNet, more than 70 %, are not needed.", claims.most_weights_go),
+            Claim("More than 70 % of the weights of DR-CapsNet are not needed.", claims.most_weights_go),
             Claim(
                 "gamma-CapsNet has the lowest entropy, with and without REM.", claims.gamma_has_fewest_trees
             ),
@@ -189,7 +189,7 @@ MNIST_TABLE = register(
         ),
     )
 )
-# Dataset, network, data, and the thesis's figures; what says most in little time comes first.
+# Dataset, network, data, and the thesis's figures; quick runs come first.
 _OTHERS = (
     ("Fashion-MNIST", _DR, "fashion", (92.46, 8.64, 92.62, 4.80, 80.71, 92.76)),
     ("Fashion-MNIST", _EFFICIENT, "fashion", (93.22, 3.88, 92.98, 1.10, 63.29, 93.31)),

@@ -28,7 +28,10 @@ _LEVELS = (17, 17, 17, 11)  # an equal share, of 16 parents or of 10 classes, is
 _CLASSES = (0, 3, 7, 8)  # airplane, cat, horse, ship
 _MOST = 1000  # test images whose trees are walked, one after the other
 _BATCH = 250
-_FEWEST, _MOST_EMPTY = 1, 50  # decided children of an image, and percent of trees: beyond, trees say nothing
+_FEWEST, _MOST_EMPTY = (
+    1,
+    50,
+)  # decided children of an image, and percent of empty trees, that a comparison needs
 
 
 @torch.no_grad()
@@ -82,7 +85,7 @@ def unpack_tree(text: str) -> ParseTree:
 
 
 def grow_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-    """Train, count the trees, and how many capsules are part of one; the first seed brings some to draw."""
+    """Train, and count the trees and the capsules in them; the first seed stores some trees to draw."""
     assert isinstance(run.setting, TreeSetting)
     trained, outcome = train_and_count(run, out, machine, watcher)
     network = trained.model
@@ -112,7 +115,7 @@ def draw_trees(rows: Rows, path: Path) -> None:
     runs = ((row.variant, run.details) for row in rows for run in row.runs)
     shown = {variant: details for variant, details in runs if details.trees}
     if not shown:
-        raise UserError("the trees that are drawn are those of the first seed, which has no run yet: make it")
+        raise UserError("the figure shows the trees of the first seed, which has no run yet: make it")
     forests = {
         variant: Forest([unpack_tree(text) for text in details.trees], details.series["in_tree"].tolist())
         for variant, details in shown.items()
@@ -162,14 +165,15 @@ register(
             "Efficient-CapsNet.",
             "Trees are those of the quantized network. Hidden layers have 17 levels, where the thesis has "
             "11: an equal share of 16 parents is then a level, and is not rounded up to a coupling above it.",
-            "Capsules in tree are those on a path of couplings above an equal share to the predicted class, "
-            "its own capsule included, that receive such a coupling themselves unless they are primary: mean "
-            f"over at most {_MOST:,} test images; the share is that of all capsules of the network.",
-            "Where few couplings are decided trees are small for that reason alone: the empty share is that "
-            "of trees with nothing but the class.",
+            "A capsule is in the tree if a path of couplings above an equal share leads from it to the "
+            "predicted class, and, unless it is primary, if it receives such a coupling itself. The class "
+            f"capsule counts too. Numbers are means over at most {_MOST:,} test images; the share is that of "
+            "all capsules of the network.",
+            "Where few couplings are decided, trees are small for that reason alone: empty trees have "
+            "nothing but the class.",
             "The figure shows the first seed, and the first test image of each of four classes, whatever it "
             "is predicted as. A capsule has the same place in all trees of a network.",
-            "Decided counts the children of an image whose coupling to its class is not rounded to an equal "
+            "Decided children are those of an image whose coupling to its class is not rounded to an equal "
             "share.",
             NO_DECODER,
             *DEVIATIONS,

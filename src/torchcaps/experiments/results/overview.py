@@ -1,4 +1,4 @@
-"""One page over all experiments: what the thesis claims, and what our runs say to it."""
+"""One page over all experiments: what the thesis claims, and what our runs show."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .page import list_claims, rows_in
 
 _FILE = "claims.md"
 _INTRODUCTION = (
-    "Every claim is decided by a rule in the code, from the rows beside this page, never by hand. Most runs "
-    "are shorter than the thesis's, with fewer seeds: each page says what they got. *Beyond* is a claim of "
-    "ours that held."
+    "Every claim is decided by a rule in the code, from the rows beside this page. Most runs are shorter "
+    "than the thesis's, with fewer seeds: each page states their protocol. *Beyond* is a claim of ours that "
+    "was confirmed."
 )
 
 

@@ -56,7 +56,7 @@ def render_page(experiment: Experiment, rows_of: RowsOf) -> str:
 
 
 def list_claims(experiment: Experiment, rows_of: RowsOf) -> list[str]:
-    """The claims of an experiment with their verdicts, as lines, after what these rest on."""
+    """The claims of an experiment with their verdicts, as lines, after the runs that decide them."""
     if not experiment.claims:
         return []
     rows = rows_of(experiment.label)
@@ -82,7 +82,7 @@ def _verdicts(rows: Rows) -> str:
 
 
 def judge(row: Row, thesis: float) -> Verdict:
-    """How a row stands to the figure that the thesis prints."""
+    """The verdict on the figure that the thesis prints, by a row."""
     if abs(row.ours - thesis) <= 2 * (row.spread or 0.0):
         return "confirmed"
     metric, is_full = metric_of(row.metric), row.budget == "full"
@@ -94,7 +94,7 @@ def judge(row: Row, thesis: float) -> Verdict:
 
 
 def _protocol(experiment: Experiment, rows: Rows) -> str:
-    """What the runs got, where they were made and where they differ from the thesis's."""
+    """Protocols and devices of the runs, and where they differ from the thesis's."""
     settings: dict[str, set[str]] = {}
     for row in rows:
         settings.setdefault(row.protocol, set()).add(row.setting)

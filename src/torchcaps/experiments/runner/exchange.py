@@ -1,4 +1,4 @@
-"""Results travel between machines: a folder, or one small archive of result files."""
+"""Results from other machines: a folder, or one small archive of result files."""
 
 from __future__ import annotations
 

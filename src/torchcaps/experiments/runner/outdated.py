@@ -36,7 +36,7 @@ def set_aside(experiment: Experiment, out: Path, *, budget: Budget, seeds: int |
 def _is_outdated(run: PlannedRun, out: Path) -> bool:
     made_with = read_json(run.folder(out) / "result.json")["recipe"]
     try:
-        complete = recipe_as_json(stored_recipe(made_with))  # keys that came later have their usual values
-    except UserError:  # a key is gone
+        complete = recipe_as_json(stored_recipe(made_with))  # keys that were added later have their defaults
+    except UserError:  # a key was removed
         return True
     return complete != recipe_as_json(run.recipe)

@@ -37,7 +37,7 @@ def run_in_processes(
     seeds: int | None = None,
     visit: Visit | None = None,
 ) -> None:
-    """Make the missing runs of all experiments in so many processes, each at one run, first seeds first.
+    """Make the missing runs of all experiments in several processes, one run in each, first seeds first.
 
     The processes share a GPU. The threads of one process (`run_missing`) start sooner and take less memory,
     but wait for each other at every launch. Left out are experiments whose runs must be alone, because they
@@ -77,7 +77,7 @@ def _address(run: PlannedRun) -> _Address:
 
 
 def _make_run(address: _Address, out: Path, machine: Machine, ends_at: float, concurrency: int) -> list[str]:
-    """In a process of its own: make one run; what there is to say about it."""
+    """In a process of its own: make one run; the messages about it."""
     experiment = EXPERIMENTS[address.label]
     setting = next(found for found in experiment.settings if found.name == address.setting)
     run = PlannedRun(experiment=experiment, setting=setting, budget=address.budget, seed=address.seed)

@@ -10,7 +10,7 @@ from torchcaps.train import Silent
 
 
 class Visit:
-    """How long to make runs, how many side by side, and who hears about each.
+    """How long to make runs, how many side by side, and who is told about each.
 
     Without `at_once` a GPU gets as many runs at a time as the experiment says, a CPU one.
     """

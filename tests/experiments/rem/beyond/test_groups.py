@@ -34,8 +34,8 @@ WHOLE = {"as trained": (98.0, 0.0, 100.0, 100.0)}
 @pytest.mark.parametrize(
     ("table", "verdict", "because"),
     [
-        ({}, "open", "none"),
-        ({"capsules, tolerance 1": (98.0, 50.0, 40.0, 40.0)}, "open", "as trained"),
+        ({}, "open", "not been trained"),
+        ({"capsules, tolerance 1": (98.0, 50.0, 40.0, 40.0)}, "open", "without pruning"),
         (
             WHOLE | {"capsules, tolerance 1": (97.6, 50.0, 40.0, 40.0)},
             "confirmed",

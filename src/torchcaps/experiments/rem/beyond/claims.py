@@ -35,7 +35,7 @@ def half_the_entropy(network: str, thesis_entropy: float) -> Check:
     return check
 
 
-def better_told(than: str, by: str) -> Check:
+def detected_better(than: str, by: str) -> Check:
     """The mean AUC over all strange images is higher in one setting than in another."""
 
     def check(rows_of: RowsOf) -> Finding:

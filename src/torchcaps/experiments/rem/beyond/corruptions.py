@@ -1,4 +1,4 @@
-"""Ways to make a known image strange, the same way each time."""
+"""Changes that make an image strange, the same each time."""
 
 from __future__ import annotations
 

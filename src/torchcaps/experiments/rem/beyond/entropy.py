@@ -1,4 +1,4 @@
-"""Beyond chapter 6: the entropy of couplings as an objective, and a stronger pull, against REM as it is."""
+"""Beyond chapter 6: the entropy of couplings as an objective, and stronger pruning, against REM."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEYOND = "beyond the thesis"
 _TABLES = (MNIST_TABLE,)
 _WEIGHTS = (0.1, 0.2, 0.15, 0.03)  # 0.03, 0.1 and 0.3 on mnist5k: 5.8, 3.0 and 0.6 bits, 6.4 without
 _STRENGTHS = (1e-3, 2e-3, 5e-3)
-# Weight and strength. On mnist5k DR-CapsNet with 0.1 and a strong pull is left with empty trees (0.6 children
+# Weight and strength. On mnist5k DR-CapsNet with 0.1 and strong pruning has empty trees (0.6 children are
 # decided); Efficient-CapsNet with 0.1 has 2.1 bits and 3.1 of its 16 children decided.
 _BOTH = {
     "DR-CapsNet": ((0.03, 1e-3), (0.03, 2e-3)),
@@ -105,7 +105,7 @@ ENTROPY_TABLE = register(
     Experiment(
         label="beyond:coupling-entropy",
         chapter=BEYOND,
-        title="Accuracy against parse-tree entropy on MNIST: a stronger pull, and entropy as an objective",
+        title="Accuracy against parse-tree entropy on MNIST: stronger pruning, and entropy as an objective",
         data=("mnist",),
         gpu_minutes=4000,
         metrics=(*METRICS, "decided"),
@@ -126,12 +126,12 @@ ENTROPY_TABLE = register(
         ),
         deviations=(
             f"Plain and pruning without a number are the runs of {MNIST_TABLE.label}.",
-            "Entropy is the weight of the differentiable entropy of couplings in the loss; gradients then "
-            "flow through all rounds of dynamic routing; pruning is the strength of the pull, with a "
-            "threshold that may raise the validation loss by 2 %.",
-            "Decided counts the children of an image whose coupling to its class is not rounded to an equal "
-            "share. Where it is below 1 the entropy is low because routing no longer decides anything: the "
-            "figure draws such networks hollow.",
+            "The number after entropy is the weight of the differentiable entropy of couplings in the loss; "
+            "gradients then flow through all rounds of dynamic routing. The number after pruning is its "
+            "strength; its threshold may raise the validation loss by 2 %.",
+            "Decided children are those of an image whose coupling to its class is not rounded to an equal "
+            "share. Where there is less than 1, the entropy is low because routing no longer decides "
+            "anything: the figure draws such networks hollow.",
             NO_DECODER,
             *DEVIATIONS,
         ),

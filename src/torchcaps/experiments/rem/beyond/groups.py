@@ -1,4 +1,4 @@
-"""Beyond chapter 6: what is cut as a whole, single weights, capsules or capsule types, and what then goes."""
+"""Beyond chapter 6: pruning of single weights, capsules or capsule types, and what shrinking then saves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def groups_shrink(rows_of: RowsOf) -> Finding:
     found.pop(_WEIGHTS, None)
     cut = {name: metrics for of_group in found.values() for name, metrics in of_group.items()}
     if whole is None or not cut:
-        return Finding("open", "none, or not the network as trained, has been trained")
+        return Finding("open", "the network without pruning, or every one with it, has not been trained")
     least = whole["test_accuracy"] - _KEPT
     best = min(cut, key=lambda name: (cut[name]["test_accuracy"] < least, cut[name]["operations_share"]))
     share, accuracy = cut[best]["operations_share"], cut[best]["test_accuracy"]
@@ -114,7 +114,7 @@ register(
         settings=_settings(),
         claims=(
             Claim(
-                "Pruned by capsules or types the network shrinks for real: less than half of the operations "
+                "Pruned by capsules or types the network becomes smaller: less than half of the operations "
                 "are left at an accuracy within half a point.",
                 groups_shrink,
             ),
@@ -125,10 +125,10 @@ register(
         ),
         deviations=(
             "Not in the thesis, which leaves structured pruning of capsules to future work.",
-            "A small DR-CapsNet with eight types of capsules, 3,800 digits, 12 epochs. The tolerance is by "
-            "which part a cut may raise the validation loss.",
-            "Parameters and operations share are those of the network without its zeros, of those it had "
-            "(`torchcaps shrink`); its answers are the same.",
+            "A small DR-CapsNet with eight types of capsules, 3,800 digits, 12 epochs. The tolerance is the "
+            "part by which a cut may raise the validation loss.",
+            "The parameters share and the operations share compare the network without its zeros "
+            "(`torchcaps shrink`) with the whole one; both give the same answers.",
         ),
     )
 )

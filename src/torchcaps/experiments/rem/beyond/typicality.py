@@ -1,4 +1,4 @@
-"""Beyond chapter 6: strange images, told by their parse trees."""
+"""Beyond chapter 6: strange images, detected by their parse trees."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _tree_score(trained: Trained, surprise: _Surprise) -> Score:
 
 
 def _length_score(trained: Trained) -> Score:
-    """How short the longest class capsule is: what one would look at without trees."""
+    """How short the longest class capsule is, the usual score without trees."""
 
     @torch.no_grad()
     def score(data: LabelledImages) -> NDArray[np.float64]:
@@ -101,7 +101,7 @@ register(
     Experiment(
         label="beyond:typicality",
         chapter=BEYOND,
-        title="Strange images, told from test digits by how usual their parse trees are",
+        title="Strange images, detected by how unusual their parse trees are",
         data=("mnist", "fashion_mnist"),
         gpu_minutes=10,  # on top of the tables'
         at_once=1,  # they share the tables' runs
@@ -116,27 +116,27 @@ register(
         draw=draw_areas,
         claims=(
             Claim(
-                "The trees of a network with REM tell strange images better than those of one without.",
-                claims.better_told("DR-CapsNet+Q, children, K = 11", "DR-CapsNet+REM, children, K = 11"),
+                "Trees detect strange images better in a network with REM than in one without.",
+                claims.detected_better("DR-CapsNet+Q, children, K = 11", "DR-CapsNet+REM, children, K = 11"),
             ),
             Claim(
-                "Where few trees are an objective of the training, they tell strange images better still.",
-                claims.better_told(
+                "Trees detect strange images better still where few trees are an objective of the training.",
+                claims.detected_better(
                     "DR-CapsNet+REM, children, K = 11", "DR-CapsNet+entropy, children, K = 11"
                 ),
             ),
             Claim(
-                "Trees tell strange images better than the length of the longest class capsule does.",
-                claims.better_told(f"DR-CapsNet+REM, {_LENGTH}", "DR-CapsNet+REM, children, K = 11"),
+                "Trees detect strange images better than the length of the longest class capsule does.",
+                claims.detected_better(f"DR-CapsNet+REM, {_LENGTH}", "DR-CapsNet+REM, children, K = 11"),
             ),
         ),
         deviations=(
             SHARED_RUNS.format(" and ".join(table.label for table in _TABLES)),
             "Numbers are areas under the ROC; 0.5 is chance, and below it strange images look more usual "
             "than digits. Trees are compared with those of the training images, without augmentation.",
-            "Strange are the test images of Fashion-MNIST, and the test digits with noise (deviation 0.3), "
-            "blurred (deviation 2 pixels), with a grey square of 0.4 times the side at a random place, "
-            "mirrored, and inverted. Mirrored digits are often digits still.",
+            "The strange images are the test images of Fashion-MNIST, and the test digits with noise "
+            "(deviation 0.3), blurred (deviation 2 pixels), with a grey square of 0.4 times the side at a "
+            "random place, mirrored, and inverted. Many mirrored digits are still digits.",
         ),
     )
 )
