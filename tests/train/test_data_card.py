@@ -4,12 +4,12 @@ import torch
 from PIL import Image
 
 from torchcaps.core import MissingDataError
-from torchcaps.data import dataset_info, read_image_folder
+from torchcaps.data import dataset_info, load_dataset
 from torchcaps.parse import Explainer
 from torchcaps.train import Machine, export_run, load_predictor, load_run, predict, shrink_run
 from torchcaps.train import train as train_recipe
 from torchcaps.train.data_card import card_of
-from torchcaps.train.recipe import Recipe, build
+from torchcaps.train.recipe import build
 
 
 def write_folder(root):
@@ -34,7 +34,7 @@ def trained(tmp_path):
         "batch_size": 6,
         "epochs": 1,
     }
-    train_recipe(build(Recipe, values), out, Machine(device="cpu"))
+    train_recipe(build(values), out, Machine(device="cpu"))
     image = tmp_path / "image.png"
     (root / "test" / "dog" / "0.png").rename(image)
     (out / "data.json").rename(tmp_path / "card")
@@ -83,7 +83,7 @@ def test_a_card_says_what_the_dataset_says(tmp_path):
     info = dataset_info(f"folder:{root}@8")
     found = card_of(info).describe(info.name)
     assert (found.classes, found.channels, found.height, found.width) == (("cat", "dog"), 1, 8, 8)
-    pixels = read_image_folder(root, "train", 8).images.double() / 255
+    pixels = load_dataset(f"folder:{root}@8", "train").images.double() / 255
     assert torch.tensor([*found.mean, *found.std]).tolist() == pytest.approx(
         [float(pixels.mean()), float(pixels.std(unbiased=False))]
     )

@@ -8,7 +8,7 @@ from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.train import Machine, load_run, train
 from torchcaps.train.folder import held_alone
-from torchcaps.train.recipe import Recipe, build
+from torchcaps.train.recipe import build
 
 CPU = Machine(device="cpu")
 
@@ -21,7 +21,7 @@ def recipe(epochs, **changes):
         "batch_size": 16,
         "epochs": epochs,
     }
-    return build(Recipe, {**values, **changes})
+    return build({**values, **changes})
 
 
 def timeless(folder):

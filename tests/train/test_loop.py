@@ -16,13 +16,12 @@ from torchcaps.train import (
     Evaluation,
     Machine,
     evaluate_run,
+    load_labelled,
     load_run,
     load_split,
-    load_split_for,
     train,
-    train_together,
 )
-from torchcaps.train.recipe import Recipe, build, recipe_as_yaml
+from torchcaps.train.recipe import build, recipe_as_yaml
 
 from refusal import REFUSED
 
@@ -38,7 +37,7 @@ def recipe(**changes):
         "batch_size": 16,
         "epochs": 3,
     }
-    return build(Recipe, {**values, **changes})
+    return build({**values, **changes})
 
 
 def weights(folder):
@@ -86,20 +85,6 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
     assert not torch.equal(weights(tmp_path / "a")["stem.weight"], weights(tmp_path / "c")["stem.weight"])
 
 
-def test_runs_that_train_together_learn_what_they_learn_alone(tmp_path):
-    runs = [(recipe(seed=seed, epochs=2), tmp_path / f"together-{seed}") for seed in (1, 2)]
-    broken = (recipe(batch_size=1000), tmp_path / "broken")
-    results = train_together([*runs, broken], CPU, at_once=3)
-    assert isinstance(results[2], UserError)
-    for seed, _ in enumerate(runs, start=1):
-        train(recipe(seed=seed, epochs=2), tmp_path / f"alone-{seed}", CPU)
-        assert_equal_weights(tmp_path / f"together-{seed}", tmp_path / f"alone-{seed}")
-    with pytest.raises(UserError, match="at_once"):
-        train_together(runs, CPU, at_once=0)
-    with pytest.raises(UserError, match="one device"):
-        train_together(runs, Machine(device="cpu", devices=2))
-
-
 SHORT = {
     "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
     "data": {"name": "synthetic_mnist", "limit": 20, "validation": 0.2},
@@ -112,15 +97,15 @@ def script_losses(monkeypatch, *losses):
     """The losses that evaluations find from now on; the weights that they see."""
     left, seen = iter(losses), []
 
-    def evaluate(model, *_):
+    def evaluate(model, *_, **__):
         seen.append(next(model.parameters()).detach().clone())
-        return Evaluation(next(left), 0.1, torch.zeros(10, 10))
+        return Evaluation(next(left), {"accuracy": 0.1})
 
     monkeypatch.setattr("torchcaps.train.loop.evaluate", evaluate)
     return seen
 
 
-@pytest.mark.parametrize(("pruning", "kept"), [(None, 2), ({"min_accuracy": 1.0}, 4)])
+@pytest.mark.parametrize(("pruning", "kept"), [(None, 2), ({"min_metric": 1.0}, 4)])
 def test_training_stops_when_patience_is_lost(tmp_path, monkeypatch, pruning, kept):
     """Kept are the weights of the lowest loss; those of the last epoch where the run prunes."""
     seen = script_losses(monkeypatch, 3.0, 2.0, 1.0, 1.5, 1.0, 0.5)
@@ -252,7 +237,7 @@ def test_too_large_a_batch_is_answered_with_one_that_fits(tmp_path, monkeypatch)
 
 
 def test_a_validation_loss_that_is_not_finite_stops_the_run(tmp_path, monkeypatch):
-    broken = Evaluation(float("nan"), 0.1, torch.zeros(10, 10))
+    broken = Evaluation(float("nan"), {"accuracy": 0.1})
     monkeypatch.setattr("torchcaps.train.loop.evaluate", lambda *_: broken)
     with pytest.raises(DivergedError, match="validation loss is not finite after epoch 0; no checkpoint"):
         train(recipe(), tmp_path, CPU)
@@ -336,7 +321,7 @@ def test_a_run_is_read_back(tmp_path):
 def test_other_images_are_made_ready_like_those_of_training(tmp_path):
     train(recipe(), tmp_path, CPU)
     run = load_run(tmp_path)
-    _, pipeline = load_split_for(run, "test", data_name="mnist5k")
+    _, pipeline = load_split(run, "test", data_name="mnist5k")
     assert (pipeline.info.mean, pipeline.info.std) == (run.card.mean, run.card.std)
 
 
@@ -362,9 +347,9 @@ def test_the_entropy_of_couplings_falls_when_it_is_part_of_the_loss(tmp_path):
     def entropy(weight):
         asked = recipe(loss={"reconstruction": 0.0005, "coupling_entropy": weight}, keep_epochs=[1])
         train(asked, tmp_path / str(weight), CPU)
-        data, pipeline = load_split(asked.data, "validation")
-        inputs = pipeline.for_evaluation(data.images)[1]
-        output = load_run(tmp_path / str(weight)).model(inputs, return_routing=True)
+        run = load_run(tmp_path / str(weight))
+        data, pipeline = load_labelled(run, "validation")
+        output = run.model(pipeline.for_evaluation(data.images).inputs, return_routing=True)
         return coupling_entropy_loss(output.layers[-1].routed.coupling, data.labels).item()
 
     assert entropy(30.0) < 0.8 * entropy(0.0)

@@ -1,8 +1,8 @@
+import pytest
 import torch
 
-from torchcaps.data import load_dataset
-from torchcaps.train import load_splits
-from torchcaps.train.recipe import Data
+from torchcaps.data import Augment, Preprocess, load_dataset, write_twin
+from torchcaps.train import Data, Source, task_named
 
 
 def distinct(data):
@@ -11,7 +11,7 @@ def distinct(data):
 
 def images_of(split_seed, limit=60):
     settings = Data(name="synthetic_mnist", limit=limit, validation=0.25, split_seed=split_seed)
-    splits = load_splits(settings, None, torch.device("cpu"))
+    splits = Source(settings, task_named("classification")).splits(torch.device("cpu"))
     return [distinct(splits.train), distinct(splits.validation)]
 
 
@@ -27,3 +27,25 @@ def test_the_split_seed_chooses_which_images_a_limit_keeps_and_which_validate():
     unlimited = images_of(0, limit=0), images_of(1, limit=0)
     assert unlimited[0][0] | unlimited[0][1] == unlimited[1][0] | unlimited[1][1] == whole
     assert unlimited[0][1] != unlimited[1][1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "side"),
+    [
+        ({}, 12),
+        ({"preprocess": Preprocess(resize=10)}, 10),
+        ({"preprocess": Preprocess(pad=2)}, 16),
+        ({"preprocess": Preprocess(center_crop=12)}, 16),
+        ({"augment": Augment(crop=12), "preprocess": Preprocess(center_crop=12)}, 16),
+    ],
+    ids=["network", "resize", "pad", "crop", "random crop"],
+)
+def test_photographs_are_brought_to_the_size_of_the_network_unless_the_recipe_makes_it(
+    settings, side, tmp_path
+):
+    write_twin("folder", tmp_path, 12)  # images of 16 x 16
+    data = Data(name=f"folder:{tmp_path}", validation=0.25, **settings)
+    source = Source(data, task_named("classification"), 12)
+    splits = source.splits(torch.device("cpu"))
+    assert splits.train.images.shape[2:] == source.test(torch.device("cpu")).images.shape[2:] == (side, side)
+    assert (splits.info.height, splits.info.width) == (side, side)

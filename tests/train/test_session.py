@@ -1,8 +1,9 @@
 import torch
 
 from torchcaps.train import Machine
-from torchcaps.train.recipe import Recipe, build
-from torchcaps.train.session import Session, launch
+from torchcaps.train.machine import launch
+from torchcaps.train.recipe import build
+from torchcaps.train.session import Session
 
 
 def test_every_epoch_draws_anew_and_can_be_repeated():
@@ -12,10 +13,10 @@ def test_every_epoch_draws_anew_and_can_be_repeated():
         "batch_size": 16,
         "epochs": 2,
     }
-    session = Session(launch(Machine(device="cpu")), build(Recipe, values), None)
+    session = Session(launch(Machine(device="cpu")), build(values), None)
 
     def drawn(epoch):
-        order = torch.cat(list(session.start_epoch(epoch)))
+        order = torch.cat(list(session.epoch(epoch)))
         assert len(set(order.tolist())) == 80  # each image once
         return order.tolist(), session.step.random.initial_seed(), torch.initial_seed()
 

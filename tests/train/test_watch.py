@@ -5,8 +5,9 @@ import json
 import torch
 
 from torchcaps.cli.progress import ProgressBar
+from torchcaps.core import METRICS
 from torchcaps.train import Machine, Silent, TensorBoard, train
-from torchcaps.train.recipe import Recipe, build
+from torchcaps.train.recipe import build
 
 CPU = Machine(device="cpu")
 FINDINGS = ["couplings are uniform: by 0.1%", "parents are dead: 3 of 4"]
@@ -19,7 +20,7 @@ def recipe(name="dr_capsnet_tiny_test", **changes):
         "batch_size": 16,
         "epochs": 2,
     }
-    return build(Recipe, {**values, **changes})
+    return build({**values, **changes})
 
 
 class Listener(Silent):
@@ -73,7 +74,7 @@ def epoch(number, findings=()):
 
 def test_the_progress_bar_tells_each_problem_once(capsys):
     bar = ProgressBar()
-    bar.run_started({"parameters": 1, "images": 1, "epochs": 3})
+    bar.run_started({"parameters": 1, "images": 1, "epochs": 3, "metric": METRICS["accuracy"]})
     bar.epoch_done(epoch(0, FINDINGS))
     bar.epoch_done(epoch(1, ["couplings are uniform: by 0.3%"]))
     bar.epoch_done(epoch(2))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from torchcaps.core.errors import UserError
+from torchcaps.data import DATASETS
+from torchcaps.data.api import FOLDER_PREFIX
 
 from .recipe import Recipe, read_recipe, recipe_as_json
 
@@ -47,7 +50,7 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
         return
     if not resume:
         raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
-    now, then = recipe_as_json(recipe), recipe_as_json(before)
+    now, then = _what_decides(recipe), _what_decides(before)
     changed = [key for key in now if now[key] != then[key]]
     looks_ahead = recipe.optim.schedule == "cosine"
     if changed == ["epochs"] and recipe.epochs > before.epochs and not looks_ahead:
@@ -58,6 +61,14 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
             f"with the same one or more epochs; choose another --out, with start_from={out} to take over "
             "its weights"
         )
+
+
+def _what_decides(recipe: Recipe) -> dict[str, Any]:
+    """The settings that the numbers of a run depend on; `fit` matters only for files of several sizes."""
+    settings, name = recipe_as_json(recipe), recipe.data.name
+    if not name.startswith(FOLDER_PREFIX) and DATASETS[name].framed_reader is None:
+        del settings["data"]["fit"]
+    return settings
 
 
 def is_finished(recipe: Recipe, out: Path) -> bool:

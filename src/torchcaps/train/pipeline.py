@@ -52,13 +52,16 @@ class Source:
     Args:
         settings: The part of the recipe about data.
         task: What the examples are for.
-        size: Of the network's images; photographs of many sizes are brought to it unless the recipe resizes.
+        size: Of the network's images; photographs of many sizes are brought to it unless the recipe resizes,
+            pads or crops them.
         data_dir: Folder of the datasets.
     """
 
     def __init__(self, settings: Data, task: Task, size: ImageSize = 0, data_dir: Path | None = None) -> None:
         self.settings, self.task, self._data_dir = settings, task, data_dir
-        self._size = settings.preprocess.resize or size
+        preprocess = settings.preprocess
+        has_own_size = preprocess.pad or preprocess.center_crop or settings.augment.crop
+        self._size = preprocess.resize or (0 if has_own_size else size)
 
     def info(self) -> DatasetInfo:
         """What is known about the dataset, at the size to which photographs are brought."""

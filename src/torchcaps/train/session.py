@@ -132,7 +132,10 @@ class Session:
         if "schedule" in state:
             self.schedule.load_state_dict(state["schedule"])
         else:
-            self.schedule.last_epoch = state["progress"]["next_epoch"] * self.steps_per_epoch
+            done = state["progress"]["next_epoch"] * self.steps_per_epoch
+            before = {"last_epoch": done - 1, "_step_count": done + 1}
+            self.schedule.load_state_dict(self.schedule.state_dict() | before)
+            self.schedule.step()  # the checkpoint has the rate of the step before
         self.technique.restore(state.get("technique") or state.get("annealing") or state.get("pruning") or {})
 
     def reset_optimizer(self) -> None:

@@ -16,7 +16,7 @@ from torchcaps.layers import FcCaps
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.train import Run, export_run, load_predictor, open_exported, predict
 from torchcaps.train.export import CARD, Exported, inference_network
-from torchcaps.train.recipe import Recipe, build
+from torchcaps.train.recipe import build
 
 pytestmark = pytest.mark.compile  # what checks shapes at run time cannot be exported
 pytest.importorskip("onnxruntime")
@@ -35,7 +35,7 @@ def tiny_run(name="dr_capsnet_tiny_test", **changes):
     torch.manual_seed(0)
     model = create_model(name, **changes).eval()
     data = {"name": "synthetic_mnist", "preprocess": {"resize": model.config.image_size}}
-    recipe = build(Recipe, {"model": {"name": name, **changes}, "data": data, "epochs": 1})
+    recipe = build({"model": {"name": name, **changes}, "data": data, "epochs": 1})
     return Run(Path("nowhere"), recipe, model, 7)
 
 

@@ -19,10 +19,10 @@ from torchcaps.train import (
     train,
 )
 from torchcaps.train.import_weights import import_trunk_file
+from torchcaps.train.machine import launch
 from torchcaps.train.pruning.candidates import Candidates
 from torchcaps.train.pruning.search import _AT_ONCE
-from torchcaps.train.recipe import Recipe, build
-from torchcaps.train.session import launch
+from torchcaps.train.recipe import build
 
 from refusal import REFUSED
 
@@ -56,7 +56,7 @@ SEARCH = StructuredPruning(candidates=6, batches=2, batch_size=16)
 @pytest.fixture(scope="module")
 def trunk(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trunk") / "run"
-    train(build(Recipe, TRUNK), folder, CPU)
+    train(build(TRUNK), folder, CPU)
     return folder
 
 
@@ -92,7 +92,7 @@ def test_a_candidate_adapts_to_training_images_and_is_scored_on_images_held_out(
     found = evaluate_run(run, "validation")
     assert found["accuracy"] == pytest.approx(max(scores(pruned)))
     assert found["images"] == 36
-    held_out = load_split(run.recipe.data, "validation")[0].images
+    held_out = load_split(run, "validation")[0].images
     candidates = Candidates(launch(CPU), load_run(trunk), SEARCH)
     assert torch.equal(candidates.splits.validation.images, held_out)
     adapted = list(candidates._batches())
@@ -141,7 +141,6 @@ def test_a_pruned_trunk_is_tuned_and_carries_frozen_or_learning_capsules(pruned,
     assert tuned["metrics"]["epochs"] == 1
     for freeze in (True, False):
         recipe = build(
-            Recipe,
             {
                 **CAPSULES,
                 "model": CAPSULES["model"] | {"freeze_trunk": freeze},
@@ -161,7 +160,7 @@ def test_a_pruned_trunk_is_tuned_and_carries_frozen_or_learning_capsules(pruned,
 
 
 def test_a_capsule_network_is_pruned_with_its_head(tmp_path):
-    train(build(Recipe, CAPSULES), tmp_path / "run", CPU)
+    train(build(CAPSULES), tmp_path / "run", CPU)
     result = prune_run(tmp_path / "run", tmp_path / "pruned", replace(SEARCH, candidates=2), CPU)
     model = load_run(tmp_path / "pruned").model
     assert model.classes.in_caps == result["search"]["widths"][-1] // 4
@@ -169,9 +168,7 @@ def test_a_capsule_network_is_pruned_with_its_head(tmp_path):
 
 
 def test_impossible_targets_end_before_any_data_is_read(trunk, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "torchcaps.train.pruning.candidates.load_splits", lambda *_: pytest.fail("data was read")
-    )
+    monkeypatch.setattr("torchcaps.train.Source.splits", lambda *_: pytest.fail("data was read"))
     with pytest.raises(UserError, match="cannot be reached"):
         prune_run(trunk, tmp_path / "a", replace(SEARCH, flops=0.01), CPU)
     with pytest.raises(UserError, match="must lie above 0 and be at most 1"):
@@ -193,7 +190,7 @@ def test_folders_are_not_mixed_up(trunk, pruned, tmp_path):
 
 def test_starting_from_other_weights_is_explained(trunk, pruned, tmp_path):
     model = TRUNK["model"] | {"trunk_widths": list(create_trunk("resnet_tiny").widths)}
-    wide = build(Recipe, {**TRUNK, "model": model, "start_from": str(pruned)})
+    wide = build({**TRUNK, "model": model, "start_from": str(pruned)})
     with pytest.raises(UserError, match=r"classifier\.weight is 10x\d+ in .* and 10x32 .* same widths"):
         train(wide, tmp_path / "a", CPU)
     with pytest.raises(UserError, match="no weights at"):
@@ -209,7 +206,6 @@ def test_imported_trunk_weights_start_a_capsule_network(tmp_path):
     import_trunk_file(tmp_path / "vision.safetensors", tmp_path / "trunk.safetensors", "resnet_tiny")
     model = CAPSULES["model"] | {"freeze_trunk": True, "in_channels": 3, "image_size": 32}
     recipe = build(
-        Recipe,
         {
             **CAPSULES,
             "model": model,
@@ -225,7 +221,7 @@ def test_imported_trunk_weights_start_a_capsule_network(tmp_path):
 @pytest.mark.gpu
 def test_a_frozen_trunk_stays_as_it_is_in_a_captured_step(trunk, tmp_path):
     model = CAPSULES["model"] | {"freeze_trunk": True}
-    recipe = build(Recipe, {**CAPSULES, "model": model, "epochs": 3, "start_from": str(trunk)})
+    recipe = build({**CAPSULES, "model": model, "epochs": 3, "start_from": str(trunk)})
     train(recipe, tmp_path, Machine(device="cuda", precision="bf16"))
     before, after = load_file(trunk / "weights.safetensors"), load_file(tmp_path / "weights.safetensors")
     assert all(torch.equal(before[name], after[name]) for name in after if name.startswith("trunk."))

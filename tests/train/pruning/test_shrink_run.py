@@ -5,7 +5,7 @@ import torch
 
 from torchcaps.models import create_model
 from torchcaps.train import Run, load_run, shrink_run
-from torchcaps.train.recipe import Recipe, build
+from torchcaps.train.recipe import build
 
 
 @torch.no_grad()
@@ -20,7 +20,7 @@ def annealed_run(name, iterations, **options):
         "epochs": 1,
         "annealing": {"r0": 1, "r_max": 9},
     }
-    return Run(Path("nowhere"), build(Recipe, values), model, 0)
+    return Run(Path("nowhere"), build(values), model, 0)
 
 
 @torch.no_grad()

@@ -1,9 +1,9 @@
 import pytest
 from safetensors.torch import save_file
-from torchcaps.train.start import start_from
 
 from torchcaps.core import UserError
 from torchcaps.models import create_model
+from torchcaps.train.warm_start import start_from
 
 
 @pytest.mark.parametrize(

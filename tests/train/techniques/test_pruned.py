@@ -8,12 +8,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from torchcaps.core import UserError
+from torchcaps.core import METRICS, UserError
 from torchcaps.prune import Cut, Lobster, Pull, measure_size, shrink
 from torchcaps.train import Evaluation, Machine, Silent, evaluate_run, load_run, train
-from torchcaps.train.pruning import Pruner
-from torchcaps.train.recipe import Recipe, build, recipe_as_json, recipe_as_yaml
-from torchcaps.train.session import Session, launch
+from torchcaps.train.machine import launch
+from torchcaps.train.recipe import build, recipe_as_json, recipe_as_yaml
+from torchcaps.train.session import Session
+from torchcaps.train.techniques import PrunedTraining
 
 CPU = Machine(device="cpu")
 
@@ -27,7 +28,7 @@ def recipe(pruning=None, **changes):
         "epochs": 4,
         "pruning": {"strength": 1e-2} if pruning is None else pruning,
     }
-    return build(Recipe, {**values, **changes})
+    return build({**values, **changes})
 
 
 def rows(folder):
@@ -85,7 +86,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(pruned, tmp_path, monkeyp
 
 
 def test_a_run_without_pull_and_without_thresholds_is_the_run_without_pruning(tmp_path):
-    idle = recipe({"strength": 0.0, "min_accuracy": 1.0}, epochs=1)
+    idle = recipe({"strength": 0.0, "min_metric": 1.0}, epochs=1)
     plain = replace(idle, pruning=None)
     losses = [train(each, tmp_path / name, CPU) for name, each in (("idle", idle), ("plain", plain))]
     assert losses[0]["metrics"]["sparsity"] == 0
@@ -93,19 +94,29 @@ def test_a_run_without_pull_and_without_thresholds_is_the_run_without_pruning(tm
     assert "sparsity" not in losses[1]["metrics"]
 
 
-def session_of(settings):
-    return Session(launch(CPU), settings, None)
+def found(loss, accuracy=0.4):
+    return Evaluation(loss, {"accuracy": accuracy})
 
 
-def scripted(session, loss):
-    """A pruner whose evaluation looks at the weights alone."""
+class Scripted:
+    """A run whose evaluation looks at the weights alone."""
 
-    def evaluate(data):
-        evaluate.sizes.append(len(data))
-        return Evaluation(loss(session.network), 0.4, torch.zeros(10, 10))
+    def __init__(self, settings, loss):
+        self.session, self.loss, self.sizes = Session(launch(CPU), settings, None), loss, []
+        self.pruner = self.session.technique
+        assert isinstance(self.pruner, PrunedTraining)
 
-    evaluate.sizes = []
-    return Pruner(session, session.recipe.pruning, evaluate), evaluate
+    def after_epoch(self, loss=1.0, accuracy=0.4):
+        return self.pruner.after_validation(self, found(loss, accuracy))
+
+    def evaluate(self, examples):
+        self.sizes.append(len(examples))
+        return found(self.loss(self.session.network))
+
+    def keep_if_best(self, epoch, validation):
+        pytest.fail("a pruned run keeps its last weights")
+
+    save_weights = use_weights = keep_if_best
 
 
 def distance(network):
@@ -114,56 +125,65 @@ def distance(network):
 
 
 def test_the_tolerance_is_honoured():
-    pruner, evaluate = scripted(session_of(recipe({"tolerance": 0.5})), distance)
-    after = pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10)))
-    assert 1.48 <= after.loss <= 1.5  # 500 of 20,000 weights fit; twenty may stay undecided
-    assert pruner.row()["threshold"] > 0
-    assert pruner.row()["search_evaluations"] == len(evaluate.sizes) - 1 == pruner.state()["evaluations"]
-    strict, _ = scripted(session_of(recipe()), distance)
-    assert strict.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10))).loss == 1.0
-    assert strict.row()["sparsity"] == 0
+    run = Scripted(recipe({"tolerance": 0.5}), distance)
+    assert 1.48 <= run.after_epoch().loss <= 1.5  # 500 of 20,000 weights fit; twenty may stay undecided
+    row = run.pruner.row()
+    assert row["threshold"] > 0
+    assert row["search_evaluations"] == len(run.sizes) - 1 == run.pruner.state()["evaluations"]
+    strict = Scripted(recipe(), distance)
+    assert strict.after_epoch().loss == 1.0
+    assert strict.pruner.row()["sparsity"] == 0
 
 
 def test_a_subset_is_searched_and_the_whole_is_validated():
-    session = session_of(recipe({"search_images": 5, "tolerance": 0.1}))
-    pruner, evaluate = scripted(session, distance)
-    pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10)))
-    assert evaluate.sizes[-1] == 20
-    assert set(evaluate.sizes[:-1]) == {5}
-    assert pruner.row()["search_evaluations"] == len(evaluate.sizes) - 1
+    run = Scripted(recipe({"search_images": 5, "tolerance": 0.1}), distance)
+    run.after_epoch()
+    assert run.sizes[-1] == 20
+    assert set(run.sizes[:-1]) == {5}
+    assert run.pruner.row()["search_evaluations"] == len(run.sizes) - 1
 
 
 def test_a_search_starts_above_the_largest_threshold_found_before(monkeypatch):
-    found, starts = iter([0.4, 0.1, 0.0]), []
+    thresholds, starts = iter([0.4, 0.1, 0.0]), []
 
     def search(units, loss_of, *, limit, start):
         starts.append(start)
-        return Cut(next(found), 0, 1)
+        return Cut(next(thresholds), 0, 1)
 
-    monkeypatch.setattr("torchcaps.train.pruning.pruner.prune_to_loss", search)
-    pruner, _ = scripted(session_of(recipe()), distance)
+    monkeypatch.setattr("torchcaps.train.techniques.pruned.prune_to_loss", search)
+    run = Scripted(recipe(), distance)
     for _ in range(3):
-        pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10)))
+        run.after_epoch()
     assert starts == [0.0, 0.8, 0.8]
 
 
-@pytest.mark.parametrize("settings", [{"min_accuracy": 0.5}, {"patience": 2}])
+@pytest.mark.parametrize("settings", [{"min_metric": 0.5}, {"patience": 2}])
 def test_pruning_waits_until_it_is_due(settings):
-    pruner, evaluate = scripted(session_of(recipe({"tolerance": 1.0, **settings})), distance)
+    run = Scripted(recipe({"tolerance": 1.0, **settings}), distance)
     for _ in range(2):
-        assert pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10))).loss == 1.0
-    assert not evaluate.sizes
-    pruner.after_epoch(Evaluation(1.0, 0.6, torch.zeros(10, 10)))
-    assert evaluate.sizes
+        assert run.after_epoch().loss == 1.0
+    assert not run.sizes
+    run.after_epoch(accuracy=0.6)
+    assert run.sizes
+
+
+def test_a_metric_that_should_be_small_is_waited_for_from_above():
+    settings = recipe({"min_metric": 20.0, "tolerance": 1.0})
+    run = Scripted(settings, distance)
+    run.pruner = PrunedTraining(settings.pruning, run.session.network, METRICS["rotation_error"])
+    for angle, is_due in ((30.0, False), (20.0, True), (10.0, True)):
+        run.sizes.clear()
+        run.pruner.after_validation(run, Evaluation(1.0, {"rotation_error": angle}))
+        assert bool(run.sizes) == is_due
 
 
 @pytest.mark.parametrize("group", ["capsule", "type"])
 def test_whole_capsules_go_when_the_loss_lets_them(group):
-    session = session_of(recipe({"group": group}))
-    pruner, _ = scripted(session, lambda network: 1.0)
-    pruner.after_epoch(Evaluation(1.0, 0.4, torch.zeros(10, 10)))
-    assert not session.network.classes.weight.any()
-    assert bool(session.network.primary.conv.weight.any()) == (group == "capsule")
+    run = Scripted(recipe({"group": group}), lambda network: 1.0)
+    run.after_epoch()
+    network = run.session.network
+    assert not network.classes.weight.any()
+    assert bool(network.primary.conv.weight.any()) == (group == "capsule")
 
 
 def test_pulling_keeps_pace_with_bfloat16(tmp_path):
@@ -218,8 +238,9 @@ def test_a_captured_step_sees_strength_and_masks_change():
         settings = recipe({"strength": 1e-2, "decay": 0.5}, seed=1)
         session = Session(launch(Machine(device="cuda")), settings, None, capture=capture)
         for epoch in range(3):
-            for indices in session.start_epoch(epoch):
+            for indices in session.epoch(epoch):
                 session.step(indices)
+                session.advance()
             with torch.no_grad():
                 weight = session.network.classes.weight
                 weight[weight.abs() < 0.02 * (epoch + 1)] = 0.0
@@ -252,4 +273,4 @@ def test_the_pull_changes_in_place():
 )
 def test_recipes_that_cannot_prune_are_refused(changes, message):
     with pytest.raises(UserError, match=message):
-        build(Recipe, {**recipe_as_json(recipe()), **changes})
+        build({**recipe_as_json(recipe()), **changes})

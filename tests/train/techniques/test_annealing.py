@@ -6,12 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from torchcaps.train.annealing import Annealer, Annealing, Verdict, iterative_routings
 
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
-from torchcaps.train.recipe import Recipe, build
+from torchcaps.train.recipe import build
+from torchcaps.train.techniques.annealing import Annealer, Annealing, Verdict, iterative_routings
 
 from refusal import REFUSED
 
@@ -27,7 +27,7 @@ def recipe(**changes):
         "epochs": 30,
         "annealing": {"r0": 1, "r_max": 3, "step": 1, "patience": 1},
     }
-    return build(Recipe, {**values, **changes})
+    return build({**values, **changes})
 
 
 def transcription(losses, r0, r_max, step, patience):
@@ -195,7 +195,7 @@ def test_a_step_begins_with_or_without_the_moments_of_the_last(optimizer, tmp_pa
     # the first epoch cannot be bettered, so the second ends the step
     train(recipe(annealing=settings, optim={"learning_rate": 1e-30}, epochs=2), tmp_path, CPU)
     state = torch.load(tmp_path / "last.ckpt", weights_only=True)
-    assert state["annealing"]["step"] == 1
+    assert state["technique"]["step"] == 1
     moments = [values["exp_avg"] for values in state["optimizer"]["state"].values()]
     assert any(bool(moment.any()) for moment in moments) == (optimizer == "keep")
 
@@ -203,9 +203,9 @@ def test_a_step_begins_with_or_without_the_moments_of_the_last(optimizer, tmp_pa
 def test_restored_weights_may_be_best_with_more_iterations_before_they_learn_on(tmp_path, monkeypatch):
     by_iterations = {1: 1.0, 2: 0.5, 3: 0.7}
 
-    def evaluate(model, *_):
+    def evaluate(model, *_, **__):
         (routing,) = (routing for _, routing in iterative_routings(model))
-        return Evaluation(by_iterations[routing.iterations], 0.5, torch.zeros(10, 10))
+        return Evaluation(by_iterations[routing.iterations], {"accuracy": 0.5})
 
     monkeypatch.setattr("torchcaps.train.loop.evaluate", evaluate)
     found = train(recipe(annealing={"r_max": 3, "patience": 1}, epochs=3), tmp_path, CPU)["metrics"]

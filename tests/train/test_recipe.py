@@ -6,7 +6,7 @@ from torchcaps.core import UserError
 from torchcaps.data import DATASETS
 from torchcaps.models import MODELS
 from torchcaps.train import Machine, load_recipe, packaged_recipes, train
-from torchcaps.train.recipe import Recipe, apply_overrides, build, recipe_as_json
+from torchcaps.train.recipe import apply_overrides, build, recipe_as_json
 
 SMALL = {"model": {"name": "dr_capsnet_tiny_test"}, "data": {"name": "synthetic_mnist"}, "epochs": 1}
 
@@ -35,12 +35,12 @@ def test_every_shipped_recipe_trains_two_steps(name, tmp_path):
 
 
 def test_a_recipe_round_trips():
-    recipe = build(Recipe, SMALL)
-    assert build(Recipe, recipe_as_json(recipe)) == recipe
+    recipe = build(SMALL)
+    assert build(recipe_as_json(recipe)) == recipe
 
 
 def test_numbers_are_converted_to_their_type():
-    recipe = build(Recipe, {**SMALL, "optim": {"learning_rate": "1e-3"}})
+    recipe = build({**SMALL, "optim": {"learning_rate": "1e-3"}})
     assert recipe.optim.learning_rate == 1e-3
 
 
@@ -70,12 +70,12 @@ def test_numbers_are_converted_to_their_type():
 )
 def test_mistakes_name_their_place(change, message):
     with pytest.raises(UserError, match=message):
-        build(Recipe, {**SMALL, **change})
+        build({**SMALL, **change})
 
 
 def test_a_missing_key_is_named():
     with pytest.raises(UserError, match="recipe: the key 'epochs' is missing"):
-        build(Recipe, {key: value for key, value in SMALL.items() if key != "epochs"})
+        build({key: value for key, value in SMALL.items() if key != "epochs"})
 
 
 def test_overrides_reach_nested_keys():

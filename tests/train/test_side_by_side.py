@@ -1,0 +1,74 @@
+import threading
+from functools import partial
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from torchcaps.core import UserError
+from torchcaps.train import Machine, build, side_by_side, train
+
+CPU = Machine(device="cpu")
+
+
+def recipe(**changes):
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10},
+        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2, "augment": {"shift": 2}},
+        "loss": {"reconstruction": 0.0005},
+        "batch_size": 16,
+        "epochs": 2,
+    }
+    return build({**values, **changes})
+
+
+def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path):
+    jobs = [partial(train, recipe(seed=seed), tmp_path / f"beside-{seed}", CPU) for seed in (1, 2)]
+    results = side_by_side(jobs, CPU, at_once=2)
+    assert [result["seed"] for result in results] == [1, 2]
+    for seed in (1, 2):
+        train(recipe(seed=seed), tmp_path / f"alone-{seed}", CPU)
+        alone, beside = (
+            load_file(tmp_path / f"{name}-{seed}" / "weights.safetensors") for name in ("alone", "beside")
+        )
+        assert all(torch.equal(values, beside[name]) for name, values in alone.items())
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 9])
+def test_results_come_in_the_order_of_the_jobs(at_once):
+    assert side_by_side([partial(pow, 2, power) for power in range(5)], CPU, at_once=at_once) == [
+        1,
+        2,
+        4,
+        8,
+        16,
+    ]
+
+
+def test_the_first_error_drops_what_has_not_begun_and_stops_the_rest(tmp_path):
+    stopped, begun = threading.Event(), []
+
+    def waits():
+        assert stopped.wait(60)
+
+    with pytest.raises(UserError, match="batch_size 1000 is more than"):
+        side_by_side(
+            [
+                partial(train, recipe(batch_size=1000), tmp_path, CPU),
+                waits,
+                waits,
+                *[partial(begun.append, number) for number in range(50)],
+            ],
+            CPU,
+            at_once=2,
+            stop=stopped.set,
+        )
+    assert stopped.is_set()
+    assert not begun
+
+
+def test_one_device_is_shared_by_one_run_or_more():
+    with pytest.raises(UserError, match="at_once"):
+        side_by_side([], CPU, at_once=0)
+    with pytest.raises(UserError, match="one device"):
+        side_by_side([], Machine(device="cpu", devices=2), at_once=2)
