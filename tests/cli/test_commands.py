@@ -1,6 +1,9 @@
 """The command line end to end, as a person would use it."""
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -11,10 +14,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from torchcaps import inspect
 from torchcaps.cli.main import run as run_command
+from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import load_run, load_split
 
 RECIPE = """
@@ -108,8 +113,9 @@ def test_a_run_is_evaluated(run):
 
 def test_the_health_of_a_run_is_that_of_its_images(run):
     loaded = load_run(run)
-    data, pipeline = load_split(loaded.recipe.data, "validation")
-    expected = inspect(loaded.model, pipeline.for_evaluation(data.images)[1])  # 20 images: all are looked at
+    data, pipeline = load_split(loaded, "validation")
+    inputs = pipeline.for_evaluation(data.images).inputs  # 20 images: all are looked at
+    expected = inspect(loaded.model, inputs)
     options = "eval", run, "--split", "validation", "--health", "--device", "cpu"
     assert torchcaps(*options).stdout.endswith(f"\n\n{expected}\n")
     assert json.loads(torchcaps(*options, "--json").stdout)["health"] == json.loads(expected.to_json())
@@ -123,7 +129,11 @@ def test_images_are_classified(run, tmp_path):
     paths = sorted(tmp_path.iterdir())
     rows = json.loads(torchcaps("predict", run, *paths, "--json").stdout)
     assert [row["image"] for row in rows] == [str(path) for path in paths]
-    assert all(len(row["activations"]) == 10 for row in rows)
+    for row in rows:
+        first, second = sorted(row["activations"].items(), key=lambda pair: -pair[1])[:2]
+        assert len(row["activations"]) == 10
+        assert (row["class"], row["activation"], row["runner_up"]) == (*first, second[0])
+        assert row["margin"] == pytest.approx(first[1] - second[1], abs=2e-6)
     assert torchcaps("predict", run, paths[0]).stdout.startswith(str(paths[0]))
 
 
@@ -132,6 +142,43 @@ def test_a_finished_run_is_not_trained_again(run):
         "train", run.parent / "small.yaml", "--device", "cpu", "--out", run, "--resume", "--json"
     )
     assert json.loads(done.stdout) == json.loads((run / "result.json").read_text())
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_signal_to_end_leaves_a_run_that_goes_on(options, run, tmp_path, monkeypatch):
+    def end(model, inputs):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return {}
+
+    command = "train", run.parent / "small.yaml", "--device", "cpu", "--out", tmp_path / "run", *options
+    with monkeypatch.context() as patched:
+        patched.setattr("torchcaps.train.loop.watch_health", end)
+        done = torchcaps(*command)
+    assert done.returncode == 143
+    assert "stopped; train goes on with --resume" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 1
+    assert torchcaps(*command, "--resume").returncode == 0
+    ended, whole = (json.loads((folder / "result.json").read_text()) for folder in (tmp_path / "run", run))
+    assert ended["metrics"] == whole["metrics"]
+
+
+def damage(folder):
+    """Weights that give no numbers."""
+    state, header = load_weights(folder / "weights.safetensors")
+    save_weights(
+        folder / "weights.safetensors", {name: values * torch.nan for name, values in state.items()}, header
+    )
+
+
+def test_a_network_that_gives_no_numbers_is_not_believed(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    damage(tmp_path / "run")
+    Image.fromarray(np.zeros((28, 28), np.uint8)).save(tmp_path / "image.png")
+    for arguments in (["predict", tmp_path / "run", tmp_path / "image.png"], ["eval", tmp_path / "run"]):
+        done = torchcaps(*arguments, "--device", "cpu")
+        assert done.returncode == 2, done.stdout
+        assert "not finite" in done.stderr
 
 
 def test_every_table_of_the_thesis_is_listed(tmp_path):

@@ -88,6 +88,26 @@ def test_a_test_image_that_cannot_be_read_is_told_before_the_training(tmp_path):
     assert not out.exists()
 
 
+def test_a_run_is_not_continued_on_other_classes(tmp_path):
+    images, out = tmp_path / "images", tmp_path / "run"
+    write_twin("folder", images, 40)
+    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 20, "num_classes": 3}
+    changes = {
+        "data": {"name": f"folder:{images}", "validation": 0.2},
+        "model": {**model, "decoder": "none"},
+    }
+    train(recipe(1, **changes), out, CPU)
+    for split in ("train", "test"):
+        (images / split / "a").rename(images / split / "z")  # the others move up
+    kept = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(UserError, match=r"was trained on the classes a, b, c; the dataset now has b, c, z"):
+        train(recipe(2, **changes), out, CPU, resume=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == kept
+    for split in ("train", "test"):
+        (images / split / "z").rename(images / split / "a")
+    assert train(recipe(2, **changes), out, CPU, resume=True)["metrics"]["epochs"] == 2
+
+
 @pytest.mark.parametrize("content", [[1], {"model": {}}])
 def test_a_checkpoint_with_other_content_is_named(content, tmp_path):
     train(recipe(1), tmp_path, CPU)

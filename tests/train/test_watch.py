@@ -1,13 +1,12 @@
-"""What a run tells the one who watches it about the health of its capsules."""
+"""What a run tells those who watch it, and how they stop it."""
 
 import json
 
+import pytest
 import torch
+from safetensors.torch import load_file
 
-from torchcaps.cli.progress import ProgressBar
-from torchcaps.core import METRICS
-from torchcaps.train import Machine, Silent, TensorBoard, train
-from torchcaps.train.recipe import build
+from torchcaps.train import Machine, Several, Silent, StoppedError, TensorBoard, Watcher, build, train
 
 CPU = Machine(device="cpu")
 FINDINGS = ["couplings are uniform: by 0.1%", "parents are dead: 3 of 4"]
@@ -72,17 +71,6 @@ def epoch(number, findings=()):
     return row | ({"findings": list(findings)} if findings else {})
 
 
-def test_the_progress_bar_tells_each_problem_once(capsys):
-    bar = ProgressBar()
-    bar.run_started({"parameters": 1, "images": 1, "epochs": 3, "metric": METRICS["accuracy"]})
-    bar.epoch_done(epoch(0, FINDINGS))
-    bar.epoch_done(epoch(1, ["couplings are uniform: by 0.3%"]))
-    bar.epoch_done(epoch(2))
-    text = capsys.readouterr().out
-    assert text.count("couplings are uniform") == 1
-    assert text.count("parents are dead") == 1
-
-
 def test_tensorboard_gets_numbers_alone(tmp_path):
     written = []
     board = TensorBoard(tmp_path)
@@ -91,3 +79,70 @@ def test_tensorboard_gets_numbers_alone(tmp_path):
     assert ("health/dead_parents", 0.5, 4) in written
     assert {type(value) for _, value, _ in written} == {float}
     assert {step for _, _, step in written} == {4}
+
+
+class Stopper(Silent):
+    """Asks the run to stop after so many epochs."""
+
+    def __init__(self, epochs):
+        self.left = epochs
+
+    @property
+    def wants_to_stop(self):
+        return not self.left
+
+    def epoch_done(self, row):
+        self.left -= 1
+
+
+def timeless(folder):
+    return [{**row, "seconds": 0, "images_per_second": 0} for row in saved_rows(folder)]
+
+
+@pytest.mark.parametrize("technique", [{}, {"annealing": {"r_max": 2, "patience": 1}}, {"pruning": {}}])
+@pytest.mark.parametrize("epochs", [0, 1, 3])
+def test_a_run_that_is_asked_to_stop_goes_on_to_the_same_bits(epochs, technique, tmp_path):
+    settings = recipe(model={**recipe().model, "decoder": "none"}, epochs=4, **technique)
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    expected = train(settings, whole, CPU)
+    with pytest.raises(StoppedError):
+        train(settings, cut, CPU, watcher=Several(Silent(), Stopper(epochs)))
+    assert len(saved_rows(cut)) == epochs
+    assert not (cut / "result.json").exists()
+    if epochs:  # within seconds of the last one, yet nothing is repeated
+        assert torch.load(cut / "last.ckpt", weights_only=True)["progress"]["next_epoch"] == epochs
+    listener = Listener()
+    assert train(settings, cut, CPU, resume=True, watcher=listener)["metrics"] == expected["metrics"]
+    assert [row["epoch"] for row in listener.rows] == list(range(epochs, len(saved_rows(whole))))
+    assert timeless(cut) == timeless(whole)
+    for path in whole.glob("*.safetensors"):
+        first, second = load_file(path), load_file(cut / path.name)
+        assert all(torch.equal(values, second[name]) for name, values in first.items())
+
+
+def test_a_run_that_is_over_is_not_stopped(tmp_path):
+    class Late(Listener):
+        @property
+        def wants_to_stop(self):
+            return bool(self.rows)
+
+    assert train(recipe(epochs=1, loss={"reconstruction": 0.0005}), tmp_path, CPU, watcher=Late())
+
+
+def test_the_test_images_are_counted(tmp_path):
+    class Counter(Silent):
+        def __init__(self):
+            self.images, self.totals = 0, set()
+
+        def testing(self, images, total):
+            self.images += images
+            self.totals.add(total)
+
+    counters = Counter(), Counter()
+    train(recipe(epochs=1, loss={"reconstruction": 0.0005}), tmp_path, CPU, watcher=Several(*counters))
+    assert all((counter.images, counter.totals) == (128, {128}) for counter in counters)
+
+
+def test_each_watcher_is_one():
+    assert all(isinstance(watcher, Watcher) for watcher in (Silent(), Several(), Stopper(1)))
+    assert not Several(Silent(), Silent()).wants_to_stop

@@ -6,21 +6,27 @@ import signal
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .options import is_first_process
 
 if TYPE_CHECKING:
     from torchcaps.core.metric import Metric
 
 _SIGNALS = ("SIGTERM", "SIGHUP")  # a system that shuts down, a terminal that is closed
+_TERMINATED = 143
 
 
 class ProgressBar:
     """Shows images per second, the time left, one line per epoch, and each finding once.
 
-    While it is open, a signal to end lets the run stop before its next epoch, with a checkpoint.
+    While it is open, a signal to end lets the run stop before its next epoch, with a checkpoint; so it does
+    where nothing is shown.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_shown: bool = True) -> None:
+        self._is_shown = is_shown
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -28,6 +34,7 @@ class ProgressBar:
             TextColumn("{task.fields[speed]}"),
             TimeRemainingColumn(elapsed_when_finished=True),
             transient=True,
+            disable=not is_shown,
         )
         self._task: Any = None
         self._epochs = 0
@@ -47,17 +54,24 @@ class ProgressBar:
         del number, frame
         self.wants_to_stop = True
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         if self._task is not None:  # a bar that never started would print an empty line
             self._bar.stop()  # also after an early stop or an error: a live bar hides the cursor
+        if kind is not None:
+            _end_if_stopped(kind)
 
     def _say(self, words: str) -> None:
+        if not self._is_shown:
+            return
         self._bar.console.print(words, highlight=False, markup=False, soft_wrap=True)
 
     def run_started(self, facts: dict[str, Any]) -> None:
         """Say what is trained."""
+        if self._task is not None:  # another run before this one
+            self._bar.remove_task(self._task)
+            self._task = None
         self._epochs, self._metric = facts["epochs"], facts["metric"]
         self._say(f"{facts['parameters']:,} parameters, {facts['images']:,} images, {facts['epochs']} epochs")
 
@@ -102,6 +116,15 @@ class ProgressBar:
         if self._bar.tasks[0].description != "testing":
             self._bar.reset(self._task, total=total, description="testing", speed="")
         self._bar.update(self._task, advance=images)
+
+
+def _end_if_stopped(kind: type[BaseException]) -> None:
+    from torchcaps.train import StoppedError
+
+    if issubclass(kind, StoppedError):
+        if is_first_process():
+            typer.echo("stopped; train goes on with --resume, rem and demo when called again", err=True)
+        raise typer.Exit(_TERMINATED) from None
 
 
 class CandidateBar:

@@ -100,12 +100,11 @@ def _training(source: str, out: Path, changes: list[str]) -> _Training:
 
 def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
     from torchcaps.pages import train_with_rem
-    from torchcaps.train import Silent
 
     from .progress import ProgressBar
 
-    with ProgressBar() as bar:
-        return train_with_rem(training.recipe, training.folder, machine, Silent() if is_quiet else bar)
+    with ProgressBar(is_shown=not is_quiet) as bar:
+        return train_with_rem(training.recipe, training.folder, machine, bar)
 
 
 def _print(found: list[RunSummary]) -> None:

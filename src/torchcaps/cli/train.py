@@ -37,21 +37,16 @@ def command(
     json: Json = False,
 ) -> None:
     """Train a model as a recipe says."""
-    from torchcaps.train import Machine, Several, Silent, StoppedError, TensorBoard, load_recipe, train
+    from torchcaps.train import Machine, Several, TensorBoard, load_recipe, train
 
     from .progress import ProgressBar
 
     folder = out or Path("runs") / recipe.removesuffix(".yaml").replace("/", "-")
     settings = load_recipe(recipe, set_ or [])
     machine = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    with ProgressBar() as bar:
+    with ProgressBar(is_shown=not json) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
-        watcher = Several(Silent() if json else bar, *events)
-        try:
-            result = train(settings, folder, machine, resume=resume, watcher=watcher)
-        except StoppedError:
-            typer.echo(f"stopped; continue with --resume --out {folder}", err=True)
-            raise typer.Exit(143) from None
+        result = train(settings, folder, machine, resume=resume, watcher=Several(bar, *events))
     if not is_first_process():
         return
     if json:

@@ -140,7 +140,7 @@ class _Run:
             }
         )
         while not self._is_over():
-            if self.watcher.wants_to_stop:
+            if session.fabric.broadcast(self.watcher.wants_to_stop):  # all processes stop together
                 self._save_checkpoint(is_due=progress.next_epoch > 0)
                 raise StoppedError
             started = time.perf_counter()

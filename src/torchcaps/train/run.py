@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,6 +138,8 @@ def evaluate_run(
         _check_classes(examples.classes, pipeline)
     objective = Objective(run.recipe.loss, has_decoder=run.model.decoder is not None, device=examples.device)
     found = evaluate(run.model, examples, run.task, pipeline, objective)
+    if not math.isfinite(found.loss):
+        raise UserError(f"the loss of {run.folder} is not finite; its weights are damaged")
     return {
         "run": str(run.folder),
         "task": run.task.name,

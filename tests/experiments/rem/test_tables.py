@@ -11,7 +11,7 @@ from torchcaps.parse import Keys
 from torchcaps.prune import Lobster
 from torchcaps.train.recipe import Loss, Optim
 
-REM = Lobster(strength=1e-4, decay=0.99, patience=-1, tolerance=0.0, search_images=0, min_accuracy=0.0)
+REM = Lobster(strength=1e-4, decay=0.99, patience=-1, tolerance=0.0, search_images=0)
 
 
 @settings(max_examples=30, deadline=None)
