@@ -35,6 +35,7 @@ from torchcaps.bench.model import model_names
 from torchcaps.bench.timing import summarise, time_work, wall_laps
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
+from torchcaps.data import DATASETS
 from torchcaps.models import MODELS
 from torchcaps.viz import draw_bench, to_png
 
@@ -57,6 +58,12 @@ REQUIRED = {
 }
 ROOFLINE = {"flops", "bytes", "floor_ms", "share_of_ceiling"}
 TINY_MODEL = {"model.name": "dr_capsnet_tiny_test", "model.image_size": 28, "model.num_classes": 10}
+
+
+@pytest.fixture(autouse=True)
+def _own_datasets(monkeypatch):
+    """Suites register the datasets that they draw; other tests must not see them."""
+    monkeypatch.setattr(DATASETS, "_entries", dict(DATASETS._entries))
 
 
 def bench(suite="routing", **settings):

@@ -9,7 +9,7 @@ from torchcaps.core.metric import metric_of
 from torchcaps.storage import write_text
 
 from ..plan import Claim, Experiment, RowsOf, Verdict, slug_of
-from ..records import Row, Rows, RunFacts, load_rows, metric_words
+from ..records import Number, Row, Rows, RunFacts, load_rows, metric_words
 from .tables import render_table
 
 _LEGEND = (
@@ -81,14 +81,14 @@ def _verdicts(rows: Rows) -> str:
     return "\n".join([*lines, "", _LEGEND]) if lines else ""
 
 
-def judge(row: Row, thesis: float) -> Verdict:
+def judge(row: Row, thesis: Number) -> Verdict:
     """The verdict on the figure that the thesis prints, by a row."""
     if abs(row.ours - thesis) <= 2 * (row.spread or 0.0):
         return "confirmed"
     metric, is_full = metric_of(row.metric), row.budget == "full"
     if row.seeds == 1:
         return "open"
-    if metric.is_better(row.ours, thesis) and (is_full or metric.better == "higher"):
+    if metric.is_better(float(row.ours), float(thesis)) and (is_full or metric.better == "higher"):
         return "beyond"
     return "not confirmed" if is_full else "open"
 
