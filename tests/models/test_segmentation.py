@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from torchcaps.core import UserError
 from torchcaps.inspection import count_parameters
-from torchcaps.losses import dice_cross_entropy_loss
+from torchcaps.losses import DiceCrossEntropyLoss
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.models.segcaps import SegCaps, SegCapsConfig
 from torchcaps.models.unet import UNet, UNetConfig
@@ -204,7 +204,7 @@ def test_a_bright_square_is_learned(model):
     losses = []
     for _ in range(20):
         output = model(batch)
-        loss = dice_cross_entropy_loss(output.activations, masks, logits=output.logits)
+        loss = DiceCrossEntropyLoss()(output, masks[:, 0].byte())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

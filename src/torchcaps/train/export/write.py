@@ -128,8 +128,7 @@ def _check_target(path: Path, format: str) -> None:
 
 
 def _image_shape(run: Run) -> tuple[int, int, int]:
-    shape: tuple[int, int, int] = run.model.image_shape  # type: ignore[assignment]
-    return shape
+    return run.model.image_shape
 
 
 def _card(run: Run, outputs: tuple[str, ...], data_dir: Path | None) -> Card:
