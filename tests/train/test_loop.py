@@ -196,6 +196,29 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
         assert second["val_loss"] == pytest.approx(first["val_loss"], abs=1e-5)
 
 
+@pytest.mark.slow
+def test_processes_that_train_together_stop_together(tmp_path):
+    path, out = tmp_path / "recipe.yaml", tmp_path / "two"
+    path.write_text(recipe_as_yaml(recipe(epochs=500)))
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "torchcaps"]
+    arguments = ["train", str(path), "--device", "cpu", "--json", "--devices", "2", "--out", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, *launcher, *arguments],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while epochs_done(out) < 2 and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGTERM)  # passed on to both
+    _, said = process.communicate(timeout=25)  # before torchrun would kill them
+    assert said.count("stopped; train goes on with --resume") == 1
+    assert "[rank" not in said  # what a process that fails is quoted with
+    state = torch.load(out / "last.ckpt", weights_only=True)
+    assert state["progress"]["next_epoch"] == epochs_done(out) < 500
+
+
 def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp_path, monkeypatch):
     from torchcaps.layers import FcCaps
     from torchcaps.routing import DynamicRouting
