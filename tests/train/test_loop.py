@@ -116,6 +116,18 @@ def test_training_stops_when_patience_is_lost(tmp_path, monkeypatch, pruning, ke
     assert result["metrics"]["val_loss"] == 1.0
 
 
+@pytest.mark.parametrize(("metric", "kept"), [("loss", 1), ("accuracy", 2)])
+def test_the_recipe_says_which_metric_decides(metric, kept, tmp_path, monkeypatch):
+    found = [
+        Evaluation(loss, {"accuracy": accuracy}) for loss, accuracy in ((3.0, 0.1), (1.0, 0.5), (2.0, 0.9))
+    ]
+    left = iter([*found, found[kept]])
+    monkeypatch.setattr("torchcaps.train.loop.evaluate", lambda *_, **__: next(left))
+    result = train(recipe(**{**SHORT, "epochs": 3}, select_by=metric), tmp_path, CPU)
+    assert load_run(tmp_path).epoch == result["metrics"]["best_epoch"] == kept
+    assert result["metrics"]["val_accuracy"] == found[kept].metrics["accuracy"]
+
+
 def test_an_annealing_step_starts_from_the_best_weights_of_the_step_before(tmp_path, monkeypatch):
     seen = script_losses(monkeypatch, 2.0, 3.0, 1.9, 1.5, 2.5, 1.4, 2.0, *[0.5] * 4)
     annealing = {"r0": 1, "r_max": 3, "step": 1, "patience": 1}
