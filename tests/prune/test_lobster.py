@@ -113,7 +113,6 @@ def test_a_frozen_layer_is_not_pruned():
     [
         ({"strength": -0.1}, "strength must lie between 0 and 1"),
         ({"decay": 1.5}, "decay must lie between"),
-        ({"min_metric": 50.0}, "min_metric must lie between"),
         ({"patience": 0}, "patience is -1"),
         ({"patience": -2}, "patience is -1"),
         ({"tolerance": -0.1}, "tolerance must not be negative"),

@@ -116,6 +116,18 @@ def test_training_stops_when_patience_is_lost(tmp_path, monkeypatch, pruning, ke
     assert result["metrics"]["val_loss"] == 1.0
 
 
+@pytest.mark.parametrize(("metric", "kept"), [("loss", 1), ("accuracy", 2)])
+def test_the_recipe_says_which_metric_decides(metric, kept, tmp_path, monkeypatch):
+    found = [
+        Evaluation(loss, {"accuracy": accuracy}) for loss, accuracy in ((3.0, 0.1), (1.0, 0.5), (2.0, 0.9))
+    ]
+    left = iter([*found, found[kept]])
+    monkeypatch.setattr("torchcaps.train.loop.evaluate", lambda *_, **__: next(left))
+    result = train(recipe(**{**SHORT, "epochs": 3}, select_by=metric), tmp_path, CPU)
+    assert load_run(tmp_path).epoch == result["metrics"]["best_epoch"] == kept
+    assert result["metrics"]["val_accuracy"] == found[kept].metrics["accuracy"]
+
+
 def test_an_annealing_step_starts_from_the_best_weights_of_the_step_before(tmp_path, monkeypatch):
     seen = script_losses(monkeypatch, 2.0, 3.0, 1.9, 1.5, 2.5, 1.4, 2.0, *[0.5] * 4)
     annealing = {"r0": 1, "r_max": 3, "step": 1, "patience": 1}
@@ -194,6 +206,29 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
     for first, second in zip(one, two, strict=True):
         assert second["train_loss"] == pytest.approx(first["train_loss"], abs=1e-5)
         assert second["val_loss"] == pytest.approx(first["val_loss"], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_processes_that_train_together_stop_together(tmp_path):
+    path, out = tmp_path / "recipe.yaml", tmp_path / "two"
+    path.write_text(recipe_as_yaml(recipe(epochs=500)))
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "torchcaps"]
+    arguments = ["train", str(path), "--device", "cpu", "--json", "--devices", "2", "--out", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, *launcher, *arguments],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while epochs_done(out) < 2 and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGTERM)  # passed on to both
+    _, said = process.communicate(timeout=25)  # before torchrun would kill them
+    assert said.count("stopped; train goes on with --resume") == 1
+    assert "[rank" not in said  # what a process that fails is quoted with
+    state = torch.load(out / "last.ckpt", weights_only=True)
+    assert state["progress"]["next_epoch"] == epochs_done(out) < 500
 
 
 def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp_path, monkeypatch):

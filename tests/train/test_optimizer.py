@@ -166,6 +166,26 @@ def test_a_run_ends_with_averaged_weights(tmp_path):
     assert result["metrics"]["val_loss"] == rows(tmp_path)[0]["val_loss"]
 
 
+def test_the_average_of_batch_norms_has_their_statistics(tmp_path):
+    model = {
+        "name": "trunk_classifier_tiny_test",
+        "trunk": "resnet_tiny",
+        "image_size": 28,
+        "num_classes": 10,
+    }
+    settings = recipe({"average": 0.5}, epochs=1, model=model, loss={"name": "cross_entropy"})
+    train(settings, tmp_path, CPU)
+    run, means = Session(launch(CPU), settings, None), []
+    for indices in run.epoch(0):
+        run.step(indices)
+        run.advance()
+        means.append(run.network.trunk.bn1.running_mean.clone())
+    by_hand = 0.25 * means[0] + 0.25 * means[1] + 0.5 * means[2]
+    kept = load_run(tmp_path).model.trunk.bn1
+    torch.testing.assert_close(kept.running_mean, by_hand)
+    assert kept.running_mean.abs().max() > 0
+
+
 class Killer(Silent):
     def __init__(self, epoch):
         self.epoch = epoch

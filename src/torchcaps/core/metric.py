@@ -32,7 +32,7 @@ class Metric:
     scale: float = 1.0
     digits: int = 2
 
-    def format(self, value: float | int) -> str:
+    def format(self, value: int | float) -> str:
         """A stored value in words, with its unit."""
         text = f"{self.scale * value:,.{self.digits}f}"
         return f"{text}{self.unit}" if self.unit in ("", "%", "°") else f"{text} {self.unit}"

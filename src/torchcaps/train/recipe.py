@@ -150,7 +150,13 @@ class Recipe:
                 )
             check_driven(self.sketch(), self.annealing)
         if self.pruning is not None:
+            self._check_least(self.pruning.min_metric)
             measure_units(self.sketch(), self.pruning)  # raises where there is nothing to prune
+
+    def _check_least(self, least: float | None) -> None:
+        is_share = self.task.leading_metric.unit == "%"
+        if least is not None and is_share and not 0 <= least <= 1:
+            raise UserError(f"recipe.pruning.min_metric must lie between 0 and 1, got {least}")
 
     def sketch(self) -> Network:
         """The model without memory for its weights."""

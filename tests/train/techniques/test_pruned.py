@@ -168,9 +168,8 @@ def test_pruning_waits_until_it_is_due(settings):
 
 
 def test_a_metric_that_should_be_small_is_waited_for_from_above():
-    settings = recipe({"min_metric": 20.0, "tolerance": 1.0})
-    run = Scripted(settings, distance)
-    run.pruner = PrunedTraining(settings.pruning, run.session.network, METRICS["rotation_error"])
+    run, settings = Scripted(recipe(), distance), Lobster(min_metric=20.0, tolerance=1.0)
+    run.pruner = PrunedTraining(settings, run.session.network, METRICS["rotation_error"])
     for angle, is_due in ((30.0, False), (20.0, True), (10.0, True)):
         run.sizes.clear()
         run.pruner.after_validation(run, Evaluation(1.0, {"rotation_error": angle}))
@@ -268,6 +267,7 @@ def test_the_pull_changes_in_place():
         ({"model": {"name": "effconv_capsnet_tiny_test"}, "pruning": {"group": "type"}}, "group=weight"),
         ({"pruning": {"lambda": 1}}, "key in recipe.pruning: 'lambda'"),
         ({"pruning": {"tolerance": -1}}, "tolerance must not be negative"),
+        ({"pruning": {"min_metric": 50.0}}, "min_metric must lie between 0 and 1"),
         ({"annealing": {"r_max": 3}}, "exclude each other"),
     ],
 )
