@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-torch.set_num_threads(1)  # tests run side by side: more threads than cores would wait for each other
+if not torch.cuda.is_available():  # beside a GPU, float64 references on the CPU may take all cores
+    torch.set_num_threads(1)  # tests run side by side: more threads than cores would wait for each other
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from .api import (
     DATASETS,
+    FOLDER_PREFIX,
     DatasetInfo,
     Frame,
     RemoteFile,
@@ -62,6 +63,7 @@ from .warp import AffineLimits, affine, squish, warp
 
 __all__ = [
     "DATASETS",
+    "FOLDER_PREFIX",
     "AffineLimits",
     "Augment",
     "DamagedFileError",

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from torchcaps.core.errors import UserError
-from torchcaps.data import Examples
-from torchcaps.data.api import FOLDER_PREFIX
+from torchcaps.data import FOLDER_PREFIX, Examples
 from torchcaps.inspection import count_parameters, watch_health
 from torchcaps.models import config_as_json
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text

@@ -14,7 +14,7 @@ import yaml
 
 from torchcaps.core.errors import MissingDataError, UserError, unknown_name
 from torchcaps.core.fields import as_plain, build_dataclass
-from torchcaps.data import Augment, Fit, Preprocess
+from torchcaps.data import FOLDER_PREFIX, Augment, Fit, Preprocess
 from torchcaps.losses import list_losses
 from torchcaps.models import MODELS, Network, build_model
 from torchcaps.prune import Lobster, measure_units
@@ -189,7 +189,7 @@ def stored_recipe(values: Any, where: str = "recipe") -> Recipe:
     if loss.get("name") != "margin":
         for key in ("present", "absent", "absent_weight"):
             loss.pop(key, None)
-    data.setdefault("fit", "crop" if data.get("name") == "imagenette" else "stretch")
+    data.setdefault("fit", "stretch" if str(data.get("name")).startswith(FOLDER_PREFIX) else "crop")
     if "min_accuracy" in pruning:
         pruning["min_metric"] = pruning.pop("min_accuracy") or None
     return build(values, where)

@@ -1,5 +1,6 @@
 import json
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -20,7 +21,7 @@ from torchcaps.experiments.plan import (
 from torchcaps.experiments.records import protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import Visit, run_missing
-from torchcaps.train import Machine
+from torchcaps.train import Machine, StoppedError
 from torchcaps.train.recipe import recipe_as_json
 
 CPU = Machine(device="cpu")
@@ -182,8 +183,9 @@ def test_an_interrupted_visit_stops_the_runs_under_way(experiment, tmp_path):
         started.wait(10)
         if run.setting.name == "small, one":
             raise KeyboardInterrupt
-        while True:
-            watcher.epoch_started(0, 1)
+        while not watcher.wants_to_stop:
+            time.sleep(0.01)
+        raise StoppedError
 
     endless = replace(experiment, settings=experiment.settings[1:], perform=perform)
     with pytest.raises(KeyboardInterrupt):
