@@ -113,7 +113,7 @@ def exported(request, tmp_path_factory):
 
 def test_the_network_that_is_exported_is_a_plain_copy():
     run = tiny_run()
-    network = inference_network(run.model.train())
+    network = inference_network(run.model.train(), run.task)
     layers = [layer for layer in network.modules() if isinstance(layer, FcCaps)]
     assert [layer.backend for layer in layers] == ["torch"]
     assert run.model.classes.backend == "auto"
