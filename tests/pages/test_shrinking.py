@@ -6,8 +6,7 @@ from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.pages import shrink_and_measure
 from torchcaps.storage import load_weights, save_weights
-from torchcaps.train import Machine, evaluate_run, load_run, train
-from torchcaps.train.recipe import Recipe, build
+from torchcaps.train import Machine, build, evaluate_run, load_run, train
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,7 @@ def pruned(tmp_path_factory):
         "epochs": 1,
         "pruning": {"strength": 1e-2},
     }
-    train(build(Recipe, values), folder, Machine(device="cpu"))
+    train(build(values), folder, Machine(device="cpu"))
     state, info = load_weights(folder / "weights.safetensors")
     state["classes.weight"][::3] = 0.0
     state["stem.weight"][1] = 0.0

@@ -45,11 +45,12 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
     A run may be continued with more epochs than it was started with: nothing in training looks ahead to the
     last one, so it ends as if it had been started with them. A cosine schedule does look ahead.
     """
-    before = read_recipe(out)
-    if before is None:
+    if not (out / "recipe.json").is_file():
         return
     if not resume:
         raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
+    before = read_recipe(out)
+    assert before is not None
     now, then = _what_decides(recipe), _what_decides(before)
     changed = [key for key in now if now[key] != then[key]]
     looks_ahead = recipe.optim.schedule == "cosine"

@@ -4,8 +4,9 @@ import torch
 from torchcaps.experiments.rem.deletion import measure_deletion, random_maps, strongest_pixels
 from torchcaps.models import create_model
 from torchcaps.parse import CapsuleMap, ReceptiveField, capsule_maps, quantized
-from torchcaps.train import load_split
 from torchcaps.train.recipe import Data
+
+from splits import split_of
 
 PIXELS = CapsuleMap((5, 6, 1), ReceptiveField((0.0, 0.0), 1.0, 1.0))  # a capsule on each pixel
 MIDDLE = CapsuleMap((6, 6, 8), ReceptiveField((8.0, 8.0), 2.0, 17.0))  # of DR-CapsNet on 28 px
@@ -41,7 +42,7 @@ def test_random_maps_are_always_the_same():
 
 
 def test_the_fall_is_that_of_images_blanked_one_by_one():
-    data, pipeline = load_split(Data(name="synthetic_mnist"), "test")
+    data, pipeline = split_of(Data(name="synthetic_mnist"), "test")
     data = data.subset(list(range(3)))
     torch.manual_seed(0)
     network = create_model("dr_capsnet_tiny_test", image_size=28, num_classes=10).eval()
@@ -54,7 +55,7 @@ def test_the_fall_is_that_of_images_blanked_one_by_one():
         changed[:, strongest_pixels(its_map[None], (28, 28), where)[0]] = pipeline.info.mean[0]
         with torch.no_grad(), quantized(network, 11):
             before, after = (
-                network(pipeline.for_evaluation(x[None])[1]).activations[0] for x in (image, changed)
+                network(pipeline.for_evaluation(x[None]).inputs).activations[0] for x in (image, changed)
             )
         falls.append(100 * (before.max() - after[before.argmax()]))
     assert found["a"] == pytest.approx(float(sum(falls)) / 3, abs=1e-4)

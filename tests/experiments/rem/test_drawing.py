@@ -1,6 +1,8 @@
 import pytest
+from experiments.made_rows import a_row, a_run
 from matplotlib.figure import Figure
 
+from torchcaps.experiments.records import Details
 from torchcaps.experiments.rem import drawing
 
 
@@ -12,8 +14,9 @@ def drawn(monkeypatch):
 
 
 def rows(*curves, setting="net"):
-    runs = [{"seed": 42 + number, "curve": curve} for number, curve in enumerate(curves)]
-    return [{"setting": setting, "runs": runs}, {"setting": setting, "runs": [{"seed": 42}]}]
+    details = [Details.from_json({"curve": curve}) for curve in curves]
+    runs = tuple(a_run(0.0, each, seed=42 + number) for number, each in enumerate(details))
+    return [a_row(setting, "entropy", 0.0, runs=runs), a_row(setting, "keys", 0.0)]
 
 
 def test_trees_of_each_class_run_from_the_lowest_seed_to_the_highest(drawn, tmp_path):

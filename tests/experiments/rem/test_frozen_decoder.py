@@ -5,13 +5,14 @@ import torch
 from torchcaps.experiments.rem.frozen_decoder import class_means, class_poses, train_decoder
 from torchcaps.losses import reconstruction_loss
 from torchcaps.models import create_model
-from torchcaps.train import load_split
 from torchcaps.train.recipe import Data
+
+from splits import split_of
 
 
 @pytest.fixture(scope="module")
 def known():
-    return load_split(Data(name="synthetic_mnist", limit=64, validation=0.2), "train")
+    return split_of(Data(name="synthetic_mnist", limit=64, validation=0.2), "train")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def test_a_decoder_learns_on_a_network_that_stays_as_it_is(known, network):
     )
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     poses, _ = class_poses(network, data, pipeline)
-    images, _ = pipeline.for_evaluation(data.images)
+    images = pipeline.for_evaluation(data.images).images
     with torch.no_grad():
         drawn = [decoder(poses, data.labels) for decoder in (first, again, longer)]
     assert torch.equal(drawn[0], drawn[1])

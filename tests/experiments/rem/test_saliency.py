@@ -15,8 +15,9 @@ from torchcaps.parse import (
     quantized,
 )
 from torchcaps.parse.places import capsule_maps
-from torchcaps.train import load_split
 from torchcaps.train.recipe import Data
+
+from splits import split_of
 
 PIXELS = CapsuleMap((8, 8, 1), ReceptiveField((0.0, 0.0), 1.0, 1.0))  # a capsule on each pixel
 
@@ -48,13 +49,13 @@ def at_centres(shown, where):
 
 
 def test_maps_are_those_that_an_explanation_shows():
-    data, pipeline = load_split(Data(name="synthetic_mnist"), "test")
+    data, pipeline = split_of(Data(name="synthetic_mnist"), "test")
     data = data.subset(list(range(4)))
     torch.manual_seed(0)
     network = create_model("dr_capsnet_tiny_test", image_size=28, num_classes=10).eval()
     saliency, contribution, where = find_maps(network, data, pipeline)
     with torch.no_grad(), quantized(network, 11):
-        output = network(pipeline.for_evaluation(data.images)[1], return_routing=True)
+        output = network(pipeline.for_evaluation(data.images).inputs, return_routing=True)
     trace, chosen = output.layers[-1], output.activations.argmax(1)
     places = capsule_maps(network)
     assert where == places[0]
@@ -68,7 +69,7 @@ def test_maps_are_those_that_an_explanation_shows():
 
 
 def test_capsules_above_a_convolutional_layer_have_maps_too():
-    data, pipeline = load_split(Data(name="synthetic_imagenette"), "test")
+    data, pipeline = split_of(Data(name="synthetic_imagenette"), "test")
     torch.manual_seed(0)
     sizes = {"in_channels": 3, "image_size": 64, "num_classes": 10, "decoder": "none"}
     network = create_model("effconv_capsnet_tiny_test", **sizes).eval()

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from torchcaps.experiments.rem import setting
 from torchcaps.experiments.rem.tables import MNIST_TABLE, OTHERS_TABLE, decided_children
+from torchcaps.losses import MarginLoss
 from torchcaps.models import create_model
 from torchcaps.parse import Keys
 from torchcaps.prune import Lobster
-from torchcaps.train.recipe import Loss, Optim
+from torchcaps.train import LossSettings, Optim
 
 REM = Lobster(strength=1e-4, decay=0.99, patience=-1, tolerance=0.0, search_images=0)
 
@@ -38,7 +39,7 @@ def test_full_runs_follow_the_protocol_of_the_thesis(table):
         assert (recipe.batch_size, recipe.patience) == (128, 200)
         is_photograph = recipe.data.name == "imagenette"
         assert recipe.data.validation == (0.1 if is_photograph else 0.05)
-        assert recipe.loss == Loss(present=0.9, absent=0.1, absent_weight=0.5)
+        assert recipe.loss == LossSettings(task_loss=MarginLoss(present=0.9, absent=0.1, absent_weight=0.5))
         assert recipe.pruning == (REM if is_pruned else None)
         expected = (11, 6) if "gamma" in run.setting.name else 21 if is_photograph else 11
         assert run.setting.levels == expected

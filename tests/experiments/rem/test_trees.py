@@ -1,5 +1,6 @@
 import json
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,8 +29,10 @@ from torchcaps.experiments.results import summarise
 from torchcaps.models import create_model
 from torchcaps.parse import parse_tree, quantized
 from torchcaps.prune import Lobster
-from torchcaps.train import Machine, Silent, load_split
+from torchcaps.train import Machine, Silent
 from torchcaps.train.recipe import Data
+
+from splits import split_of
 
 CPU = Machine(device="cpu")
 SMALL = {"channels": (4, 4, 4)}
@@ -37,7 +40,7 @@ SMALL = {"channels": (4, 4, 4)}
 
 @pytest.fixture(scope="module")
 def split():
-    data, pipeline = load_split(Data(name="synthetic_cifar10"), "test")
+    data, pipeline = split_of(Data(name="synthetic_cifar10"), "test")
     return data.subset(list(range(20))), pipeline
 
 
@@ -95,7 +98,7 @@ def test_trees_are_those_of_the_quantized_network(split, monkeypatch):
         layer.weight.data *= 8  # sharp enough to decide something
     grown = list(walk_trees(network, data, pipeline, levels=trees._LEVELS))
     with torch.no_grad(), quantized(network, trees._LEVELS):
-        layers = network(pipeline.for_evaluation(data.images)[1], return_routing=True).layers
+        layers = network(pipeline.for_evaluation(data.images).inputs, return_routing=True).layers
     assert [[{node.index for node in tree.layer(number)} for number in range(5)] for tree in grown] == [
         backtrack(layers, sample) for sample in range(len(data))
     ]
@@ -116,8 +119,12 @@ def trained(split, monkeypatch):
     found = Outcome(metrics={"decided": 2.0}, parameters=0, seconds=0.0, precision="32")
     torch.manual_seed(0)
     network = create_model("parse_capsnet", **SMALL).eval()
-    monkeypatch.setattr(trees, "train_and_count", lambda *_: (network, found))
-    monkeypatch.setattr(trees, "load_split", lambda *_: split)
+    monkeypatch.setattr(
+        trees,
+        "train_and_count",
+        lambda *_: (SimpleNamespace(model=network, device=torch.device("cpu")), found),
+    )
+    monkeypatch.setattr(trees, "load_labelled", lambda *_, **__: split)
 
 
 def test_a_run_says_how_many_capsules_and_the_first_seed_brings_trees(trained, tmp_path, monkeypatch):

@@ -59,7 +59,9 @@ def compare_trunks(run: PlannedRun, out: Path, machine: Machine, watcher: Watche
     """
     setting, folder = run.setting, run.folder(out)
     assert isinstance(setting, TrunkSetting)
-    machine = replace(machine, tune_convolutions=run.budget == "full")  # every pruned trunk has its own sizes
+    machine = replace(
+        machine, tune_convolutions=machine.tune_convolutions and run.budget == "full"
+    )  # every pruned trunk has its own sizes
     prepared = _prepared_trunk(run, setting, folder.parent / "trunks", machine, watcher)
     tuned = read_json(prepared / "result.json")
     recipe = replace(run.recipe, start_from=str(prepared))

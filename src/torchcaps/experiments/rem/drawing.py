@@ -28,7 +28,7 @@ def save_keys(rows: Rows, path: Path) -> None:
     """The number of parse trees of each class, from the lowest seed to the highest."""
     networks = {
         name: {
-            of_class: measure_seeds([run.series["keys"][number] for run in runs])
+            of_class: measure_seeds([run.series["keys"].tolist()[number] for run in runs])
             for number, of_class in enumerate(runs[0].names)
         }
         for name, runs in details_of(rows).items()
@@ -55,7 +55,7 @@ def save_levels(rows: Rows, path: Path) -> None:
 
 def _over_levels(runs: Sequence[Details], key: str, scale: int) -> list[tuple[int, Measured]]:
     return [
-        (level, measure_seeds([scale * run.series[key][number] for run in runs]))
+        (level, measure_seeds([scale * run.series[key].tolist()[number] for run in runs]))
         for number, level in enumerate(runs[0].series["levels"].tolist())
     ]
 

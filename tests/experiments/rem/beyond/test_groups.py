@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,6 +18,11 @@ METRICS = ("test_accuracy", "sparsity", "parameters_share", "operations_share")
 
 def count_parameters(network):
     return sum(parameter.numel() for parameter in network.parameters())
+
+
+def of_network(network, folder):
+    """A run as far as its network and device go."""
+    return SimpleNamespace(folder=folder, model=network, device=torch.device("cpu"))
 
 
 def rows_of(table):
@@ -77,7 +83,7 @@ def test_a_run_says_what_shrinking_leaves(tmp_path, monkeypatch):
     with torch.no_grad():
         network.classes.weight[:4] = 0  # of 8 children
     trained = Outcome(metrics={}, parameters=0, seconds=0.0, precision="32")
-    monkeypatch.setattr(groups, "train_and_count", lambda *_: (network, trained))
+    monkeypatch.setattr(groups, "train_and_count", lambda *_: (of_network(network, tmp_path), trained))
     experiment = EXPERIMENTS[LABEL]
     run = next(iter(experiment.planned("smoke", seeds=1)))
     prune_and_shrink(run, tmp_path, Machine(device="cpu"), Silent())
