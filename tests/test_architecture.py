@@ -113,3 +113,11 @@ def test_init_files_only_re_export(path):
 @pytest.mark.parametrize("path", FILES, ids=place)
 def test_files_stay_small(path):
     assert len(path.read_text().splitlines()) <= 400
+
+
+def test_the_map_for_contributors_is_the_one_that_is_checked():
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text()
+    drawn = text.split("```")[3]  # the second block
+    names = [line.split("  ")[0] for line in drawn.strip().splitlines()]
+    downwards = [name for row in names for level in row.split(" > ") for name in level.split(" | ")]
+    assert downwards == [name for level in reversed(LEVELS) for name in level]

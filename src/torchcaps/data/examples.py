@@ -78,6 +78,7 @@ def _threads() -> ThreadPoolExecutor:
 
 
 Images: TypeAlias = UInt8[Tensor, "count channels height width"] | FileImages
+Masks: TypeAlias = UInt8[Tensor, "count 1 height width"] | FileImages
 
 
 class Examples(ABC):
@@ -187,7 +188,7 @@ class MaskedImages(Examples):
 
     task: ClassVar[str] = "segmentation"
 
-    def __init__(self, images: Images, masks: Images, classes: tuple[str, ...]) -> None:
+    def __init__(self, images: Images, masks: Masks, classes: tuple[str, ...]) -> None:
         self.masks = cast(Tensor, masks)  # (count, 1, height, width)
         super().__init__(images, {"masks": masks}, classes)
 

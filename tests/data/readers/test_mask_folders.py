@@ -1,0 +1,150 @@
+"""Folders of images with masks, as users have them."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.data import MaskedImages, dataset_info, load_dataset
+
+SIDE = 12
+
+
+def save(path, pixels):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".npy":
+        np.save(path, pixels)
+    else:
+        Image.fromarray(pixels).save(path)
+
+
+def square(value, size=(SIDE, SIDE)):
+    mask = np.zeros(size, dtype=np.uint8)
+    mask[2:6, 3:8] = value
+    return mask
+
+
+def write_pairs(root, count=10, *, value=255, image=".png", mask=".png", size=(SIDE, SIDE)):
+    for number in range(count):
+        of_object = square(value, size)
+        save(root / "images" / f"{number}{image}", (of_object > 0).astype(np.uint8) * 200 + 20)
+        save(root / "masks" / f"{number}{mask}", of_object)
+
+
+def load(root, split="train", **options):
+    return load_dataset(f"folder:{root}", split, task="segmentation", **options)
+
+
+@pytest.mark.parametrize("image", [".png", ".jpg", ".tiff", ".webp", ".npy"])
+@pytest.mark.parametrize("mask", [".png", ".tif", ".npy"])
+def test_every_format_is_read(tmp_path, image, mask):
+    write_pairs(tmp_path, image=image, mask=mask)
+    data = load(tmp_path)
+    assert isinstance(data, MaskedImages)
+    assert data.classes == ("object",)
+    assert data.masks.shape == (8, 1, SIDE, SIDE)
+    assert data.images.shape == (8, 3 if image == ".webp" else 1, SIDE, SIDE)  # it knows no grey
+    assert torch.equal(data.masks[0, 0], torch.from_numpy(square(1)))
+    assert len(load(tmp_path, "test")) == 2
+
+
+def test_a_fifth_is_kept_for_testing_by_name_alone(tmp_path):
+    write_pairs(tmp_path, 10)
+    info = dataset_info(f"folder:{tmp_path}", task="segmentation")
+    assert (info.num_train, info.num_test, info.task) == (8, 2, "segmentation")
+    write_pairs(tmp_path / "more", 10)
+    again = dataset_info(f"folder:{tmp_path / 'more'}", task="segmentation")
+    assert (again.num_train, again.num_test) == (8, 2)
+
+
+def test_own_splits_are_kept(tmp_path):
+    write_pairs(tmp_path / "train", 3)
+    write_pairs(tmp_path / "val", 2)
+    assert (len(load(tmp_path)), len(load(tmp_path, "test"))) == (3, 2)
+
+
+def test_several_values_are_class_numbers(tmp_path):
+    write_pairs(tmp_path, 5, value=1)
+    write_pairs(tmp_path / "other", 5, value=2)
+    for path in (tmp_path / "other").rglob("*.png"):
+        path.rename(tmp_path / path.parent.name / f"b{path.name}")
+    data = load(tmp_path)
+    assert data.classes == ("1", "2")
+    assert set(data.masks.unique().tolist()) == {0, 1, 2}
+    (tmp_path / "classes.txt").write_text("cat\nchien é\n", encoding="utf-8")
+    assert load(tmp_path).classes == ("cat", "chien é")
+    (tmp_path / "classes.txt").write_text("cat\n", encoding="utf-8")
+    with pytest.raises(UserError, match="names 1 classes, but masks have the value 2"):
+        load(tmp_path)
+
+
+def test_palette_images_hold_class_numbers(tmp_path):
+    write_pairs(tmp_path, 5, value=1)
+    for path in (tmp_path / "masks").iterdir():
+        mask = Image.fromarray(np.array(Image.open(path)) * 2)
+        mask.putpalette([0, 0, 0, 255, 0, 0, 0, 255, 0])
+        mask.save(path)
+    (tmp_path / "masks" / "0.png").unlink()
+    first = Image.fromarray(square(1))
+    first.putpalette([0, 0, 0, 255, 0, 0])
+    first.save(tmp_path / "masks" / "0.png")
+    data = load(tmp_path)
+    assert data.classes == ("1", "2")
+
+
+@pytest.mark.parametrize("fit", ["crop", "pad", "stretch"])
+def test_masks_are_fitted_as_their_images(tmp_path, fit):
+    write_pairs(tmp_path, 5, size=(SIDE, 2 * SIDE))
+    data = load(tmp_path, size=(SIDE, SIDE), fit=fit)
+    assert data.images.shape[2:] == data.masks.shape[2:] == (SIDE, SIDE)
+    assert set(data.masks.unique().tolist()) <= {0, 1}
+    bright = data.images > 110  # 20 outside, 220 inside
+    assert (bright == data.masks.bool()).float().mean() > 0.95
+
+
+def test_mistakes_are_named_all_at_once(tmp_path):
+    write_pairs(tmp_path, 6)
+    (tmp_path / "masks" / "1.png").unlink()
+    (tmp_path / "masks" / "2.png").unlink()
+    with pytest.raises(UserError, match=r"(?s)2 files cannot be.*1\.png has no mask.*2\.png has no mask"):
+        load(tmp_path)
+    write_pairs(tmp_path, 6)
+    save(tmp_path / "masks" / "3.png", square(255, (5, 9)))
+    (tmp_path / "masks" / "4.png").write_bytes(b"no image")
+    with pytest.raises(UserError, match=r"(?s)3\.png has 9x5 pixels, but its image has 12x12.*4\.png cannot"):
+        load(tmp_path)
+
+
+def test_colours_empty_masks_and_missing_folders_are_refused(tmp_path):
+    with pytest.raises(MissingDataError, match="should have the folders images and masks"):
+        load(tmp_path)
+    write_pairs(tmp_path, 5, value=0)
+    with pytest.raises(UserError, match="are empty: every pixel is background"):
+        load(tmp_path)
+    colours = np.zeros((SIDE, SIDE, 3), dtype=np.uint8)
+    colours[2, 2, 1] = 7
+    save(tmp_path / "masks" / "0.png", colours)
+    with pytest.raises(UserError, match=r"0\.png is in colour; a mask holds the number of a class"):
+        load(tmp_path)
+
+
+def test_a_photograph_is_no_mask(tmp_path):
+    write_pairs(tmp_path, 5)
+    save(tmp_path / "masks" / "0.png", np.arange(SIDE * SIDE, dtype=np.uint8).reshape(SIDE, SIDE))
+    with pytest.raises(UserError, match="is this a picture"):
+        load(tmp_path)
+
+
+def test_more_than_memory_holds_is_read_from_files(tmp_path, monkeypatch):
+    write_pairs(tmp_path, 10)
+    whole = load(tmp_path)
+    monkeypatch.setattr("torchcaps.data.readers.picture.MOST_BYTES_IN_MEMORY", 100)
+    lazy = load(tmp_path)
+    assert whole.is_in_memory
+    assert not lazy.is_in_memory
+    chosen = torch.tensor([3, 1])
+    lazy.expect(chosen)
+    assert torch.equal(lazy.images[chosen], whole.images[chosen])
+    assert torch.equal(lazy.targets_at(chosen), whole.targets_at(chosen))
+    assert torch.equal(lazy.subset(chosen).masks[torch.tensor([1])], whole.masks[torch.tensor([1])])
