@@ -10,7 +10,7 @@ from .options import DataDir, Device, Json, RunFolder, choose_device
 from .show import print_json
 
 if TYPE_CHECKING:
-    from torchcaps.train import Task
+    from torchcaps.train import AnyTask
 
 
 def command(
@@ -38,7 +38,7 @@ def command(
         typer.echo(f"\n{report}")
 
 
-def _print(result: dict[str, Any], task: Task) -> None:
+def _print(result: dict[str, Any], task: AnyTask) -> None:
     typer.echo(f"{result['data']} {result['split']}: {result['images']:,} images")
     found = [f"{each.title} {each.format(result[each.name])}" for each in task.metrics]
     typer.echo(", ".join([*found, f"loss {result['loss']:.5f}"]))
@@ -48,6 +48,6 @@ def _print(result: dict[str, Any], task: Task) -> None:
         typer.echo(f"  {name:<12} " + "  ".join(_value(task, key, value) for key, value in values.items()))
 
 
-def _value(task: Task, key: str, value: float | None) -> str:
+def _value(task: AnyTask, key: str, value: float | None) -> str:
     metric = task.metric(key)
     return f"{metric.title} " + ("none" if value is None else metric.format(value))

@@ -1,6 +1,7 @@
 """What every other package stands on: registry, types, errors, seeding and the squash functions."""
 
 from .errors import MissingDataError, UnknownNameError, UserError
+from .fields import Plain
 from .metric import METRICS, Metric, metric_of, register_metrics
 from .modes import evaluating
 from .registry import Registry
@@ -26,6 +27,7 @@ __all__ = [
     "LayerTrace",
     "Metric",
     "MissingDataError",
+    "Plain",
     "PoseOutput",
     "PoseTarget",
     "Registry",

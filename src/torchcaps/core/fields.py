@@ -6,11 +6,12 @@ import math
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import UserError, unknown_name
 
 T = TypeVar("T")
+Plain: TypeAlias = dict[str, Any]  # what JSON holds: text, numbers, lists and mappings, by name
 
 
 def build_dataclass(kind: type[T], values: Any, where: str) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -85,3 +85,9 @@ class DescriptorOutput(NamedTuple):
     descriptors: Float[Tensor, "batch descriptor"]
     reconstruction: None = None
     layers: tuple[LayerTrace, ...] = ()  # filled when the caller passes return_routing=True
+
+
+Output: TypeAlias = CapsuleOutput | SegmentationOutput | PoseOutput | DescriptorOutput
+Targets: TypeAlias = Tensor | PoseTarget  # what one batch of examples should give
+OutputT = TypeVar("OutputT", bound=Output)  # of one task
+TargetsT = TypeVar("TargetsT", bound=Targets)

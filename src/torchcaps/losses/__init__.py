@@ -1,6 +1,6 @@
 """Losses as plain functions, and by name with their settings."""
 
-from .api import LOSSES, Loss, list_losses
+from .api import LOSSES, AnyLoss, Loss, list_losses
 from .coupling_entropy import coupling_entropy_loss
 from .cross_entropy import CrossEntropyLoss, cross_entropy_loss
 from .dice import DiceCrossEntropyLoss, class_masks, pixel_cross_entropy, soft_dice_loss
@@ -12,6 +12,7 @@ from .triplet import TripletLoss, batch_all_triplet_loss
 
 __all__ = [
     "LOSSES",
+    "AnyLoss",
     "CrossEntropyLoss",
     "DiceCrossEntropyLoss",
     "Loss",

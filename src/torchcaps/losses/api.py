@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeAlias
 
 from jaxtyping import Float
 from torch import Tensor
 
 from torchcaps.core.registry import Registry
+from torchcaps.core.types import OutputT, TargetsT
 
 
-class Loss(ABC):
+class Loss(ABC, Generic[OutputT, TargetsT]):
     """A loss of one task; a frozen dataclass whose fields are its settings in a recipe."""
 
     task: ClassVar[str]
 
     @abstractmethod
-    def __call__(self, output: Any, targets: Any, /, **scheduled: Tensor) -> Float[Tensor, ""]:
+    def __call__(self, output: OutputT, targets: TargetsT, /, **scheduled: Tensor) -> Float[Tensor, ""]:
         """The mean loss of a batch.
 
         Args:
@@ -33,7 +34,8 @@ class Loss(ABC):
         return {}
 
 
-LOSSES: Registry[type[Loss]] = Registry("loss")
+AnyLoss: TypeAlias = Loss[Any, Any]  # of whichever task
+LOSSES: Registry[type[AnyLoss]] = Registry("loss")
 
 
 def list_losses(task: str) -> list[str]:

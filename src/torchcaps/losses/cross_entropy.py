@@ -37,7 +37,7 @@ def cross_entropy_loss(
 
 @LOSSES.register("cross_entropy")
 @dataclass(frozen=True, kw_only=True)
-class CrossEntropyLoss(Loss):
+class CrossEntropyLoss(Loss[CapsuleOutput, Tensor]):
     """`cross_entropy_loss` with its settings."""
 
     task: ClassVar[str] = "classification"

@@ -77,7 +77,7 @@ def class_masks(
 
 @LOSSES.register("dice_cross_entropy")
 @dataclass(frozen=True, kw_only=True)
-class DiceCrossEntropyLoss(Loss):
+class DiceCrossEntropyLoss(Loss[SegmentationOutput, Tensor]):
     """Weighted pixel cross-entropy plus weighted soft Dice; weight 0 leaves either part out."""
 
     task: ClassVar[str] = "segmentation"

@@ -36,7 +36,7 @@ def margin_loss(
 
 @LOSSES.register("margin")
 @dataclass(frozen=True, kw_only=True)
-class MarginLoss(Loss):
+class MarginLoss(Loss[CapsuleOutput, Tensor]):
     """`margin_loss` with its settings."""
 
     task: ClassVar[str] = "classification"

@@ -38,7 +38,7 @@ def rotation_angle(
 
 @LOSSES.register("spread_rotation")
 @dataclass(frozen=True, kw_only=True)
-class SpreadRotationLoss(Loss):
+class SpreadRotationLoss(Loss[PoseOutput, PoseTarget]):
     """Spread loss of the class plus the weighted rotation loss of the true class's capsule."""
 
     task: ClassVar[str] = "pose"

@@ -39,7 +39,7 @@ def margin_by_epoch(epoch: int | float) -> float:
 
 @LOSSES.register("spread")
 @dataclass(frozen=True, kw_only=True)
-class SpreadLoss(Loss):
+class SpreadLoss(Loss[CapsuleOutput, Tensor]):
     """`spread_loss` with the margin of the thesis, which grows with the epochs."""
 
     task: ClassVar[str] = "classification"

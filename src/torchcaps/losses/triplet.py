@@ -50,7 +50,7 @@ def _distances(descriptors: Tensor) -> Tensor:
 
 @LOSSES.register("triplet")
 @dataclass(frozen=True, kw_only=True)
-class TripletLoss(Loss):
+class TripletLoss(Loss[DescriptorOutput, Tensor]):
     """`batch_all_triplet_loss` with its settings."""
 
     task: ClassVar[str] = "retrieval"

@@ -25,7 +25,7 @@ from .recipe import (
 from .results import provenance, source_commit
 from .run import Run, evaluate_run, load_labelled, load_run, load_split
 from .side_by_side import side_by_side
-from .tasks import TASKS, Answer, Evaluation, Task, task_named
+from .tasks import TASKS, Answer, AnyTask, Evaluation, Task, task_named
 from .techniques import Annealing, set_iterations
 from .watch import Several, Silent, StoppedError, TensorBoard, Watcher
 
@@ -33,6 +33,7 @@ __all__ = [
     "TASKS",
     "Annealing",
     "Answer",
+    "AnyTask",
     "Batch",
     "Data",
     "DataCard",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from torchcaps.core import Plain
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.storage import write_atomically
 
 
-def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+def save_checkpoint(path: Path, state: Plain) -> None:
     """Write tensors and plain values, so that they load without unpickling anything else."""
 
     def fill(draft: Path) -> None:
@@ -27,7 +27,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     write_atomically(path, fill)
 
 
-def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Plain:
     """What `save_checkpoint` wrote; a damaged file is an error that says how to go on."""
     try:
         content = torch.load(path, map_location=device, weights_only=True)

@@ -12,7 +12,7 @@ from torchcaps.data import Examples
 
 from .objective import Objective
 from .pipeline import Pipeline
-from .tasks import Evaluation, Task
+from .tasks import AnyTask, Evaluation
 
 _PIXELS_AT_ONCE = {"cuda": 1 << 23}  # of an evaluation batch; elsewhere a quarter
 _MOST_AT_ONCE = {"cuda": 2048}
@@ -30,7 +30,7 @@ def evaluation_batch(examples: Examples) -> int:
 def evaluate(
     model: Any,
     examples: Examples,
-    task: Task,
+    task: AnyTask,
     pipeline: Pipeline,
     objective: Objective,
     *,

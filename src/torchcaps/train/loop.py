@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from torchcaps.core import Plain
 from torchcaps.core.errors import UserError
 from torchcaps.data import FOLDER_PREFIX, Examples
 from torchcaps.inspection import count_parameters, watch_health
@@ -53,7 +53,7 @@ class Progress:
     seconds: float = 0.0
 
     @classmethod
-    def restored(cls, state: dict[str, Any]) -> Progress:
+    def restored(cls, state: Plain) -> Progress:
         """From a checkpoint; before 0.1.0 it held the loss and the accuracy alone."""
         if "best_loss" in state:
             best = {"val_loss": state["best_loss"], "val_accuracy": state["best_accuracy"]}
@@ -68,7 +68,7 @@ def train(
     *,
     resume: bool = False,
     watcher: Watcher | None = None,
-) -> dict[str, Any]:
+) -> Plain:
     """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
 
     The weights kept are those of the best epoch on the validation images; of the last epoch where the run
@@ -78,7 +78,7 @@ def train(
     out, machine, recipe = Path(out), machine or Machine(), adopt_widths(recipe)
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
-        result: dict[str, Any] = read_json(out / "result.json")
+        result: Plain = read_json(out / "result.json")
         return result
     fabric = launch(machine)
     with held_alone(out) if fabric.is_global_zero else nullcontext():
@@ -103,7 +103,7 @@ class _Run:
         self.technique = session.technique
         self.selects_by = session.task.metric(session.recipe.select_by)
         self.progress = Progress()
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[Plain] = []
         self._saved_at = time.monotonic()
 
     def restore(self) -> None:
@@ -249,7 +249,7 @@ class _Run:
             header |= self.technique.header()
             save_weights(self.out / f"{name}.safetensors", session.kept_state, header)
 
-    def use_weights(self, name: str) -> dict[str, Any]:
+    def use_weights(self, name: str) -> Plain:
         """Go on with the weights in `<name>.safetensors`; what its header says."""
         state, header = load_weights(self.out / f"{name}.safetensors")
         self.session.use(state)
@@ -269,7 +269,7 @@ class _Run:
         if self.session.fabric.is_global_zero:
             write_text(self.out / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in self.rows))
 
-    def finish(self, machine: Machine) -> dict[str, Any]:
+    def finish(self, machine: Machine) -> Plain:
         """Test the kept weights and write result.json."""
         session, progress = self.session, self.progress
         session.fabric.barrier()
@@ -304,7 +304,7 @@ class _Run:
             write_json(self.out / "result.json", result)
         return result
 
-    def _kept_metrics(self) -> dict[str, Any]:
+    def _kept_metrics(self) -> Plain:
         """The validation of the weights that the run ends with."""
         progress = self.progress
         if not self.technique.keeps_last:

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
-from torchcaps.core.fields import as_plain, build_dataclass, convert
-from torchcaps.losses import LOSSES, Loss, MarginLoss, coupling_entropy_loss, reconstruction_loss
+from torchcaps.core.fields import Plain, as_plain, build_dataclass, convert
+from torchcaps.core.types import Output, Targets
+from torchcaps.losses import LOSSES, AnyLoss, MarginLoss, coupling_entropy_loss, reconstruction_loss
 
 _WEIGHTS = ("reconstruction", "coupling_entropy")
 
@@ -26,7 +27,7 @@ class LossSettings:
     routed layer lie; the latter counts in training alone.
     """
 
-    task_loss: Loss = field(default_factory=MarginLoss)
+    task_loss: AnyLoss = field(default_factory=MarginLoss)
     reconstruction: float = 0.0
     coupling_entropy: float = 0.0
 
@@ -50,7 +51,7 @@ class LossSettings:
         kind = LOSSES[own.pop("name", "margin")]
         return cls(task_loss=build_dataclass(kind, own, where), **weights)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> Plain:
         """The mapping that `from_plain` reads."""
         settings = as_plain(self.task_loss)
         return {"name": self.name, **settings, **{key: getattr(self, key) for key in _WEIGHTS}}
@@ -90,18 +91,18 @@ class Objective:
         for name, value in self.settings.task_loss.schedule(epoch).items():
             self._now[name].fill_(value)
 
-    def __call__(self, output: Any, targets: Any, images: Tensor) -> Tensor:
+    def __call__(self, output: Output, targets: Targets, images: Tensor) -> Tensor:
         """The loss of this epoch; `images` in [0, 1] are what the decoder should draw."""
         loss = self._loss(output, targets, images, self._now)
         if self.reads_couplings:
             loss = loss + self.settings.coupling_entropy * _entropy_of_couplings(output, targets)
         return loss
 
-    def evaluate(self, output: Any, targets: Any, images: Tensor) -> Tensor:
+    def evaluate(self, output: Output, targets: Targets, images: Tensor) -> Tensor:
         """The loss with its final values: losses of different epochs must compare."""
         return self._loss(output, targets, images, self._final)
 
-    def _loss(self, output: Any, targets: Any, images: Tensor, scheduled: dict[str, Tensor]) -> Tensor:
+    def _loss(self, output: Output, targets: Targets, images: Tensor, scheduled: dict[str, Tensor]) -> Tensor:
         loss = self.settings.task_loss(output, targets, **scheduled)
         if output.reconstruction is not None:
             error = reconstruction_loss(output.reconstruction.float(), images)
@@ -109,7 +110,7 @@ class Objective:
         return loss
 
 
-def _entropy_of_couplings(output: Any, targets: Any) -> Tensor:
+def _entropy_of_couplings(output: Output, targets: Targets) -> Tensor:
     coupling = output.layers[-1].routed.coupling if output.layers else None
     if coupling is None or not coupling.requires_grad:
         raise UserError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,7 +12,9 @@ from torch import Tensor
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import generator
 from torchcaps.core.sides import ImageSize, sides
+from torchcaps.core.types import Targets
 from torchcaps.data import (
+    Augment,
     DatasetInfo,
     Examples,
     MaskedImages,
@@ -26,7 +28,7 @@ from torchcaps.data import (
 from torchcaps.models import Network
 
 from .recipe import Data, Recipe
-from .tasks import Task
+from .tasks import AnyTask
 
 
 class Batch(NamedTuple):
@@ -34,7 +36,7 @@ class Batch(NamedTuple):
 
     images: Tensor
     inputs: Tensor
-    targets: Any
+    targets: Targets | None
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ class Source:
         data_dir: Folder of the datasets.
     """
 
-    def __init__(self, settings: Data, task: Task, size: ImageSize = 0, data_dir: Path | None = None) -> None:
+    def __init__(
+        self, settings: Data, task: AnyTask, size: ImageSize = 0, data_dir: Path | None = None
+    ) -> None:
         self.settings, self.task, self._data_dir = settings, task, data_dir
         preprocess = settings.preprocess
         has_own_size = preprocess.pad or preprocess.center_crop or settings.augment.crop
@@ -133,17 +137,21 @@ class Pipeline:
 
     def for_training(self, examples: Examples, indices: Tensor, random: torch.Generator) -> Batch:
         """The chosen examples, augmented; masks move with their images."""
-        settings = self.settings
-        return self._prepared(
-            examples.images[indices], examples.targets_at(indices), settings.augment, random
-        )
+        images, targets = examples.images[indices], examples.targets_at(indices)
+        return self._prepared(images, targets, self.settings.augment, random)
 
-    def for_evaluation(self, images: Tensor, targets: Any = None) -> Batch:
+    def for_evaluation(self, images: Tensor, targets: Targets | None = None) -> Batch:
         """Images at the size of the network, unchanged otherwise."""
         return self._prepared(images, targets)
 
-    def _prepared(self, images: Tensor, targets: Any, *changes: Any) -> Batch:
+    def _prepared(
+        self,
+        images: Tensor,
+        targets: Targets | None,
+        changes: Augment | None = None,
+        random: torch.Generator | None = None,
+    ) -> Batch:
         settings = self.settings.preprocess
-        is_mask = isinstance(targets, Tensor) and targets.ndim == 3
-        images, masks = resize_and_crop_pairs(images, targets if is_mask else None, settings, *changes)
-        return Batch(images, normalize(images, settings, self.info), masks if is_mask else targets)
+        masks = targets if isinstance(targets, Tensor) and targets.ndim == 3 else None
+        images, moved = resize_and_crop_pairs(images, masks, settings, changes, random)
+        return Batch(images, normalize(images, settings, self.info), targets if moved is None else moved)

@@ -22,7 +22,7 @@ from torchcaps.storage import read_json
 
 from .objective import LossSettings
 from .optimizer import Optim
-from .tasks import Task, task_named
+from .tasks import AnyTask, task_named
 from .techniques.annealing import Annealing, check_driven
 
 
@@ -106,7 +106,7 @@ class Recipe:
         return build_dataclass(cls, values, where)
 
     @property
-    def task(self) -> Task:
+    def task(self) -> AnyTask:
         """What the model is for."""
         return _task_of(self.model)
 
@@ -164,7 +164,7 @@ class Recipe:
             return build_model(self.model)
 
 
-def _task_of(model: Any) -> Task:
+def _task_of(model: Any) -> AnyTask:
     if not isinstance(model, Mapping) or "name" not in model:
         raise UserError("recipe.model needs a 'name'; other keys override fields of that model")
     return task_named(MODELS[model["name"]].task)

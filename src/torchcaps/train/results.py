@@ -6,14 +6,14 @@ import os
 import platform
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import torch
 
 import torchcaps
+from torchcaps.core import Plain
 
 
-def provenance(device: torch.device) -> dict[str, Any]:
+def provenance(device: torch.device) -> Plain:
     """Versions, commit and device of this process, for every result that is written down."""
     return {
         "commit": source_commit(),

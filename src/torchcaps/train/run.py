@@ -22,7 +22,7 @@ from .evaluate import evaluate
 from .objective import Objective
 from .pipeline import Pipeline, Source, source_of
 from .recipe import Recipe, read_recipe, recipe_as_json, recipe_as_yaml
-from .tasks import Task
+from .tasks import AnyTask
 from .techniques import set_iterations
 
 
@@ -37,7 +37,7 @@ class Run:
     card: DataCard | None = None  # None in a run that was imported, or written before there were cards
 
     @property
-    def task(self) -> Task:
+    def task(self) -> AnyTask:
         """What the model is for."""
         return self.recipe.task
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from torchcaps.core import Plain
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
 from torchcaps.models import Network, build_model
@@ -112,7 +113,7 @@ class Session:
         if self.average is not None:
             self.average.module.load_state_dict(state)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Plain:
         """What a checkpoint holds of the session."""
         average = {} if self.average is None else {"average": self.average.state_dict()}
         return {
@@ -123,7 +124,7 @@ class Session:
             **average,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Plain) -> None:
         """Go on from a checkpoint; before 0.1.0 it held neither schedule nor technique by these names."""
         self.network.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])

@@ -19,7 +19,7 @@ from torchcaps.data import Examples
 
 from .objective import Objective
 from .pipeline import Pipeline
-from .tasks import Task
+from .tasks import AnyTask
 from .techniques import Technique
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _WARM_UP = 3  # steps before a CUDA graph is captured: kernels are compiled and 
 class Work:
     """What a step computes: examples of a task, made ready by a pipeline, judged by an objective."""
 
-    task: Task
+    task: AnyTask
     examples: Examples
     pipeline: Pipeline
     objective: Objective

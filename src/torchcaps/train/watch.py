@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
+
+from torchcaps.core import Plain
 
 
 class StoppedError(Exception):
@@ -19,7 +21,7 @@ class Watcher(Protocol):
         """Whether the run should end before its next epoch, with `StoppedError`."""
         ...
 
-    def run_started(self, facts: dict[str, Any]) -> None:
+    def run_started(self, facts: Plain) -> None:
         """The model is built and the data is loaded."""
         ...
 
@@ -31,7 +33,7 @@ class Watcher(Protocol):
         """One step has been issued, for so many images."""
         ...
 
-    def epoch_done(self, row: dict[str, Any]) -> None:
+    def epoch_done(self, row: Plain) -> None:
         """An epoch was validated.
 
         `row` is its line in metrics.jsonl; where the health of the capsules gives cause, "findings" comes
@@ -52,7 +54,7 @@ class Silent:
         """Never."""
         return False
 
-    def run_started(self, facts: dict[str, Any]) -> None:
+    def run_started(self, facts: Plain) -> None:
         """Do nothing."""
 
     def epoch_started(self, epoch: int, steps: int) -> None:
@@ -61,7 +63,7 @@ class Silent:
     def step_done(self, images: int) -> None:
         """Do nothing."""
 
-    def epoch_done(self, row: dict[str, Any]) -> None:
+    def epoch_done(self, row: Plain) -> None:
         """Do nothing."""
 
     def testing(self, images: int, total: int) -> None:
@@ -76,7 +78,7 @@ class TensorBoard(Silent):
 
         self._writer = SummaryWriter(str(folder))
 
-    def epoch_done(self, row: dict[str, Any]) -> None:
+    def epoch_done(self, row: Plain) -> None:
         """Write one point per number."""
         nested = {f"health/{name}": value for name, value in row.get("health", {}).items()}
         for name, value in (row | nested).items():
@@ -96,7 +98,7 @@ class Several(Silent):
         """Whether any of them wants it."""
         return any(watcher.wants_to_stop for watcher in self._watchers)
 
-    def run_started(self, facts: dict[str, Any]) -> None:
+    def run_started(self, facts: Plain) -> None:
         """Pass it on."""
         for watcher in self._watchers:
             watcher.run_started(facts)
@@ -111,7 +113,7 @@ class Several(Silent):
         for watcher in self._watchers:
             watcher.step_done(images)
 
-    def epoch_done(self, row: dict[str, Any]) -> None:
+    def epoch_done(self, row: Plain) -> None:
         """Pass it on."""
         for watcher in self._watchers:
             watcher.epoch_done(row)

@@ -24,7 +24,7 @@ from torchcaps.storage import write_atomically
 
 from ..data_card import card_of
 from ..run import Run
-from ..tasks import Task
+from ..tasks import AnyTask
 from .card import CARD, Card
 from .read import exported_from
 
@@ -36,7 +36,7 @@ _NOISY = "torch.onnx._internal.exporter._registration"  # names each operator of
 class Inference(nn.Module):
     """A network as a function of normalised images, with plain tensors as its result."""
 
-    def __init__(self, model: nn.Module, task: Task) -> None:
+    def __init__(self, model: nn.Module, task: AnyTask) -> None:
         super().__init__()
         self.model, self.task = model, task
 
@@ -45,7 +45,7 @@ class Inference(nn.Module):
         return tuple(self.task.outputs(self.task.call(self.model, images, None)).values())
 
 
-def inference_network(model: nn.Module, task: Task) -> Inference:
+def inference_network(model: nn.Module, task: AnyTask) -> Inference:
     """A copy of `model` on the CPU without fused kernels, whose routing unrolls into plain operations."""
     twin = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     for layer in twin.modules():

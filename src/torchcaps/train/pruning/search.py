@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import nn
 
+from torchcaps.core import Plain
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.inspection import count_parameters
 from torchcaps.models import config_as_json
@@ -33,7 +34,7 @@ def prune_run(
     machine: Machine | None = None,
     *,
     on_candidate: Callable[[int, int, str], None] = lambda done, planned, best: None,
-) -> dict[str, Any]:
+) -> Plain:
     """Prune the network of run `source` and leave it as a run in `out`; the content of its result.json.
 
     Scored candidates are kept in `out/candidates.jsonl`: a search that was interrupted goes on there and ends
@@ -77,7 +78,7 @@ def prune_run(
     return result
 
 
-def _identity(source: Path, settings: StructuredPruning) -> dict[str, Any]:
+def _identity(source: Path, settings: StructuredPruning) -> Plain:
     """What a search must have in common with the one it continues; more candidates may be asked for."""
     weights = source / "weights.safetensors"
     if not weights.is_file():
@@ -88,7 +89,7 @@ def _identity(source: Path, settings: StructuredPruning) -> dict[str, Any]:
     return {"source": str(source), "weights": digest, **values}
 
 
-def _is_finished(out: Path, identity: dict[str, Any], settings: StructuredPruning) -> bool:
+def _is_finished(out: Path, identity: Plain, settings: StructuredPruning) -> bool:
     before = out / "pruning.json"
     if not before.is_file():
         if (out / "recipe.json").is_file():

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from torchcaps.core import Plain
 from torchcaps.core.errors import UserError
 from torchcaps.models import config_as_json
 from torchcaps.prune import shrink
@@ -38,7 +39,7 @@ def shrink_run(source: Run, out: Path) -> Run:
     return load_run(out, next(source.model.parameters()).device)
 
 
-def _changes(before: nn.Module, after: nn.Module) -> dict[str, Any]:
+def _changes(before: nn.Module, after: nn.Module) -> Plain:
     old, new = before.config, after.config
     names = [field.name for field in fields(new)]  # type: ignore[arg-type]
     return {name: getattr(new, name) for name in names if getattr(new, name) != getattr(old, name)}

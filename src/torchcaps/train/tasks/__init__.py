@@ -1,6 +1,6 @@
 """The tasks that can be trained, each by its name."""
 
-from .api import TASKS, Answer, Evaluation, Meter, Task, task_named
+from .api import TASKS, Answer, AnyTask, Evaluation, Meter, Task, task_named
 from .classification import Classification
 from .pose import Pose
 from .retrieval import Retrieval
@@ -9,6 +9,7 @@ from .segmentation import Segmentation, predicted_masks
 __all__ = [
     "TASKS",
     "Answer",
+    "AnyTask",
     "Classification",
     "Evaluation",
     "Meter",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from PIL import Image
 from torch import Tensor
 
+from torchcaps.core import Plain
 from torchcaps.core.errors import UserError
 from torchcaps.core.metric import METRICS, Metric
 from torchcaps.core.registry import Registry
+from torchcaps.core.types import OutputT, TargetsT
 from torchcaps.data import Augment, DatasetInfo, Examples, split_validation
 from torchcaps.models import Network
 
@@ -27,14 +29,14 @@ class Evaluation(NamedTuple):
 
     loss: float
     metrics: Mapping[str, float]
-    tables: Mapping[str, Any] = {}
+    tables: Mapping[str, object] = {}
 
     def value_of(self, metric: Metric) -> float:
         """The value of a metric of the task, or of the loss."""
         return self.loss if metric.name == "loss" else self.metrics[metric.name]
 
 
-class Meter(ABC):
+class Meter(ABC, Generic[OutputT, TargetsT]):
     """Collects what a model says of a split, batch by batch, on the device of the data.
 
     What it collects adds up, so that the result does not depend on how a split was cut into batches.
@@ -45,18 +47,18 @@ class Meter(ABC):
         self._loss = torch.zeros((), device=examples.device)
         self._count = 0
 
-    def add(self, output: Any, targets: Any, images: Tensor) -> None:
+    def add(self, output: OutputT, targets: TargetsT, images: Tensor) -> None:
         """Take in a batch; `images` in [0, 1] are what a decoder should have drawn."""
         self._loss += self.objective.evaluate(output, targets, images) * len(images)
         self._count += len(images)
         self.measure(output, targets)
 
     @abstractmethod
-    def measure(self, output: Any, targets: Any) -> None:
+    def measure(self, output: OutputT, targets: TargetsT) -> None:
         """Collect what the metrics need of a batch."""
 
     @abstractmethod
-    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
+    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, object]]:
         """The metrics of all that was collected, and the tables behind them as plain data."""
 
     def loss(self) -> float:
@@ -73,12 +75,12 @@ class Meter(ABC):
 class Answer:
     """What a network says of one image: plain data, one line in words, and pictures by name."""
 
-    row: dict[str, Any]
+    row: Plain
     words: str
     pictures: dict[str, Image.Image] = field(default_factory=dict)
 
 
-class Task(ABC):
+class Task(ABC, Generic[OutputT, TargetsT]):
     """One kind of problem; everything that trains, evaluates, predicts or exports asks it and knows no other.
 
     A task has no state and no settings.
@@ -131,16 +133,23 @@ class Task(ABC):
         order = torch.randperm(len(examples), generator=random)
         return list(torch.split(order, batch_size))[: len(examples) // batch_size]
 
-    def call(self, model: Any, inputs: Tensor, targets: Any, *, return_routing: bool = False) -> Any:
+    def call(
+        self,
+        model: Callable[..., OutputT],
+        inputs: Tensor,
+        targets: TargetsT | None,
+        *,
+        return_routing: bool = False,
+    ) -> OutputT:
         """What a model returns for normalised images; the targets tell a decoder what to draw."""
         return model(inputs, targets, return_routing=return_routing)
 
     @abstractmethod
-    def meter(self, examples: Examples, objective: Objective) -> Meter:
+    def meter(self, examples: Examples, objective: Objective) -> Meter[OutputT, TargetsT]:
         """A new meter for a split."""
 
     @abstractmethod
-    def outputs(self, output: Any) -> dict[str, Tensor]:
+    def outputs(self, output: OutputT) -> dict[str, Tensor]:
         """The tensors of an output by name, the most important first: what an exported file gives."""
 
     @abstractmethod
@@ -148,9 +157,10 @@ class Task(ABC):
         """What `outputs` of a batch of one say of a picture."""
 
 
-TASKS: Registry[type[Task]] = Registry("task")
+AnyTask: TypeAlias = Task[Any, Any]  # whichever it is
+TASKS: Registry[type[AnyTask]] = Registry("task")
 
 
-def task_named(name: str) -> Task:
+def task_named(name: str) -> AnyTask:
     """The task registered as `name`."""
     return TASKS[name]()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core.types import CapsuleOutput, PoseOutput
+from torchcaps.core.types import CapsuleOutput
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 
 from ..objective import Objective
@@ -16,18 +16,22 @@ from .api import TASKS, Answer, Meter, Task
 from .confusion import Confusion, accuracy, plain, recall
 
 
-class ClassMeter(Meter):
+class ClassMeter(Meter[CapsuleOutput, Tensor]):
     """Counts which class was taken for which."""
 
     def __init__(self, examples: Examples, objective: Objective) -> None:
         super().__init__(examples, objective)
         self._confusion = Confusion(len(examples.classes), examples.device)
 
-    def measure(self, output: CapsuleOutput | PoseOutput, targets: Tensor) -> None:
+    def measure(self, output: CapsuleOutput, targets: Tensor) -> None:
         """Count the classes of a batch."""
-        self._confusion.add(targets, output.activations.argmax(1))
+        self.count(output.activations, targets)
 
-    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
+    def count(self, activations: Tensor, labels: Tensor) -> None:
+        """Count true classes and those with the largest activation."""
+        self._confusion.add(labels, activations.argmax(1))
+
+    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, object]]:
         """Accuracy; accuracy per class and the counts."""
         table = self._confusion.table()
         each = dict(zip(self.examples.classes, plain(recall(table)), strict=True))
@@ -35,7 +39,7 @@ class ClassMeter(Meter):
 
 
 @TASKS.register("classification")
-class Classification(Task):
+class Classification(Task[CapsuleOutput, Tensor]):
     """One class for each image."""
 
     name: ClassVar[str] = "classification"

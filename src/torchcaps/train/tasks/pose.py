@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import torch
 from PIL import Image
@@ -26,7 +26,7 @@ register_metrics(
 )
 
 
-class PoseMeter(Meter):
+class PoseMeter(Meter[PoseOutput, PoseTarget]):
     """Counts of classes, and the angle by which each predicted rotation is off."""
 
     def __init__(self, examples: Examples, objective: Objective) -> None:
@@ -36,12 +36,12 @@ class PoseMeter(Meter):
 
     def measure(self, output: PoseOutput, targets: PoseTarget) -> None:
         """Take the rotation of the class with the largest activation."""
-        self._classes.measure(output, targets.labels)
+        self._classes.count(output.activations, targets.labels)
         winners = output.activations.argmax(1)
         chosen = output.rotations[torch.arange(len(winners)), winners]
         self._angles.append(rotation_angle(chosen.float(), targets.rotations))
 
-    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
+    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, object]]:
         """Errors in degrees over all images, right class or not, and accuracy."""
         found, tables = self._classes.metrics()
         angles = torch.cat(self._angles).double().cpu()
@@ -54,7 +54,7 @@ class PoseMeter(Meter):
 
 
 @TASKS.register("pose")
-class Pose(Task):
+class Pose(Task[PoseOutput, PoseTarget]):
     """A class and a rotation for each image."""
 
     name: ClassVar[str] = "pose"
@@ -75,7 +75,14 @@ class Pose(Task):
                 "leave rotation, shear, scale, translation, squish, crop, flip and shift off"
             )
 
-    def call(self, model: Any, inputs: Tensor, targets: Any, *, return_routing: bool = False) -> PoseOutput:
+    def call(
+        self,
+        model: Callable[..., PoseOutput],
+        inputs: Tensor,
+        targets: PoseTarget | None,
+        *,
+        return_routing: bool = False,
+    ) -> PoseOutput:
         """The labels, where there are any, come without the rotations."""
         labels = None if targets is None else targets.labels
         output: PoseOutput = model(inputs, labels, return_routing=return_routing)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import torch
 from PIL import Image
@@ -24,7 +24,7 @@ _GROUP = 100  # images whose triplets are formed together
 _ROWS = 1024  # descriptors that are compared with all others at once
 
 
-class DescriptorMeter(Meter):
+class DescriptorMeter(Meter[DescriptorOutput, Tensor]):
     """Keeps all descriptors of a split, for each image is compared with all others."""
 
     def __init__(self, examples: Examples, objective: Objective) -> None:
@@ -53,7 +53,7 @@ class DescriptorMeter(Meter):
         self._descriptors.append(output.descriptors.float())
         self._places.append(targets)
 
-    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
+    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, object]]:
         """The share of images whose nearest other image shows the same place."""
         descriptors, places = torch.cat(self._descriptors), torch.cat(self._places)
         hits = 0
@@ -65,7 +65,7 @@ class DescriptorMeter(Meter):
 
 
 @TASKS.register("retrieval")
-class Retrieval(Task):
+class Retrieval(Task[DescriptorOutput, Tensor]):
     """A descriptor for each image."""
 
     name: ClassVar[str] = "retrieval"
@@ -108,7 +108,14 @@ class Retrieval(Task):
             )
         return [_draw_batch(groups, places, per_place, random) for _ in range(len(examples) // batch_size)]
 
-    def call(self, model: Any, inputs: Tensor, targets: Any, *, return_routing: bool = False) -> Any:
+    def call(
+        self,
+        model: Callable[..., DescriptorOutput],
+        inputs: Tensor,
+        targets: Tensor | None,
+        *,
+        return_routing: bool = False,
+    ) -> DescriptorOutput:
         """A descriptor does not depend on the targets."""
         del targets
         return model(inputs, return_routing=return_routing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +39,7 @@ def predicted_masks(
     return torch.where(largest >= _THRESHOLD, winner + 1, 0).to(torch.uint8)
 
 
-class MaskMeter(Meter):
+class MaskMeter(Meter[SegmentationOutput, Tensor]):
     """Counts, over all pixels of a split, which class was taken for which."""
 
     def __init__(self, examples: Examples, objective: Objective) -> None:
@@ -50,7 +50,7 @@ class MaskMeter(Meter):
         """Count the pixels of a batch."""
         self._confusion.add(targets, predicted_masks(output.activations))
 
-    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
+    def metrics(self) -> tuple[Mapping[str, float], Mapping[str, object]]:
         """Dice and IoU as means over the classes that occur, and accuracy over all pixels."""
         table = self._confusion.table()
         overlaps, unions = dice(table)[1:], intersection_over_union(table)[1:]
@@ -73,7 +73,7 @@ def _mean(values: Tensor) -> float:
 
 
 @TASKS.register("segmentation")
-class Segmentation(Task):
+class Segmentation(Task[SegmentationOutput, Tensor]):
     """A class, or the background, for each pixel."""
 
     name: ClassVar[str] = "segmentation"
@@ -81,10 +81,17 @@ class Segmentation(Task):
     default_loss: ClassVar[str] = "dice_cross_entropy"
     metric_names: ClassVar[tuple[str, ...]] = ("dice", "iou", "pixel_accuracy")
 
-    def call(self, model: Any, inputs: Tensor, targets: Any, *, return_routing: bool = False) -> Any:
+    def call(
+        self,
+        model: Callable[..., SegmentationOutput],
+        inputs: Tensor,
+        targets: Tensor | None,
+        *,
+        return_routing: bool = False,
+    ) -> SegmentationOutput:
         """Targets, where there are any, become one mask for each class."""
-        classes = getattr(model, "module", model).config.num_classes
-        masks = None if targets is None else class_masks(targets, classes)
+        network: Any = getattr(model, "module", model)  # as Fabric wraps it, or as it is
+        masks = None if targets is None else class_masks(targets, network.config.num_classes)
         return model(inputs, masks, return_routing=return_routing)
 
     def meter(self, examples: Examples, objective: Objective) -> MaskMeter:

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from torchcaps.core import Plain
 from torchcaps.data import Examples
 
 from ..tasks import Evaluation
@@ -45,7 +46,7 @@ class AnnealedTraining(Technique):
         run.keep_if_best(header["epoch"], tried)
         self.after_epoch(run, header["epoch"], tried)
 
-    def finish(self, run: TrainingRun, test: Examples) -> dict[str, Any]:
+    def finish(self, run: TrainingRun, test: Examples) -> Plain:
         """Every step with what its best weights give on the test images."""
         steps = []
         for number, step in enumerate(self.annealer.tried):
@@ -61,29 +62,29 @@ class AnnealedTraining(Technique):
         """Whether all numbers of iterations have been tried."""
         return self.annealer.is_done
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Plain:
         """The iterations of the epoch."""
         return self.header()
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Plain:
         """The iterations that go with the weights in use."""
         return {"iterations": self._kept}
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Plain:
         """The iterations that the weights were trained with."""
         return {"iterations": self.annealer.iterations}
 
-    def adopt(self, network: Any, header: dict[str, Any]) -> None:
+    def adopt(self, network: Any, header: Plain) -> None:
         """Route as often as the weights of the file were trained with."""
         self._network = network
         self._kept = header["iterations"]
         self._set(self._kept)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Plain:
         """The state of the annealer."""
         return self.annealer.state()
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Plain) -> None:
         """Go on with the iterations of the checkpoint."""
         self.annealer = replace(self.annealer, **state)
         self._follow()

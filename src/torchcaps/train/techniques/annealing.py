@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from torch import nn
 
+from torchcaps.core import Plain
 from torchcaps.core.errors import UserError
 
 Iterations = int | Mapping[str, int]  # of all driven routings, or of each by name
@@ -91,7 +92,7 @@ class Annealer:
     epoch: int = 0
     best_loss: float = inf
     best_epoch: int = 0
-    steps: list[dict[str, Any]] = field(default_factory=list)  # iterations, loss and epoch of finished steps
+    steps: list[Plain] = field(default_factory=list)  # iterations, loss and epoch of finished steps
 
     def __post_init__(self) -> None:
         self.rounds = self.rounds or dict.fromkeys(self.layers, self.settings.r0)
@@ -112,7 +113,7 @@ class Annealer:
         return self.group >= len(self.groups)
 
     @property
-    def tried(self) -> list[dict[str, Any]]:
+    def tried(self) -> list[Plain]:
         """The finished steps, and the one under way if it has a best epoch."""
         return [*self.steps, self._summary()] if self.best_loss < inf else self.steps
 
@@ -149,9 +150,9 @@ class Annealer:
         self.rounds = dict.fromkeys(self.layers, best) if isinstance(best, int) else dict(best)
         return first
 
-    def _summary(self) -> dict[str, Any]:
+    def _summary(self) -> Plain:
         return {"iterations": self.iterations, "loss": self.best_loss, "epoch": self.best_epoch}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Plain:
         """Plain data for a checkpoint."""
         return {key: value for key, value in asdict(self).items() if key not in ("settings", "layers")}

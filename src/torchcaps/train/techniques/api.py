@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from torchcaps.core import Plain
 from torchcaps.data import Examples
 
 from ..tasks import Evaluation
@@ -30,7 +31,7 @@ class TrainingRun(Protocol):
         """Write the weights of now to `<name>.safetensors` in the folder of the run."""
         ...
 
-    def use_weights(self, name: str) -> dict[str, Any]:
+    def use_weights(self, name: str) -> Plain:
         """Go on with the weights in `<name>.safetensors`; what its header says."""
         ...
 
@@ -57,7 +58,7 @@ class Technique:
     def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
         """An epoch is over, and kept if it was the best."""
 
-    def finish(self, run: TrainingRun, test: Examples) -> dict[str, Any]:
+    def finish(self, run: TrainingRun, test: Examples) -> Plain:
         """Training is over; what result.json says beside metrics."""
         del run, test
         return {}
@@ -67,24 +68,24 @@ class Technique:
         """Whether more epochs would change nothing."""
         return False
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Plain:
         """What the line of an epoch says about the technique."""
         return {}
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Plain:
         """What the metrics of result.json say about the technique."""
         return {}
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Plain:
         """What a file of weights must say so that they can be used."""
         return {}
 
-    def adopt(self, network: Any, header: dict[str, Any]) -> None:
+    def adopt(self, network: Any, header: Plain) -> None:
         """The network got weights from a file with this header."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Plain:
         """Plain data for a checkpoint."""
         return {}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Plain) -> None:
         """Go on from a checkpoint."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import Any
 
 import torch
 from torch import nn
 
+from torchcaps.core import Plain
 from torchcaps.core.metric import Metric
 from torchcaps.data import Examples
 from torchcaps.prune import (
@@ -48,7 +48,7 @@ class PrunedTraining(Technique):
         self.settings, self._network, self._leading = settings, network, leading
         self._pull = Pull(prunable_weights(network, settings.layers), settings)
         self.past = PruningState()
-        self._last: dict[str, Any] = {}
+        self._last: Plain = {}
 
     def start_epoch(self, epoch: int) -> None:
         """Set the strength of the pull; the weights that are zero now stay zero."""
@@ -96,21 +96,21 @@ class PrunedTraining(Technique):
         self._last = {"threshold": cut.threshold, "search_evaluations": evaluations}
         return run.evaluate(whole) if cut.pruned else validation
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Plain:
         """Sparsity, and what the search of the epoch found."""
         sparsity = count_sparsity(self._network, self.settings.layers)
         return {"sparsity": sparsity["sparsity"], "sparsity_total": sparsity["sparsity_total"], **self._last}
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Plain:
         """Sparsity and the evaluations of all searches."""
         sparsity = count_sparsity(self._network, self.settings.layers)
         return {**sparsity, "search_evaluations": self.past.evaluations}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Plain:
         """What the searches found."""
         return asdict(self.past)
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Plain) -> None:
         """Go on from a checkpoint."""
         self.past = PruningState(**state)
 
