@@ -110,6 +110,28 @@ def test_init_files_only_re_export(path):
     assert all(isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assign) for node in body)
 
 
+def opens_text_without_encoding(node):
+    """Whether a call reads or writes text in the encoding of the machine it runs on."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
+        return False
+    if any(keyword.arg == "encoding" for keyword in node.keywords):
+        return False
+    if isinstance(node.func, ast.Name):
+        return node.func.id == "open"
+    if node.func.attr in ("read_text", "write_text"):
+        return True
+    modes = [value.value for value in node.args if isinstance(value, ast.Constant)]
+    return node.func.attr == "open" and modes in (["r"], ["w"], ["a"], ["x"])
+
+
+@pytest.mark.parametrize("path", FILES, ids=place)
+def test_text_is_utf8_on_every_machine(path):
+    lines = [
+        node.lineno for node in ast.walk(ast.parse(path.read_text())) if opens_text_without_encoding(node)
+    ]
+    assert not lines
+
+
 @pytest.mark.parametrize("path", FILES, ids=place)
 def test_files_stay_small(path):
     assert len(path.read_text().splitlines()) <= 400

@@ -30,6 +30,23 @@ def test_each_image_gets_page_drawings_and_json(written):
         assert data == {key: value for key, value in row.items() if key != "files"} | {"tree": data["tree"]}
 
 
+@pytest.mark.parametrize("name", ["test-3-tree.png", "test-3.json", "test-3.html", "index.html"])
+def test_a_file_of_the_user_is_kept(tmp_path, name):
+    explainer = Explainer(make_run(tmp_path, primary_pose=2, class_pose=1), reference=20)
+    (tmp_path / name).write_text('{"mine": 1}')
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UserError, match=rf"{name} was not written by explain and is kept"):
+        explain_images(explainer, ["test:3", "test:4"], tmp_path)
+    assert (tmp_path / name).read_text() == '{"mine": 1}'
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_explain_wrote_is_written_anew(written, tmp_path):
+    explainer = Explainer(make_run(tmp_path, primary_pose=2, class_pose=1), reference=20)
+    again = explain_images(explainer, ["test:3", "test:3"], written[0])
+    assert [row["files"] for row in again] == [row["files"] for row in written[1]]
+
+
 def test_the_page_shows_everything(written):
     page, rows = (written[0] / "test-3.html").read_text(), written[1]
     for heading in ("The parse tree", "Where it looked", "How typical it is", "What its dimensions mean"):

@@ -54,7 +54,7 @@ def test_a_run_classifies_images_when_its_dataset_is_gone(trained):
 def test_a_run_is_exported_when_its_dataset_is_gone(trained, tmp_path):
     out, image, said = trained
     export_run(load_run(out), tmp_path / "network.pt2", format="torch-export")
-    (exported,) = predict(load_predictor(tmp_path / "network.pt2"), [image])
+    (exported,) = predict(load_predictor(tmp_path / "network.pt2", trust=True), [image])
     assert exported["activations"] == pytest.approx(said[0]["activations"], abs=1e-5)
 
 

@@ -78,6 +78,18 @@ def test_numbers_are_converted_to_their_type():
         ({"optim": {"weight_decay": -1}}, "optim.weight_decay must not be negative, got -1"),
         ({"patience": -1}, "patience must not be negative, got -1"),
         ({"keep_epochs": [0]}, "keep_epochs counts from 1"),
+        ({"model": {"name": ["dr_capsnet_tiny_test"]}}, "needs a 'name', which is text"),
+        (
+            {"model": {"name": "dr_capsnet_tiny_test", 5: 3}},
+            "recipe.model: keys must be text, got .'name', 5.",
+        ),
+        ({"loss": {"name": ["margin"]}}, "recipe.loss.name: expected str, got"),
+        ({"loss": {"absent_weight": -1}}, "loss.absent_weight must not be negative, got -1"),
+        ({"loss": {"coupling_entropy": -1}}, "loss.coupling_entropy must not be negative, got -1"),
+        ({"optim": {"decay": 1e300}}, "recipe.optim.decay multiplies the learning rate"),
+        ({"seed": 2**63}, "recipe.seed: the number is too large"),
+        ({"seed": 1 << 20_000}, "recipe.seed: the number is too large, got a very large int"),
+        ({"optim": {"decay": 1 << 20_000}}, "recipe.optim.decay: expected float, got a very large int"),
     ],
 )
 def test_mistakes_name_their_place(change, message):
@@ -111,6 +123,69 @@ def test_unreadable_recipes_are_explained(tmp_path):
         load_recipe("mnist/dr_capsnett")
     with pytest.raises(UserError, match=r"recipe .runs/mine.; `torchcaps list recipes` .* in \.yaml$"):
         load_recipe("runs/mine")
+
+
+ALIASES = "a0: &a0 [x, x]\n" + "".join(
+    f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 9)}]\n" for number in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 2000, "not valid YAML"),
+        ("seed: " + "1" * 5000, "not valid YAML: Exceeds the limit"),
+        ("seed: 2023-13-45", "not valid YAML: month must be"),
+        ("seed: !!int abc", "not valid YAML: invalid literal"),
+        ("epochs: 1\nepochs: 2", "the key 'epochs' stands twice"),
+        ("optim: {decay: 1, decay: 0.5}", "the key 'decay' stands twice"),
+        (f"{ALIASES}epochs: *a8", "more than 10,000 values"),
+        ("epochs: &a [*a]", "more than 10,000 values"),
+        ("epochs: &a {b: *a}", "more than 10,000 values"),
+        (f"epochs: {'x' * 100_000}", "the key 'epochs'|expected int"),
+    ],
+    ids=["deep", "digits", "date", "tag", "twice", "twice inside", "aliases", "itself", "cycle", "long"],
+)
+def test_a_strange_file_is_one_short_line(text, message, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"model: {{name: dr_capsnet_tiny_test}}\ndata: {{name: mnist}}\n{text}\n")
+    with pytest.raises(UserError, match=message) as caught:
+        load_recipe(path)
+    assert len(str(caught.value)) < 600
+    assert "\n" not in str(caught.value)
+
+
+def test_anchors_may_shorten_a_recipe(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "model: {name: dr_capsnet_tiny_test}\nepochs: 1\n"
+        "data: {name: mnist, split_seed: &seed 3}\nseed: *seed\n"
+    )
+    assert load_recipe(path).seed == 3
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"stem_channels": 10**10}, "GiB for its weights alone"),
+        ({"image_size": 10**7}, "GiB for its weights alone"),
+        ({"class_pose": 4 * 10**18}, "too large for any machine"),
+    ],
+)
+def test_a_model_larger_than_the_machine_is_refused_before_it_takes_memory(sizes, message, tmp_path):
+    recipe = build({**SMALL, "model": {**SMALL["model"], **sizes}})
+    with pytest.raises(UserError, match=message):
+        train(recipe, tmp_path / "run", Machine(device="cpu"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_rate_that_grows_beyond_all_numbers_is_an_error(tmp_path):
+    changes = {"data": {"name": "synthetic_mnist", "limit": 20, "validation": 0.2}, "batch_size": 4}
+    model = {**SMALL["model"], "image_size": 28, "num_classes": 10, "decoder": "none"}
+    optim = {"decay": 1e6, "decay_steps": 1, "learning_rate": 1e-300}
+    recipe = build({**SMALL, **changes, "model": model, "optim": optim, "epochs": 20})
+    with pytest.raises(UserError, match=r"recipe\.optim\.decay 1e\+06 makes the rate infinite"):
+        train(recipe, tmp_path / "run", Machine(device="cpu"))
 
 
 @pytest.mark.parametrize("text", ["", "- 1"])

@@ -66,7 +66,7 @@ def free_memory(device: torch.device) -> int | None:
 
 def _reset_high_water_mark() -> None:
     try:
-        _RESET.write_text("5")
+        _RESET.write_text("5", encoding="utf-8")
     except OSError:  # not Linux, or not allowed
         return
 
@@ -83,5 +83,5 @@ def _high_water_mark() -> int | None:
 
 
 def _kibibytes(file: Path, key: str) -> int:
-    lines = dict(line.split(":", 1) for line in file.read_text().splitlines() if ":" in line)
+    lines = dict(line.split(":", 1) for line in file.read_text(encoding="utf-8").splitlines() if ":" in line)
     return int(lines[key].split()[0])

@@ -58,7 +58,7 @@ def read_rows(file: Path) -> list[BenchRow]:
     if not file.is_file():
         raise MissingDataError(f"no results at {file}; make them with torchcaps bench SUITE --out {file}")
     try:
-        rows: list[BenchRow] = json.loads(file.read_text())["rows"]
+        rows: list[BenchRow] = json.loads(file.read_text(encoding="utf-8"))["rows"]
     except (json.JSONDecodeError, TypeError, KeyError) as error:
         raise UserError(f"{file} holds no benchmark results: {error}") from error
     return rows

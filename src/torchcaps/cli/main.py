@@ -112,6 +112,8 @@ def _message_for(error: Exception) -> str | None:
     missing = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and missing in _EXTRAS:
         return f'this command needs {missing}: pip install "torchcaps[{_EXTRAS[missing]}]"'
+    if isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error):
+        return "this needs more memory than the machine has; choose a smaller model, batch or image size"
     if isinstance(error, OSError) and error.filename is not None:  # a disk or a permission
         return f"{error.filename}: {error.strerror}"
     return None

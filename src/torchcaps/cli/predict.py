@@ -24,6 +24,10 @@ def command(
         Path | None,
         typer.Option("--out", help="Folder for pictures: the mask and an overlay of a segmentation."),
     ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Open a .pt2 file, which can hold code, because you know who wrote it."),
+    ] = False,
     data_dir: DataDir = None,
     device: Device = "auto",
     json: Json = False,
@@ -33,7 +37,7 @@ def command(
 
     place = device if is_exported(run) else choose_device(device)
     rows = []
-    for path, answer in answers(load_predictor(run, place, data_dir), images):
+    for path, answer in answers(load_predictor(run, place, data_dir, trust=trust), images):
         files = [] if out is None else _save(answer, path, out)
         rows.append({"image": str(path), **answer.row, **({"files": files} if files else {})})
         if not json:

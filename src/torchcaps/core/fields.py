@@ -12,12 +12,23 @@ from .errors import UserError, unknown_name
 
 T = TypeVar("T")
 Plain: TypeAlias = dict[str, Any]  # what JSON holds: text, numbers, lists and mappings, by name
+_LONGEST = 200  # characters of a value in a message
+_LARGEST = 2**63 - 1  # whole number that a tensor holds
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: as Python writes it, cut where it is long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
+        text = f"a very large {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def build_dataclass(kind: type[T], values: Any, where: str) -> T:
     """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors with a place."""
     if not isinstance(values, Mapping):
-        raise UserError(f"{where}: expected a mapping, got {values!r}")
+        raise UserError(f"{where}: expected a mapping, got {shown(values)}")
     hints = get_type_hints(kind)
     for key in values:
         if key not in hints:
@@ -38,7 +49,7 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return build_dataclass(kind, value, where)  # type: ignore[arg-type]
     if origin is Literal:
         if value not in arguments:
-            raise UserError(f"{where}: expected one of {list(arguments)}, got {value!r}")
+            raise UserError(f"{where}: expected one of {list(arguments)}, got {shown(value)}")
         return value
     if origin in (Union, types.UnionType):
         return _convert_union(arguments, value, where)
@@ -58,7 +69,7 @@ def _convert_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
             return convert(kind, value, where)
         except UserError:
             continue
-    raise UserError(f"{where}: expected {' or '.join(map(_words, kinds))}, got {value!r}")
+    raise UserError(f"{where}: expected {' or '.join(map(_words, kinds))}, got {shown(value)}")
 
 
 def _words(kind: Any) -> str:
@@ -70,7 +81,7 @@ def _words(kind: Any) -> str:
 
 def _convert_tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise UserError(f"{where}: expected a list, got {value!r}")
+        raise UserError(f"{where}: expected a list, got {shown(value)}")
     if kinds[-1] is Ellipsis:
         kinds = (kinds[0],) * len(value)
     if len(kinds) != len(value):
@@ -84,17 +95,25 @@ def _convert_plain(kind: Any, value: Any, where: str) -> Any:
     if kind is float and isinstance(value, float | int | str) and not isinstance(value, bool):
         return _finite(value, where)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        _check_plain(value, where)
         return value
-    raise UserError(f"{where}: expected {kind.__name__}, got {value!r}")
+    raise UserError(f"{where}: expected {kind.__name__}, got {shown(value)}")
+
+
+def _check_plain(value: Any, where: str) -> None:
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise UserError(f"{where}: the number is too large, got {shown(value)}")
+    if isinstance(value, Mapping) and not all(isinstance(key, str) for key in value):
+        raise UserError(f"{where}: keys must be text, got {shown(list(value))}")
 
 
 def _finite(value: Any, where: str) -> float:
     try:
         number = float(value)  # PyYAML reads 1e-3 as text
-    except ValueError:
-        raise UserError(f"{where}: expected float, got {value!r}") from None
+    except (ValueError, OverflowError):
+        raise UserError(f"{where}: expected float, got {shown(value)}") from None
     if not math.isfinite(number):
-        raise UserError(f"{where}: expected a finite number, got {value!r}")
+        raise UserError(f"{where}: expected a finite number, got {shown(value)}")
     return number
 
 

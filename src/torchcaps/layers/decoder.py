@@ -10,6 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from torchcaps.core.labels import require_labels
+
 
 class FcDecoder(nn.Module):
     """Three dense layers on the class capsules, all but the chosen one zero (Sabour 2017, figure 2).
@@ -42,6 +44,7 @@ class FcDecoder(nn.Module):
         self, poses: Float[Tensor, "batch classes pose"], chosen: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch channels height width"]:
         """Images in [0, 1], drawn from the capsule of class `chosen` alone."""
+        require_labels(poses, chosen, poses.shape[1])
         if self.masked:
             poses = poses * F.one_hot(chosen, poses.shape[1]).to(poses.dtype).unsqueeze(-1)
         return self.layers(poses.flatten(1)).unflatten(1, self.image_shape)
@@ -78,6 +81,7 @@ class ConvDecoder(nn.Module):
         self, poses: Float[Tensor, "batch classes pose"], chosen: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch channels height width"]:
         """Images drawn from the capsule of class `chosen`, not bounded above."""
+        require_labels(poses, chosen, poses.shape[1])
         capsule = poses.gather(1, chosen.view(-1, 1, 1).expand(-1, 1, poses.shape[-1])).squeeze(1)
         features = self.norm(self.expand(capsule).unflatten(1, self.map_shape))
         image = torch.relu(self.layers(features))

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from .shapes import require_labels
+from torchcaps.core.labels import require_labels
 
 _LEAST = 1e-12  # the slope of the entropy is infinite at a share of 0
 
@@ -33,7 +33,7 @@ def coupling_entropy_loss(
         levels: As in quantization.
         sharpness: How clearly a coupling belongs to one level; the limit of large values is counting.
     """
-    require_labels(coupling, labels)
+    require_labels(coupling, labels, coupling.shape[2])
     own = coupling.gather(2, labels.view(-1, 1, 1).expand(-1, coupling.shape[1], 1)).clamp(0, 1)
     level = torch.arange(levels, device=coupling.device, dtype=coupling.dtype)
     membership = (-sharpness * (own * (levels - 1) - level).square()).softmax(2)  # (batch, in_caps, level)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.labels import require_labels
 from torchcaps.core.types import CapsuleOutput
 
 from .api import LOSSES, Loss
@@ -27,6 +28,7 @@ def cross_entropy_loss(
     Expects probabilities, not logits; one that has vanished counts as the smallest number of its type. With
     `label_smoothing` the true class keeps that much less, and all classes share it evenly.
     """
+    require_labels(probabilities, labels, probabilities.shape[1])
     smallest = torch.finfo(probabilities.dtype).tiny
     logarithms = probabilities.clamp_min(smallest).log()
     loss = F.nll_loss(logarithms, labels)

@@ -9,10 +9,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from torchcaps.core.errors import UserError
+from torchcaps.core.labels import require_labels
 from torchcaps.core.types import CapsuleOutput
 
 from .api import LOSSES, Loss
-from .shapes import require_labels
 
 
 def margin_loss(
@@ -27,7 +28,7 @@ def margin_loss(
 
     Expects lengths in [0, 1]; a softmax before it would make the margins meaningless.
     """
-    require_labels(activations, labels)
+    require_labels(activations, labels, activations.shape[1])
     target = F.one_hot(labels, activations.shape[1]).to(activations.dtype)
     too_short = (present - activations).relu().square()
     too_long = (activations - absent).relu().square()
@@ -43,6 +44,10 @@ class MarginLoss(Loss[CapsuleOutput, Tensor]):
     present: float = 0.9
     absent: float = 0.1
     absent_weight: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.absent_weight < 0:
+            raise UserError(f"loss.absent_weight must not be negative, got {self.absent_weight}")
 
     def __call__(
         self, output: CapsuleOutput, labels: Int[Tensor, " batch"], /, **_: Tensor

@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.labels import require_labels
 from torchcaps.core.types import PoseOutput, PoseTarget
 
 from .api import LOSSES, Loss
-from .shapes import require_labels
 from .spread import margin_by_epoch, spread_loss
 
 
@@ -50,7 +50,7 @@ class SpreadRotationLoss(Loss[PoseOutput, PoseTarget]):
 
     def __call__(self, output: PoseOutput, targets: PoseTarget, /, **scheduled: Tensor) -> Float[Tensor, ""]:
         """The loss of a batch."""
-        require_labels(output.activations, targets.labels)
+        require_labels(output.activations, targets.labels, output.activations.shape[1])
         own = output.rotations[torch.arange(len(targets.labels)), targets.labels]
         spread = spread_loss(output.activations, targets.labels, margin=scheduled["margin"])
         return spread + self.rotation_weight * rotation_loss(own, targets.rotations)

@@ -7,15 +7,6 @@ from torch import Tensor
 from torchcaps.core.errors import UserError
 
 
-def require_labels(activations: Tensor, labels: Tensor) -> None:
-    """A clear error unless there is one label for each sample; shapes alone are read."""
-    if labels.shape != activations.shape[:1]:
-        raise UserError(
-            f"labels must hold one class for each of {activations.shape[0]} samples, that is have the shape "
-            f"{[activations.shape[0]]}, got {list(labels.shape)}"
-        )
-
-
 def require_same_shape(**tensors: Tensor) -> None:
     """A clear error unless all tensors, passed by their names, have one shape; shapes alone are read."""
     shapes = [tensor.shape for tensor in tensors.values()]

@@ -10,10 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from torchcaps.core.labels import require_labels
 from torchcaps.core.types import CapsuleOutput
 
 from .api import LOSSES, Loss
-from .shapes import require_labels
 
 
 def spread_loss(
@@ -23,7 +23,7 @@ def spread_loss(
     margin: float | Tensor = 0.9,
 ) -> Float[Tensor, ""]:
     """How far wrong classes come within `margin` of the true one, squared and summed (Hinton 2018, eq. 3)."""
-    require_labels(activations, labels)
+    require_labels(activations, labels, activations.shape[1])
     true = activations.gather(1, labels.unsqueeze(1))
     others = 1 - F.one_hot(labels, activations.shape[1]).to(activations.dtype)
     return ((margin - (true - activations)).relu().square() * others).sum(1).mean()

@@ -10,10 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.labels import require_labels
 from torchcaps.core.types import DescriptorOutput
 
 from .api import LOSSES, Loss
-from .shapes import require_labels
 
 
 def batch_all_triplet_loss(

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import torch
 
+from torchcaps.core import UserError
 from torchcaps.parse import OFFSETS, Explainer, Explanation
 from torchcaps.storage import write_atomically, write_json, write_text
 from torchcaps.viz import (
@@ -26,12 +27,19 @@ from torchcaps.viz import (
 
 _MOST_COLUMNS = 8  # of the overview
 _INDEX = "index"  # the page that leads to the others
+_DRAWINGS = ("tree", "saliency", "perturbations", "typicality")
+_TITLE = "Explained images"
+_MARKS = {".json": b'"capsules_in_tree"', ".html": _TITLE.encode()}  # in files that explain wrote
 
 
 def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> list[dict[str, Any]]:
     """Write a page, drawings and JSON for each image; one row of plain data for each, with its files."""
     sources = [explainer.read(name) for name in names]  # an unreadable one is an error before any work
     classes, stems = explainer.info.classes, _stems(names)
+    for stem in stems:
+        _keep_foreign(out, stem)
+    if len(stems) > 1:
+        _keep_foreign(out, _INDEX)
     explained = [explainer.explain(source) for source in sources]
     rows = []
     for stem, found in zip(stems, explained, strict=True):
@@ -46,6 +54,21 @@ def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> lis
         _write_drawings({} if overview is None else {"overview": overview}, out, "")
         _build_index(rows, stems, overview).save(out / f"{_INDEX}.html")
     return rows
+
+
+def _keep_foreign(out: Path, stem: str) -> None:
+    """Raise where a file of the user would be overwritten: one that stands beside no data of explain."""
+    if stem == _INDEX:
+        ours, names = out / "index.html", ["index.html", "overview.png", "overview.svg"]
+    else:
+        ours, endings = (
+            out / f"{stem}.json",
+            [f"{name}.{kind}" for name in _DRAWINGS for kind in ("png", "svg")],
+        )
+        names = [f"{stem}.json", f"{stem}.html", *(f"{stem}-{ending}" for ending in endings)]
+    there = [out / name for name in names if (out / name).exists()]
+    if there and not (ours.is_file() and _MARKS[ours.suffix] in ours.read_bytes()):
+        raise UserError(f"{there[0]} was not written by explain and is kept; choose another --out")
 
 
 def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
@@ -84,7 +107,7 @@ def _draw_saliency(explained: Sequence[Explanation], classes: Sequence[str]) -> 
 
 def _build_index(rows: Sequence[dict[str, Any]], stems: Sequence[str], overview: Any) -> Report:
     """A page that leads to those of the images."""
-    report = Report("Explained images", f"{len(rows)} images, each with a page of its own")
+    report = Report(_TITLE, f"{len(rows)} images, each with a page of its own")
     lines = "".join(
         f'<tr><td><a href="{quote(stem)}.html">{escape(row["image"])}</a></td><td>{escape(row["class"])}</td>'
         f"<td>{row['activation']:.3f}</td></tr>"

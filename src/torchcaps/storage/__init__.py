@@ -1,6 +1,15 @@
 """The one place where files are written: whole or not at all."""
 
-from .files import read_json, write_atomically, write_json, write_text
+from .files import read_json, read_json_lines, read_mapping, write_atomically, write_json, write_text
 from .weights import load_weights, save_weights
 
-__all__ = ["load_weights", "read_json", "save_weights", "write_atomically", "write_json", "write_text"]
+__all__ = [
+    "load_weights",
+    "read_json",
+    "read_json_lines",
+    "read_mapping",
+    "save_weights",
+    "write_atomically",
+    "write_json",
+    "write_text",
+]

@@ -63,7 +63,31 @@ def write_json(path: Path, values: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """Plain data from a JSON file; a damaged one is an error that names it."""
+    return _parsed(path, json.loads)
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping in a JSON file; anything else is an error that names it."""
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise _damaged(path, "no mapping of keys to values")
+    return values
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """The mappings in a file with one on each line."""
+    rows = _parsed(path, lambda text: [json.loads(line) for line in text.splitlines()])
+    if not all(isinstance(row, dict) for row in rows):
+        raise _damaged(path, "a line that is no mapping of keys to values")
+    return rows
+
+
+def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # no JSON, or no text at all
-        raise UserError(f"{path} is damaged ({error}); restore it, or delete it to start anew") from error
+        return parse(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # no JSON, or no text at all
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, problem: str) -> UserError:
+    return UserError(f"{path} is damaged ({problem}); restore it, or delete it to start anew")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -41,3 +43,15 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Plain:
     if not isinstance(content, dict) or not content.keys() >= {"model", "optimizer", "progress", "rows"}:
         raise UserError(f"{path} is not the checkpoint of a run; delete it to start this run anew")
     return content
+
+
+@contextmanager
+def described_damage(path: Path) -> Iterator[None]:
+    """While open, contents of a checkpoint that do not fit the run are an error that says how to go on."""
+    try:
+        yield
+    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
+        message = str(error).partition("\n")[0]
+        raise UserError(
+            f"checkpoint {path} does not fit this run ({message}); delete it to start this run anew"
+        ) from error

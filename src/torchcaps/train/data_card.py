@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core.errors import MissingDataError
+from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.fields import build_dataclass
 from torchcaps.data import DatasetInfo, Examples, Fit, Split
 
@@ -34,7 +34,18 @@ class DataCard:
         if isinstance(values, dict) and "fit" not in values:
             values = {**values, "fit": "crop" if values.get("is_cropped") else "stretch"}
             values.pop("is_cropped", None)
-        return build_dataclass(cls, values, where)
+        card = build_dataclass(cls, values, where)
+        card.check(where)
+        return card
+
+    def check(self, where: str) -> None:
+        """Raise where images cannot be prepared by this card."""
+        if min(self.channels, self.height, self.width) < 1:
+            raise UserError(f"{where}: channels, height and width must be at least 1")
+        if not len(self.mean) == len(self.std) == self.channels:
+            raise UserError(f"{where}: mean and std must have a number for each of {self.channels} channels")
+        if min(self.std) <= 0:
+            raise UserError(f"{where}: std divides the images and must be positive, got {list(self.std)}")
 
     def describe(self, name: str) -> DatasetInfo:
         """The dataset called `name` as far as the card knows it, without its images."""

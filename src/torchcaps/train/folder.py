@@ -10,6 +10,7 @@ from typing import Any
 from torchcaps.core.errors import UserError
 from torchcaps.data import DATASETS
 from torchcaps.data.api import FOLDER_PREFIX
+from torchcaps.storage import read_mapping
 
 from .recipe import Recipe, read_recipe, recipe_as_json
 
@@ -24,7 +25,7 @@ def held_alone(out: Path) -> Iterator[None]:
         return
     out.mkdir(parents=True, exist_ok=True)
     path = out / "running.lock"
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -70,6 +71,16 @@ def _what_decides(recipe: Recipe) -> dict[str, Any]:
     if not name.startswith(FOLDER_PREFIX) and DATASETS[name].framed_reader is None:
         del settings["data"]["fit"]
     return settings
+
+
+def read_result(out: Path, *keys: str) -> dict[str, Any]:
+    """The content of result.json, which must have metrics and the groups named by `keys`."""
+    path = out / "result.json"
+    result = read_mapping(path)
+    for key in ("metrics", *keys):
+        if not isinstance(result.get(key), dict):
+            raise UserError(f"{path} is damaged (no {key}); delete it and call the same command again")
+    return result
 
 
 def is_finished(recipe: Recipe, out: Path) -> bool:

@@ -17,13 +17,13 @@ from torchcaps.core.errors import UserError
 from torchcaps.data import FOLDER_PREFIX, Examples
 from torchcaps.inspection import count_parameters, watch_health
 from torchcaps.models import config_as_json
-from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
+from torchcaps.storage import load_weights, save_weights, write_json, write_text
 
-from .checkpoint import load_checkpoint, save_checkpoint
+from .checkpoint import described_damage, load_checkpoint, save_checkpoint
 from .data_card import card_of
 from .diagnose import find_non_finite
 from .evaluate import evaluate
-from .folder import check_folder, held_alone, is_finished
+from .folder import check_folder, held_alone, is_finished, read_result
 from .health import health_inputs
 from .machine import Machine, launch
 from .out_of_memory import explain_out_of_memory
@@ -78,8 +78,7 @@ def train(
     out, machine, recipe = Path(out), machine or Machine(), adopt_widths(recipe)
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
-        result: Plain = read_json(out / "result.json")
-        return result
+        return read_result(out)
     fabric = launch(machine)
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:
@@ -112,8 +111,9 @@ class _Run:
         if checkpoint.is_file():
             self._check_classes()
             state = load_checkpoint(checkpoint, session.fabric.device)
-            session.restore(state)
-            self.progress, self.rows = Progress.restored(state["progress"]), state["rows"]
+            with described_damage(checkpoint):
+                session.restore(state)
+                self.progress, self.rows = Progress.restored(state["progress"]), list(state["rows"])
         if session.fabric.is_global_zero:
             (self.out / "result.json").unlink(missing_ok=True)  # there where a finished run gets more epochs
             write_recipe(self.out, session.recipe, card_of(session.splits.info))
@@ -207,6 +207,7 @@ class _Run:
 
     def _close_epoch(self, epoch: int, validation: Evaluation, seconds: float) -> None:
         session, progress = self.session, self.progress
+        self._check_folder()
         noticed = watch_health(session.network, health_inputs(session.splits.validation, session.pipeline))
         findings = {"findings": noticed.pop("findings")} if "findings" in noticed else {}
         row = {
@@ -256,6 +257,11 @@ class _Run:
         self.technique.adopt(self.session.network, header)
         return header
 
+    def _check_folder(self) -> None:
+        """Raise where the folder was deleted or moved while the run trained."""
+        if self.session.fabric.is_global_zero and not (self.out / "recipe.json").is_file():
+            raise UserError(f"{self.out} was deleted or moved while the run trained; nothing more is saved")
+
     def _save_checkpoint(self, *, is_due: bool) -> None:
         if not is_due or not self.session.fabric.is_global_zero:
             return
@@ -272,6 +278,7 @@ class _Run:
     def finish(self, machine: Machine) -> Plain:
         """Test the kept weights and write result.json."""
         session, progress = self.session, self.progress
+        self._check_folder()
         session.fabric.barrier()
         images = session.source.test(session.fabric.device)
         more = self.technique.finish(self, images)
@@ -300,6 +307,7 @@ class _Run:
             "devices": session.fabric.world_size,
             **provenance(session.fabric.device),
         }
+        self._check_folder()
         if session.fabric.is_global_zero:
             write_json(self.out / "result.json", result)
         return result

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
-from torchcaps.core.fields import Plain, as_plain, build_dataclass, convert
+from torchcaps.core.fields import Plain, as_plain, build_dataclass, convert, shown
 from torchcaps.core.types import Output, Targets
 from torchcaps.losses import LOSSES, AnyLoss, MarginLoss, coupling_entropy_loss, reconstruction_loss
 
@@ -45,10 +45,10 @@ class LossSettings:
     def from_plain(cls, values: Any, where: str) -> LossSettings:
         """From the mapping of a recipe: a name, the settings of that loss, and weights."""
         if not isinstance(values, Mapping):
-            raise UserError(f"{where}: expected a mapping, got {values!r}")
+            raise UserError(f"{where}: expected a mapping, got {shown(values)}")
         own = dict(values)
         weights = {key: convert(float, own.pop(key), f"{where}.{key}") for key in _WEIGHTS if key in own}
-        kind = LOSSES[own.pop("name", "margin")]
+        kind = LOSSES[convert(str, own.pop("name", "margin"), f"{where}.name")]
         return cls(task_loss=build_dataclass(kind, own, where), **weights)
 
     def to_plain(self) -> Plain:

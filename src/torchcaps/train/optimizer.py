@@ -101,7 +101,11 @@ def _schedule(optimizer: Optimizer, settings: Optim, steps: int, total: int) -> 
 
     def factor(step: int) -> float:
         exponent = step / settings.decay_steps if settings.decay_steps else step // steps // period
-        return max(settings.decay**exponent, settings.floor / settings.learning_rate)
+        try:
+            share = settings.decay**exponent
+        except OverflowError as error:
+            raise UserError(f"recipe.optim.decay {settings.decay:g} makes the rate infinite") from error
+        return max(share, settings.floor / settings.learning_rate)
 
     return LambdaLR(optimizer, factor)
 

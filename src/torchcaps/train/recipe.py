@@ -13,17 +13,20 @@ import torch
 import yaml
 
 from torchcaps.core.errors import MissingDataError, UserError, unknown_name
-from torchcaps.core.fields import as_plain, build_dataclass
+from torchcaps.core.fields import as_plain, build_dataclass, shown
 from torchcaps.data import FOLDER_PREFIX, Augment, Fit, Preprocess
 from torchcaps.losses import list_losses
 from torchcaps.models import MODELS, Network, build_model
 from torchcaps.prune import Lobster, measure_units
-from torchcaps.storage import read_json
+from torchcaps.storage import read_mapping
 
 from .objective import LossSettings
 from .optimizer import Optim
 from .tasks import AnyTask, task_named
 from .techniques.annealing import Annealing, check_driven
+
+_MOST_VALUES = 10_000  # of a recipe, with what aliases repeat
+_LONGEST_PROBLEM = 300  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,15 +168,21 @@ class Recipe:
 
 
 def _task_of(model: Any) -> AnyTask:
-    if not isinstance(model, Mapping) or "name" not in model:
-        raise UserError("recipe.model needs a 'name'; other keys override fields of that model")
+    if not isinstance(model, Mapping) or not isinstance(model.get("name"), str):
+        raise UserError("recipe.model needs a 'name', which is text; other keys override its fields")
     return task_named(MODELS[model["name"]].task)
 
 
 def read_recipe(folder: Path) -> Recipe | None:
     """The recipe of the run in `folder`, also of an earlier version; None where there is no run."""
     path = folder / "recipe.json"
-    return stored_recipe(read_json(path), str(path)) if path.is_file() else None
+    if not path.is_file():
+        return None
+    values = read_mapping(path)
+    try:
+        return stored_recipe(values, str(path))
+    except UserError as error:
+        raise UserError(f"the run in {folder} has a recipe.json that cannot be read: {error}") from error
 
 
 def stored_recipe(values: Any, where: str = "recipe") -> Recipe:
@@ -185,7 +194,8 @@ def stored_recipe(values: Any, where: str = "recipe") -> Recipe:
     if not isinstance(values, dict) or "select_by" in values:
         return build(values, where)
     values = copy.deepcopy(values)
-    loss, data, pruning = (values.get(key) or {} for key in ("loss", "data", "pruning"))
+    groups = (values.get(key) for key in ("loss", "data", "pruning"))
+    loss, data, pruning = (group if isinstance(group, dict) else {} for group in groups)
     if loss.get("name") != "margin":
         for key in ("present", "absent", "absent_weight"):
             loss.pop(key, None)
@@ -228,7 +238,9 @@ def load_recipe(
         raise unknown_name("recipe", str(name), packaged_recipes(), advice)
     values = _parse(text, str(name))
     if not isinstance(values, dict):
-        raise UserError(f"{name} should hold the keys of a recipe, such as model and data; it has {values!r}")
+        raise UserError(
+            f"{name} should hold the keys of a recipe, such as model and data; it has {shown(values)}"
+        )
     return build(apply_overrides(with_changes(values, changes or {}), overrides))
 
 
@@ -239,11 +251,40 @@ def _read_text(path: Path) -> str:
         raise UserError(f"{path} is not a text file: {error}") from error
 
 
+class _Loader(yaml.SafeLoader):
+    """Plain YAML in which no key stands twice."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """A mapping; of a key that stands twice, YAML would silently drop the first value."""
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f"the key {shown(key.value)} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def _parse(text: str, name: str) -> Any:
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UserError(f"{name} is not valid YAML: {error}") from error
+        values = yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date or a number that is none
+        problem = " ".join(str(error).split())
+        raise UserError(f"{name} is not valid YAML: {problem[:_LONGEST_PROBLEM]}") from error
+    _check_amount(values, name)
+    return values
+
+
+def _check_amount(values: Any, name: str) -> None:
+    """Raise where aliases of YAML make a short text an endless recipe."""
+    seen, waiting = 0, [values]
+    while waiting:
+        value = waiting.pop()
+        seen += 1
+        if isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
+        if seen + len(waiting) > _MOST_VALUES:
+            raise UserError(f"{name} has more than {_MOST_VALUES:,} values; a recipe needs far fewer")
 
 
 def apply_overrides(values: Any, overrides: Iterable[str]) -> Any:

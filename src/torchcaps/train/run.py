@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +14,18 @@ from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.fields import as_plain
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 from torchcaps.models import Network, build_model
-from torchcaps.storage import load_weights, read_json, write_json, write_text
+from torchcaps.storage import load_weights, read_json, read_json_lines, write_json, write_text
 
 from .data_card import DataCard
 from .evaluate import evaluate
+from .memory import require_memory
 from .objective import Objective
 from .pipeline import Pipeline, Source, source_of
 from .recipe import Recipe, read_recipe, recipe_as_json, recipe_as_yaml
 from .tasks import AnyTask
 from .techniques import set_iterations
+
+_LONGEST = 300  # characters of PyTorch's words in a message
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,7 @@ class Run:
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """One row per epoch."""
-        lines = (self.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        return read_json_lines(self.folder / "metrics.jsonl")
 
 
 def write_recipe(folder: Path, recipe: Recipe, card: DataCard | None = None) -> None:
@@ -80,15 +81,33 @@ def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights:
     recipe = read_recipe(folder)
     if recipe is None:
         raise MissingDataError(f"{folder} holds no run (no recipe.json); make one with torchcaps train")
-    state, header = load_weights(folder / f"{weights}.safetensors")
+    device = _checked_device(device)
+    path = folder / f"{weights}.safetensors"
+    state, header = load_weights(path)
+    require_memory(recipe)
     model = build_model(recipe.model)
-    if recipe.annealing is not None:
-        set_iterations(model, header["iterations"], recipe.annealing.layers)
     try:
+        if recipe.annealing is not None:
+            set_iterations(model, header["iterations"], recipe.annealing.layers)
         model.load_state_dict(state)
+        epoch = int(header.get("epoch", -1))
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+        problem = " ".join(str(error).split())[:_LONGEST]
+        raise UserError(f"{path} does not fit the model in recipe.json: {problem}; restore both") from error
+    card = read_data_card(folder)
+    if card is not None:
+        recipe.task.check_model(model, card.describe(f"in {folder / 'data.json'}"))
+    return Run(folder, recipe, model.to(device).eval(), epoch, card)
+
+
+def _checked_device(device: torch.device | str) -> torch.device:
+    try:
+        found = torch.device(device)
     except RuntimeError as error:
-        raise UserError(f"the weights in {folder} do not fit its model: {error}") from error
-    return Run(folder, recipe, model.to(device).eval(), int(header.get("epoch", -1)), read_data_card(folder))
+        raise UserError(f"device must be such as cpu or cuda, got {device!r}") from error
+    if found.type == "meta":
+        raise UserError("a run cannot be loaded on the device meta, which holds no numbers")
+    return found
 
 
 def read_data_card(folder: Path) -> DataCard | None:

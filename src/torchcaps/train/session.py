@@ -16,6 +16,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
 from torchcaps.models import Network, build_model
 
+from .memory import require_memory
 from .objective import Objective
 from .optimizer import make_average, make_optimizer, make_schedule
 from .pipeline import Pipeline, Splits, source_of
@@ -32,6 +33,7 @@ _SEEDING = threading.Lock()  # initial weights come from the global generator, w
 
 def seeded_model(recipe: Recipe) -> Network:
     """The model of a recipe with its initial weights."""
+    require_memory(recipe)
     with _SEEDING:
         torch.manual_seed(derive_seed(recipe.seed, "weights"))
         return build_model(recipe.model)

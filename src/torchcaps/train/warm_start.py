@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from torchcaps.core.errors import UserError
-from torchcaps.storage import load_weights, read_json
+from torchcaps.storage import load_weights, read_mapping
 
 from .recipe import Recipe
 
@@ -19,7 +19,8 @@ def adopt_widths(recipe: Recipe) -> Recipe:
     before = Path(recipe.start_from) / "recipe.json"
     if not recipe.start_from or "trunk_widths" in recipe.model or not before.is_file():
         return recipe
-    widths = read_json(before)["model"].get("trunk_widths")
+    model = read_mapping(before).get("model")
+    widths = model.get("trunk_widths") if isinstance(model, dict) else None
     return recipe if widths is None else replace(recipe, model={**recipe.model, "trunk_widths": widths})
 
 

@@ -4,6 +4,7 @@ import gzip
 import io
 import pickle
 import pickletools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from torchcaps.core import UserError
 from torchcaps.data import DamagedFileError, load_dataset, read_smallnorb_info, write_twin
+from torchcaps.data.readers import files
 from torchcaps.data.readers.restricted_pickle import PickledArray, RefusedPickleError, load_restricted
 from torchcaps.data.readers.smallnorb import STEMS
 
@@ -45,6 +47,20 @@ def test_a_truncated_gzip_file_is_named_with_its_size(mnist):
     path = mnist / "MNIST/raw/train-images-idx3-ubyte.gz"
     path.write_bytes(path.read_bytes()[:100])
     assert "100 bytes" in assert_names(path, "mnist", mnist)
+
+
+def test_a_gzip_file_is_not_unpacked_without_end(mnist, monkeypatch):
+    path = mnist / "MNIST/raw/train-images-idx3-ubyte.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(64):
+            file.write(bytes(1 << 20))
+    monkeypatch.setattr(files, "MOST_UNPACKED", 8 << 20)
+    tracemalloc.start()
+    try:
+        assert_names(path, "mnist", mnist)
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_file_that_is_not_gzip_is_named(mnist):

@@ -16,6 +16,7 @@ from torchcaps.layers import FcCaps
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.train import Run, export_run, load_predictor, open_exported, predict
 from torchcaps.train.export import CARD, Exported, inference_network
+from torchcaps.train.export.operators import OPERATORS
 from torchcaps.train.recipe import build
 
 pytestmark = pytest.mark.compile  # what checks shapes at run time cannot be exported
@@ -51,7 +52,7 @@ def test_a_file_gives_what_its_network_gives_for_any_batch(name, format, tmp_pat
     path = tmp_path / f"model{SUFFIX[format]}"
     written = export_run(run, path, format)
     assert written["largest_difference"] < 1e-4
-    exported = open_exported(path)
+    exported = open_exported(path, trust=True)
     for batch in (1, 3):
         images = torch.randn(batch, *run.model.image_shape)
         expected = outputs(run.model, images)
@@ -67,7 +68,7 @@ def test_a_network_with_silent_capsules_is_exported_for_any_batch(format, tmp_pa
     run.model.classes.voters.copy_(torch.tensor([1, 2, 4, 6, 7]))
     path = tmp_path / f"model{SUFFIX[format]}"
     export_run(run, path, format)
-    exported = open_exported(path)
+    exported = open_exported(path, trust=True)
     for batch in (1, 3):
         images = torch.randn(batch, *run.model.image_shape)
         for ours, theirs in zip(outputs(run.model, images), exported.run(images), strict=True):
@@ -124,7 +125,7 @@ def test_the_network_that_is_exported_is_a_plain_copy():
 
 def test_a_file_says_what_an_image_needs(exported):
     run, path = exported
-    card = open_exported(path).card
+    card = open_exported(path, trust=True).card
     assert card.recipe == run.recipe
     assert card.classes == tuple("0123456789")
     assert (card.input, card.channels, card.height, card.width) == ((1, 28, 28), 1, 28, 28)
@@ -139,7 +140,7 @@ def test_images_are_classified_as_the_run_does(exported, tmp_path):
         pixels = np.random.default_rng(index).integers(0, 255, (28, 28), dtype=np.uint8)
         Image.fromarray(pixels).save(tmp_path / f"{index}.png")
     images = sorted(tmp_path.glob("*.png"))
-    ours, theirs = predict(run, images), predict(load_predictor(path), images)
+    ours, theirs = predict(run, images), predict(load_predictor(path, trust=True), images)
     assert [row["class"] for row in ours] == [row["class"] for row in theirs]
     for first, second in zip(ours, theirs, strict=True):
         assert first["activations"] == pytest.approx(second["activations"], abs=1e-5)
@@ -191,10 +192,10 @@ def test_missing_packages_are_named(tmp_path, monkeypatch):
 def test_damaged_and_missing_files_are_explained(suffix, tmp_path):
     path = tmp_path / f"model{suffix}"
     with pytest.raises(MissingDataError, match="there is no file"):
-        open_exported(path)
+        open_exported(path, trust=True)
     path.write_text("hello")
     with pytest.raises(UserError, match="cannot be read as"):
-        open_exported(path)
+        open_exported(path, trust=True)
     with pytest.raises(UserError, match="an exported file runs on the CPU"):
         load_predictor(path, "cuda")
 
@@ -208,6 +209,58 @@ def test_a_foreign_onnx_file_is_recognised(tmp_path):
     (tmp_path / "foreign.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(UserError, match="was not written by torchcaps export"):
         open_exported(tmp_path / "foreign.onnx")
+
+
+def onnx_model(path, ends=("images", "activations", "poses"), shape=("batch", 1, 20, 20), **changes):
+    """A file with the card of a real one, and inputs and outputs of one's own."""
+    from onnx import TensorProto, helper
+
+    card = next(each.value for each in changes["metadata"] if each.key == CARD)
+    value = helper.make_tensor_value_info
+    taken = value(ends[0], TensorProto.FLOAT, shape)
+    given = [value(name, TensorProto.FLOAT, shape) for name in ends[1:]]
+    nodes = [helper.make_node("Relu", [ends[0]], [name]) for name in ends[1:]]
+    graph = helper.make_graph(nodes, "changed", [taken], given)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    helper.set_model_props(model, {CARD: card})
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ends": ("pictures", "activations", "poses")}, r"does not take images of shape \[1, 20, 20\]"),
+        ({"shape": ("batch", 3, 20, 20)}, r"does not take images of shape \[1, 20, 20\]"),
+        ({"ends": ("images", "activations")}, "does not give activations, poses"),
+        ({"ends": ("images", "poses", "activations")}, "does not give activations, poses"),
+    ],
+)
+def test_onnx_with_other_inputs_or_outputs_is_refused(onnx_file, tmp_path, changes, message):
+    import onnx
+
+    metadata = onnx.load(onnx_file).metadata_props
+    with pytest.raises(UserError, match=message):
+        open_exported(onnx_model(tmp_path / "changed.onnx", metadata=metadata, **changes))
+
+
+def test_onnx_takes_no_tensors_from_other_files(onnx_file, tmp_path, monkeypatch):
+    import onnx
+
+    monkeypatch.chdir(tmp_path)
+    model = onnx.load(onnx_file)
+    onnx.save(model, "model.onnx", save_as_external_data=True, location="secret.bin", size_threshold=0)
+    assert (tmp_path / "secret.bin").stat().st_size
+    with pytest.raises(UserError, match=r"takes tensors from other files.*was not opened"):
+        open_exported(Path("model.onnx"))
+
+
+@pytest.fixture(scope="module")
+def onnx_file(tmp_path_factory):
+    """A network without a decoder, as ONNX."""
+    path = tmp_path_factory.mktemp("onnx") / "model.onnx"
+    export_run(tiny_run(decoder="none"), path, "onnx")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -224,10 +277,9 @@ def entry(program, name):
 
 
 def rewritten(program, folder, changes):
+    folder.mkdir(exist_ok=True)
     path = folder / "model.pt2"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in (program | changes).items():
-            archive.writestr(name, content)
+    path.write_bytes(zipped(program | changes))
     return path
 
 
@@ -248,7 +300,7 @@ def test_nothing_is_unpickled(program, tmp_path):
     name = entry(program, "sample_inputs/model.pt")
     assert program[name] == b""
     with pytest.raises(UserError, match=r"holds pickled example inputs.*was not opened"):
-        open_exported(rewritten(program, tmp_path, {name: buffer.getvalue()}))
+        open_exported(rewritten(program, tmp_path, {name: buffer.getvalue()}), trust=True)
     config = entry(program, "model_weights_config.json")
     values = json.loads(program[config])
     first = next(iter(values["config"].values()))
@@ -256,7 +308,7 @@ def test_nothing_is_unpickled(program, tmp_path):
     weight = entry(program, f"weights/{first['path_name']}")
     changes = {config: json.dumps(values), weight: buffer.getvalue()}
     with pytest.raises(UserError, match="holds pickled tensors"):
-        open_exported(rewritten(program, tmp_path, changes))
+        open_exported(rewritten(program, tmp_path, changes), trust=True)
     assert not sprung.exists()
 
 
@@ -264,7 +316,7 @@ def test_nothing_is_unpickled(program, tmp_path):
     ("old", "new", "message"),
     [
         (r'"guards_code": []', r'"guards_code": ["print(1)"]', "guards written as code"),
-        ("torch.ops.aten.relu.default", "torch.hub.load", "target 'torch.hub.load'"),
+        ("torch.ops.aten.relu.default", "torch.hub.load", "the operator 'torch.hub.load'"),
         (
             "Symbol('s",
             "__import__('os').system('s",
@@ -279,7 +331,7 @@ def test_what_the_loader_would_run_is_refused(program, tmp_path, old, new, messa
     text = program[name].decode()
     assert old in text
     with pytest.raises(UserError, match="it was not opened") as caught:
-        open_exported(rewritten(program, tmp_path, {name: text.replace(old, new)}))
+        open_exported(rewritten(program, tmp_path, {name: text.replace(old, new)}), trust=True)
     assert message in str(caught.value)
 
 
@@ -288,15 +340,79 @@ def test_what_the_loader_would_run_is_refused(program, tmp_path, old, new, messa
 )
 def test_entries_that_export_does_not_write_are_refused(program, tmp_path, name):
     top = next(iter(program)).partition("/")[0]
-    with pytest.raises(UserError, match="holds an entry"):
-        open_exported(rewritten(program, tmp_path, {name.format(top): b"x"}))
+    with pytest.raises(UserError, match=r"holds an entry.*was not opened"):
+        open_exported(rewritten(program, tmp_path, {name.format(top): b"x"}), trust=True)
+
+
+def test_a_program_is_opened_only_by_who_trusts_it(program, tmp_path):
+    path = rewritten(program, tmp_path, {})
+    for read in (open_exported, load_predictor):
+        with pytest.raises(
+            UserError, match=r"can run code.*use an \.onnx file or the run folder, or give --trust"
+        ):
+            read(path)
+    assert open_exported(path, trust=True).run(torch.randn(2, 1, 20, 20))[0].shape == (2, 4)
+
+
+def test_an_operator_that_reads_and_writes_files_is_refused(program, tmp_path):
+    name = entry(program, "models/model.json")
+    text = program[name].decode().replace("torch.ops.aten.relu.default", "torch.ops.aten.from_file.default")
+    with pytest.raises(
+        UserError, match=r"the operator 'torch\.ops\.aten\.from_file\.default'.*was not opened"
+    ):
+        open_exported(rewritten(program, tmp_path, {name: text}), trust=True)
+    acting = ("file", "load", "save", "set_", "copy_", "resize_", "data_ptr", "inductor", "print")
+    assert not [each for each in OPERATORS if any(word in each for word in acting)]
+
+
+def zipped(entries, **options):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", **options) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_pytorch_loads_the_entries_that_were_checked(program, tmp_path):
+    weight = entry(program, "weights/weight_0")
+    hidden = program | {weight: bytes(len(program[weight]))}
+    path = tmp_path / "model.pt2"
+    path.write_bytes(zipped(hidden) + zipped(program))  # Python reads the second, PyTorch the first
+    top = next(iter(program)).partition("/")[0]
+    reader = torch._C.PyTorchFileReader(io.BytesIO(path.read_bytes()))
+    assert reader.get_record(weight.removeprefix(f"{top}/")) == hidden[weight]
+    images = torch.randn(2, 1, 20, 20)
+    expected = open_exported(rewritten(program, tmp_path / "plain", {}), trust=True).run(images)
+    assert torch.equal(open_exported(path, trust=True).run(images)[0], expected[0])
+
+
+def test_an_archive_cannot_grow_when_it_is_read(program, tmp_path):
+    path = tmp_path / "model.pt2"
+    large = {entry(program, "models/model.json"): b"[" + b" " * (1 << 20) + b"]"}
+    path.write_bytes(zipped(program | large, compression=zipfile.ZIP_DEFLATED))
+    with pytest.raises(UserError, match=r"a compressed entry.*was not opened"):
+        open_exported(path, trust=True)
+
+
+@pytest.mark.parametrize("damage", ["encrypted", "cut", "nested", "not text"])
+def test_a_damaged_program_is_one_line(program, tmp_path, damage):
+    name = entry(program, "models/model.json")
+    changes = {"nested": b"[" * 100_000, "not text": b"\xff\xfe"}
+    path = rewritten(program, tmp_path, {name: changes.get(damage, program[name])})
+    content = bytearray(path.read_bytes())
+    if damage == "encrypted":
+        content[content.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content[: len(content) // 2] if damage == "cut" else content)
+    with pytest.raises(UserError, match=r"cannot be read as a \.pt2 file") as caught:
+        open_exported(path, trust=True)
+    assert len(str(caught.value)) < 400
 
 
 def test_a_program_without_a_card_is_recognised(program, tmp_path):
     kept = {name: content for name, content in program.items() if not name.endswith(CARD)}
     with pytest.raises(UserError, match="was not written by torchcaps export"):
-        open_exported(rewritten(kept, tmp_path, {}))
+        open_exported(rewritten(kept, tmp_path, {}), trust=True)
     with pytest.raises(UserError, match=f"its {CARD} cannot be read"):
-        open_exported(rewritten(program, tmp_path, {entry(program, CARD): "{"}))
+        open_exported(rewritten(program, tmp_path, {entry(program, CARD): "{"}), trust=True)
     with pytest.raises(UserError, match=r"unknown key in .*'colour'"):
-        open_exported(rewritten(program, tmp_path, {entry(program, CARD): '{"colour": 3}'}))
+        open_exported(rewritten(program, tmp_path, {entry(program, CARD): '{"colour": 3}'}), trust=True)

@@ -10,6 +10,9 @@ from torchcaps.core import MissingDataError, UserError
 
 from ..api import DatasetInfo
 
+MOST_UNPACKED = 1 << 30  # bytes; the largest file, of smallNORB, unpacks to 448 million
+_CHUNK = 1 << 20
+
 
 class DamagedFileError(UserError):
     """A file that is there but is not what it should be."""
@@ -74,14 +77,26 @@ def _missing(info: DatasetInfo, what: str, data_dir: Path) -> MissingDataError:
 
 def read_file(path: Path, dataset: str) -> bytes:
     """The contents of a file, unpacked where its name ends in .gz."""
-    data = path.read_bytes()
     if path.suffix != ".gz":
-        return data
+        return path.read_bytes()
     try:
-        return gzip.decompress(data)
+        unpacked = _unpack(path)
     except (EOFError, OSError, zlib.error) as error:
-        problem = f"not a complete gzip file ({error}); it has {len(data)} bytes"
+        problem = f"not a complete gzip file ({error}); it has {path.stat().st_size} bytes"
         raise DamagedFileError(path, problem, dataset) from error
+    if len(unpacked) > MOST_UNPACKED:
+        raise DamagedFileError(path, f"unpacks to more than {MOST_UNPACKED >> 20} MiB", dataset)
+    return unpacked
+
+
+def _unpack(path: Path) -> bytes:
+    """The contents of a gzip file, read until there is more than a dataset can hold."""
+    parts, size = [], 0
+    with gzip.open(path) as file:
+        while size <= MOST_UNPACKED and (part := file.read(_CHUNK)):
+            parts.append(part)
+            size += len(part)
+    return b"".join(parts)
 
 
 def check_length(data: bytes, expected: int, path: Path, dataset: str) -> None:

@@ -148,7 +148,10 @@ FASHION_MNIST = DATASETS.register("fashion_mnist")(
         licence="MIT (Zalando SE)",
         reader=partial(read_idx_split, name="fashion_mnist"),
         files=_remote(
-            "FashionMNIST/raw", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/", _FASHION_FILES
+            "FashionMNIST/raw",
+            # the publisher's repository; the publisher's other address has no https
+            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+            _FASHION_FILES,
         ),
         # not ".": the file names are those of MNIST, so loose files count as MNIST
         folders=("FashionMNIST/raw", "FashionMNIST", "fashion_mnist/raw", "fashion_mnist", "fashion-mnist"),

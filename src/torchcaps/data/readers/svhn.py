@@ -76,7 +76,7 @@ SVHN = DATASETS.register("svhn")(
         num_test=26_032,
         licence="non-commercial use only (Netzer et al., 2011)",
         reader=read_svhn,
-        files=(
+        files=(  # the publisher has no https: the checksums alone tell whether a file is genuine
             RemoteFile(
                 "svhn/train_32x32.mat",
                 url="http://ufldl.stanford.edu/housenumbers/train_32x32.mat",

@@ -48,4 +48,4 @@ def refresh(text: str, root: Path) -> str:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         path = Path(name)
-        path.write_text(refresh(path.read_text(), Path()))
+        path.write_text(refresh(path.read_text(encoding="utf-8"), Path()), encoding="utf-8")

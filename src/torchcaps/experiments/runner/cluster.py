@@ -86,7 +86,9 @@ def _make_run(run: PlannedRun, machine: Machine, ends_at: float, concurrency: in
     with TemporaryDirectory() as name:
         perform_run(run, Path(name), machine, Visit.until(ends_at), concurrency=concurrency)
         folder = run.folder(Path(name))
-        return {kept: (folder / kept).read_text() for kept in _KEPT if (folder / kept).is_file()}
+        return {
+            kept: (folder / kept).read_text(encoding="utf-8") for kept in _KEPT if (folder / kept).is_file()
+        }
 
 
 def _receive(ray: Any, reference: Any, run: PlannedRun, out: Path, visit: Visit) -> None:

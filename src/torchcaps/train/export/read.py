@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from torchcaps.core.errors import MissingDataError, UserError
 from ..predict import Predictor, predictor_of
 from ..run import load_run
 from .card import CARD, Card, read_card
+from .onnx_check import check_model
 from .pt2_check import check_program
 
 Network = Callable[[Tensor], tuple[Tensor, ...]]
@@ -29,16 +31,30 @@ class Exported:
     run: Network
 
 
-def open_exported(path: Path) -> Exported:
-    """The network in a file that `export_run` wrote; nothing in the file is unpickled."""
+def open_exported(path: Path | str, *, trust: bool = False) -> Exported:
+    """The network in a file that `export_run` wrote.
+
+    Args:
+        path: A file that ends in .onnx or .pt2.
+        trust: Also open a .pt2 file. PyTorch can run code that such a file holds. What `export_run` does not
+            write is refused before PyTorch sees it, but that check knows only what PyTorch does today.
+    """
+    path = Path(path)
     if not path.is_file():
         raise MissingDataError(f"there is no file {path}")
-    return exported_from(path.read_bytes(), path)
+    if path.suffix not in _OPEN:
+        raise UserError(f"an exported file ends in {' or '.join(_OPEN)}, got {path}")
+    if path.suffix == ".pt2" and not trust:
+        raise UserError(
+            f"{path} was not opened: PyTorch can run code that a .pt2 file holds; use an .onnx file or the "
+            "run folder, or give --trust (in Python trust=True) if you know who wrote it"
+        )
+    return _OPEN[path.suffix](path.read_bytes(), path)
 
 
 def exported_from(content: bytes, path: Path) -> Exported:
-    """The network in the bytes of a file whose name, in `path`, says their format."""
-    return _OPEN[path.suffix](content, path)
+    """The network in bytes that this process exported; the name in `path` says their format."""
+    return _open_onnx(content, path) if path.suffix == ".onnx" else _load_program(content, path)
 
 
 def is_exported(path: Path) -> bool:
@@ -46,13 +62,19 @@ def is_exported(path: Path) -> bool:
     return path.suffix in _OPEN and not path.is_dir()
 
 
-def load_predictor(path: Path, device: str = "cpu", data_dir: Path | None = None) -> Predictor:
-    """What answers for images: a run folder on `device`, or an exported file, which runs on the CPU."""
+def load_predictor(
+    path: Path | str, device: str = "cpu", data_dir: Path | None = None, *, trust: bool = False
+) -> Predictor:
+    """What answers for images: a run folder on `device`, or an exported file, which runs on the CPU.
+
+    A .pt2 file is opened with `trust` alone, as `open_exported` says.
+    """
+    path = Path(path)
     if not is_exported(path):
         return predictor_of(load_run(path, device), data_dir)
     if device not in ("auto", "cpu"):
         raise UserError(f"an exported file runs on the CPU here, not on {device!r}; leave --device at auto")
-    exported = open_exported(path)
+    exported = open_exported(path, trust=trust)
 
     def network(inputs: Tensor) -> dict[str, Tensor]:
         return dict(zip(exported.card.outputs, exported.run(inputs), strict=True))
@@ -67,30 +89,62 @@ def _open_onnx(content: bytes, path: Path) -> Exported:
         import onnxruntime
     except ImportError as error:
         raise UserError('running an .onnx file needs onnxruntime: pip install "torchcaps[export]"') from error
+    check_model(content, path)
     try:
-        # from bytes: a path would let the file name others to be read
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no common class
         raise UserError(f"{path} cannot be read as an ONNX file: {_first_line(error)}") from error
     card = read_card(session.get_modelmeta().custom_metadata_map.get(CARD), path)
+    _check_ends(session, card, path)
 
     def run(images: Tensor) -> tuple[Tensor, ...]:
-        return tuple(torch.from_numpy(values) for values in session.run(None, {"images": images.numpy()}))
+        try:
+            found = session.run(None, {"images": images.numpy()})
+        except Exception as error:  # as above
+            raise UserError(f"{path} cannot be run: {_first_line(error)}") from error
+        return tuple(torch.from_numpy(values) for values in found)
 
     return Exported(card, run)
 
 
+def _check_ends(session: Any, card: Card, path: Path) -> None:
+    """Refuse a network whose inputs or outputs are not those that its card promises."""
+    taken = [(each.name, each.type, list(each.shape[1:])) for each in session.get_inputs()]
+    given = [(each.name, each.type) for each in session.get_outputs()]
+    if taken != [("images", "tensor(float)", list(card.input))]:
+        raise UserError(f"{path} is damaged: it does not take images of shape {list(card.input)}")
+    if given != [(name, "tensor(float)") for name in card.outputs]:
+        raise UserError(f"{path} is damaged: it does not give {', '.join(card.outputs)}")
+
+
 def _open_program(content: bytes, path: Path) -> Exported:
-    card = read_card(check_program(content, path), path)
+    checked = check_program(content, path)
+    read_card(checked.card, path)
+    return _load_program(checked.archive, path)
+
+
+def _load_program(content: bytes, path: Path) -> Exported:
+    more = {CARD: ""}
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)", FutureWarning)
-            module = torch.export.load(io.BytesIO(content)).module()
-    except (RuntimeError, ValueError, KeyError, AssertionError) as error:
+            module = torch.export.load(io.BytesIO(content), extra_files=more).module()
+    except Exception as error:  # a damaged file ends in many kinds
         raise UserError(
             f"{path} cannot be read by this PyTorch, {torch.__version__}: {_first_line(error)}"
         ) from error
-    return Exported(card, module)
+    card = read_card(more[CARD], path)
+
+    def run(images: Tensor) -> tuple[Tensor, ...]:
+        try:
+            found = module(images)
+        except Exception as error:  # as above
+            raise UserError(f"{path} cannot be run: {_first_line(error)}") from error
+        if len(found) != len(card.outputs):
+            raise UserError(f"{path} is damaged: it does not give {', '.join(card.outputs)}")
+        return tuple(found)
+
+    return Exported(card, run)
 
 
 def _first_line(error: Exception) -> str:

@@ -16,8 +16,16 @@ from torchcaps.core import Plain
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.inspection import count_parameters
 from torchcaps.models import config_as_json
-from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
+from torchcaps.storage import (
+    load_weights,
+    read_json_lines,
+    read_mapping,
+    save_weights,
+    write_json,
+    write_text,
+)
 
+from ..folder import read_result
 from ..machine import Machine, launch
 from ..recipe import Recipe, recipe_as_json
 from ..results import provenance
@@ -43,7 +51,7 @@ def prune_run(
     machine, started = machine or Machine(), time.perf_counter()
     identity = _identity(source, settings)
     if _is_finished(out, identity, settings):
-        return read_json(out / "result.json")
+        return read_result(out, "pruning", "search", "macs")
     fabric = launch(machine)
     run = load_run(source, fabric.device)
     cost, drawn = plan_candidates(run.model, settings)  # an impossible target ends here, before data is read
@@ -95,14 +103,14 @@ def _is_finished(out: Path, identity: Plain, settings: StructuredPruning) -> boo
         if (out / "recipe.json").is_file():
             raise UserError(f"{out} already holds a run; choose another --out")
         return False
-    stored = read_json(before)
+    stored = read_mapping(before)
     changed = [key for key in identity if identity[key] != stored.get(key)]
     if changed:
         raise UserError(f"{out} holds another search ({', '.join(changed)} differ); choose another --out")
     finished = out / "result.json"
     if not finished.is_file():
         return False
-    return bool(read_json(finished)["pruning"]["candidates"] == settings.candidates)
+    return bool(read_result(out, "pruning", "search", "macs")["pruning"]["candidates"] == settings.candidates)
 
 
 def _score_missing(
@@ -112,20 +120,27 @@ def _score_missing(
     on_candidate: Callable[[int, int, str], None],
 ) -> list[float]:
     path = out / "candidates.jsonl"
-    lines = path.read_text().splitlines() if path.is_file() else []
     metric = candidates.task.leading_metric
-    scores = [float(json.loads(line)[metric.name]) for line in lines]
+    rows = _scored(path, metric.name)
+    scores = [float(row[metric.name]) for row in rows]
     for first in range(len(scores), len(all_widths), _AT_ONCE):
         chosen = all_widths[first : first + _AT_ONCE]
         found = candidates.score(chosen)
         pairs = zip(chosen, found, strict=True)
-        lines += [json.dumps({"widths": widths, metric.name: score}) for widths, score in pairs]
-        text = "".join(f"{line}\n" for line in lines)
-        write_text(path, text)
+        rows += [{"widths": widths, metric.name: score} for widths, score in pairs]
+        write_text(path, "".join(f"{json.dumps(row)}\n" for row in rows))
         scores += found
         best = metric.format(metric.best(scores))
         on_candidate(len(scores), len(all_widths), f"{metric.title} {best}")
     return scores[: len(all_widths)]
+
+
+def _scored(path: Path, metric: str) -> list[dict[str, Any]]:
+    """The candidates that a search has scored; a damaged file is an error that names it."""
+    rows = read_json_lines(path) if path.is_file() else []
+    if not all(isinstance(row.get(metric), float | int) for row in rows):
+        raise UserError(f"{path} is damaged (no {metric} in a line); delete it to score the candidates again")
+    return rows
 
 
 def _save_run(out: Path, recipe: Recipe, model: nn.Module, source: Path) -> None:
