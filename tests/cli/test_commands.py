@@ -284,5 +284,49 @@ def test_a_missing_extra_is_named():
     assert 'this command needs matplotlib: pip install "torchcaps[viz]"' in done.stderr
 
 
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    """A folder for each of three classes, with photographs of several sizes and a file of Windows."""
+    folder = tmp_path_factory.mktemp("own") / "flowers"
+    draw = np.random.default_rng(0)
+    for number, name in enumerate(("aster", "lily", "rose")):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "Thumbs.db").touch()
+        for image in range(12):
+            size = (40, 60) if image % 2 else (70, 50)
+            pixels = draw.integers(80 * number, 80 * number + 60, (*size, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{image}.jpg")
+    return folder
+
+
+def test_own_photographs_need_no_settings(photographs, tmp_path):
+    command = "train", "photos/efficient_capsnet", "--data", photographs, "--device", "cpu"
+    done = torchcaps(*command, "--set", "epochs=1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"chosen for folder:{photographs}: model.num_classes=3, batch_size=4" in done.stderr
+    run = tmp_path / "runs" / "flowers-efficient_capsnet"
+    recipe = json.loads((run / "recipe.json").read_text())
+    assert (recipe["model"]["num_classes"], recipe["batch_size"]) == (3, 4)
+    assert recipe["data"]["name"] == f"folder:{photographs}"
+
+
+def test_what_is_set_is_not_chosen(photographs, tmp_path):
+    command = "train", "photos/efficient_capsnet", "--data", photographs, "--device", "cpu"
+    done = torchcaps(*command, "--set", "model.num_classes=4", "--set", "batch_size=2", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "chosen" not in done.stderr
+    assert "set model.num_classes=3" in done.stderr
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_a_start_that_fails_leaves_no_run(photographs, tmp_path):
+    """The size of the images is refused by the first step."""
+    command = "train", "mnist/dr_capsnet_minimal", "--data", photographs, "--device", "cpu"
+    done = torchcaps(*command, "--set", "data.preprocess.center_crop=20", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "model.image_size=20" in done.stderr
+    assert not list(tmp_path.rglob("*.json"))
+
+
 def test_an_unknown_option_is_exit_code_2():
     assert torchcaps("train", "--unknown").returncode == 2

@@ -5,6 +5,7 @@ from .evaluate import evaluate
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
 from .health import inspect_run
 from .loop import DivergedError, train
+from .fit_to_data import Fitted, recipe_for_data, run_name
 from .machine import Machine, check_machine, device_of, launch
 from .objective import LossSettings, Objective
 from .optimizer import Optim
@@ -39,6 +40,7 @@ __all__ = [
     "DivergedError",
     "Evaluation",
     "Exported",
+    "Fitted",
     "LossSettings",
     "Machine",
     "Objective",
@@ -79,6 +81,8 @@ __all__ = [
     "read_recipe",
     "recipe_as_json",
     "recipe_as_yaml",
+    "recipe_for_data",
+    "run_name",
     "set_iterations",
     "shrink_run",
     "side_by_side",
