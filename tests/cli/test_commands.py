@@ -310,6 +310,35 @@ def test_own_photographs_need_no_settings(photographs, tmp_path):
     assert recipe["data"]["name"] == f"folder:{photographs}"
 
 
+def test_folders_and_patterns_of_images_are_classified(run, photographs):
+    by_folder = json.loads(torchcaps("predict", run, photographs, "--json").stdout)
+    assert [row["image"] for row in by_folder] == sorted(map(str, photographs.rglob("*.jpg")))
+    by_pattern = json.loads(torchcaps("predict", run, photographs / "*" / "3.jpg", "--json").stdout)
+    assert by_pattern == [row for row in by_folder if row["image"].endswith("/3.jpg")]
+    (photographs / "empty").mkdir()
+    done = torchcaps("predict", run, photographs / "empty")
+    (photographs / "empty").rmdir()
+    assert done.returncode == 2
+    assert "no image files" in done.stderr
+
+
+def test_the_first_classes_are_shown(run, photographs):
+    image = photographs / "rose" / "1.jpg"
+    (row,) = json.loads(torchcaps("predict", run, image, "--top", 3, "--json").stdout)
+    expected = sorted(row["activations"].items(), key=lambda pair: -pair[1])[:3]
+    assert [(each["class"], each["activation"]) for each in row["top"]] == expected
+    words = ", ".join(f"{name} {value:.3f}" for name, value in expected)
+    assert torchcaps("predict", run, image, "--top", 3).stdout == f"{image}: {words}\n"
+
+
+def test_the_classes_that_are_mistaken_for_each_other_are_shown(run):
+    result = json.loads(torchcaps("eval", run, "--json").stdout)
+    lines = torchcaps("eval", run).stdout.splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("true class"))
+    table = [[int(count) for count in line.split()[1:]] for line in lines[head + 1 : head + 11]]
+    assert table == result["confusion"]
+
+
 def test_what_is_set_is_not_chosen(photographs, tmp_path):
     command = "train", "photos/efficient_capsnet", "--data", photographs, "--device", "cpu"
     done = torchcaps(*command, "--set", "model.num_classes=4", "--set", "batch_size=2", cwd=tmp_path)
@@ -321,10 +350,10 @@ def test_what_is_set_is_not_chosen(photographs, tmp_path):
 
 def test_a_start_that_fails_leaves_no_run(photographs, tmp_path):
     """The size of the images is refused by the first step."""
-    command = "train", "mnist/dr_capsnet_minimal", "--data", photographs, "--device", "cpu"
-    done = torchcaps(*command, "--set", "data.preprocess.center_crop=20", cwd=tmp_path)
+    command = "train", "mnist/dr_capsnet_minimal", "--data", f"{photographs}@44", "--device", "cpu"
+    done = torchcaps(*command, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
-    assert "model.image_size=20" in done.stderr
+    assert "model.image_size=44" in done.stderr
     assert not list(tmp_path.rglob("*.json"))
 
 

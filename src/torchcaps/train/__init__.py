@@ -10,7 +10,7 @@ from .machine import Machine, check_machine, device_of, launch
 from .objective import LossSettings, Objective
 from .optimizer import Optim
 from .pipeline import Batch, Pipeline, Source
-from .predict import Predictor, answers, predict, read_image
+from .predict import Predictor, answers, predict, read_image, top_classes
 from .pruning import StructuredPruning, prune_run, shrink_run
 from .recipe import (
     Data,
@@ -89,5 +89,6 @@ __all__ = [
     "source_commit",
     "stored_recipe",
     "task_named",
+    "top_classes",
     "train",
 ]

@@ -38,6 +38,13 @@ def _fitted(picture: Image.Image, info: DatasetInfo) -> Tensor:
     return as_bytes(fit_picture(picture, info.height, info.width, info.fit)).unsqueeze(0)
 
 
+def top_classes(row: Mapping[str, Any], count: int) -> list[tuple[str, float]]:
+    """The `count` classes with the largest activations of an answer's row, the largest first."""
+    if "activations" not in row:
+        raise UserError("only a network that classifies whole images has a list of classes to choose from")
+    return sorted(row["activations"].items(), key=lambda each: -each[1])[:count]
+
+
 @dataclass(frozen=True)
 class Predictor:
     """All it takes to answer for an image file: what becomes of the image, and the network behind it."""
