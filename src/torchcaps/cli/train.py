@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, is_first_process
+from .options import DataDir, Device, Json, Quiet, is_first_process
 from .show import print_json
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def command(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")
     ] = False,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Train a model as a recipe says, on its data or yours."""
@@ -49,11 +50,11 @@ def command(
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
     settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
-    if fitted.chosen and is_first_process():
+    if fitted.chosen and not quiet and is_first_process():
         chosen = ", ".join(f"{key}={value}" for key, value in fitted.chosen.items())
         typer.echo(f"chosen for {settings.data.name}: {chosen}", err=True)
     machine = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    with ProgressBar(is_shown=not json) as bar:
+    with ProgressBar(is_shown=not (json or quiet)) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
         result = train(settings, folder, machine, resume=resume, watcher=Several(bar, *events))
     if not is_first_process():

@@ -3,9 +3,9 @@
 from .data_card import DataCard
 from .evaluate import evaluate
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
+from .fit_to_data import Fitted, recipe_for_data, run_name
 from .health import inspect_run
 from .loop import DivergedError, train
-from .fit_to_data import Fitted, recipe_for_data, run_name
 from .machine import Machine, check_machine, device_of, launch
 from .objective import LossSettings, Objective
 from .optimizer import Optim
@@ -23,6 +23,7 @@ from .recipe import (
     recipe_as_yaml,
     stored_recipe,
 )
+from .recipe_keys import annotated_recipe
 from .results import provenance, source_commit
 from .run import Run, evaluate_run, load_labelled, load_run, load_split
 from .side_by_side import side_by_side
@@ -57,6 +58,7 @@ __all__ = [
     "Task",
     "TensorBoard",
     "Watcher",
+    "annotated_recipe",
     "answers",
     "build",
     "check_machine",
