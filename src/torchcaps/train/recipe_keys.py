@@ -69,7 +69,7 @@ def key_groups() -> list[Group]:
 
 
 def _groups(kind: type, prefix: str) -> Iterator[Group]:
-    nested = {field.name: _nested(kind, field) for field in fields(kind)}  # type: ignore[arg-type]
+    nested = {field.name: _nested(kind, field) for field in fields(kind)}
     yield Group(prefix or "The recipe", _first_line(kind), _rows(kind))
     for name, below in nested.items():
         if below is not None:
@@ -85,7 +85,7 @@ def _rows(kind: type) -> list[tuple[str, str, str]]:
     words = words_of(kind)
     rows = [
         (field.name, _default(field), words.get(field.name, ""))
-        for field in fields(kind)  # type: ignore[arg-type]
+        for field in fields(kind)
         if field.name != "task_loss"
     ]
     return [("name", '"margin"', _LOSS_NAME), *rows] if kind is LossSettings else rows
@@ -105,8 +105,8 @@ def keys_as_markdown() -> str:
     """The page of all keys."""
     parts = [
         "# Every key of a recipe",
-        "Written by `python -m torchcaps.train.recipe_keys docs/recipes.md` from the dataclasses; a test keeps "
-        "it current.\n`torchcaps recipe show NAME` prints a recipe with all of its keys, "
+        "Written by `python -m torchcaps.train.recipe_keys docs/recipes.md` from the dataclasses; a test "
+        "keeps it current.\n`torchcaps recipe show NAME` prints a recipe with all of its keys, "
         "`--set optim.learning_rate=3e-4` replaces one.\n`model` takes the name of a model and any field of "
         "its config, such as `num_classes`, `in_channels`, `image_size`, `routing`\nor `decoder`.",
     ]
