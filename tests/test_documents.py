@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from torchcaps.train.recipe_keys import key_groups, keys_as_markdown
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -45,6 +47,12 @@ def test_python_in_documents_runs(block):
 def test_links_between_documents_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
         assert target.startswith("https:") or (path.parent / target).exists(), target
+
+
+def test_the_page_of_recipe_keys_is_current_and_complete():
+    assert (ROOT / "docs/recipes.md").read_text() == keys_as_markdown()
+    missing = [key for group in key_groups() for key, _, words in group.rows if not words]
+    assert not missing
 
 
 def test_the_readme_stays_short_and_names_the_two_commands():

@@ -1,4 +1,8 @@
-"""Capsule networks for PyTorch."""
+"""Capsule networks for PyTorch.
+
+The names below are those that most programs need; packages such as `torchcaps.layers` have more. A recipe
+is trained by `torchcaps.train.train(torchcaps.load_recipe(NAME), FOLDER)`.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,58 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .inspection import inspect
-    from .models import create_model, list_models
+    from .data import dataset_info, list_datasets, load_dataset
+    from .inspection import count_parameters, inspect
+    from .models import change_classes, create_model, list_models
+    from .pages.explained import explain
+    from .parse import parse_tree, quantized
     from .routing import list_routings
+    from .train import evaluate_run, load_recipe, load_run, recipe_for_data
+    from .train.predict import predict
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "create_model", "inspect", "list_models", "list_routings"]
+__all__ = [
+    "__version__",
+    "change_classes",
+    "count_parameters",
+    "create_model",
+    "dataset_info",
+    "evaluate_run",
+    "explain",
+    "inspect",
+    "list_datasets",
+    "list_models",
+    "list_routings",
+    "load_dataset",
+    "load_recipe",
+    "load_run",
+    "parse_tree",
+    "predict",
+    "quantized",
+    "recipe_for_data",
+]
 
 _HOMES = {
-    "create_model": "models",
-    "inspect": "inspection",
-    "list_models": "models",
-    "list_routings": "routing",
+    "data": ("dataset_info", "list_datasets", "load_dataset"),
+    "inspection": ("count_parameters", "inspect"),
+    "models": ("change_classes", "create_model", "list_models"),
+    "pages": ("explain",),
+    "parse": ("parse_tree", "quantized"),
+    "routing": ("list_routings",),
+    "train": ("evaluate_run", "load_recipe", "load_run", "predict", "recipe_for_data"),
 }
+_HOME = {name: package for package, names in _HOMES.items() for name in names}
+_PACKAGES = {*_HOMES, "bench", "core", "experiments", "layers", "losses", "prune", "viz"}
 
 
 def __getattr__(name: str) -> Any:
     # torch takes over a second to import: `torchcaps --help` must not wait for it
-    if name in _HOMES:
-        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    if name in _HOME:
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    if name in _PACKAGES:
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_PACKAGES})

@@ -87,6 +87,16 @@ def test_a_signal_to_end_asks_the_run_to_stop(number, is_shown, capsys):
     assert signal.getsignal(number) == before
 
 
+def test_a_line_says_how_far_a_long_epoch_has_come_without_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr("torchcaps.cli.progress._SECONDS_BETWEEN_LINES", 0.0)
+    with ProgressBar() as bar:
+        watch_a_run(bar, 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("epoch 1/1  3 of 5")]
+    assert [line for line in lines if line.startswith("testing  60 of 100")]
+    assert "" not in lines
+
+
 def test_other_errors_pass():
     with pytest.raises(KeyError), ProgressBar():
         raise KeyError

@@ -7,16 +7,19 @@ from typing import Annotated
 
 import typer
 
+from .options import Quiet
+
 
 def command(
     out: Annotated[Path, typer.Option("--out", help="Folder for the run and its page.")] = Path("demo"),
+    quiet: Quiet = False,
 ) -> None:
     """Train a small capsule network on real digits, and its twin with REM; a page shows what they learnt."""
     from torchcaps.pages import run_demo
 
     from .progress import ProgressBar
 
-    with ProgressBar() as bar:
+    with ProgressBar(is_shown=not quiet) as bar:
         demo = run_demo(out, watcher=bar)
     typer.echo(f"accuracy on {demo.images:,} held-out digits: {demo.accuracy:.2%}")
     for name, found in (("as trained", demo.plain), ("with REM", demo.rem)):

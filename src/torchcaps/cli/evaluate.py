@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import DataDir, Device, Json, RunFolder, choose_device
-from .show import print_json
+from .show import print_json, print_table
 
 if TYPE_CHECKING:
     from torchcaps.train import AnyTask
+
+_MOST_CLASSES = 12  # of a table that a terminal can show
 
 
 def command(
@@ -44,8 +46,23 @@ def _print(result: dict[str, Any], task: AnyTask) -> None:
     typer.echo(", ".join([*found, f"loss {result['loss']:.5f}"]))
     for name, accuracy in result.get("class_accuracy", {}).items():
         typer.echo(f"  {name:<12} " + ("no images" if accuracy is None else f"{accuracy:.2%}"))
+    if "class_accuracy" in result:
+        _print_confusion(list(result["class_accuracy"]), result["confusion"])
     for name, values in result.get("classes", {}).items():
         typer.echo(f"  {name:<12} " + "  ".join(_value(task, key, value) for key, value in values.items()))
+
+
+def _print_confusion(classes: list[str], counts: list[list[int]]) -> None:
+    """A row for each true class, a column for each class it was read as."""
+    if len(classes) > _MOST_CLASSES:
+        return
+    typer.echo()
+    print_table(
+        [
+            {"true class, read as": name, **dict(zip(classes, row, strict=True))}
+            for name, row in zip(classes, counts, strict=True)
+        ]
+    )
 
 
 def _value(task: AnyTask, key: str, value: float | None) -> str:

@@ -15,7 +15,7 @@ def command(
     run: RunFolder,
     images: Annotated[
         list[str],
-        typer.Argument(metavar="IMAGE...", help="Image files, or test:17 for one of the test split."),
+        typer.Argument(metavar="IMAGE...", help="Image files, folders or patterns of them, or test:17."),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for pages, drawings and JSON; default RUN/explain.")
@@ -26,13 +26,14 @@ def command(
     json: Json = False,
 ) -> None:
     """Explain images: class, parse tree, where the network looked, and how typical that is."""
+    from torchcaps.data import find_images
     from torchcaps.pages import explain_images
     from torchcaps.parse import Explainer
     from torchcaps.train import load_run
 
     loaded = load_run(run, choose_device(device))
     explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
-    rows = explain_images(explainer, images, out or run / "explain")
+    rows = explain_images(explainer, find_images(images), out or run / "explain")
     if json:
         print_json(rows)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -22,33 +23,43 @@ from . import (
     parse,
     predict,
     prune,
+    recipe,
     rem,
     reproduce,
     shrink,
     train,
 )
+from .examples import epilog
 
 app = typer.Typer(
     name="torchcaps",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("list")(listing.command)
-app.command("train")(train.command)
-app.command("eval")(evaluate.command)
-app.command("predict")(predict.command)
-app.command("prune")(prune.command)
-app.command("shrink")(shrink.command)
-app.command("rem")(rem.command)
-app.command("parse")(parse.command)
-app.command("explain")(explain.command)
-app.command("export")(export.command)
-app.command("demo")(demo.command)
-app.command("reproduce")(reproduce.command)
-app.add_typer(bench.app, name="bench")
-app.add_typer(data.app, name="data")
-app.add_typer(import_weights.app, name="import-weights")
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "list": listing.command,
+    "train": train.command,
+    "eval": evaluate.command,
+    "predict": predict.command,
+    "explain": explain.command,
+    "prune": prune.command,
+    "shrink": shrink.command,
+    "rem": rem.command,
+    "parse": parse.command,
+    "export": export.command,
+    "demo": demo.command,
+    "reproduce": reproduce.command,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name, epilog=epilog(_name))(_command)
+for _name, _group in {
+    "recipe": recipe.app,
+    "bench": bench.app,
+    "data": data.app,
+    "import-weights": import_weights.app,
+}.items():
+    app.add_typer(_group, name=_name, epilog=epilog(_name))
 
 
 def _print_version(is_asked: bool) -> bool:
@@ -63,13 +74,19 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show where in the code an error arose.")
+    ] = False,
 ) -> None:
     """Capsule networks: train them, measure them, and see the parse trees inside."""
+    del version
+    _settings["verbose"] = verbose
 
 
 _EXTRAS = {"matplotlib": "viz", "tensorboard": "viz", "scipy": "mat", "h5py": "keras", "onnxscript": "export"}
 
 _INTERRUPTED = 130
+_settings = {"verbose": False}
 
 
 def run() -> None:
@@ -88,7 +105,7 @@ def run() -> None:
         raise
     except Exception as error:
         message = _message_for(error)
-        if message is None:
+        if message is None or _settings["verbose"]:
             raise
         print(f"torchcaps: {message}", file=sys.stderr)
         sys.exit(2)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torchcaps.train import Run
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, only the result.")]
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of the datasets; else TORCHCAPS_DATA is used.")
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,10 @@ def command(
         Path,
         typer.Argument(metavar="RUN", help="Folder of a run, or exported .onnx or .pt2 file."),
     ],
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files.")],
+    images: Annotated[
+        list[str], typer.Argument(metavar="IMAGE...", help="Image files, folders of them, or patterns.")
+    ],
+    top: Annotated[int | None, typer.Option("--top", min=1, help="Show this many classes.")] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for pictures: the mask and an overlay of a segmentation."),
@@ -33,17 +37,44 @@ def command(
     json: Json = False,
 ) -> None:
     """Let a trained run, or a file that torchcaps export wrote, answer for image files."""
+    from torchcaps.data import find_images
     from torchcaps.train import answers, is_exported, load_predictor
 
+    paths = [Path(name) for name in find_images(images)]
     place = device if is_exported(run) else choose_device(device)
     rows = []
-    for path, answer in answers(load_predictor(run, place, data_dir, trust=trust), images):
+    predictor = load_predictor(run, place, data_dir, trust=trust)
+    for path, answer in _tracked(answers(predictor, paths), len(paths), is_shown=json):
         files = [] if out is None else _save(answer, path, out)
-        rows.append({"image": str(path), **answer.row, **({"files": files} if files else {})})
+        best = {} if top is None else {"top": _top(answer, top)}
+        rows.append({"image": str(path), **answer.row, **best, **({"files": files} if files else {})})
         if not json:
-            typer.echo(f"{path}: {answer.words}" + "".join(f"\n  {file}" for file in files))
+            words = answer.words if top is None else _listed(best["top"])
+            typer.echo(f"{path}: {words}" + "".join(f"\n  {file}" for file in files))
     if json:
         print_json(rows)
+
+
+def _tracked(
+    found: Iterator[tuple[Path, Answer]], total: int, *, is_shown: bool
+) -> Iterable[tuple[Path, Answer]]:
+    """The answers, with a bar on the error stream of a terminal; printed lines need none."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    is_shown = is_shown and total > 1 and console.is_terminal
+    return track(found, "predicting", total, console=console, transient=True, disable=not is_shown)
+
+
+def _top(answer: Answer, count: int) -> list[dict[str, Any]]:
+    from torchcaps.train import top_classes
+
+    return [{"class": name, "activation": value} for name, value in top_classes(answer.row, count)]
+
+
+def _listed(best: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{each['class']} {each['activation']:.3f}" for each in best)
 
 
 def _save(answer: Answer, path: Path, out: Path) -> list[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import signal
+import time
+from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .options import is_first_process
@@ -14,6 +17,7 @@ from .options import is_first_process
 if TYPE_CHECKING:
     from torchcaps.core.metric import Metric
 
+_SECONDS_BETWEEN_LINES = 30.0  # where there is no terminal
 _SIGNALS = ("SIGTERM", "SIGHUP")  # a system that shuts down, a terminal that is closed
 _TERMINATED = 143
 
@@ -21,12 +25,16 @@ _TERMINATED = 143
 class ProgressBar:
     """Shows images per second, the time left, one line per epoch, and each finding once.
 
+    Without a terminal, a line every 30 seconds says how far a long epoch or the test has come.
+
     While it is open, a signal to end lets the run stop before its next epoch, with a checkpoint; so it does
     where nothing is shown.
     """
 
     def __init__(self, *, is_shown: bool = True) -> None:
         self._is_shown = is_shown
+        self._is_live = is_shown and Console().is_terminal
+        self._line_at = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -34,7 +42,7 @@ class ProgressBar:
             TextColumn("{task.fields[speed]}"),
             TimeRemainingColumn(elapsed_when_finished=True),
             transient=True,
-            disable=not is_shown,
+            disable=not self._is_live,
         )
         self._task: Any = None
         self._epochs = 0
@@ -66,6 +74,17 @@ class ProgressBar:
         if not self._is_shown:
             return
         self._bar.console.print(words, highlight=False, markup=False, soft_wrap=True)
+        self._line_at = time.monotonic()
+
+    def _log(self) -> None:
+        """Say how far the bar has come, where it cannot be seen and nothing was said for a while."""
+        if self._is_live or time.monotonic() - self._line_at < _SECONDS_BETWEEN_LINES:
+            return
+        task = self._bar.tasks[0]
+        done = f"{task.completed:,.0f} of {task.total:,.0f}"
+        speed = f"  {task.fields['speed']}" if task.fields["speed"] else ""
+        left = "" if task.time_remaining is None else f"  {timedelta(seconds=int(task.time_remaining))} left"
+        self._say(f"{task.description}  {done}{speed}{left}")
 
     def run_started(self, facts: dict[str, Any]) -> None:
         """Say what is trained."""
@@ -88,6 +107,7 @@ class ProgressBar:
         speed = self._bar.tasks[0].speed
         text = f"{speed * images:,.0f} img/s" if speed else ""
         self._bar.update(self._task, advance=1, speed=text)
+        self._log()
 
     def epoch_done(self, row: dict[str, Any]) -> None:
         """Print the epoch's numbers above the bar."""
@@ -116,6 +136,7 @@ class ProgressBar:
         if self._bar.tasks[0].description != "testing":
             self._bar.reset(self._task, total=total, description="testing", speed="")
         self._bar.update(self._task, advance=images)
+        self._log()
 
 
 def _end_if_stopped(kind: type[BaseException]) -> None:

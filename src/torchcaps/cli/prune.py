@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, RunFolder
+from .options import DataDir, Device, Json, Quiet, RunFolder
 from .show import print_json
 
 
@@ -29,6 +29,7 @@ def command(
     device: Device = "auto",
     precision: Annotated[str, typer.Option("--precision", help="32 or bf16.")] = "32",
     data_dir: DataDir = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Remove channels from the trunk of a run; called again, an interrupted search goes on."""
@@ -46,7 +47,7 @@ def command(
         seed=seed,
     )
     machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    with CandidateBar(is_shown=not json) as bar:
+    with CandidateBar(is_shown=not (json or quiet)) as bar:
         result = prune_run(run, folder, settings, machine, on_candidate=bar.candidate_done)
     if json:
         print_json(result)

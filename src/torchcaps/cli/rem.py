@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from .options import DataDir, Device, Json, LevelsOption, choose_device, levels_for, read_levels
+from .options import DataDir, Device, Json, LevelsOption, Quiet, choose_device, levels_for, read_levels
 from .show import print_json, print_table
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def command(
     device: Device = "auto",
     precision: Annotated[str, typer.Option("--precision", help="32 or bf16, for training.")] = "32",
     data_dir: DataDir = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Accuracy, parse trees and sparsity of runs side by side; a recipe is first trained with REM."""
@@ -42,7 +43,7 @@ def command(
     planned = _plan(sources, out, set_ or [], machine, levels=levels)
     found = []
     for source in planned:
-        run = source if isinstance(source, Run) else _train(source, machine, is_quiet=json)
+        run = source if isinstance(source, Run) else _train(source, machine, is_quiet=json or quiet)
         run.model.to(chosen)
         found.append(summarise_run(run, levels=levels_for(run, levels, data_dir), data_dir=data_dir))
     if json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, is_first_process
+from .options import DataDir, Device, Json, Quiet, is_first_process
 from .show import print_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,13 @@ def command(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Replace a key: optim.learning_rate=3e-4.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/<recipe>.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="Another dataset, or a folder of images in one folder per class."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Run folder; default runs/<data>-<recipe>.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
     ] = False,
@@ -34,17 +40,21 @@ def command(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")
     ] = False,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Train a model as a recipe says."""
-    from torchcaps.train import Machine, Several, TensorBoard, load_recipe, train
+    """Train a model as a recipe says, on its data or yours."""
+    from torchcaps.train import Machine, Several, TensorBoard, recipe_for_data, run_name, train
 
     from .progress import ProgressBar
 
-    folder = out or Path("runs") / recipe.removesuffix(".yaml").replace("/", "-")
-    settings = load_recipe(recipe, set_ or [])
+    fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
+    settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
+    if fitted.chosen and not quiet and is_first_process():
+        chosen = ", ".join(f"{key}={value}" for key, value in fitted.chosen.items())
+        typer.echo(f"chosen for {settings.data.name}: {chosen}", err=True)
     machine = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    with ProgressBar(is_shown=not json) as bar:
+    with ProgressBar(is_shown=not (json or quiet)) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
         result = train(settings, folder, machine, resume=resume, watcher=Several(bar, *events))
     if not is_first_process():

@@ -115,6 +115,27 @@ def dataset_info(
     return replace(info, height=height, width=width, fit=fit)
 
 
+class Outline(NamedTuple):
+    """What a network must fit: found without reading all images."""
+
+    task: str
+    num_classes: int
+    channels: int
+    num_train: int
+
+
+def outline_dataset(
+    name: str, data_dir: Path | str | None = None, *, task: str = "classification"
+) -> Outline:
+    """Classes, channels and training images of a dataset; `task` decides the layout of a folder."""
+    if name.startswith(FOLDER_PREFIX):
+        from .readers.folder import outline_folder  # imports this module
+
+        return outline_folder(name, resolve_data_dir(data_dir), task=task)
+    info = DATASETS[name]
+    return Outline(info.task, info.num_classes, info.channels, info.num_train)
+
+
 def load_dataset(
     name: str,
     split: Split,

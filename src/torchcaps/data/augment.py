@@ -22,23 +22,41 @@ NUM_DRAWS = sum(_COLUMNS.values())
 
 @dataclass(frozen=True, kw_only=True)
 class Augment:
-    """Which random changes training images get; each is off by default."""
+    """Which random changes training images get; each is off by default.
 
-    shift: int = 0  # pixels to each side, zeros enter
-    margin_shift: bool = False  # any shift that keeps all pixels other than zero in the frame
-    crop: ImageSize = 0  # height and width of a random window, or the side of a square
-    flip: bool = False  # left to right, every second image
-    rotation: float = 0.0  # degrees to each side
+    Attributes:
+        shift: Pixels to each side; zeros enter.
+        margin_shift: Any shift that keeps all pixels other than zero in the frame.
+        crop: Height and width of a random window, or the side of a square.
+        flip: Left to right, every second image.
+        rotation: Degrees to each side.
+        rotation_probability: Share of the images that are rotated.
+        rotation_law: "uniform", or "normal" with a deviation of rotation / 3, clipped.
+        shear: Pixels of x per pixel of y, to each side.
+        scale: Each axis by 1 ± scale.
+        translation: Share of the width and height, to each side.
+        squish: Width by 1 - squish .. 1.
+        brightness: Added, to each side.
+        brightness_gain: Multiplied, 1 ± gain.
+        contrast: Lowest and highest factor.
+        erase: Side of a square set to zero.
+    """
+
+    shift: int = 0
+    margin_shift: bool = False
+    crop: ImageSize = 0
+    flip: bool = False
+    rotation: float = 0.0
     rotation_probability: float = 1.0
-    rotation_law: Literal["uniform", "normal"] = "uniform"  # normal: a deviation of rotation / 3, clipped
-    shear: float = 0.0  # pixels of x per pixel of y, to each side
-    scale: float = 0.0  # each axis by 1 ± scale
-    translation: float = 0.0  # share of the width and height, to each side
-    squish: float = 0.0  # width by 1 - squish .. 1
-    brightness: float = 0.0  # added, to each side
-    brightness_gain: float = 0.0  # multiplied, 1 ± gain
-    contrast: tuple[float, float] | None = None  # lowest and highest factor
-    erase: int = 0  # side of a square set to zero
+    rotation_law: Literal["uniform", "normal"] = "uniform"
+    shear: float = 0.0
+    scale: float = 0.0
+    translation: float = 0.0
+    squish: float = 0.0
+    brightness: float = 0.0
+    brightness_gain: float = 0.0
+    contrast: tuple[float, float] | None = None
+    erase: int = 0
 
     def __post_init__(self) -> None:
         _require(min(sides(self.crop)) >= 0, "crop", "must not be negative", self.crop)

@@ -19,11 +19,19 @@ from .transforms import center_crop, standardize
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocess:
-    """How images are brought to the size and range that a network expects; sizes in pixels, 0 is off."""
+    """How images are brought to the size and range that a network expects; sizes in pixels, 0 is off.
 
-    resize: ImageSize = 0  # both sides, or height and width, by antialiased bilinear interpolation
-    pad: int = 0  # zeros on each side, after resizing
-    center_crop: ImageSize = 0  # the middle window, where a random crop has not already made it that small
+    Attributes:
+        resize: Both sides, or height and width, by antialiased bilinear interpolation.
+        pad: Zeros on each side, after resizing.
+        center_crop: The middle window, where a random crop has not already made it that small.
+        normalize: "dataset" subtracts the mean of the dataset and divides by its deviation, "image"
+            those of each image; "none" keeps [0, 1].
+    """
+
+    resize: ImageSize = 0
+    pad: int = 0
+    center_crop: ImageSize = 0
     normalize: Literal["dataset", "none", "image"] = "dataset"
 
     def __post_init__(self) -> None:

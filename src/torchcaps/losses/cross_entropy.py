@@ -40,7 +40,11 @@ def cross_entropy_loss(
 @LOSSES.register("cross_entropy")
 @dataclass(frozen=True, kw_only=True)
 class CrossEntropyLoss(Loss[CapsuleOutput, Tensor]):
-    """`cross_entropy_loss` with its settings."""
+    """`cross_entropy_loss` with its settings.
+
+    Attributes:
+        label_smoothing: Share of each label that is spread over all classes.
+    """
 
     task: ClassVar[str] = "classification"
     label_smoothing: float = 0.0

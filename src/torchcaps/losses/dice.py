@@ -78,7 +78,13 @@ def class_masks(
 @LOSSES.register("dice_cross_entropy")
 @dataclass(frozen=True, kw_only=True)
 class DiceCrossEntropyLoss(Loss[SegmentationOutput, Tensor]):
-    """Weighted pixel cross-entropy plus weighted soft Dice; weight 0 leaves either part out."""
+    """Weighted pixel cross-entropy plus weighted soft Dice; weight 0 leaves either part out.
+
+    Attributes:
+        dice_weight: Of the soft Dice loss.
+        cross_entropy_weight: Of the pixel cross-entropy.
+        positive_weight: How much more a pixel inside a class counts in the cross-entropy.
+    """
 
     task: ClassVar[str] = "segmentation"
     dice_weight: float = 1.0

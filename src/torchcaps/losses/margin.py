@@ -38,7 +38,13 @@ def margin_loss(
 @LOSSES.register("margin")
 @dataclass(frozen=True, kw_only=True)
 class MarginLoss(Loss[CapsuleOutput, Tensor]):
-    """`margin_loss` with its settings."""
+    """`margin_loss` with its settings.
+
+    Attributes:
+        present: Length that the capsule of the true class should reach.
+        absent: Length that the others should stay below.
+        absent_weight: Weight of the others.
+    """
 
     task: ClassVar[str] = "classification"
     present: float = 0.9

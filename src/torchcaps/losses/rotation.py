@@ -39,7 +39,11 @@ def rotation_angle(
 @LOSSES.register("spread_rotation")
 @dataclass(frozen=True, kw_only=True)
 class SpreadRotationLoss(Loss[PoseOutput, PoseTarget]):
-    """Spread loss of the class plus the weighted rotation loss of the true class's capsule."""
+    """Spread loss of the class plus the weighted rotation loss of the true class's capsule.
+
+    Attributes:
+        rotation_weight: Of the rotation loss.
+    """
 
     task: ClassVar[str] = "pose"
     rotation_weight: float = 0.1

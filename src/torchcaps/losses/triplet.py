@@ -51,7 +51,11 @@ def _distances(descriptors: Tensor) -> Tensor:
 @LOSSES.register("triplet")
 @dataclass(frozen=True, kw_only=True)
 class TripletLoss(Loss[DescriptorOutput, Tensor]):
-    """`batch_all_triplet_loss` with its settings."""
+    """`batch_all_triplet_loss` with its settings.
+
+    Attributes:
+        margin: By how much images of other places should be farther away.
+    """
 
     task: ClassVar[str] = "retrieval"
     margin: float = 0.2

@@ -16,6 +16,7 @@ from .api import (
     register_variants,
 )
 from .backbone_capsnet import BackboneCapsNet, BackboneCapsNetConfig, capsule_head
+from .change_classes import change_classes
 from .classifier import CapsuleClassifier, PlainClassifier, build_decoder
 from .conv_baseline import ConvBaseline, ConvBaselineConfig
 from .deepcaps import DeepCaps, DeepCapsConfig
@@ -83,6 +84,7 @@ __all__ = [
     "build_decoder",
     "build_model",
     "capsule_head",
+    "change_classes",
     "config_as_json",
     "create_model",
     "list_models",

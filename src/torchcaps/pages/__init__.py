@@ -3,13 +3,16 @@
 from .compare import RunSummary, rem_recipe, summarise_run, train_with_rem
 from .demo import Demo, run_demo
 from .explain import explain_images
+from .explained import Explained, explain
 from .shrinking import Footprint, Shrunk, shrink_and_measure
 
 __all__ = [
     "Demo",
+    "Explained",
     "Footprint",
     "RunSummary",
     "Shrunk",
+    "explain",
     "explain_images",
     "rem_recipe",
     "run_demo",

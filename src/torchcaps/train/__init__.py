@@ -3,13 +3,14 @@
 from .data_card import DataCard
 from .evaluate import evaluate
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
+from .fit_to_data import Fitted, recipe_for_data, run_name
 from .health import inspect_run
 from .loop import DivergedError, train
 from .machine import Machine, check_machine, device_of, launch
 from .objective import LossSettings, Objective
 from .optimizer import Optim
 from .pipeline import Batch, Pipeline, Source
-from .predict import Predictor, answers, predict, read_image
+from .predict import Predictor, answers, predict, read_image, top_classes
 from .pruning import StructuredPruning, prune_run, shrink_run
 from .recipe import (
     Data,
@@ -22,6 +23,7 @@ from .recipe import (
     recipe_as_yaml,
     stored_recipe,
 )
+from .recipe_keys import annotated_recipe
 from .results import provenance, source_commit
 from .run import Run, evaluate_run, load_labelled, load_run, load_split
 from .side_by_side import side_by_side
@@ -40,6 +42,7 @@ __all__ = [
     "DivergedError",
     "Evaluation",
     "Exported",
+    "Fitted",
     "LossSettings",
     "Machine",
     "Objective",
@@ -56,6 +59,7 @@ __all__ = [
     "Task",
     "TensorBoard",
     "Watcher",
+    "annotated_recipe",
     "answers",
     "build",
     "check_machine",
@@ -80,11 +84,14 @@ __all__ = [
     "read_recipe",
     "recipe_as_json",
     "recipe_as_yaml",
+    "recipe_for_data",
+    "run_name",
     "set_iterations",
     "shrink_run",
     "side_by_side",
     "source_commit",
     "stored_recipe",
     "task_named",
+    "top_classes",
     "train",
 ]

@@ -14,6 +14,8 @@ from torchcaps.storage import read_mapping
 
 from .recipe import Recipe, read_recipe, recipe_as_json
 
+_WRITTEN_AT_START = ("recipe.json", "recipe.yaml", "data.json", "metrics.jsonl")
+
 
 @contextmanager
 def held_alone(out: Path) -> Iterator[None]:
@@ -38,6 +40,18 @@ def held_alone(out: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
             with suppress(OSError):  # an empty folder is removed
                 out.rmdir()
+
+
+@contextmanager
+def removed_if_refused(out: Path) -> Iterator[None]:
+    """Remove what a start wrote to `out` when it ends in a user's error before the first checkpoint."""
+    try:
+        yield
+    except UserError:
+        if not (out / "last.ckpt").is_file():
+            for name in _WRITTEN_AT_START:
+                (out / name).unlink(missing_ok=True)
+        raise
 
 
 def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:

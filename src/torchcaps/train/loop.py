@@ -23,7 +23,7 @@ from .checkpoint import described_damage, load_checkpoint, save_checkpoint
 from .data_card import card_of
 from .diagnose import find_non_finite
 from .evaluate import evaluate
-from .folder import check_folder, held_alone, is_finished, read_result
+from .folder import check_folder, held_alone, is_finished, read_result, removed_if_refused
 from .health import health_inputs
 from .machine import Machine, launch
 from .out_of_memory import explain_out_of_memory
@@ -87,8 +87,9 @@ def train(
         if recipe.data.name.startswith(FOLDER_PREFIX):  # an unreadable test image is reported before training
             session.source.test(torch.device("cpu"))
         run = _Run(session, out, watcher if watcher and fabric.is_global_zero else Silent())
-        run.restore()
-        run.loop(machine)
+        with removed_if_refused(out) if fabric.is_global_zero else nullcontext():
+            run.restore()
+            run.loop(machine)
         result = run.finish(machine)
         fabric.barrier()
     return result

@@ -22,9 +22,11 @@ _WEIGHTS = ("reconstruction", "coupling_entropy")
 class LossSettings:
     """What is minimised.
 
-    In a recipe the settings of the task's loss stand beside the two weights: `reconstruction` weighs the sum
-    of squared pixel errors of a decoder, `coupling_entropy` the bits that say where couplings of the last
-    routed layer lie; the latter counts in training alone.
+    Attributes:
+        task_loss: The settings of the loss that `name` chooses, beside the two weights in a recipe.
+        reconstruction: Weight of the sum of squared pixel errors of a decoder.
+        coupling_entropy: Weight of the bits that say where couplings of the last routed layer lie; in
+            training alone.
     """
 
     task_loss: AnyLoss = field(default_factory=MarginLoss)

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core.errors import UserError
-from torchcaps.data import DatasetInfo, as_bytes, fit_picture, open_any
+from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any
 
 from .pipeline import Pipeline
 from .recipe import Recipe
@@ -36,6 +36,13 @@ def read_image(path: Path, info: DatasetInfo) -> Tensor:
 
 def _fitted(picture: Image.Image, info: DatasetInfo) -> Tensor:
     return as_bytes(fit_picture(picture, info.height, info.width, info.fit)).unsqueeze(0)
+
+
+def top_classes(row: Mapping[str, Any], count: int) -> list[tuple[str, float]]:
+    """The `count` classes with the largest activations of an answer's row, the largest first."""
+    if "activations" not in row:
+        raise UserError("only a network that classifies whole images has a list of classes to choose from")
+    return sorted(row["activations"].items(), key=lambda each: -each[1])[:count]
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,24 @@ def answers(
 
 
 def predict(
-    source: Run | Predictor, paths: Sequence[Path], data_dir: Path | None = None
+    source: Run | Predictor | Path | str,
+    images: Sequence[Path | str] | Path | str,
+    data_dir: Path | None = None,
 ) -> list[dict[str, Any]]:
-    """What a network says of each image file, as plain data."""
+    """What a network says of image files, as plain data, one row for each.
+
+    Args:
+        source: A run, a predictor, the folder of a run, or an exported file.
+        images: Files, folders of them, or shell patterns.
+        data_dir: Folder of the datasets, for a run that does not know its own.
+
+    Example:
+        >>> predict("runs/mine", "photo.jpg")[0]["class"]
+    """
+    from .export import load_predictor  # imports this module
+
+    if isinstance(source, Path | str):
+        source = load_predictor(Path(source), "cpu", data_dir)
+    names = [images] if isinstance(images, Path | str) else images
+    paths = [Path(name) for name in find_images([str(name) for name in names])]
     return [{"image": str(path), **answer.row} for path, answer in answers(source, paths, data_dir)]

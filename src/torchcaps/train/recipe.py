@@ -226,6 +226,11 @@ def load_recipe(
     name: str | Path, overrides: Iterable[str] = (), changes: Mapping[str, object] | None = None
 ) -> Recipe:
     """The recipe at a path or of a packaged name, with `key.key=value` replaced, after `changes`."""
+    return build(apply_overrides(with_changes(read_values(name), changes or {}), overrides))
+
+
+def read_values(name: str | Path) -> dict[str, Any]:
+    """The keys that a recipe states, at a path or of a packaged name."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
@@ -241,7 +246,7 @@ def load_recipe(
         raise UserError(
             f"{name} should hold the keys of a recipe, such as model and data; it has {shown(values)}"
         )
-    return build(apply_overrides(with_changes(values, changes or {}), overrides))
+    return values
 
 
 def _read_text(path: Path) -> str:

@@ -11,7 +11,7 @@ import torch
 
 from torchcaps.core import ImageSize, MissingDataError, UserError, sides
 
-from ..api import FOLDER_PREFIX, DatasetInfo, Frame, Split
+from ..api import FOLDER_PREFIX, DatasetInfo, Frame, Outline, Split
 from ..examples import Examples
 from ..fit import Fit
 from .class_folders import open_class_folders
@@ -63,6 +63,13 @@ def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) ->
 def read_folder(name: str, data_dir: Path, split: Split, *, size: ImageSize, fit: Fit, task: str) -> Examples:
     """One split of the dataset called `name`; a size in the name comes before `size`."""
     return _open(name, data_dir, size=size, fit=fit, task=task)[1].examples(split)
+
+
+def outline_folder(name: str, data_dir: Path, *, task: str) -> Outline:
+    """What a network must fit, by the names of the files, their headers and one image."""
+    _, content = _open(name, data_dir, size=0, fit="crop", task=task)
+    train = content.images["train"]
+    return Outline(task, len(content.classes), content.read(train[0]).shape[0], len(train))
 
 
 def describe_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> DatasetInfo:

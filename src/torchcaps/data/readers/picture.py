@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from glob import glob, has_magic
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,31 @@ def visible_folders(folder: Path) -> list[Path]:
     return sorted(
         path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))
     )
+
+
+def find_images(names: Sequence[str]) -> list[str]:
+    """The image files that `names` stand for: folders with all below them, and shell patterns.
+
+    Other names are returned as they are.
+    """
+    found: list[str] = []
+    for name in names:
+        path = Path(name)
+        is_pattern = not path.exists() and has_magic(name)
+        if not path.is_dir() and not is_pattern:
+            found.append(name)
+            continue
+        below = sorted(path.rglob("*") if path.is_dir() else map(Path, glob(name, recursive=True)))
+        images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and _is_visible(file, path)]
+        if not images:
+            raise MissingDataError(f"{name}: no image files ({', '.join(sorted(SUFFIXES))})")
+        found += images
+    return found
+
+
+def _is_visible(file: Path, root: Path) -> bool:
+    parts = file.relative_to(root).parts if file.is_relative_to(root) else file.parts[-1:]
+    return file.is_file() and not any(part.startswith((".", "__")) for part in parts)
 
 
 @contextmanager

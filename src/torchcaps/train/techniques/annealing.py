@@ -19,12 +19,18 @@ Iterations = int | Mapping[str, int]  # of all driven routings, or of each by na
 
 @dataclass(frozen=True, kw_only=True)
 class Annealing:
-    """How iterations grow: by `step` from `r0` to `r_max`, each time `patience` epochs brought no lower loss.
+    """How iterations grow while training.
 
-    `optimizer` says what happens to Adam's moments when the best weights of the last step are restored; the
-    thesis leaves it open. `layers` is a pattern for the names of the driven routings, all by default. In the
-    order "together" all of them iterate equally often; "one_by_one" drives them in the order of the network,
-    while those before keep the best number found and those after wait at `r0`.
+    Attributes:
+        r0: Iterations at the start.
+        r_max: Iterations at the end.
+        step: How many are added each time.
+        patience: Epochs without a lower validation loss after which they are added.
+        optimizer: What happens to Adam's moments when the best weights of the last step are restored;
+            the thesis leaves it open.
+        layers: Pattern for the names of the driven routings.
+        order: "together" lets all of them iterate equally often; "one_by_one" drives them in the
+            order of the network, while those before keep the best number found and those after wait at `r0`.
     """
 
     r0: int = 1

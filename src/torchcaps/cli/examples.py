@@ -1,0 +1,38 @@
+"""Examples that the help of each command ends with; a test reads every one as the command would."""
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "list": ("torchcaps list models", 'torchcaps list recipes "mnist/*"'),
+    "train": (
+        "torchcaps train photos/efficient_capsnet --data my_photos",
+        "torchcaps train mnist/dr_capsnet --set epochs=10 --set batch_size=64",
+        "torchcaps train my.yaml --out runs/mine --resume",
+    ),
+    "eval": ("torchcaps eval runs/mnist-dr_capsnet", "torchcaps eval runs/mine --split validation --health"),
+    "predict": (
+        "torchcaps predict runs/mine photo.jpg --top 3",
+        'torchcaps predict runs/mine folder "more/*.png" --json',
+    ),
+    "explain": ("torchcaps explain runs/mine photo.jpg", "torchcaps explain runs/mine test:17 --out pages"),
+    "recipe": ("torchcaps recipe show mnist/dr_capsnet", "torchcaps recipe show my.yaml --set epochs=3"),
+    "parse": ("torchcaps parse runs/mine",),
+    "rem": (
+        "torchcaps rem mnist/dr_capsnet_rem",
+        "torchcaps rem runs/mnist-dr_capsnet runs/mnist-dr_capsnet-rem",
+    ),
+    "shrink": ("torchcaps shrink runs/mnist-dr_capsnet-rem",),
+    "prune": ("torchcaps prune runs/trunk --flops 0.5 --candidates 20",),
+    "export": (
+        "torchcaps export runs/mine --format onnx",
+        "torchcaps predict runs/mine/model.onnx photo.jpg",
+    ),
+    "demo": ("torchcaps demo", "torchcaps demo --out my_demo"),
+    "reproduce": ("torchcaps reproduce --list", "torchcaps reproduce smoke-mnist --budget quick"),
+    "bench": ("torchcaps bench routing --quick", "torchcaps bench train --out rows.json"),
+    "data": ("torchcaps data get mnist", "torchcaps data check folder:my_photos"),
+    "import-weights": ("torchcaps import-weights keras-efficient-capsnet weights.h5 --out runs/imported",),
+}
+
+
+def epilog(command: str) -> str:
+    """The examples of a command, each on its own line."""
+    return "\n\n".join(("Examples:", *EXAMPLES[command]))

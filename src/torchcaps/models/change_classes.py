@@ -1,0 +1,28 @@
+"""A trained network for other classes."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TypeVar
+
+import torch
+
+from .network import Network
+
+Kind = TypeVar("Kind", bound=Network)
+
+
+def change_classes(model: Kind, num_classes: int) -> Kind:
+    """A copy of `model` that tells `num_classes` classes apart, to be trained further.
+
+    Layers of the same shape keep their weights; those that depend on the classes, the last capsules and a
+    decoder, begin anew. The copy is on the device of the model and in its mode.
+    """
+    config = replace(model.config, num_classes=num_classes)
+    changed = type(model)(config)
+    own = changed.state_dict()
+    kept = {name: values for name, values in model.state_dict().items() if own[name].shape == values.shape}
+    changed.load_state_dict(copy.deepcopy(kept), strict=False)
+    place = next(model.parameters(), torch.empty(0))
+    return changed.to(place.device, place.dtype).train(model.training)

@@ -1,0 +1,96 @@
+"""What a recipe leaves open, chosen from the data: classes, channels and batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torchcaps.data import DATASETS, FOLDER_PREFIX, Outline, outline_dataset
+
+from .recipe import Recipe, apply_overrides, build, packaged_recipes, read_values, with_changes
+
+_LEAST_STEPS = 4  # an epoch of one or two steps teaches little
+
+
+class Fitted(NamedTuple):
+    """A recipe, the keys of it that follow from the data, and whether that is other than the recipe's."""
+
+    recipe: Recipe
+    chosen: dict[str, int]
+    has_other_data: bool
+
+
+def recipe_for_data(
+    name: str | Path,
+    overrides: Iterable[str] = (),
+    *,
+    data: str | None = None,
+    data_dir: Path | None = None,
+    devices: int = 1,
+) -> Fitted:
+    """The recipe `name`, as `load_recipe` reads it, with what it leaves open chosen from its data.
+
+    Open are the keys that neither the recipe nor `overrides` state. Where `data` names another dataset than
+    the recipe's, what the recipe states about its own does not count. A batch is halved until an epoch has
+    four steps.
+
+    Args:
+        name: A packaged recipe or the path of a YAML file.
+        overrides: `key.key=value`, as after `--set`.
+        data: Another dataset, `folder:PATH`, or the path of a folder.
+        data_dir: Folder of the datasets.
+        devices: Processes that share a batch.
+    """
+    overrides, own = list(overrides), read_values(name)
+    named = {} if data is None else {"data.name": name_dataset(data)}
+    values = apply_overrides(with_changes(own, named), overrides)
+    recipe = build(values)
+    is_other = recipe.data.name != (own.get("data") or {}).get("name")
+    if not is_other and not recipe.data.name.startswith(FOLDER_PREFIX):
+        return Fitted(recipe, {}, is_other)
+    outline = outline_dataset(recipe.data.name, data_dir, task=recipe.task.name)
+    if outline.task != recipe.task.name:  # training refuses it
+        return Fitted(recipe, {}, is_other)
+    stated = apply_overrides({} if is_other else with_changes(own, {}), overrides)
+    chosen = _choose(recipe, outline, stated, devices)
+    return Fitted(build(with_changes(values, chosen)), chosen, is_other)
+
+
+def _choose(recipe: Recipe, outline: Outline, stated: dict[str, Any], devices: int) -> dict[str, int]:
+    config, model = recipe.sketch().config, stated.get("model", {})
+    fitting = {"num_classes": outline.num_classes, "in_channels": outline.channels}
+    chosen = {
+        f"model.{key}": value
+        for key, value in fitting.items()
+        if key not in model and getattr(config, key, value) != value
+    }
+    if "batch_size" not in stated:
+        batch = _fitting_batch(recipe, outline.num_train, devices)
+        chosen |= {} if batch == recipe.batch_size else {"batch_size": batch}
+    return chosen
+
+
+def _fitting_batch(recipe: Recipe, images: int, devices: int) -> int:
+    images = min(images, recipe.data.limit or images)
+    images -= round(images * recipe.data.validation)
+    batch = recipe.batch_size
+    while images // batch < _LEAST_STEPS and batch > 1 and batch // 2 % devices == 0:
+        batch //= 2
+    return batch
+
+
+def name_dataset(text: str) -> str:
+    """The name of a dataset; the path of a folder, with or without a size, becomes `folder:PATH`."""
+    is_path = not text.startswith(FOLDER_PREFIX) and Path(text.partition("@")[0]).expanduser().is_dir()
+    return f"{FOLDER_PREFIX}{text}" if is_path and text not in DATASETS else text
+
+
+def run_name(name: str, fitted: Fitted) -> str:
+    """The name of a run: the data and the recipe; a packaged recipe with its own data gives its own."""
+    if name in packaged_recipes() and not fitted.has_other_data:
+        return name.replace("/", "-")
+    data = fitted.recipe.data.name
+    if data.startswith(FOLDER_PREFIX):
+        data = Path(data.removeprefix(FOLDER_PREFIX).partition("@")[0]).expanduser().resolve().name
+    return f"{data}-{Path(name).stem}"

@@ -1,0 +1,95 @@
+"""What `import torchcaps` gives at once."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import torchcaps
+from torchcaps import change_classes, create_model, explain, predict
+from torchcaps.core import UserError
+from torchcaps.train import Machine, build, train
+
+RECIPE = {
+    "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+    "data": {"name": "synthetic_mnist", "limit": 60, "validation": 0.3},
+    "batch_size": 16,
+    "epochs": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("python") / "run"
+    train(build(RECIPE), folder, Machine(device="cpu"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory):
+    path = tmp_path_factory.mktemp("photo") / "wide.jpg"
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(path)
+    return path
+
+
+def test_completion_finds_names_that_are_there():
+    names = dir(torchcaps)
+    assert {"create_model", "load_run", "load_recipe", "predict", "explain", "layers", "train"} < set(names)
+    assert all(hasattr(torchcaps, name) for name in names)
+
+
+def test_importing_and_listing_names_does_not_import_torch():
+    code = "import torchcaps, sys; dir(torchcaps); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_a_folder_name_is_enough_to_predict(run, photo):
+    (row,) = predict(str(run), str(photo))
+    assert row["image"] == str(photo)
+    assert row == predict(torchcaps.load_run(str(run)), [photo])[0]
+
+
+def test_an_explanation_shows_and_saves_itself(run, photo, tmp_path):
+    found = explain(run, photo)
+    assert found.predicted == predict(run, photo)[0]["class"]
+    assert repr(found).startswith(f"Explained({photo}: {found.predicted}, activation ")
+    assert found._repr_html_().startswith("<iframe srcdoc=")
+    page = found.save(tmp_path / "page.html").read_text()
+    assert f"Why {found.predicted}?" in page
+
+
+def test_pictures_and_tensors_are_explained_like_files(run, photo):
+    with Image.open(photo) as picture:
+        found = explain(run, picture)
+    expected = explain(run, photo).explanation.activations
+    assert torch.equal(found.explanation.activations, expected)
+    assert torch.equal(explain(run, found.explanation.source.image[0]).explanation.activations, expected)
+
+
+def test_a_network_without_a_run_is_explained():
+    model = create_model("dr_capsnet_tiny_test", decoder="none").eval()
+    image = torch.rand(model.image_shape)
+    found = explain(model, image, classes=["ant", "bee", "cat", "dog"])
+    assert torch.equal(found.explanation.activations, model(image.unsqueeze(0)).activations[0].detach())
+    assert found.predicted in ("ant", "bee", "cat", "dog")
+    assert found.explanation.usual is None
+    with pytest.raises(UserError, match="has 4 classes, but 1 names"):
+        explain(model, image, classes=["ant"])
+
+
+@pytest.mark.parametrize("name", ["dr_capsnet_tiny_test", "efficient_capsnet_tiny_test"])
+def test_other_classes_keep_what_was_learnt_below_them(name):
+    model = create_model(name).eval()
+    changed = change_classes(model, 7)
+    images = torch.rand(2, *model.image_shape)
+    assert changed(images).activations.shape == (2, 7)
+    assert not changed.training
+    shared = [key for key in model.state_dict() if key.startswith(("stem", "primary"))]
+    assert shared
+    for key in shared:
+        assert torch.equal(changed.state_dict()[key], model.state_dict()[key])
+        assert changed.state_dict()[key].data_ptr() != model.state_dict()[key].data_ptr()
