@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib.metadata import version
 from io import StringIO
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -19,6 +21,7 @@ from PIL import Image
 
 from torchcaps import inspect
 from torchcaps.cli.examples import EXAMPLES
+from torchcaps.cli.main import _EXTRAS
 from torchcaps.cli.main import run as run_command
 from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import load_recipe, load_run, load_split
@@ -330,7 +333,7 @@ def test_a_missing_extra_is_named():
     code = "import sys; sys.modules['matplotlib'] = None; from torchcaps.cli.main import run; run()"
     done = subprocess.run([sys.executable, "-c", code, "demo"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert 'this command needs matplotlib: pip install "torchcaps[viz]"' in done.stderr
+    assert 'this command needs matplotlib: pip install "torchcaps[demo]"' in done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -407,6 +410,14 @@ def test_a_start_that_fails_leaves_no_run(photographs, tmp_path):
     assert done.returncode == 2, done.stderr
     assert "model.image_size=44" in done.stderr
     assert not list(tmp_path.rglob("*.json"))
+
+
+def test_every_missing_package_names_an_extra_that_brings_it():
+    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for package, extra in _EXTRAS.items():
+        assert any(needed.startswith(package) for needed in extras[extra]), package
 
 
 def test_an_unknown_option_is_exit_code_2():

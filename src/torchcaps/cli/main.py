@@ -83,7 +83,17 @@ def _options(
     _settings["verbose"] = verbose
 
 
-_EXTRAS = {"matplotlib": "viz", "tensorboard": "viz", "scipy": "mat", "h5py": "keras", "onnxscript": "export"}
+_EXTRAS = {
+    "matplotlib": "demo",
+    "mlxtend": "demo",
+    "tensorboard": "viz",
+    "pooch": "download",
+    "scipy": "mat",
+    "h5py": "keras",
+    "onnx": "export",
+    "onnxscript": "export",
+    "ray": "cluster",
+}
 
 _INTERRUPTED = 130
 _settings = {"verbose": False}
