@@ -63,7 +63,7 @@ def test_peaks_are_those_of_capsules_not_of_pixels(tmp_path, family):
     explainer = Explainer(make_run(tmp_path, f"{family}_tiny_test"), reference=10)
     source = explainer.read("test:0")
     found = explainer.explain(source)
-    with torch.no_grad(), quantized(explainer.run.model, 11):
+    with torch.no_grad(), quantized(explainer.run.model):
         output = explainer.run.model(explainer.pipeline.for_evaluation(source.image)[1], return_routing=True)
     children, routed = output.layers[-1]
     evidence = (children.activations.flatten(1) * routed.coupling[:, :, found.tree.chosen])[0]

@@ -20,7 +20,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for pages, drawings and JSON; default RUN/explain.")
     ] = None,
-    levels: LevelsOption = "11",
+    levels: LevelsOption = "even",
     data_dir: DataDir = None,
     device: Device = "auto",
     json: Json = False,

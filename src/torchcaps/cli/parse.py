@@ -13,7 +13,7 @@ from .show import print_json, print_table
 def command(
     run: RunFolder,
     split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
-    levels: LevelsOption = "11",
+    levels: LevelsOption = "even",
     limit: Annotated[
         int | None, typer.Option("--limit", help="Images to look at, drawn from the split.")
     ] = None,

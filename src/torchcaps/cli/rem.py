@@ -27,7 +27,7 @@ def command(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Replace a key of the recipes: pruning.strength=3e-4.")
     ] = None,
-    levels: LevelsOption = "11",
+    levels: LevelsOption = "even",
     device: Device = "auto",
     precision: Annotated[str, typer.Option("--precision", help="32 or bf16, for training.")] = "32",
     data_dir: DataDir = None,

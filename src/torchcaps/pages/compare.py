@@ -47,7 +47,7 @@ def train_with_rem(recipe: Recipe, out: Path, machine: Machine, watcher: Watcher
     return load_run(out)
 
 
-def summarise_run(run: Run, *, levels: Levels = 11, data_dir: Path | None = None) -> RunSummary:
+def summarise_run(run: Run, *, levels: Levels = "even", data_dir: Path | None = None) -> RunSummary:
     """Measure a run on its test images."""
     found = analyse_run(run, "test", levels=levels, data_dir=data_dir)
     pruning = run.recipe.pruning

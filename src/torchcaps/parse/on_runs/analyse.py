@@ -18,7 +18,7 @@ from torchcaps.data import LabelledImages
 from torchcaps.train import Pipeline, Run, load_labelled
 
 from ..dictionary import Dictionary, KeyCollector, Keys, count_trees
-from ..quantize import Levels, quantized
+from ..quantize import Levels, levels_of_classes, quantized
 
 _BATCH = {"cuda": 512}  # by device; other devices take 250
 
@@ -60,7 +60,7 @@ def analyse(
     data: LabelledImages,
     pipeline: Pipeline,
     *,
-    levels: Levels = 11,
+    levels: Levels = "even",
     batch_size: int | None = None,
 ) -> Analysis:
     """Accuracy of a network as it is and quantized, and the keys of its last routed layer.
@@ -121,11 +121,10 @@ def collect_keys(
     data: LabelledImages,
     pipeline: Pipeline,
     *,
-    levels: Levels = 11,
+    levels: Levels = "even",
     batch_size: int | None = None,
 ) -> Keys:
     """The key of every image in the quantized network, without reading labels. Arguments as in `analyse`."""
-    last = levels if isinstance(levels, int) else levels[-1]
     collector: KeyCollector | None = None
     # checked here, because rounding hides couplings that are not finite
     is_finite = torch.ones((), dtype=torch.bool, device=data.labels.device)
@@ -133,7 +132,8 @@ def collect_keys(
         for inputs, _ in _batches(data, pipeline, batch_size):
             output = network(inputs, return_routing=True)
             is_finite &= output.activations.isfinite().all()
-            collector = collector or KeyCollector(last, output.activations.shape[1])
+            classes = output.activations.shape[1]
+            collector = collector or KeyCollector(levels_of_classes(levels, classes), classes)
             collector.add(output.layers[-1].routed.coupling, output.activations.argmax(1))
     _check_answers(is_finite)
     assert collector is not None  # a split without images is refused above
@@ -155,7 +155,7 @@ def analyse_run(
     run: Run,
     split: str = "test",
     *,
-    levels: Levels = 11,
+    levels: Levels = "even",
     limit: int | None = None,
     data_dir: Path | None = None,
 ) -> Analysis:

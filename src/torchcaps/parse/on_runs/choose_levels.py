@@ -10,6 +10,7 @@ import torch
 from torchcaps.train import Run, load_labelled
 
 from ..choose_levels import CANDIDATES, ChosenLevels, choose_levels
+from ..quantize import keeps_even_share
 from .analyse import count_hits
 
 
@@ -21,10 +22,18 @@ def choose_levels_of_run(
     tolerance: float = 0.001,
     data_dir: Path | None = None,
 ) -> ChosenLevels:
-    """`choose_levels` by the validation images of a run, the same number for all of its layers."""
+    """`choose_levels` by the validation images of a run, the same number for all of its layers.
+
+    Numbers that round an even share up to a larger coupling are left out.
+    """
     data, pipeline = load_labelled(run, "validation", data_dir=data_dir)
 
     def evaluate(levels: int | None) -> float:
         return count_hits(run.model, data, pipeline, levels=levels) / len(data)
 
-    return choose_levels(evaluate, candidates, tolerance)
+    output = run.model(pipeline.for_evaluation(data.images[:1]).inputs, return_routing=True)
+    parents = {
+        trace.routed.coupling.shape[-1] for trace in output.layers if trace.routed.coupling is not None
+    }
+    fair = [number for number in candidates if all(keeps_even_share(each, number) for each in parents)]
+    return choose_levels(evaluate, fair, tolerance)

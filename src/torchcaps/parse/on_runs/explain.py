@@ -28,7 +28,7 @@ from ..places import (
     fully_connected,
     place_maps,
 )
-from ..quantize import Levels, quantized
+from ..quantize import Levels, levels_of_classes, quantized
 from ..saliency import map_peaks
 from ..tree import parse_tree
 from ..typicality import TreeModel, learn_trees, share_at_most
@@ -48,7 +48,7 @@ class Explainer:
     """
 
     def __init__(
-        self, run: Run, *, levels: Levels = 11, reference: int = 2000, data_dir: Path | None = None
+        self, run: Run, *, levels: Levels = "even", reference: int = 2000, data_dir: Path | None = None
     ) -> None:
         self.run, self.levels, self.reference, self.data_dir = run, levels, reference, data_dir
         self.device = run.device
@@ -142,8 +142,8 @@ class Explainer:
             model, predicted, surprise = self._known
         except MissingDataError:  # the run may be on a machine without its data
             return None
-        last = self.levels if isinstance(self.levels, int) else self.levels[-1]
-        collector = KeyCollector(last, output.activations.shape[1])
+        classes = output.activations.shape[1]
+        collector = KeyCollector(levels_of_classes(self.levels, classes), classes)
         coupling = output.layers[-1].routed.coupling
         assert coupling is not None
         collector.add(coupling, output.activations.argmax(1))
