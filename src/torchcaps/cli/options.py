@@ -22,8 +22,8 @@ LevelsOption = Annotated[
     str,
     typer.Option(
         "--levels",
-        help="Levels of quantized couplings: even makes an even share of each layer's parents a level; or one "
-        "number, one per routed layer as in 11,6, or auto for the fewest that keep the accuracy on the "
+        help="Levels of quantized couplings: even makes an even share of each layer's parents a level; or "
+        "one number, one per routed layer as in 11,6, or auto for the fewest that keep the accuracy on the "
         "validation images.",
     ),
 ]
