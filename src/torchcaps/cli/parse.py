@@ -40,7 +40,10 @@ def _print(result: dict[str, Any]) -> None:
         f"{result['data']} {result['split']}: {result['images']:,} images, {result['children']:,} capsules "
         f"vote, couplings in {result['levels']} levels"
     )
-    typer.echo(f"accuracy {result['accuracy']:.2%}, quantized {result['quantized_accuracy']:.2%}")
+    typer.echo(
+        f"accuracy {result['accuracy']:.2%}, quantized {result['quantized_accuracy']:.2%}, with even "
+        f"couplings {result['even_accuracy']:.2%}"
+    )
     typer.echo(
         f"entropy {result['entropy']:.2f} bits, the mean over classes; {result['keys']:,} parse trees\n"
     )

@@ -114,6 +114,7 @@ def _print(found: list[RunSummary]) -> None:
                 "run": summary.run,
                 "accuracy": f"{summary.accuracy:.2%}",
                 "quantized": f"{summary.quantized_accuracy:.2%}",
+                "even": f"{summary.even_accuracy:.2%}",
                 "entropy": f"{summary.entropy:.2f} bits",
                 "trees": f"{summary.keys:,} of {summary.images:,}",
                 "sparsity": f"{summary.sparsity:.1%}" if summary.pruned else "not pruned",

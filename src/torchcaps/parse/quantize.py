@@ -51,12 +51,30 @@ def quantized(network: nn.Module, levels: Levels = "even") -> Iterator[nn.Module
             layer has as many as make an even share of its parents a level.
     """
     routings = quantizable_routings(network)
+    numbers = levels_of_layers(levels, len(routings))
+    with _replaced(network, [_quantizer(number) for number in numbers]):
+        yield network
+
+
+@contextmanager
+def evened(network: nn.Module) -> Iterator[nn.Module]:
+    """While open, every routed layer pools its votes by even couplings: what the network is without routing.
+
+    Only the last round is replaced. Fused kernels are not used meanwhile.
+    """
+    with _replaced(network, [_even] * len(quantizable_routings(network))):
+        yield network
+
+
+@contextmanager
+def _replaced(network: nn.Module, changes: Sequence[Callable[[Tensor], Tensor]]) -> Iterator[None]:
+    """While open, the couplings of each routed layer are changed before its votes are pooled."""
     handles = [
-        routing.register_forward_hook(_quantizer(number))
-        for (_, routing), number in zip(routings, levels_of_layers(levels, len(routings)), strict=True)
+        routing.register_forward_hook(_reader(change))
+        for (_, routing), change in zip(quantizable_routings(network), changes, strict=True)
     ]
     try:
-        yield network
+        yield
     finally:
         for handle in handles:
             handle.remove()
@@ -115,11 +133,18 @@ def quantizable_routings(network: nn.Module) -> list[tuple[str, Any]]:
     return found
 
 
-def _quantizer(levels: int | None) -> Callable[..., Routed]:
+def _quantizer(levels: int | None) -> Callable[[Tensor], Tensor]:
+    return lambda coupling: quantize(coupling, levels or even_levels(coupling.shape[-1]))
+
+
+def _even(coupling: Tensor) -> Tensor:
+    return torch.full_like(coupling, 1 / coupling.shape[-1])
+
+
+def _reader(change: Callable[[Tensor], Tensor]) -> Callable[..., Routed]:
     def read_out_again(routing: ReadsOut, inputs: tuple[Tensor, Tensor], routed: Routed) -> Routed:
         assert routed.coupling is not None  # plain routings always give them
         votes, activations = inputs
-        number = even_levels(routed.coupling.shape[-1]) if levels is None else levels
-        return routing.read_out(votes, activations, quantize(routed.coupling, number))
+        return routing.read_out(votes, activations, change(routed.coupling))
 
     return read_out_again

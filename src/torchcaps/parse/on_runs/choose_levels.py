@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -10,7 +11,7 @@ import torch
 from torchcaps.train import Run, load_labelled
 
 from ..choose_levels import CANDIDATES, ChosenLevels, choose_levels
-from ..quantize import keeps_even_share
+from ..quantize import keeps_even_share, quantized
 from .analyse import count_hits
 
 
@@ -29,7 +30,8 @@ def choose_levels_of_run(
     data, pipeline = load_labelled(run, "validation", data_dir=data_dir)
 
     def evaluate(levels: int | None) -> float:
-        return count_hits(run.model, data, pipeline, levels=levels) / len(data)
+        with nullcontext() if levels is None else quantized(run.model, levels):
+            return count_hits(run.model, data, pipeline) / len(data)
 
     output = run.model(pipeline.for_evaluation(data.images[:1]).inputs, return_routing=True)
     parents = {

@@ -27,6 +27,7 @@ from ..places import (
     evidence_maps,
     fully_connected,
     place_maps,
+    through_layers,
 )
 from ..quantize import Levels, levels_of_classes, quantized
 from ..saliency import map_peaks
@@ -106,7 +107,6 @@ class Explainer:
             unquantized=fully_connected(plain.layers),
         )
         chosen = output.activations.argmax(1)
-        places = maps if len(layers) == 1 else ()
         size = (shown.shape[-2], shown.shape[-1])
         obstacle = contribution_obstacle(network)
         parts = None if obstacle else self._contributions(layers[-1], chosen)
@@ -116,11 +116,11 @@ class Explainer:
             activations=plain.activations[0].float().cpu(),
             tree=tree,
             maps=maps,
-            evidence=_heat(evidence_maps(layers[-1], chosen, places), places, size) if places else None,
+            evidence=_heat(evidence_maps(through_layers(layers), chosen, maps), maps, size) if maps else None,
             contributions=parts,
             contribution=None
-            if parts is None or not places
-            else _heat(contribution_maps(parts.parts, places), places, size),
+            if parts is None or not maps or len(layers) > 1
+            else _heat(contribution_maps(parts.parts, maps), maps, size),
             contribution_obstacle=obstacle,
             perturbed=self._perturb(source, output.poses, chosen),
             usual=self._compare(output),
