@@ -301,7 +301,7 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(arguments, message, tmp_pat
 
 def test_a_file_where_a_folder_should_be_is_one_line(run, tmp_path):
     (tmp_path / "file").touch()
-    for arguments in (["train", run / "recipe.yaml"], ["explain", run, "test:1"], ["shrink", run]):
+    for arguments in (["train", run / "recipe.yaml"], ["explain", run, "test:1"], ["shrink", run, "--force"]):
         done = torchcaps(*arguments, "--device", "cpu", "--out", tmp_path / "file")
         assert done.returncode == 2, done.stderr
         assert "file" in done.stderr.strip().splitlines()[-1]

@@ -30,6 +30,8 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(tmp_path):
     assert not re.search(r'(src|href)="http', page)
     assert f"{result.accuracy:.2%}" in page
     assert f"{result.rem.entropy:.2f} bits" in page
+    assert f"<dt>without routing</dt><dd>{result.plain.even_accuracy:.2%}</dd>" in page
+    assert f"torchcaps explain {tmp_path / 'demo' / 'run'} test:7" in page
 
 
 def test_the_demo_deletes_nothing_but_its_own(tmp_path):

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from parse.test_explain import make_run
@@ -6,6 +7,8 @@ from parse.test_explain import make_run
 from torchcaps.core import UserError
 from torchcaps.pages.explain import _stems, explain_images
 from torchcaps.parse import Explainer
+
+FINDING = "couplings are uniform: in routed layer 0"
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +55,10 @@ def test_the_page_shows_everything(written):
     for heading in ("The parse tree", "Where it looked", "How typical it is", "What its dimensions mean"):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
-    assert "times the contribution of the mean place" in page
-    assert (
-        f"negative contributions shorten it, by {rows[0]['contribution_against']:.0%} of that length" in page
-    )
+    assert "Contribution: what votes add to the length" in page
+    assert f"<dt>speaks against it</dt><dd>{rows[0]['contribution_against']:.0%}</dd>" in page
+    second = rows[0]["runner_up"]
+    assert f"<dt>runner-up</dt><dd>{second}, {rows[0]['activations'][second]:.3f}</dd>" in page
     assert 'class="tree"' in page
     tree = rows[0]["tree"]
     assert f"<dd>{tree['capsules_in_tree'][0]} of {tree['layer_sizes'][0]}</dd>" in page
@@ -69,17 +72,43 @@ def test_what_a_network_cannot_show_is_said(tmp_path):
     page = (tmp_path / "out" / "test-0.html").read_text()
     assert "trained without a decoder" in page
     assert ("no coupling to" in page) == (not row["tree"]["edges"])
-    assert "have no place on the image" in page
-    assert not any("perturbations" in path or "saliency" in path for path in row["files"])
+    assert not any("perturbations" in path for path in row["files"])
+
+
+def test_capsules_without_a_place_have_no_map(tmp_path):
+    explainer = Explainer(make_run(tmp_path, "parse_capsnet_tiny_test"), reference=10)
+    (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
+    assert "have no place on the image" in (tmp_path / "out" / "test-0.html").read_text()
+    assert not any("saliency" in path for path in row["files"])
+
+
+def test_the_page_repeats_what_the_health_monitor_found(tmp_path):
+    run = make_run(tmp_path)
+    rows = [{"epoch": 0, "findings": ["parents are dead: all"]}, {"epoch": 1, "findings": [FINDING]}]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    explain_images(Explainer(run, reference=10), ["test:0"], tmp_path / "out")
+    page = (tmp_path / "out" / "test-0.html").read_text()
+    assert "<td>couplings are uniform</td><td>in routed layer 0</td>" in page
+    assert "parents are dead" not in page
+
+
+@pytest.mark.parametrize("family", ["dr_capsnet", "gamma_capsnet", "parse_capsnet"])
+def test_sections_are_short(tmp_path, family):
+    explain_images(Explainer(make_run(tmp_path, f"{family}_tiny_test"), reference=10), ["test:0"], tmp_path)
+    sections = (tmp_path / "test-0.html").read_text().split("<section>")[1:]
+    assert len(sections) == 4
+    for section in sections:
+        words = " ".join(re.findall(r"</h2>((?:<p>[^<]*</p>)*)", section))
+        assert len(re.sub("<[^>]*>", " ", words).split()) < 60
 
 
 def test_without_contributions_the_page_says_why(tmp_path):
     explainer = Explainer(make_run(tmp_path, routing="em"), reference=10)
     (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
     page = (tmp_path / "out" / "test-0.html").read_text()
-    assert "Saliency, as in the thesis" in page
-    assert "There are no contributions to show: classes are routed by EMRouting" in page
-    assert "times the contribution" not in page
+    assert "Saliency: activation times coupling" in page
+    assert "There are no contributions: classes are routed by EMRouting" in page
+    assert "Contribution:" not in page
     assert any("saliency" in path for path in row["files"])
 
 
@@ -87,8 +116,8 @@ def test_an_empty_map_is_no_evidence(tmp_path):
     run = make_run(tmp_path)
     explain_images(Explainer(run, levels=2, reference=10), ["test:0"], tmp_path / "out")  # 0.1 becomes 0
     page = (tmp_path / "out" / "test-0.html").read_text()
-    assert "There is no evidence to show" in page
-    assert "None is positive" in page
+    assert "The map is empty" in page
+    assert "strongest place nothing positive" in page
     assert "0.00 times" not in page
     assert "-0%" not in page
 

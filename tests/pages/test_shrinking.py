@@ -4,7 +4,8 @@ from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
-from torchcaps.pages import shrink_and_measure
+from torchcaps.pages import shrink_and_measure, shrinking
+from torchcaps.prune import measure_size
 from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import Machine, build, evaluate_run, load_run, train
 
@@ -29,7 +30,7 @@ def pruned(tmp_path_factory):
 
 
 def test_a_shrunk_run_answers_as_the_pruned_one_and_can_be_trained_on(pruned, tmp_path):
-    report = shrink_and_measure(pruned, tmp_path / "small")
+    report = shrink_and_measure(pruned, tmp_path / "small", force=True)
     assert report.largest_difference < 1e-6
     assert all(
         getattr(report.after, key) < getattr(report.before, key) for key in ("parameters", "flops", "bytes")
@@ -44,12 +45,43 @@ def test_a_shrunk_run_answers_as_the_pruned_one_and_can_be_trained_on(pruned, tm
     tuned = load_run(tmp_path / "tuned").model
     assert torch.equal(tuned.classes.voters, run.model.classes.voters)
     with pytest.raises(UserError, match="already holds a run"):
-        shrink_and_measure(pruned, tmp_path / "small")
+        shrink_and_measure(pruned, tmp_path / "small", force=True)
 
 
 def test_the_command_prints_both_sizes(pruned, tmp_path):
-    arguments = ["shrink", str(pruned), "--out", str(tmp_path / "small"), "--device", "cpu"]
+    arguments = ["shrink", str(pruned), "--out", str(tmp_path / "small"), "--device", "cpu", "--force"]
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     assert "parameters" in done.stdout
     assert "activations differ by at most" in done.stdout
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Times of the next two networks that are measured, the run first."""
+
+    def measure(*times):
+        found = iter(times)
+
+        def footprint(model):
+            return shrinking.Footprint(
+                **measure_size(model)._asdict(), ms=dict(zip(("1", "128"), next(found), strict=True))
+            )
+
+        monkeypatch.setattr(shrinking, "_measure", footprint)
+
+    return measure
+
+
+def test_a_slower_network_is_refused_before_anything_is_written(pruned, tmp_path, measured):
+    measured((2.35, 40.0), (4.0, 39.0))
+    out = tmp_path / "small"
+    with pytest.raises(UserError, match=r"slower: .* 4.00 instead of 2.35 ms for 1 image.*group=type"):
+        shrink_and_measure(pruned, out)
+    assert not out.exists()
+
+
+def test_a_faster_network_needs_no_force(pruned, tmp_path, measured):
+    measured((2.0, 40.0), (2.1, 20.0))
+    shrink_and_measure(pruned, tmp_path / "small")
+    assert (tmp_path / "small" / "recipe.json").is_file()

@@ -5,7 +5,7 @@ import torch
 from torchcaps.core import UserError
 from torchcaps.data import dataset_info, load_dataset
 from torchcaps.models import create_model
-from torchcaps.parse import analyse, collect_keys, count_trees, quantized, some_images
+from torchcaps.parse import analyse, collect_keys, count_trees, evened, quantized, some_images
 from torchcaps.train import Pipeline
 from torchcaps.train.recipe import Data
 
@@ -44,6 +44,25 @@ def test_an_analysis_is_what_image_by_image_gives(model, split):
     ] == keys
     assert found.dictionary.num_keys == len(set(keys))
     assert found.as_json()["keys"] == len(set(keys))
+
+
+def test_even_couplings_are_those_of_one_iteration(split):
+    torch.manual_seed(0)
+    routed, single = (
+        create_model("dr_capsnet_tiny_test", image_size=28, num_classes=10, routing=routing).eval()
+        for routing in ("dynamic", {"name": "dynamic", "iterations": 1})
+    )
+    single.load_state_dict(routed.state_dict())
+    data, pipeline = split
+    inputs = pipeline.for_evaluation(data.images).inputs
+    with torch.no_grad():
+        expected = single(inputs).activations
+        before = routed(inputs).activations
+        with evened(routed):
+            torch.testing.assert_close(routed(inputs).activations, expected)
+        assert torch.equal(routed(inputs).activations, before)
+    hits = int((expected.argmax(1) == data.labels).sum())
+    assert analyse(routed, data, pipeline).even_accuracy == hits / len(data)
 
 
 def test_the_batch_size_does_not_matter(model, split):

@@ -63,7 +63,7 @@ def test_peaks_are_those_of_capsules_not_of_pixels(tmp_path, family):
     explainer = Explainer(make_run(tmp_path, f"{family}_tiny_test"), reference=10)
     source = explainer.read("test:0")
     found = explainer.explain(source)
-    with torch.no_grad(), quantized(explainer.run.model, 11):
+    with torch.no_grad(), quantized(explainer.run.model):
         output = explainer.run.model(explainer.pipeline.for_evaluation(source.image)[1], return_routing=True)
     children, routed = output.layers[-1]
     evidence = (children.activations.flatten(1) * routed.coupling[:, :, found.tree.chosen])[0]
@@ -115,15 +115,39 @@ def test_what_is_no_image_is_answered(explainer, name, message):
         explainer.read(name)
 
 
-def test_a_network_without_decoder_or_places_says_less(tmp_path):
+def test_a_network_without_decoder_says_less(tmp_path):
     run = make_run(tmp_path, "gamma_capsnet_tiny_test", decoder="none")
     found = Explainer(run, levels=(11, 6), reference=10).explain(Explainer(run).read("test:0"))
     assert found.perturbed is None
-    assert found.evidence is None  # hidden capsules have no place
-    assert found.contribution is None
+    assert found.contribution is None  # the hidden capsules, which vote for classes, have no place
     assert found.contributions.parts.shape[1] == found.tree.layer_sizes[-2]
     assert found.tree.grid is not None  # the primary ones below them have
     assert found.as_json(tuple("0123456789"))["has_decoder"] is False
+
+
+def test_the_map_of_a_deep_network_follows_all_paths(tmp_path):
+    explainer = Explainer(make_run(tmp_path, "gamma_capsnet_tiny_test"), reference=10)
+    source = explainer.read("test:0")
+    found = explainer.explain(source)
+    with torch.no_grad(), quantized(explainer.run.model):
+        output = explainer.run.model(explainer.pipeline.for_evaluation(source.image)[1], return_routing=True)
+    (children, hidden), (_, classes) = output.layers
+    activations, chosen = children.activations.flatten(1)[0], found.tree.chosen
+    evidence = torch.zeros_like(activations)
+    for child in range(len(activations)):
+        for parent in range(hidden.coupling.shape[2]):
+            path = hidden.coupling[0, child, parent] * classes.coupling[0, parent, chosen]
+            evidence[child] += activations[child] * path
+    places = evidence.view(-1, found.maps[0].grid[2]).sum(1)
+    assert found.evidence.peak == pytest.approx(float(places.max() / places.mean()), rel=1e-5)
+
+
+def test_the_runner_up_is_the_second_class(explainer):
+    found = explainer.explain(explainer.read("test:0"))
+    row = found.as_json(tuple("0123456789"))
+    first, second = sorted(row["activations"].values(), reverse=True)[:2]
+    assert row["activations"][row["runner_up"]] == second
+    assert row["margin"] == pytest.approx(first - second)
 
 
 def test_without_the_data_of_the_run_an_image_is_explained_all_the_same(tmp_path):

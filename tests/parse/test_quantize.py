@@ -6,16 +6,19 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from torchcaps.core import Capsules, UserError
+from torchcaps.core.levels import even_levels
 from torchcaps.layers import FcCaps
 from torchcaps.layers.conv3d_routing import MapRouting
 from torchcaps.layers.em_conv2d import PositionalEM
 from torchcaps.models import create_model
 from torchcaps.parse import (
+    parse_tree,
     quantizable_routings,
     quantization_indices,
     quantize,
     quantized,
 )
+from torchcaps.parse.quantize import keeps_even_share
 from torchcaps.routing import RoutingShape, create_routing
 
 FAMILIES = {  # routed layers that quantize
@@ -257,3 +260,46 @@ def test_an_error_inside_leaves_the_network_as_it_was():
     with pytest.raises(KeyError), quantized(model, 2):
         raise KeyError
     assert not model.classes.routing._forward_hooks
+
+
+@pytest.mark.parametrize(
+    ("parents", "levels"), [(1, 11), (2, 11), (3, 10), (4, 13), (7, 8), (10, 11), (16, 17), (100, 101)]
+)
+def test_an_even_share_is_a_level(parents, levels):
+    assert even_levels(parents) == levels
+    even = torch.zeros(5, parents).softmax(1)
+    assert torch.equal(quantize(even, levels), even)
+    assert keeps_even_share(parents, levels)
+
+
+def test_a_number_of_levels_may_round_an_even_share_up():
+    assert not keeps_even_share(16, 11)  # 0.0625 becomes 0.1
+    assert keeps_even_share(10, 4)  # 0.1 becomes 0
+
+
+@pytest.mark.parametrize("parents", [7, 16])
+def test_even_couplings_stay_and_make_no_tree(parents):
+    model = create_model(
+        "parse_capsnet_tiny_test", num_classes=parents, capsules=(3, parents, parents), decoder="none"
+    ).eval()
+    for layer in model.capsules:
+        torch.nn.init.zeros_(layer.weight)  # no vote, so that nothing is preferred
+    images = torch.rand(2, *model.image_shape)
+    with torch.no_grad():
+        plain = model(images, return_routing=True).layers
+        with quantized(model):
+            rounded = model(images, return_routing=True).layers
+    for before, after in zip(plain, rounded, strict=True):
+        assert torch.equal(before.routed.coupling, after.routed.coupling)
+    assert not parse_tree(rounded).edges
+
+
+def test_each_layer_has_the_levels_of_its_own_parents():
+    model = create_model(
+        "parse_capsnet_tiny_test", num_classes=7, capsules=(3, 16, 10), decoder="none"
+    ).eval()
+    with torch.no_grad(), quantized(model):
+        layers = model(torch.rand(2, *model.image_shape), return_routing=True).layers
+    for trace, levels in zip(layers, (17, 11, 8), strict=True):
+        steps = trace.routed.coupling * (levels - 1)
+        assert_close(steps, steps.round())

@@ -20,7 +20,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for pages, drawings and JSON; default RUN/explain.")
     ] = None,
-    levels: LevelsOption = "11",
+    levels: LevelsOption = "even",
     data_dir: DataDir = None,
     device: Device = "auto",
     json: Json = False,
@@ -38,8 +38,14 @@ def command(
         print_json(rows)
         return
     for row in rows:
-        typer.echo(f"{row['image']}: {row['class']} (activation {row['activation']:.3f}{_rank(row)})")
+        details = f"activation {row['activation']:.3f}{_runner_up(row)}{_rank(row)}"
+        typer.echo(f"{row['image']}: {row['class']} ({details})")
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
+
+
+def _runner_up(row: dict[str, Any]) -> str:
+    second = row["runner_up"]
+    return "" if second is None else f", then {second} {row['activations'][second]:.3f}"
 
 
 def _rank(row: dict[str, Any]) -> str:

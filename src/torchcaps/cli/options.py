@@ -23,8 +23,9 @@ LevelsOption = Annotated[
     str,
     typer.Option(
         "--levels",
-        help="Levels of quantized couplings: one number, one per routed layer as in 11,6, or auto for the "
-        "fewest that keep the accuracy on the validation images.",
+        help="Levels of quantized couplings: even makes an even share of each layer's parents a level; or "
+        "one number, one per routed layer as in 11,6, or auto for the fewest that keep the accuracy on the "
+        "validation images.",
     ),
 ]
 
@@ -46,16 +47,20 @@ def choose_device(name: str) -> str:
     return name
 
 
-def read_levels(text: str) -> int | list[int] | None:
-    """Levels from an option: a number for all layers, several with commas between, or None for auto."""
+def read_levels(text: str) -> Levels | None:
+    """Levels from an option: even, a number for all layers, several with commas between; None for auto."""
     from torchcaps.core.errors import UserError
 
+    if text == "even":
+        return "even"
     if text == "auto":
         return None
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError as error:
-        raise UserError(f"--levels takes whole numbers such as 11 or 11,6, or auto; got {text!r}") from error
+        raise UserError(
+            f"--levels takes whole numbers such as 11 or 11,6, or even or auto; got {text!r}"
+        ) from error
     return numbers[0] if len(numbers) == 1 else numbers
 
 

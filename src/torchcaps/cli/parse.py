@@ -13,7 +13,7 @@ from .show import print_json, print_table
 def command(
     run: RunFolder,
     split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
-    levels: LevelsOption = "11",
+    levels: LevelsOption = "even",
     limit: Annotated[
         int | None, typer.Option("--limit", help="Images to look at, drawn from the split.")
     ] = None,
@@ -40,7 +40,10 @@ def _print(result: dict[str, Any]) -> None:
         f"{result['data']} {result['split']}: {result['images']:,} images, {result['children']:,} capsules "
         f"vote, couplings in {result['levels']} levels"
     )
-    typer.echo(f"accuracy {result['accuracy']:.2%}, quantized {result['quantized_accuracy']:.2%}")
+    typer.echo(
+        f"accuracy {result['accuracy']:.2%}, quantized {result['quantized_accuracy']:.2%}, with even "
+        f"couplings {result['even_accuracy']:.2%}"
+    )
     typer.echo(
         f"entropy {result['entropy']:.2f} bits, the mean over classes; {result['keys']:,} parse trees\n"
     )

@@ -27,7 +27,7 @@ def command(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Replace a key of the recipes: pruning.strength=3e-4.")
     ] = None,
-    levels: LevelsOption = "11",
+    levels: LevelsOption = "even",
     device: Device = "auto",
     precision: Annotated[str, typer.Option("--precision", help="32 or bf16, for training.")] = "32",
     data_dir: DataDir = None,
@@ -115,6 +115,7 @@ def _print(found: list[RunSummary]) -> None:
                 "run": summary.run,
                 "accuracy": f"{summary.accuracy:.2%}",
                 "quantized": f"{summary.quantized_accuracy:.2%}",
+                "even": f"{summary.even_accuracy:.2%}",
                 "entropy": f"{summary.entropy:.2f} bits",
                 "trees": f"{summary.keys:,} of {summary.images:,}",
                 "sparsity": f"{summary.sparsity:.1%}" if summary.pruned else "not pruned",

@@ -17,14 +17,20 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the new run; default RUN-shrunk.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Shrink also where the smaller network would be slower.")
+    ] = False,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Leave out the capsules and channels that pruning cut off; the answers stay the same."""
+    """Leave out the capsules and channels that pruning cut off; the answers stay the same.
+
+    The gain is measured first, and a network that would be slower is refused.
+    """
     from torchcaps.pages import shrink_and_measure
 
     folder = out or run.with_name(f"{run.name}-shrunk")
-    shrunk = shrink_and_measure(run, folder, choose_device(device))
+    shrunk = shrink_and_measure(run, folder, choose_device(device), force=force)
     if json:
         print_json(asdict(shrunk))
         return

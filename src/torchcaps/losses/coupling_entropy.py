@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from torchcaps.core.labels import require_labels
+from torchcaps.core.levels import even_levels
 
 _LEAST = 1e-12  # the slope of the entropy is infinite at a share of 0
 
@@ -18,7 +19,7 @@ def coupling_entropy_loss(
     coupling: Float[Tensor, "batch in_caps classes"],
     labels: Int[Tensor, " batch"],
     *,
-    levels: int = 11,
+    levels: int | None = None,
     sharpness: float = 8.0,
 ) -> Float[Tensor, ""]:
     """Bits per child it takes to say where its coupling to the true class lies, mean over classes.
@@ -30,11 +31,12 @@ def coupling_entropy_loss(
     Args:
         coupling: Of the last routed layer, with gradients: routing must not hold couplings constant.
         labels: True classes; those absent from the batch do not count.
-        levels: As in quantization.
+        levels: As in quantization; by default as many as make an even share of the classes a level.
         sharpness: How clearly a coupling belongs to one level; the limit of large values is counting.
     """
     require_labels(coupling, labels, coupling.shape[2])
     own = coupling.gather(2, labels.view(-1, 1, 1).expand(-1, coupling.shape[1], 1)).clamp(0, 1)
+    levels = even_levels(coupling.shape[2]) if levels is None else levels
     level = torch.arange(levels, device=coupling.device, dtype=coupling.dtype)
     membership = (-sharpness * (own * (levels - 1) - level).square()).softmax(2)  # (batch, in_caps, level)
     is_class = F.one_hot(labels, coupling.shape[2]).to(coupling.dtype)

@@ -17,6 +17,7 @@ class RunSummary:
     """A run, measured on its test images.
 
     Attributes:
+        even_accuracy: With even couplings, that is without routing.
         pruned: Whether it was trained with pruning.
         sparsity: Zeros among the weights of the pruned layers; `sparsity_total` among all.
         classes: Trees of each class, as `Dictionary.rows` has them.
@@ -27,6 +28,7 @@ class RunSummary:
     images: int
     accuracy: float
     quantized_accuracy: float
+    even_accuracy: float
     entropy: float
     keys: int
     sparsity: float
@@ -47,7 +49,7 @@ def train_with_rem(recipe: Recipe, out: Path, machine: Machine, watcher: Watcher
     return load_run(out)
 
 
-def summarise_run(run: Run, *, levels: Levels = 11, data_dir: Path | None = None) -> RunSummary:
+def summarise_run(run: Run, *, levels: Levels = "even", data_dir: Path | None = None) -> RunSummary:
     """Measure a run on its test images."""
     found = analyse_run(run, "test", levels=levels, data_dir=data_dir)
     pruning = run.recipe.pruning
@@ -58,6 +60,7 @@ def summarise_run(run: Run, *, levels: Levels = 11, data_dir: Path | None = None
         images=found.images,
         accuracy=found.accuracy,
         quantized_accuracy=found.quantized_accuracy,
+        even_accuracy=found.even_accuracy,
         entropy=found.dictionary.entropy,
         keys=found.dictionary.num_keys,
         sparsity=zeros["sparsity"],

@@ -14,6 +14,7 @@ import torch
 from torchcaps.core import UserError
 from torchcaps.parse import OFFSETS, Explainer, Explanation
 from torchcaps.storage import write_atomically, write_json, write_text
+from torchcaps.train import Run
 from torchcaps.viz import (
     Report,
     draw_evidence,
@@ -41,10 +42,13 @@ def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> lis
     if len(stems) > 1:
         _keep_foreign(out, _INDEX)
     explained = [explainer.explain(source) for source in sources]
+    findings = _last_findings(explainer.run)
     rows = []
     for stem, found in zip(stems, explained, strict=True):
         data, drawings = found.as_json(classes), draw_all(found, classes)
-        page = build_page(found, classes, drawings)  # before writing: an image gets all of its files or none
+        page = build_page(
+            found, classes, drawings, findings
+        )  # before writing: an image gets all of its files or none
         write_json(out / f"{stem}.json", data)
         files = [out / f"{stem}.json", *_write_drawings(drawings, out, f"{stem}-")]
         files.append(page.save(out / f"{stem}.html"))
@@ -69,6 +73,13 @@ def _keep_foreign(out: Path, stem: str) -> None:
     there = [out / name for name in names if (out / name).exists()]
     if there and not (ours.is_file() and _MARKS[ours.suffix] in ours.read_bytes()):
         raise UserError(f"{there[0]} was not written by explain and is kept; choose another --out")
+
+
+def _last_findings(run: Run) -> list[str]:
+    """What the health monitor found after the last epoch; a run that came without its metrics has none."""
+    has_metrics = (run.folder / "metrics.jsonl").is_file()
+    rows = run.metrics if has_metrics else []
+    return rows[-1].get("findings", []) if rows else []
 
 
 def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
@@ -135,8 +146,10 @@ def _write_drawings(figures: dict[str, Any], out: Path, prefix: str) -> list[Pat
     return files
 
 
-def build_page(found: Explanation, classes: Sequence[str], drawings: dict[str, Any]) -> Report:
-    """The page of one image."""
+def build_page(
+    found: Explanation, classes: Sequence[str], drawings: dict[str, Any], findings: Sequence[str] = ()
+) -> Report:
+    """The page of one image; findings are those of the health monitor after the last epoch."""
     winner = int(found.activations.argmax())
     name = classes[found.tree.chosen]
     report = Report(f"Why {classes[winner]}?", _verdict(found, classes))
@@ -144,10 +157,13 @@ def build_page(found: Explanation, classes: Sequence[str], drawings: dict[str, A
         {
             "predicted": classes[winner],
             "activation": f"{float(found.activations[winner]):.3f}",
+            "runner-up": _runner_up(found, classes),
+            "speaks against it": _against(found),
             "capsules in the tree": f"{found.tree.capsules_in_tree[0]:,} of {found.tree.layer_sizes[0]:,}",
             "at least as strange as": _rank(found),
         }
     )
+    report.section("Where it looked", _about_maps(found, name), drawings.get("saliency"))
     report.insert(
         "The parse tree",
         _about_tree(found, name),
@@ -160,11 +176,25 @@ def build_page(found: Explanation, classes: Sequence[str], drawings: dict[str, A
             shares=_shares(found),
         ),
     )
-    about_maps = f"{_about_saliency(found, name)} {_about_contribution(found, name)}"
-    report.section("Where it looked", about_maps, drawings.get("saliency"))
+    if findings:
+        rows = [finding.partition(": ") for finding in findings]
+        report.section(
+            "The health of this network",
+            "What the health monitor found after the last epoch of its training.",
+            table=[{"found": problem, "details": details} for problem, _, details in rows],
+        )
     report.section("How typical it is", _about_typicality(found, name), drawings.get("typicality"))
     report.section("What its dimensions mean", _about_decoder(found), drawings.get("perturbations"))
     return report
+
+
+def _runner_up(found: Explanation, classes: Sequence[str]) -> str:
+    second = found.runner_up
+    return "none" if second is None else f"{classes[second]}, {float(found.activations[second]):.3f}"
+
+
+def _against(found: Explanation) -> str:
+    return "not known" if found.contributions is None else f"{float(found.contributions.against):.0%}"
 
 
 def _verdict(found: Explanation, classes: Sequence[str]) -> str:
@@ -191,41 +221,24 @@ def _about_tree(found: Explanation, name: str) -> str:
     )
 
 
-def _about_saliency(found: Explanation, name: str) -> str:
+def _about_maps(found: Explanation, name: str) -> str:
+    """Both maps, and how much of the length of the class capsule speaks against it."""
     if found.evidence is None:
-        return (
-            "There is no map: the capsules that vote for the class have no place on the image. The tree "
-            "above shows them."
+        places = "The capsules have no place on the image: the tree below shows them."
+    elif not found.evidence.peak:
+        places = f"The map is empty: once quantized, no active capsule has a coupling to {name}."
+    else:
+        places = (
+            "Saliency: activation times coupling to the class; its strongest place has "
+            f"{found.evidence.peak:.2f} times the mean."
         )
-    if not found.evidence.peak:
-        return (
-            f"There is no evidence to show: once quantized, no active capsule has a coupling to {name}. The "
-            "map of saliency is empty."
-        )
-    return (
-        "Saliency, as in the thesis: activation of the capsules times their quantized coupling to the class, "
-        "the mean over types, at the middle of the patch that each capsule sees. Colours run from the lowest "
-        f"to the highest place; the strongest has {found.evidence.peak:.2f} times the evidence of the "
-        "mean place. Near 1, couplings are alike everywhere. A capsule beside a stroke sees it too."
-    )
-
-
-def _about_contribution(found: Explanation, name: str) -> str:
     if found.contributions is None:
-        return f"There are no contributions to show: {found.contribution_obstacle}."
-    against = (
-        "The votes of the capsules, weighted by their couplings, add up to the class capsule; the "
-        f"contribution of one is what it adds to the length of {name} before it is squashed. Capsules with "
-        f"negative contributions shorten it, by {float(found.contributions.against):.0%} of that length."
-    )
+        return f"{places} There are no contributions: {found.contribution_obstacle}."
+    against = f"{float(found.contributions.against):.0%} of the length of {name} speaks against it."
     if found.contribution is None:
-        return against
-    if not found.contribution.peak:
-        return f"{against} None is positive: the map of contributions is empty."
-    return (
-        f"{against} The map shows the positive ones, summed over types; its strongest place has "
-        f"{found.contribution.peak:.2f} times the contribution of the mean place."
-    )
+        return f"{places} Negative votes: {against}"
+    peak = f"{found.contribution.peak:.2f} times the mean" if found.contribution.peak else "nothing positive"
+    return f"{places} Contribution: what votes add to the length of {name}; strongest place {peak}. {against}"
 
 
 def _shares(found: Explanation) -> Any:
@@ -242,10 +255,9 @@ def _about_typicality(found: Explanation, name: str) -> str:
     if usual.share is None:
         return f"Not known: no validation image was read as {name}."
     return (
-        f"This tree carries {usual.surprise:.0f} bits of surprise: minus the logarithm of the probability "
-        f"that its capsules are coupled to {name} as they are, each taken alone, judged by training images. "
-        f"It is at least as strange as {usual.share:.0%} of the {len(usual.others)} validation images read "
-        f"as {name}. As a whole the tree has {usual.key_surprise:.1f} bits under the dictionary of the class."
+        f"This tree carries {usual.surprise:.0f} bits of surprise, judged by the couplings of training "
+        f"images read as {name}, child by child; as a whole {usual.key_surprise:.1f} bits. It is at least as "
+        f"strange as {usual.share:.0%} of the {len(usual.others)} validation images read as {name}."
     )
 
 

@@ -11,11 +11,13 @@ import torch
 from torch import nn
 
 from torchcaps.bench import Effort, time_work
+from torchcaps.core import UserError
 from torchcaps.core.seeding import generator
-from torchcaps.prune import count_sparsity, measure_size
+from torchcaps.prune import count_sparsity, measure_size, shrink
 from torchcaps.train import load_run, shrink_run
 
 _BATCHES = (1, 128)
+_SLOWER = 1.1  # times the time before, from which on a network counts as slower
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,18 +48,41 @@ class Shrunk:
     largest_difference: float
 
 
-def shrink_and_measure(source: Path, out: Path, device: str = "cpu") -> Shrunk:
-    """Shrink the run in `source` into folder `out`; sizes and times of both, and how their answers differ."""
-    before = load_run(source, device)
-    after = shrink_run(before, out)
+def shrink_and_measure(source: Path, out: Path, device: str = "cpu", *, force: bool = False) -> Shrunk:
+    """Shrink the run in `source` into folder `out`; sizes and times of both, and how their answers differ.
+
+    Both networks are measured before anything is written. One that would be slower than the run is refused,
+    unless `force` is set.
+    """
+    run = load_run(source, device)
+    smaller = shrink(run.model)
+    before, after = _measure(run.model), _measure(smaller)
+    if not force:
+        _require_gain(before, after)
+    shrunk = shrink_run(run, out)
     return Shrunk(
         run=str(out),
-        model=after.recipe.model,
-        sparsity_total=count_sparsity(before.model)["sparsity_total"],
-        before=_measure(before.model),
-        after=_measure(after.model),
-        largest_difference=_largest_difference(before.model, after.model),
+        model=shrunk.recipe.model,
+        sparsity_total=count_sparsity(run.model)["sparsity_total"],
+        before=before,
+        after=after,
+        largest_difference=_largest_difference(run.model, shrunk.model),
     )
+
+
+def _require_gain(before: Footprint, after: Footprint) -> None:
+    slower = [batch for batch, ms in after.ms.items() if ms > _SLOWER * before.ms[batch]]
+    if slower:
+        times = ", ".join(
+            f"{after.ms[batch]:.2f} instead of {before.ms[batch]:.2f} ms for {batch} image(s)"
+            for batch in slower
+        )
+        raise UserError(
+            f"shrinking would make this network slower: it keeps {after.parameters / before.parameters:.1%} "
+            f"of the parameters and {after.flops / before.flops:.1%} of the FLOPs, and takes {times}; "
+            "nothing was written. Weights pruned one by one seldom free whole capsules: train with "
+            "pruning.group=type, or shrink all the same with --force"
+        )
 
 
 def _images(model: nn.Module, batch: int) -> torch.Tensor:

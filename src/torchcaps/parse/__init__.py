@@ -20,10 +20,18 @@ from .on_runs import (
     some_images,
 )
 from .perturb import OFFSETS, perturb_capsule
-from .places import CapsuleMap, capsule_maps, contribution_on_image, evidence_on_image, fully_connected
+from .places import (
+    CapsuleMap,
+    capsule_maps,
+    contribution_on_image,
+    evidence_on_image,
+    fully_connected,
+    through_layers,
+)
 from .quantize import (
     Levels,
     check_levels,
+    evened,
     quantizable_routings,
     quantization_indices,
     quantize,
@@ -67,6 +75,7 @@ __all__ = [
     "contribution_on_image",
     "contributions",
     "count_trees",
+    "evened",
     "evidence_on_image",
     "fully_connected",
     "learn_trees",
@@ -85,5 +94,6 @@ __all__ = [
     "saliency_map",
     "share_at_most",
     "some_images",
+    "through_layers",
     "upsample_map",
 ]

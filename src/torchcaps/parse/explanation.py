@@ -66,6 +66,12 @@ class Explanation:
     perturbed: Tensor | None  # None where the network has no decoder
     usual: Usual | None  # None where the data of the run is not at hand
 
+    @property
+    def runner_up(self) -> int | None:
+        """The class with the second highest activation; None where there is but one class."""
+        order = self.activations.argsort(descending=True, stable=True)
+        return int(order[1]) if len(order) > 1 else None
+
     def as_json(self, classes: Sequence[str]) -> dict[str, Any]:
         """Plain data, enough to draw everything from."""
         winner = int(self.activations.argmax())
@@ -76,6 +82,8 @@ class Explanation:
             "quantized_class": classes[self.tree.chosen],
             "label": None if self.source.label is None else classes[self.source.label],
             "activation": values[winner],
+            "runner_up": None if self.runner_up is None else classes[self.runner_up],
+            "margin": None if self.runner_up is None else values[winner] - values[self.runner_up],
             "activations": dict(zip(classes, values, strict=True)),
             "typicality": None if self.usual is None else self.usual.as_json(),
             "has_decoder": self.perturbed is not None,

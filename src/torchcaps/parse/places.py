@@ -44,6 +44,19 @@ def fully_connected(layers: Sequence[LayerTrace]) -> tuple[LayerTrace, ...]:
     return tuple(chain)
 
 
+def through_layers(layers: Sequence[LayerTrace]) -> LayerTrace:
+    """The children of the first of some fully connected layers, with their couplings to the classes.
+
+    The coupling of a child to a class is the sum over all paths between them of the product of the couplings
+    on the path; with one layer it is that layer's own.
+    """
+    couplings = [trace.routed.coupling for trace in layers]
+    coupling = couplings[0]
+    for above in couplings[1:]:
+        coupling = coupling @ above  # type: ignore[operator]
+    return LayerTrace(layers[0].children, layers[-1].routed._replace(coupling=coupling))
+
+
 def capsule_maps(network: nn.Module) -> tuple[CapsuleMap, ...]:
     """The maps on which the children of the first fully connected layer stand, in their order.
 

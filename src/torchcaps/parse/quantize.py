@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from torchcaps.core.errors import UserError
+from torchcaps.core.levels import even_levels
 from torchcaps.core.types import Routed
 from torchcaps.routing import ReadsOut
 
-Levels: TypeAlias = int | Sequence[int]  # one number for all routed layers, or one for each
+# One number for all routed layers, one for each, or what `even_levels` gives for the parents of each.
+Levels: TypeAlias = int | Sequence[int] | Literal["even"]
 
 _MOST_LEVELS = 2**15
 
@@ -37,7 +39,7 @@ def quantize(coupling: Float[Tensor, "*shape"], levels: int) -> Float[Tensor, "*
 
 
 @contextmanager
-def quantized(network: nn.Module, levels: Levels) -> Iterator[nn.Module]:
+def quantized(network: nn.Module, levels: Levels = "even") -> Iterator[nn.Module]:
     """While open, every routed layer quantizes the couplings of its last round and pools its votes by those.
 
     A routing of a single round splits evenly for every image, so it stays as it is. Fused kernels are not
@@ -45,33 +47,67 @@ def quantized(network: nn.Module, levels: Levels) -> Iterator[nn.Module]:
 
     Args:
         network: Changed in place until the context closes.
-        levels: For all routed layers, or one number for each in the order of the network.
+        levels: For all routed layers, or one number for each in the order of the network. By default each
+            layer has as many as make an even share of its parents a level.
     """
     routings = quantizable_routings(network)
+    numbers = levels_of_layers(levels, len(routings))
+    with _replaced(network, [_quantizer(number) for number in numbers]):
+        yield network
+
+
+@contextmanager
+def evened(network: nn.Module) -> Iterator[nn.Module]:
+    """While open, every routed layer pools its votes by even couplings: what the network is without routing.
+
+    Only the last round is replaced. Fused kernels are not used meanwhile.
+    """
+    with _replaced(network, [_even] * len(quantizable_routings(network))):
+        yield network
+
+
+@contextmanager
+def _replaced(network: nn.Module, changes: Sequence[Callable[[Tensor], Tensor]]) -> Iterator[None]:
+    """While open, the couplings of each routed layer are changed before its votes are pooled."""
     handles = [
-        routing.register_forward_hook(_quantizer(number))
-        for (_, routing), number in zip(routings, levels_of_layers(levels, len(routings)), strict=True)
+        routing.register_forward_hook(_reader(change))
+        for (_, routing), change in zip(quantizable_routings(network), changes, strict=True)
     ]
     try:
-        yield network
+        yield
     finally:
         for handle in handles:
             handle.remove()
 
 
-def levels_of_layers(levels: Levels, layers: int) -> list[int]:
-    """One number of levels for each of `layers` routed layers."""
-    numbers = [levels] * layers if isinstance(levels, int) else list(levels)
+def levels_of_layers(levels: Levels, layers: int) -> list[int | None]:
+    """One number of levels for each of `layers` routed layers; None follows from the parents."""
+    if levels == "even":
+        return [None] * layers
+    numbers = [levels] * layers if isinstance(levels, int) else [int(number) for number in levels]
     if len(numbers) != layers:
         raise UserError(f"the network quantizes {layers} routed layers, got levels for {len(numbers)}")
     for number in numbers:
         quantization_indices(torch.zeros(0), number)  # refuses an impossible number before any image is seen
-    return numbers
+    return [*numbers]
+
+
+def keeps_even_share(parents: int, levels: int) -> bool:
+    """Whether an even share is not rounded up, which would make a preference of none."""
+    even = torch.tensor(1 / parents)
+    return bool(quantize(even, levels) <= even)
 
 
 def check_levels(network: nn.Module, levels: Levels | None) -> None:
     """Raise where the couplings of a network cannot be quantized so; None are levels not chosen yet."""
-    levels_of_layers(2 if levels is None else levels, len(quantizable_routings(network)))
+    levels_of_layers("even" if levels is None else levels, len(quantizable_routings(network)))
+
+
+def levels_of_classes(levels: Levels, classes: int) -> int:
+    """The levels of the last routed layer, whose parents are the classes."""
+    if levels == "even":
+        return even_levels(classes)
+    return levels if isinstance(levels, int) else int(levels[-1])
 
 
 def quantizable_routings(network: nn.Module) -> list[tuple[str, Any]]:
@@ -97,10 +133,18 @@ def quantizable_routings(network: nn.Module) -> list[tuple[str, Any]]:
     return found
 
 
-def _quantizer(levels: int) -> Callable[..., Routed]:
+def _quantizer(levels: int | None) -> Callable[[Tensor], Tensor]:
+    return lambda coupling: quantize(coupling, levels or even_levels(coupling.shape[-1]))
+
+
+def _even(coupling: Tensor) -> Tensor:
+    return torch.full_like(coupling, 1 / coupling.shape[-1])
+
+
+def _reader(change: Callable[[Tensor], Tensor]) -> Callable[..., Routed]:
     def read_out_again(routing: ReadsOut, inputs: tuple[Tensor, Tensor], routed: Routed) -> Routed:
         assert routed.coupling is not None  # plain routings always give them
         votes, activations = inputs
-        return routing.read_out(votes, activations, quantize(routed.coupling, levels))
+        return routing.read_out(votes, activations, change(routed.coupling))
 
     return read_out_again

@@ -17,7 +17,7 @@ class TreeSetting(Setting):
     """A network whose parse trees are counted.
 
     Attributes:
-        levels: Of the quantized couplings, for all routed layers or for each.
+        levels: Of the quantized couplings, for all routed layers or for each; by default those of the thesis.
         epoch: Its weights after this epoch, counted from one, are looked at; None for the best ones.
     """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ from torchcaps.data import LabelledImages
 from torchcaps.train import Pipeline, Run, load_labelled
 
 from ..dictionary import Dictionary, KeyCollector, Keys, count_trees
-from ..quantize import Levels, quantized
+from ..quantize import Levels, evened, levels_of_classes, quantized
 
 _BATCH = {"cuda": 512}  # by device; other devices take 250
 
@@ -30,6 +29,7 @@ class Analysis:
     images: int
     accuracy: float
     quantized_accuracy: float
+    even_accuracy: float  # with even couplings, that is without routing
     keys: Keys
     classes: tuple[str, ...]
 
@@ -47,6 +47,7 @@ class Analysis:
             "children": trees.children,
             "accuracy": self.accuracy,
             "quantized_accuracy": self.quantized_accuracy,
+            "even_accuracy": self.even_accuracy,
             "entropy": trees.entropy,
             "keys": trees.num_keys,
             "classes": trees.rows(self.classes),
@@ -60,13 +61,13 @@ def analyse(
     data: LabelledImages,
     pipeline: Pipeline,
     *,
-    levels: Levels = 11,
+    levels: Levels = "even",
     batch_size: int | None = None,
 ) -> Analysis:
-    """Accuracy of a network as it is and quantized, and the keys of its last routed layer.
+    """Accuracy of a network as it is, quantized and with even couplings, and the keys of its last layer.
 
     The network runs in evaluation mode on the device of the data, from which results are read once for each
-    of the two passes.
+    of the three passes.
 
     Args:
         network: On the device of the data, and left as it was.
@@ -77,10 +78,13 @@ def analyse(
     """
     hits = count_hits(network, data, pipeline, batch_size=batch_size)
     keys = collect_keys(network, data, pipeline, levels=levels, batch_size=batch_size)
+    with evened(network):
+        even_hits = count_hits(network, data, pipeline, batch_size=batch_size)
     return Analysis(
         images=len(data),
         accuracy=hits / len(data),
         quantized_accuracy=float((keys.predicted == data.labels.cpu().numpy()).mean()),
+        even_accuracy=even_hits / len(data),
         keys=keys,
         classes=tuple(data.classes),
     )
@@ -92,13 +96,12 @@ def count_hits(
     data: LabelledImages,
     pipeline: Pipeline,
     *,
-    levels: Levels | None = None,
     batch_size: int | None = None,
 ) -> int:
-    """Images whose class the network finds, quantized where levels are given. Arguments as in `analyse`."""
+    """Images whose class the network finds. Arguments as in `analyse`."""
     hits = torch.zeros((), dtype=torch.int64, device=data.labels.device)
     is_finite = torch.ones((), dtype=torch.bool, device=data.labels.device)
-    with evaluating(network), quantized(network, levels) if levels is not None else nullcontext():
+    with evaluating(network):
         for inputs, labels in _batches(data, pipeline, batch_size):
             activations = network(inputs).activations
             is_finite &= activations.isfinite().all()
@@ -121,11 +124,10 @@ def collect_keys(
     data: LabelledImages,
     pipeline: Pipeline,
     *,
-    levels: Levels = 11,
+    levels: Levels = "even",
     batch_size: int | None = None,
 ) -> Keys:
     """The key of every image in the quantized network, without reading labels. Arguments as in `analyse`."""
-    last = levels if isinstance(levels, int) else levels[-1]
     collector: KeyCollector | None = None
     # checked here, because rounding hides couplings that are not finite
     is_finite = torch.ones((), dtype=torch.bool, device=data.labels.device)
@@ -133,7 +135,8 @@ def collect_keys(
         for inputs, _ in _batches(data, pipeline, batch_size):
             output = network(inputs, return_routing=True)
             is_finite &= output.activations.isfinite().all()
-            collector = collector or KeyCollector(last, output.activations.shape[1])
+            classes = output.activations.shape[1]
+            collector = collector or KeyCollector(levels_of_classes(levels, classes), classes)
             collector.add(output.layers[-1].routed.coupling, output.activations.argmax(1))
     _check_answers(is_finite)
     assert collector is not None  # a split without images is refused above
@@ -155,7 +158,7 @@ def analyse_run(
     run: Run,
     split: str = "test",
     *,
-    levels: Levels = 11,
+    levels: Levels = "even",
     limit: int | None = None,
     data_dir: Path | None = None,
 ) -> Analysis:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -10,6 +11,7 @@ import torch
 from torchcaps.train import Run, load_labelled
 
 from ..choose_levels import CANDIDATES, ChosenLevels, choose_levels
+from ..quantize import keeps_even_share, quantized
 from .analyse import count_hits
 
 
@@ -21,10 +23,19 @@ def choose_levels_of_run(
     tolerance: float = 0.001,
     data_dir: Path | None = None,
 ) -> ChosenLevels:
-    """`choose_levels` by the validation images of a run, the same number for all of its layers."""
+    """`choose_levels` by the validation images of a run, the same number for all of its layers.
+
+    Numbers that round an even share up to a larger coupling are left out.
+    """
     data, pipeline = load_labelled(run, "validation", data_dir=data_dir)
 
     def evaluate(levels: int | None) -> float:
-        return count_hits(run.model, data, pipeline, levels=levels) / len(data)
+        with nullcontext() if levels is None else quantized(run.model, levels):
+            return count_hits(run.model, data, pipeline) / len(data)
 
-    return choose_levels(evaluate, candidates, tolerance)
+    output = run.model(pipeline.for_evaluation(data.images[:1]).inputs, return_routing=True)
+    parents = {
+        trace.routed.coupling.shape[-1] for trace in output.layers if trace.routed.coupling is not None
+    }
+    fair = [number for number in candidates if all(keeps_even_share(each, number) for each in parents)]
+    return choose_levels(evaluate, fair, tolerance)

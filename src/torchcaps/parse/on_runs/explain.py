@@ -27,8 +27,9 @@ from ..places import (
     evidence_maps,
     fully_connected,
     place_maps,
+    through_layers,
 )
-from ..quantize import Levels, quantized
+from ..quantize import Levels, levels_of_classes, quantized
 from ..saliency import map_peaks
 from ..tree import parse_tree
 from ..typicality import TreeModel, learn_trees, share_at_most
@@ -48,7 +49,7 @@ class Explainer:
     """
 
     def __init__(
-        self, run: Run, *, levels: Levels = 11, reference: int = 2000, data_dir: Path | None = None
+        self, run: Run, *, levels: Levels = "even", reference: int = 2000, data_dir: Path | None = None
     ) -> None:
         self.run, self.levels, self.reference, self.data_dir = run, levels, reference, data_dir
         self.device = run.device
@@ -106,7 +107,6 @@ class Explainer:
             unquantized=fully_connected(plain.layers),
         )
         chosen = output.activations.argmax(1)
-        places = maps if len(layers) == 1 else ()
         size = (shown.shape[-2], shown.shape[-1])
         obstacle = contribution_obstacle(network)
         parts = None if obstacle else self._contributions(layers[-1], chosen)
@@ -116,11 +116,11 @@ class Explainer:
             activations=plain.activations[0].float().cpu(),
             tree=tree,
             maps=maps,
-            evidence=_heat(evidence_maps(layers[-1], chosen, places), places, size) if places else None,
+            evidence=_heat(evidence_maps(through_layers(layers), chosen, maps), maps, size) if maps else None,
             contributions=parts,
             contribution=None
-            if parts is None or not places
-            else _heat(contribution_maps(parts.parts, places), places, size),
+            if parts is None or not maps or len(layers) > 1
+            else _heat(contribution_maps(parts.parts, maps), maps, size),
             contribution_obstacle=obstacle,
             perturbed=self._perturb(source, output.poses, chosen),
             usual=self._compare(output),
@@ -142,8 +142,8 @@ class Explainer:
             model, predicted, surprise = self._known
         except MissingDataError:  # the run may be on a machine without its data
             return None
-        last = self.levels if isinstance(self.levels, int) else self.levels[-1]
-        collector = KeyCollector(last, output.activations.shape[1])
+        classes = output.activations.shape[1]
+        collector = KeyCollector(levels_of_classes(self.levels, classes), classes)
         coupling = output.layers[-1].routed.coupling
         assert coupling is not None
         collector.add(coupling, output.activations.argmax(1))
