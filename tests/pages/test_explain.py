@@ -1,5 +1,6 @@
 import json
 import re
+from importlib import import_module
 
 import pytest
 from parse.test_explain import make_run
@@ -126,7 +127,7 @@ def test_nothing_is_written_of_an_image_that_cannot_be_drawn(tmp_path, monkeypat
     def fail(*_, **__):
         raise UserError("no pencil")
 
-    monkeypatch.setattr("torchcaps.pages.explain.draw_perturbations", fail)
+    monkeypatch.setattr(import_module("torchcaps.pages.explain"), "draw_perturbations", fail)
     with pytest.raises(UserError, match="no pencil"):
         explain_images(Explainer(make_run(tmp_path), reference=10), ["test:0"], tmp_path / "out")
     assert not list(tmp_path.rglob("test-0*"))
