@@ -70,7 +70,7 @@ def test_a_checkpoint_that_does_not_fit_is_one_line(run, edit):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", "null", '{"metrics": 3}'])
+@pytest.mark.parametrize("content", ["{}", "[]", "null", '{"metrics": 3}', '{"metrics": {}}'])
 def test_a_result_without_metrics_is_not_taken_for_one(run, content):
     (run / "result.json").write_text(content)
     with pytest.raises(UserError, match=r"result\.json is damaged .*delete it"):

@@ -79,6 +79,7 @@ class CapsuleClassifier(Network, ABC):
         return CapsuleOutput(activations, poses, reconstruction, layers if return_routing else ())
 
     def _check(self, images: Tensor) -> None:
+        self.require_images(images)
         if images.shape[1:] == self.image_shape:
             return
         channels, height, width = images.shape[1:]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import Field
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from torch import nn
+from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, sides
+from torchcaps.core import ImageSize, UserError, sides
 from torchcaps.layers import ConvStage
 
 
@@ -53,6 +53,19 @@ class Network(nn.Module):
         self.config = config
         height, width = sides(config.image_size)
         self.image_shape = (config.in_channels, height, width)
+
+    def require_images(self, images: Tensor) -> None:
+        """Raise unless images are real numbers on the device of the weights; no value is read."""
+        if not images.is_floating_point():
+            raise UserError(
+                f"{type(self).__name__} takes normalised images of real numbers such as torch.float32, got "
+                f"{images.dtype}; divide bytes by 255 and normalise them"
+            )
+        place = next(self.parameters()).device.type
+        if images.device.type != place:
+            raise UserError(
+                f"the images are on {images.device.type}, the weights on {place}; move one of them"
+            )
 
     def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
         """The grids whose capsules are the children of the first fully connected layer, in their order.

@@ -46,6 +46,7 @@ class PoseNetwork(Network):
     ) -> PoseOutput:
         """Class and rotation of normalised images; labels and routing have nothing to act on."""
         del labels, return_routing
+        self.require_images(images)
         if images.shape[1:] != self.image_shape:
             expected, got = ("x".join(map(str, shape)) for shape in (self.image_shape, images.shape[1:]))
             raise UserError(f"this {type(self).__name__} takes images of {expected}, got {got}")

@@ -46,6 +46,7 @@ class Segmenter(Network, ABC):
         """
 
     def _check(self, images: Tensor) -> None:
+        self.require_images(images)
         if images.shape[1] != self.config.in_channels:
             raise UserError(
                 f"the first layer of this {type(self).__name__} takes images of {self.config.in_channels} "

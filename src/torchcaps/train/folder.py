@@ -88,11 +88,13 @@ def _what_decides(recipe: Recipe) -> dict[str, Any]:
 
 
 def read_result(out: Path, *keys: str) -> dict[str, Any]:
-    """The content of result.json, which must have metrics and the groups named by `keys`."""
+    """The content of result.json, which must have `keys`; "metrics.epochs" is a key inside a group."""
     path = out / "result.json"
     result = read_mapping(path)
-    for key in ("metrics", *keys):
-        if not isinstance(result.get(key), dict):
+    for key in keys:
+        group, _, name = key.rpartition(".")
+        place = result.get(group) if group else result
+        if not isinstance(place, dict) or name not in place:
             raise UserError(f"{path} is damaged (no {key}); delete it and call the same command again")
     return result
 

@@ -78,7 +78,8 @@ def train(
     out, machine, recipe = Path(out), machine or Machine(), adopt_widths(recipe)
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
-        return read_result(out)
+        metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)
+        return read_result(out, "seconds", "metrics.best_epoch", *metrics)
     fabric = launch(machine)
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:

@@ -1,6 +1,7 @@
 """From a trained trunk to a pruned one and to capsules on it, at toy size."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -234,3 +235,21 @@ def test_candidates_score_alike_on_side_streams(trunk, tmp_path):
         for n in (1, 4)
     ]
     assert alone[1]["search"]["scores"][0] == pytest.approx(alone[0]["search"]["scores"][0], abs=0.03)
+
+
+@pytest.mark.parametrize("content", ["{", "3", '{"widths": []}', '{"accuracy": "x"}'])
+def test_damaged_candidates_are_named(trunk, pruned, tmp_path, content):
+    folder = shutil.copytree(pruned, tmp_path / "pruned")
+    (folder / "result.json").unlink()
+    (folder / "candidates.jsonl").write_text(content)
+    with pytest.raises(UserError, match=r"candidates\.jsonl is damaged .*delete it"):
+        prune_run(trunk, folder, SEARCH, CPU)
+
+
+@pytest.mark.parametrize("name", ["pruning.json", "result.json"])
+@pytest.mark.parametrize("content", ["null", "[]"])
+def test_a_damaged_search_is_named(trunk, pruned, tmp_path, name, content):
+    folder = shutil.copytree(pruned, tmp_path / "pruned")
+    (folder / name).write_text(content)
+    with pytest.raises(UserError, match=rf"{name} is damaged .*delete it"):
+        prune_run(trunk, folder, SEARCH, CPU)

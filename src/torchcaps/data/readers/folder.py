@@ -46,9 +46,10 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
         raise MissingDataError(f"{name}: {tried} a folder")
     size: ImageSize = 0
     if match:
-        size = (int(match[2]), int(match[3])) if match[3] else int(match[2])
-        if not all(1 <= side <= 10_000 for side in sides(size)):
-            raise UserError(f"{name}: sides must lie between 1 and 10,000 pixels, got {match[2]}")
+        texts = [text for text in match.groups()[1:] if text]
+        if any(len(text) > 5 or not 1 <= int(text) <= 10_000 for text in texts):
+            raise UserError(f"{name[:200]}: sides must lie between 1 and 10,000 pixels")
+        size = (int(texts[0]), int(texts[1])) if len(texts) > 1 else int(texts[0])
     return FolderName(root, size)
 
 

@@ -34,6 +34,8 @@ from .candidates import Candidates, StructuredPruning, plan_candidates
 
 _AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most
 
+_PRINTED = ("pruning.candidates", "search.scores", "macs.after", "metrics.test_loss", "parameters")
+
 
 def prune_run(
     source: Path,
@@ -51,7 +53,7 @@ def prune_run(
     machine, started = machine or Machine(), time.perf_counter()
     identity = _identity(source, settings)
     if _is_finished(out, identity, settings):
-        return read_result(out, "pruning", "search", "macs")
+        return read_result(out, *_PRINTED)
     fabric = launch(machine)
     run = load_run(source, fabric.device)
     cost, drawn = plan_candidates(run.model, settings)  # an impossible target ends here, before data is read
@@ -110,7 +112,7 @@ def _is_finished(out: Path, identity: Plain, settings: StructuredPruning) -> boo
     finished = out / "result.json"
     if not finished.is_file():
         return False
-    return bool(read_result(out, "pruning", "search", "macs")["pruning"]["candidates"] == settings.candidates)
+    return bool(read_result(out, *_PRINTED)["pruning"]["candidates"] == settings.candidates)
 
 
 def _score_missing(
