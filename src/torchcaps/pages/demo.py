@@ -197,8 +197,9 @@ class _Page:
         )
         report.section(
             "What its dimensions mean",
-            "One number of the winning capsule is changed at a time, by the amount above the column. Rows "
-            "often come to mean thickness, slant, width or the shape of a stroke, without being asked to.",
+            "One number of the winning capsule is changed at a time, by the amount above the column. After a "
+            "training this short the changes are faint; longer ones give numbers that mean thickness, slant "
+            "or width.",
             draw_perturbations(self._perturb(self.examples[2]), OFFSETS),
         )
 

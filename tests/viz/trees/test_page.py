@@ -156,8 +156,14 @@ def test_pointing_can_light_the_chosen_class_and_fade_all_others(sizes):
 def test_the_page_says_how_far_couplings_are_from_an_even_split(tree):
     even = parse_tree(random_layers(0, [24, 3], sharpness=0.01))
     said, warned = tree_markup(torch.rand(1, 20, 20), tree), tree_markup(torch.rand(1, 20, 20), even)
-    share = tree.evenness[-1].to_chosen
-    assert f"Median coupling to {tree.chosen}: {share:.3f}; an even share is 0.333." in said
+    first, last = tree.evenness
+    largest = f"{first.largest:.2f} and {last.largest:.2f}"
+    assert (
+        f"Median coupling to the strongest parent, by layer: {largest}; even shares are 0.20 and 0.33."
+        in said
+    )
+    share = even.evenness[0].to_chosen
+    assert f"Median coupling to {even.chosen}: {share:.3f}; an even share is 0.333." in warned
     assert "<strong></strong>" in said
     assert "<strong>This network hardly routes: on this image 0% of the capsules" in warned
 

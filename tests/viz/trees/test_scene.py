@@ -7,7 +7,7 @@ from torchcaps.parse import ReceptiveField, parse_tree
 from torchcaps.viz.trees.arrange import arrange
 from torchcaps.viz.trees.scene import coupling_stroke, edge_strength, shown_classes
 
-FIELD = ReceptiveField(2.0, 4.0, 5.0)
+FIELD = ReceptiveField((2.0, 2.0), 4.0, 5.0)
 
 
 @given(st.floats(0, 1), st.integers(2, 50))
