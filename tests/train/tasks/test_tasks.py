@@ -106,6 +106,17 @@ class TestSegmentation(TaskContract):
         assert answer.pictures["mask"].size == answer.pictures["overlay"].size == (40, 20)
         assert answer.row["share"] == {"object": 0.5}  # the crop saw the middle half
 
+    def test_an_overlay_outlines_the_object_and_tints_its_inside(self):
+        info = dataset_info("synthetic_masks", size=16)
+        outputs = {"activations": torch.zeros(1, 1, 16, 16)}
+        outputs["activations"][..., 4:9, 4:9] = 1
+        answer = task_named("segmentation").answer(outputs, info, Image.new("RGB", (16, 16), (100, 100, 100)))
+        colour = answer.pictures["mask"].convert("RGB").getpixel((5, 5))
+        overlay = answer.pictures["overlay"]
+        assert overlay.getpixel((4, 6)) == colour  # the border
+        assert overlay.getpixel((6, 6)) not in (colour, (100, 100, 100))
+        assert overlay.getpixel((2, 2)) == (100, 100, 100)
+
 
 class TestPose(TaskContract):
     recipe = {

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
@@ -27,7 +28,7 @@ register_metrics(
 )
 
 _THRESHOLD = 0.5  # a pixel whose largest activation is below it is background
-_COLOURS = ((230, 60, 60), (60, 160, 230), (90, 200, 90), (240, 180, 40), (170, 90, 220), (60, 200, 190))
+_COLOURS = ((0, 210, 255), (255, 60, 200), (150, 230, 0), (255, 170, 0), (140, 90, 255), (255, 70, 60))
 _OPACITY = 0.45
 
 
@@ -126,8 +127,16 @@ def _coloured(mask: Image.Image) -> Image.Image:
 
 
 def _overlay(picture: Image.Image, mask: Image.Image) -> Image.Image:
+    """The picture with each class tinted, and outlined where its colour might be that of the object."""
+    numbers = np.asarray(mask)
     colours = np.asarray(_coloured(mask).convert("RGB"), dtype=np.float32)
     pixels = np.asarray(picture.convert("RGB"), dtype=np.float32)
-    is_object = np.asarray(mask)[:, :, None] > 0
-    mixed = np.where(is_object, (1 - _OPACITY) * pixels + _OPACITY * colours, pixels)
-    return Image.fromarray(mixed.round().astype(np.uint8))
+    opacity = np.where(_is_border(numbers), 1.0, np.where(numbers > 0, _OPACITY, 0.0))[:, :, None]
+    return Image.fromarray(((1 - opacity) * pixels + opacity * colours).round().astype(np.uint8))
+
+
+def _is_border(numbers: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Whether a pixel of a class has a neighbour above, below, left or right that is not of it."""
+    padded = np.pad(numbers, 1)
+    neighbours = (padded[:-2, 1:-1], padded[2:, 1:-1], padded[1:-1, :-2], padded[1:-1, 2:])
+    return (numbers > 0) & np.any([each != numbers for each in neighbours], axis=0)
