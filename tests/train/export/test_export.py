@@ -394,6 +394,24 @@ def test_an_archive_cannot_grow_when_it_is_read(program, tmp_path):
         open_exported(path, trust=True)
 
 
+def test_a_card_with_other_classes_is_noticed(program, tmp_path):
+    name = entry(program, CARD)
+    card = json.loads(program[name])
+    changed = json.dumps({**card, "classes": [*card["classes"][:1], "one", "two"]})
+    Image.new("L", (20, 20)).save(tmp_path / "image.png")
+    predictor = load_predictor(rewritten(program, tmp_path, {name: changed}), trust=True)
+    with pytest.raises(UserError, match=r"answers with \[4\] activations for 3 classes"):
+        predict(predictor, [tmp_path / "image.png"])
+
+
+@pytest.mark.parametrize("size", [5, 8])
+def test_weights_that_are_cut_are_one_line(program, tmp_path, size, capfd):
+    weight = entry(program, "weights/weight_0")
+    with pytest.raises(UserError, match=r"is damaged, or cannot be read by this PyTorch"):
+        open_exported(rewritten(program, tmp_path, {weight: program[weight][:size]}), trust=True)
+    assert not capfd.readouterr().err
+
+
 @pytest.mark.parametrize("damage", ["encrypted", "cut", "nested", "not text"])
 def test_a_damaged_program_is_one_line(program, tmp_path, damage):
     name = entry(program, "models/model.json")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,12 +128,11 @@ def _open_program(content: bytes, path: Path) -> Exported:
 def _load_program(content: bytes, path: Path) -> Exported:
     more = {CARD: ""}
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)", FutureWarning)
+        with quietly("torch.export"):  # it logs a traceback
             module = torch.export.load(io.BytesIO(content), extra_files=more).module()
     except Exception as error:  # a damaged file ends in many kinds
         raise UserError(
-            f"{path} cannot be read by this PyTorch, {torch.__version__}: {_first_line(error)}"
+            f"{path} is damaged, or cannot be read by this PyTorch, {torch.__version__}: {_first_line(error)}"
         ) from error
     card = read_card(more[CARD], path)
 
@@ -145,6 +146,20 @@ def _load_program(content: bytes, path: Path) -> Exported:
         return tuple(found)
 
     return Exported(card, run)
+
+
+@contextmanager
+def quietly(name: str) -> Iterator[None]:
+    """While open, the logger `name` of PyTorch tells errors alone, and its deprecated tree specs nothing."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)", FutureWarning)
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def _first_line(error: Exception) -> str:

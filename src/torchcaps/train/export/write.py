@@ -5,10 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import json
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,7 +22,7 @@ from ..data_card import card_of
 from ..run import Run
 from ..tasks import AnyTask
 from .card import CARD, Card
-from .read import exported_from
+from .read import exported_from, quietly
 
 SUFFIXES = {"onnx": ".onnx", "torch-export": ".pt2"}
 _LIMIT = 1e-2  # far above rounding, which is below 1e-5
@@ -73,7 +69,7 @@ def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None
         names = tuple(run.task.outputs(run.task.call(network.model, images, None)))
     card = _card(run, names, data_dir)
     text = json.dumps(as_plain(card), allow_nan=False)
-    with _quietly(), torch.no_grad():
+    with quietly(_NOISY), torch.no_grad():
         content = {"onnx": _as_onnx, "torch-export": _as_program}[format](network, images, text, card.outputs)
     difference = _checked_difference(network, content, path, images, card.outputs)
     write_atomically(path, lambda draft: draft.write_bytes(content))
@@ -180,17 +176,3 @@ def _forget_origin(program: ExportedProgram) -> None:
         if isinstance(module, torch.fx.GraphModule):
             for node in module.graph.nodes:
                 node.meta.pop("stack_trace", None)  # it holds the paths of this machine
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    logger = logging.getLogger(_NOISY)
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            # PyTorch copies its own deprecated tree specs
-            warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)", FutureWarning)
-            yield
-    finally:
-        logger.setLevel(level)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from PIL import Image
 from torch import Tensor
 
+from torchcaps.core.errors import UserError
 from torchcaps.core.types import CapsuleOutput
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 
@@ -65,6 +66,11 @@ class Classification(Task[CapsuleOutput, Tensor]):
 def class_answer(activations: Tensor, info: DatasetInfo) -> Answer:
     """The class with the largest of `activations`, the runner-up, and by how much it is ahead."""
     values = activations.float().cpu()
+    if values.shape != (len(info.classes),):
+        raise UserError(
+            f"the network answers with {list(values.shape)} activations for {len(info.classes)} classes; "
+            "its file or the card of its data is damaged"
+        )
     (first, second), (winner, other) = (part.tolist() for part in values.topk(2))
     name, runner_up = info.classes[winner], info.classes[other]
     row = {
