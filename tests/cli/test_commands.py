@@ -2,11 +2,11 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib.metadata import version
@@ -64,14 +64,17 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
+def processor_seconds():
+    """What the processes that have ended took, however busy the machine was."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_help_answers_at_once():
     new_process("--help")  # the first start compiles the bytecode
-    took = []
-    for _ in range(3):
-        started = time.perf_counter()
-        done = new_process("--help")
-        took.append(time.perf_counter() - started)
-    assert min(took) < 1.0  # 0.2 s on a quiet machine; torch alone would take longer
+    started = processor_seconds()
+    done = new_process("--help")
+    assert processor_seconds() - started < 0.8  # 0.2 s on a quiet machine; torch alone would take longer
     assert "train" in done.stdout
     modules = subprocess.run(
         [sys.executable, "-c", "import torchcaps.cli.main, sys; print('torch' in sys.modules)"],

@@ -63,6 +63,8 @@ def command(
         print_json(result)
         return
     typer.echo(_summary(result, settings, folder))
+    if not quiet and settings.task.name == "classification":
+        typer.echo(f"see why it decides as it does: torchcaps explain {folder} IMAGE")
 
 
 def _summary(result: dict[str, Any], recipe: Recipe, folder: Path) -> str:
