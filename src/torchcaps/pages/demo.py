@@ -85,6 +85,7 @@ def run_demo(
     _offer_next_steps(report, out)
     path = report.save(out / "report.html")
     (out / "tree.png").write_bytes(to_png(page.tree(page.examples[0])))
+    (out / "where.png").write_bytes(to_png(page.evidence(page.examples[1:7])))
     plain, rem = summaries
     return Demo(accuracy=scores["accuracy"], images=scores["images"], page=path, plain=plain, rem=rem)
 
@@ -167,8 +168,8 @@ class _Page:
             "Why this class",
             "Each small capsule looks at one patch of the image and votes for the pose of every capsule "
             "above it. Routing gives more of its vote to those that others agree on. Drawn is what led most "
-            "strongly to the winner: the parse tree of the image. Without routing, every parent gets an even "
-            "share, and the accuracy is the second number above.",
+            "strongly to the winner: the parse tree of the image. The second number above is the accuracy "
+            "when, after training, every parent gets an even share instead.",
             self.tree(self.examples[0]),
         )
         report.section(

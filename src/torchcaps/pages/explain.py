@@ -236,7 +236,7 @@ def _about_maps(found: Explanation, name: str) -> str:
         return f"{places} There are no contributions: {found.contribution_obstacle}."
     against = f"{float(found.contributions.against):.0%} of the length of {name} speaks against it."
     if found.contribution is None:
-        return f"{places} Negative votes: {against}"
+        return f"{places} {against}"
     peak = f"{found.contribution.peak:.2f} times the mean" if found.contribution.peak else "nothing positive"
     return f"{places} Contribution: what votes add to the length of {name}; strongest place {peak}. {against}"
 

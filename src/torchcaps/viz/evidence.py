@@ -56,7 +56,7 @@ def draw_evidence(
         class_names: By default the class numbers.
     """
     colours, lengths = to_colours(images), to_array(activations)
-    heats = {"saliency\n(thesis)": to_array(saliency)}
+    heats = {"saliency": to_array(saliency)}
     if contribution is not None:
         heats["contribution"] = to_array(contribution)
     _check_sizes(colours, heats, lengths)
@@ -88,7 +88,7 @@ def _draw_one(
     for position, (name, heat) in enumerate([("input", None), *heats.items()]):
         axes = axes_at(figure, (16 + position * (cell + _GAP), top, cell, cell))
         _draw_panel(axes, colours, heat)
-        axes.set_title(name.replace("\n", " "), fontsize=TEXT, color=MUTED, pad=8)
+        axes.set_title(name, fontsize=TEXT, color=MUTED, pad=8)
     bars = axes_at(figure, (16 + (len(heats) + 1) * (cell + _GAP) + 96, top, cell, cell))
     _draw_ranking(bars, lengths, names)
     _name_class(bars, names, int(lengths.argmax()), label)
