@@ -1,5 +1,5 @@
 import math
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 
@@ -15,9 +15,7 @@ SMALL = {"model": {"name": "dr_capsnet_tiny_test"}, "data": {"name": "synthetic_
 @pytest.mark.parametrize("name", packaged_recipes())
 def test_every_shipped_recipe_trains_two_steps(name, tmp_path):
     recipe = load_recipe(name)
-    options = dict(recipe.model)
-    variant = MODELS[options.pop("name")]
-    config = replace(variant.config, **options)
+    variant, config = MODELS[recipe.model["name"]], recipe.sketch().config
     known = {field.name for field in fields(config)}
     data = recipe.data.name
     if "num_classes" in known:
