@@ -45,13 +45,21 @@ _HOMES = {
     "data": ("dataset_info", "list_datasets", "load_dataset"),
     "inspection": ("count_parameters", "inspect"),
     "models": ("change_classes", "create_model", "list_models"),
-    "pages": ("explain",),
+    "pages.explained": ("explain",),  # `pages.explain` is a module
     "parse": ("parse_tree", "quantized"),
     "routing": ("list_routings",),
     "train": ("evaluate_run", "load_recipe", "load_run", "predict", "recipe_for_data"),
 }
 _HOME = {name: package for package, names in _HOMES.items() for name in names}
-_PACKAGES = {*_HOMES, "bench", "core", "experiments", "layers", "losses", "prune", "viz"}
+_PACKAGES = {home.partition(".")[0] for home in _HOMES} | {
+    "bench",
+    "core",
+    "experiments",
+    "layers",
+    "losses",
+    "prune",
+    "viz",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from .compare import RunSummary, rem_recipe, summarise_run, train_with_rem
 from .demo import Demo, run_demo
 from .explain import explain_images
-from .explained import Explained, explain
+from .explained import Explained
 from .shrinking import Footprint, Shrunk, shrink_and_measure
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "Footprint",
     "RunSummary",
     "Shrunk",
-    "explain",
     "explain_images",
     "rem_recipe",
     "run_demo",
