@@ -12,6 +12,7 @@ _count = partial(Metric, digits=0)
 register_metrics(
     # trees and pruning
     _share("quantized_accuracy", "quantized accuracy", "higher"),
+    _share("even_accuracy", "accuracy with even couplings", "neither"),
     _share("plain_accuracy", "accuracy as trained", "higher"),
     _share("pruned_accuracy", "accuracy with pruning", "higher"),
     Metric("entropy", "entropy", "lower", "bits"),
