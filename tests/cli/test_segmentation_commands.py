@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from torchcaps.cli.main import app
 from torchcaps.train import Machine, build, train
 
+pytestmark = pytest.mark.slow
+
 RECIPE = {
     "model": {"name": "segcaps_tiny_test", "image_size": 32, "reconstruction": False},
     "data": {"name": "synthetic_masks", "limit": 100, "validation": 0.1},
@@ -96,6 +98,5 @@ def test_an_exported_file_answers_alike(run, data, tmp_path):
     assert answers[0][0]["share"]["object"] == pytest.approx(answers[1][0]["share"]["object"], abs=1e-3)
 
 
-@pytest.mark.slow
 def test_segcaps_learns_the_drawn_shapes(tmp_path):
     assert train(build(RECIPE), tmp_path, Machine(device="cpu"))["metrics"]["test_dice"] >= 0.9

@@ -109,6 +109,7 @@ class TaskContract:
         assert whole.keys() == resumed.keys()
         assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
+    @pytest.mark.slow
     def test_export_round_trips_and_answers_as_the_run(self, run, tmp_path):
         pytest.importorskip("onnxruntime")
         written = export_run(run, tmp_path / "model.onnx")
