@@ -153,7 +153,7 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data."""
     examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
-    if run.task.name != "retrieval":
+    if run.task.knows_classes:
         _check_classes(examples.classes, pipeline)
     objective = Objective(run.recipe.loss, has_decoder=run.model.decoder is not None, device=examples.device)
     found = evaluate(run.model, examples, run.task, pipeline, objective)

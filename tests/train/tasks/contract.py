@@ -124,7 +124,8 @@ class TaskContract:
 
     def test_answers_are_plain_data(self, run, tmp_path):
         self.save_image(run, tmp_path / "image.png")
-        json.dumps(predict(run, [tmp_path / "image.png"]), allow_nan=False)
+        rows = predict(run, [tmp_path / "image.png"])
+        assert json.loads(json.dumps(rows, allow_nan=False)) == rows
 
     @staticmethod
     def inputs(run):

@@ -89,6 +89,7 @@ class Task(ABC, Generic[OutputT, TargetsT]):
     name: ClassVar[str]
     examples: ClassVar[type[Examples]]  # what it learns from
     default_loss: ClassVar[str]
+    knows_classes: ClassVar[bool] = True  # whether a network answers with the classes it was trained on
     metric_names: ClassVar[tuple[str, ...]]  # in METRICS; the first is the one that people quote
 
     @property

@@ -71,6 +71,7 @@ class Retrieval(Task[DescriptorOutput, Tensor]):
     name: ClassVar[str] = "retrieval"
     examples: ClassVar[type[Examples]] = PlacedImages
     default_loss: ClassVar[str] = "triplet"
+    knows_classes: ClassVar[bool] = False  # places of evaluation are new ones
     metric_names: ClassVar[tuple[str, ...]] = ("recall_at_1",)
 
     def check_model(self, model: Network, info: DatasetInfo) -> None:
