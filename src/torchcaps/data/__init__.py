@@ -3,6 +3,7 @@
 from .api import (
     DATASETS,
     FOLDER_PREFIX,
+    Dataset,
     DatasetInfo,
     Frame,
     Outline,
@@ -11,6 +12,7 @@ from .api import (
     dataset_info,
     list_datasets,
     load_dataset,
+    open_dataset,
     outline_dataset,
     resolve_data_dir,
 )
@@ -70,6 +72,7 @@ __all__ = [
     "AffineLimits",
     "Augment",
     "DamagedFileError",
+    "Dataset",
     "DatasetInfo",
     "Examples",
     "FileFinding",
@@ -107,6 +110,7 @@ __all__ = [
     "load_dataset",
     "normalize",
     "open_any",
+    "open_dataset",
     "opened_picture",
     "outline_dataset",
     "preprocess",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -95,6 +96,51 @@ def resolve_data_dir(data_dir: Path | str | None = None) -> Path:
     return Path(chosen).expanduser()
 
 
+class Dataset:
+    """A dataset whose files were found: what is known about it, and its splits.
+
+    Args:
+        describe: Gives the info; it is called once, and only if somebody asks.
+        examples: Reads a split.
+    """
+
+    def __init__(self, describe: Callable[[], DatasetInfo], examples: Callable[[Split], Examples]) -> None:
+        self._describe, self._examples = describe, examples
+
+    @cached_property
+    def info(self) -> DatasetInfo:
+        """What is known about the dataset, at the size to which photographs are brought."""
+        return self._describe()
+
+    def examples(self, split: Split) -> Examples:
+        """One split."""
+        if split not in SPLITS:
+            raise UserError(f"split must be 'train' or 'test', got {split!r}")
+        return self._examples(split)
+
+
+def open_dataset(
+    name: str,
+    data_dir: Path | str | None = None,
+    *,
+    size: ImageSize = 0,
+    fit: Fit = "crop",
+    task: str = "classification",
+) -> Dataset:
+    """A dataset to read from; a folder of files is looked through once. Arguments as in `load_dataset`."""
+    folder = resolve_data_dir(data_dir)
+    if name.startswith(FOLDER_PREFIX):
+        from .readers.folder import open_folder  # imports this module
+
+        return open_folder(name, folder, size=size, fit=fit, task=task)
+    info = DATASETS[name]
+    if size and info.framed_reader is not None:
+        frame, read = Frame(*sides(size), fit), info.framed_reader
+        framed = replace(info, height=frame.height, width=frame.width, fit=fit)
+        return Dataset(lambda: framed, lambda split: read(folder, split, frame))
+    return Dataset(lambda: replace(info, fit=fit), lambda split: info.reader(folder, split))
+
+
 def dataset_info(
     name: str,
     data_dir: Path | str | None = None,
@@ -104,15 +150,7 @@ def dataset_info(
     task: str = "classification",
 ) -> DatasetInfo:
     """What is known about a dataset, read off the files for `folder:PATH`; arguments as in `load_dataset`."""
-    if name.startswith(FOLDER_PREFIX):
-        from .readers.folder import describe_folder  # imports this module
-
-        return describe_folder(name, resolve_data_dir(data_dir), size=size, fit=fit, task=task)
-    info = DATASETS[name]
-    if not size or info.framed_reader is None:
-        return replace(info, fit=fit)
-    height, width = sides(size)
-    return replace(info, height=height, width=width, fit=fit)
+    return open_dataset(name, data_dir, size=size, fit=fit, task=task).info
 
 
 class Outline(NamedTuple):
@@ -157,14 +195,4 @@ def load_dataset(
         fit: by which rule; see `fit_picture`.
         task: what the examples are for, which decides the layout of a folder.
     """
-    if split not in SPLITS:
-        raise UserError(f"split must be 'train' or 'test', got {split!r}")
-    folder = resolve_data_dir(data_dir)
-    if name.startswith(FOLDER_PREFIX):
-        from .readers.folder import read_folder  # imports this module
-
-        return read_folder(name, folder, split, size=size, fit=fit, task=task)
-    info = DATASETS[name]
-    if size and info.framed_reader is not None:
-        return info.framed_reader(folder, split, Frame(*sides(size), fit))
-    return info.reader(folder, split)
+    return open_dataset(name, data_dir, size=size, fit=fit, task=task).examples(split)

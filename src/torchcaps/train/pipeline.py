@@ -20,9 +20,8 @@ from torchcaps.data import (
     MaskedImages,
     Preprocess,
     Split,
-    dataset_info,
-    load_dataset,
     normalize,
+    open_dataset,
     resize_and_crop_pairs,
 )
 from torchcaps.models import Network
@@ -62,17 +61,20 @@ class Source:
     def __init__(
         self, settings: Data, task: AnyTask, size: ImageSize = 0, data_dir: Path | None = None
     ) -> None:
-        self.settings, self.task, self._data_dir = settings, task, data_dir
+        self.settings, self.task = settings, task
         preprocess = settings.preprocess
         has_own_size = preprocess.pad or preprocess.center_crop or settings.augment.crop
-        self._size = preprocess.resize or (0 if has_own_size else size)
+        self._dataset = open_dataset(
+            settings.name,
+            data_dir,
+            size=preprocess.resize or (0 if has_own_size else size),
+            fit=settings.fit,
+            task=task.name,
+        )
 
     def info(self) -> DatasetInfo:
         """What is known about the dataset, at the size to which photographs are brought."""
-        settings = self.settings
-        return dataset_info(
-            settings.name, self._data_dir, size=self._size, fit=settings.fit, task=self.task.name
-        )
+        return self._dataset.info
 
     def splits(self, device: torch.device) -> Splits:
         """Training and validation examples, resized once."""
@@ -89,9 +91,7 @@ class Source:
 
     def _load(self, split: Split) -> Examples:
         settings, task = self.settings, self.task
-        found = load_dataset(
-            settings.name, split, self._data_dir, size=self._size, fit=settings.fit, task=task.name
-        )
+        found = self._dataset.examples(split)
         if not isinstance(found, task.examples):
             raise UserError(
                 f"dataset {settings.name} is for {found.task}, the model of this recipe for {task.name}"

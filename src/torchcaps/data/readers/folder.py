@@ -11,8 +11,7 @@ import torch
 
 from torchcaps.core import ImageSize, MissingDataError, UserError, sides
 
-from ..api import FOLDER_PREFIX, DatasetInfo, Frame, Outline, Split
-from ..examples import Examples
+from ..api import FOLDER_PREFIX, Dataset, DatasetInfo, Frame, Outline
 from ..fit import Fit
 from .class_folders import open_class_folders
 from .layout import FolderContent
@@ -61,9 +60,10 @@ def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) ->
     return root, LAYOUTS[task](root, Frame(*sides(wanted), fit) if wanted else None)
 
 
-def read_folder(name: str, data_dir: Path, split: Split, *, size: ImageSize, fit: Fit, task: str) -> Examples:
-    """One split of the dataset called `name`; a size in the name comes before `size`."""
-    return _open(name, data_dir, size=size, fit=fit, task=task)[1].examples(split)
+def open_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> Dataset:
+    """The dataset called `name`, looked through once; a size in the name comes before `size`."""
+    root, content = _open(name, data_dir, size=size, fit=fit, task=task)
+    return Dataset(lambda: _describe(name, root, content, fit=fit, task=task), content.examples)
 
 
 def outline_folder(name: str, data_dir: Path, *, task: str) -> Outline:
@@ -73,9 +73,8 @@ def outline_folder(name: str, data_dir: Path, *, task: str) -> Outline:
     return Outline(task, len(content.classes), content.read(train[0]).shape[0], len(train))
 
 
-def describe_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> DatasetInfo:
+def _describe(name: str, root: Path, content: FolderContent, *, fit: Fit, task: str) -> DatasetInfo:
     """What the files say; mean and std are those of at most 1,000 evenly spaced training images."""
-    root, content = _open(name, data_dir, size=size, fit=fit, task=task)
     train = content.images["train"]
     step = -(-len(train) // _MOST_MEASURED)
     sample = [content.read(path) for path in train[::step]]
