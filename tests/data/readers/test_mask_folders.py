@@ -7,6 +7,8 @@ from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import MaskedImages, dataset_info, load_dataset
+from torchcaps.data.readers import folder
+from torchcaps.train import Data, Source, task_named
 
 SIDE = 12
 
@@ -148,3 +150,15 @@ def test_more_than_memory_holds_is_read_from_files(tmp_path, monkeypatch):
     assert torch.equal(lazy.images[chosen], whole.images[chosen])
     assert torch.equal(lazy.targets_at(chosen), whole.targets_at(chosen))
     assert torch.equal(lazy.subset(chosen).masks[torch.tensor([1])], whole.masks[torch.tensor([1])])
+
+
+def test_a_run_looks_through_its_folder_once(tmp_path, monkeypatch):
+    write_pairs(tmp_path, 10)
+    opened = []
+    layout = folder.LAYOUTS["segmentation"]
+    monkeypatch.setitem(folder.LAYOUTS, "segmentation", lambda *place: opened.append(place) or layout(*place))
+    source = Source(Data(name=f"folder:{tmp_path}", validation=0.25), task_named("segmentation"), SIDE)
+    device = torch.device("cpu")
+    assert source.splits(device).info is source.info()
+    assert len(source.test(device)) == 2
+    assert len(opened) == 1
