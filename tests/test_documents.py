@@ -20,6 +20,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run_and_are_short(path, tmp_path):
     assert len(path.read_text().splitlines()) < 60

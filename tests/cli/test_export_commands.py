@@ -112,6 +112,7 @@ def test_an_imported_run_is_evaluated(run):
     assert result["images"] == 128
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("format", "name"), [("onnx", "model.onnx"), ("torch-export", "model.pt2")])
 def test_an_exported_file_predicts_what_its_run_predicts(run, image, format, name):
     written = json.loads(succeeded(torchcaps("export", run, "--format", format, "--json")))

@@ -5,7 +5,8 @@ import pytest
 from kernels.interpreter import run_interpreted
 
 
-@pytest.mark.parametrize("marks", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("marks", ["not slow", "slow"])
 def test_interpreted_kernels_agree_with_their_references(marks):
     pytest.importorskip("triton")
     run = run_interpreted(marks)

@@ -15,6 +15,7 @@ epochs: 5
 """
 
 
+@pytest.mark.slow
 def test_the_demo_writes_a_page_that_needs_nothing_else(tmp_path):
     (tmp_path / "recipe.yaml").write_text(RECIPE)
     rem = RECIPE.replace("stem_channels: 16}", "stem_channels: 16, decoder: none}").replace(

@@ -93,7 +93,9 @@ def test_the_page_repeats_what_the_health_monitor_found(tmp_path):
     assert "parents are dead" not in page
 
 
-@pytest.mark.parametrize("family", ["dr_capsnet", "gamma_capsnet", "parse_capsnet"])
+@pytest.mark.parametrize(
+    "family", ["dr_capsnet", pytest.param("gamma_capsnet", marks=pytest.mark.slow), "parse_capsnet"]
+)
 def test_sections_are_short(tmp_path, family):
     explain_images(Explainer(make_run(tmp_path, f"{family}_tiny_test"), reference=10), ["test:0"], tmp_path)
     sections = (tmp_path / "test-0.html").read_text().split("<section>")[1:]

@@ -9,10 +9,16 @@ from torchcaps.models import MODELS
 from torchcaps.train import Machine, load_recipe, packaged_recipes, train
 from torchcaps.train.recipe import apply_overrides, build, recipe_as_json
 
+from sweep import first_of_each
+
 SMALL = {"model": {"name": "dr_capsnet_tiny_test"}, "data": {"name": "synthetic_mnist"}, "epochs": 1}
 
 
-@pytest.mark.parametrize("name", packaged_recipes())
+def family_of(name):
+    return MODELS[load_recipe(name).model["name"]].family
+
+
+@pytest.mark.parametrize("name", first_of_each(packaged_recipes(), family_of))
 def test_every_shipped_recipe_trains_two_steps(name, tmp_path):
     recipe = load_recipe(name)
     variant, config = MODELS[recipe.model["name"]], recipe.sketch().config

@@ -100,7 +100,9 @@ def timeless(folder):
 
 
 @pytest.mark.parametrize("technique", [{}, {"annealing": {"r_max": 2, "patience": 1}}, {"pruning": {}}])
-@pytest.mark.parametrize("epochs", [0, 1, 3])
+@pytest.mark.parametrize(
+    "epochs", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_a_run_that_is_asked_to_stop_goes_on_to_the_same_bits(epochs, technique, tmp_path):
     settings = recipe(model={**recipe().model, "decoder": "none"}, epochs=4, **technique)
     whole, cut = tmp_path / "whole", tmp_path / "cut"

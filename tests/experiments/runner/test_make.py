@@ -24,6 +24,8 @@ from torchcaps.experiments.runner import Visit, run_missing
 from torchcaps.train import Machine, StoppedError
 from torchcaps.train.recipe import recipe_as_json
 
+from sweep import first_of_each
+
 CPU = Machine(device="cpu")
 TINY = {
     "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "fc"},
@@ -210,7 +212,9 @@ def data_of(experiment):
     return {run.recipe.data.name for run in experiment.planned("smoke", seeds=1)}
 
 
-@pytest.mark.parametrize("label", EXPERIMENTS.names())
+@pytest.mark.parametrize(
+    "label", first_of_each(EXPERIMENTS.names(), lambda label: EXPERIMENTS[label].chapter)
+)
 def test_every_experiment_runs_at_its_smoke_budget(label, tmp_path):
     experiment = EXPERIMENTS[label]
     chosen = replace(experiment, settings=smallest(experiment))

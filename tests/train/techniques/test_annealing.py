@@ -174,7 +174,7 @@ class StopAfter(Silent):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("optimizer", ["reset", "keep"])
+@pytest.mark.parametrize("optimizer", ["reset", pytest.param("keep", marks=pytest.mark.slow)])
 def test_a_run_killed_within_a_step_resumes_exactly(optimizer, tmp_path, monkeypatch):
     monkeypatch.setattr("torchcaps.train.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     settings = recipe(annealing={"r0": 1, "r_max": 3, "patience": 2, "optimizer": optimizer})
