@@ -40,7 +40,7 @@ def seeded_model(recipe: Recipe) -> Network:
 
 
 def use_channels_last(network: nn.Module) -> None:
-    """Give convolutions the memory layout that tensor cores like; capsule matrices keep theirs."""
+    """Give convolutions the memory layout that is fastest on CPUs and GPUs; capsule matrices keep theirs."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
             module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -60,7 +60,7 @@ class Session:
         self._check_batch()
         if recipe.start_from:
             start_from(self.network, Path(recipe.start_from))
-        if fabric.device.type == "cuda":
+        if fabric.device.type in ("cpu", "cuda"):
             use_channels_last(self.network)
         self._build_training(capture)
 
