@@ -12,10 +12,11 @@ from torchcaps.train.machine import keep_freed_memory
 def test_freed_memory_is_used_again_without_page_faults():
     import resource
 
-    keep_freed_memory()
-    for _ in range(3):  # an aligned block may not fit where the one before it was
+    def faults():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         torch.ones(1 << 24)  # 64 MiB, freed at once
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.ones(1 << 24)
-    pages = (1 << 26) // resource.getpagesize()
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < pages / 10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    keep_freed_memory()
+    fewest = min(faults() for _ in range(8))  # at first a block may not fit where the one before it was
+    assert fewest < (1 << 26) // resource.getpagesize() // 10

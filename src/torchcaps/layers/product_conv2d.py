@@ -1,4 +1,4 @@
-"""Convolutions that are slow as they are, computed otherwise; their parameters are those of `nn.Conv2d`."""
+"""Convolutions that are slow on GPUs, written as products; their parameters are those of `nn.Conv2d`."""
 
 from __future__ import annotations
 
@@ -13,25 +13,17 @@ _ALIGNED = 8  # values in a row: matrix units need this alignment for 16-bit num
 
 
 class StemConv2d(nn.Conv2d):
-    """A first convolution without padding, whose maps have their channels last in memory.
+    """A first convolution without padding: on a GPU a product of gathered windows with the kernels.
 
     For images of one to three channels cuDNN pads to eight, and writes a layout that the next convolution has
-    to change; on a GPU it is a product of gathered windows with the kernels. On a CPU the layout of the
-    images decides about that of all maps above them, and convolutions are faster with channels last.
+    to change; the product writes channels last.
     """
 
     def forward(
         self, images: Float[Tensor, "batch channels height width"]
     ) -> Float[Tensor, "batch out rows columns"]:
         """What `nn.Conv2d` gives."""
-        if images.is_cuda:
-            return convolve_by_product(images, self)
-        return super().forward(channels_last(images) if images.device.type == "cpu" else images)
-
-
-def channels_last(images: Float[Tensor, "batch channels height width"]) -> Tensor:
-    """The same images with channels last in memory, told by the strides even where there is one channel."""
-    return images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+        return convolve_by_product(images, self) if images.is_cuda else super().forward(images)
 
 
 def convolve_by_product(
