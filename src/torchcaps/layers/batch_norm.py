@@ -24,7 +24,7 @@ class BatchNorm2d(nn.BatchNorm2d):
         """What `nn.BatchNorm2d` gives."""
         if not (self.training and self.momentum is not None and _takes(input)):
             return super().forward(input)
-        maps, mean, variance = _Normalise.apply(input, self.weight, self.bias, self.eps)
+        maps, mean, variance = _Normalise.apply(input, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
         if self.track_running_stats:
             self._follow(mean, variance * (input.numel() / max(1, input.numel() - self.num_features)))
         return maps
@@ -80,7 +80,7 @@ class _Normalise(torch.autograd.Function):
 def _blocks(maps: Tensor) -> tuple[Tensor, ...]:
     """The maps as rows of all channels, a few thousand rows at a time."""
     rows = maps.permute(0, 2, 3, 1).reshape(-1, maps.shape[1])
-    return rows.split(max(1, _BLOCK // maps.shape[1]))
+    return rows.split(max(1, _BLOCK // maps.shape[1]))  # type: ignore[no-untyped-call]
 
 
 def _moments(blocks: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
