@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 import torch
@@ -36,6 +37,7 @@ from torchcaps.bench.timing import summarise, time_work, wall_laps
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.data import DATASETS
+from torchcaps.kernels import dynamic_unsupported_reason
 from torchcaps.models import MODELS
 from torchcaps.viz import draw_bench, to_png
 
@@ -417,3 +419,20 @@ def test_steps_are_captured_on_a_gpu():
     assert_measured(rows)
     backends = ["torch", "fused", "torch+graph", "fused+graph", "fused+compile+graph"]
     assert [row["backend"] for row in rows] == [*backends, "fused+compile+graph"]
+
+
+def test_auto_takes_no_path_that_was_measured_to_be_slower_on_a_cpu():
+    file = Path(__file__).parents[2] / "benchmarks" / "results" / "routing--cpu.json"
+    times = {}
+    for row in read_rows(file):
+        if row["routing"] == "dynamic" and row["ms"] is not None:
+            sizes = (row["batch"], row["in_caps"], row["out_caps"])
+            times.setdefault((sizes, row["case"], row["curve"]), {})[row["backend"]] = row["ms"]
+    both = {key: found for key, found in times.items() if {"torch", "fused"} <= found.keys()}
+    assert len(both) > 10
+    for (sizes, *_), found in both.items():
+        batch, children, parents = sizes
+        poses = torch.empty(1).expand(batch, children, 8)
+        weight = torch.empty(1).expand(children, 8, parents, 16)
+        is_plain = dynamic_unsupported_reason(poses, weight, insist=False) is not None
+        assert found["torch" if is_plain else "fused"] <= found["torch"], sizes

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from torchcaps.parse import Levels
-    from torchcaps.train import Run
+    from torchcaps.train import Machine, Run
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, only the result.")]
@@ -45,6 +45,17 @@ def choose_device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return name
+
+
+def choose_precision(machine: Machine, *, quiet: bool = False) -> Machine:
+    """The machine with a precision that is not "auto"; what auto chose is said on stderr."""
+    from torchcaps.train import device_of, settled
+
+    chosen = settled(machine)
+    if machine.precision == "auto" and not quiet and is_first_process():
+        reason = "native and faster" if chosen.precision == "bf16" else "bf16 is not both native and faster"
+        typer.echo(f"precision {chosen.precision} on {device_of(machine).type}: {reason}", err=True)
+    return chosen
 
 
 def read_levels(text: str) -> Levels | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from .options import DataDir, Device, Json
+from .options import DataDir, Device, Json, choose_precision
 from .show import print_json, print_table
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ Renew = Annotated[
 Pack = Annotated[
     Path | None, typer.Option("--pack", help="Write the results of all runs in --out to a .tar.gz.")
 ]
-Precision = Annotated[str, typer.Option("--precision", help="32 or bf16.")]
+Precision = Annotated[str, typer.Option("--precision", help="32, bf16, or auto: the faster one.")]
 
 
 def command(
@@ -97,7 +97,7 @@ def command(
     from torchcaps.train import Machine
 
     say = partial(typer.echo, err=json)
-    machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
+    machine = choose_precision(Machine(device=device, precision=precision, data_dir=data_dir))  # type: ignore[arg-type]
     visit = Visit(minutes, at_once=at_once, on_run=say)
     make = _runner(cluster, processes)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing

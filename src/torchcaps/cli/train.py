@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, Quiet, is_first_process
+from .options import DataDir, Device, Json, Quiet, choose_precision, is_first_process
 from .show import print_json
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def command(
     device: Device = "auto",
     devices: Annotated[int, typer.Option("--devices", min=1, help="Processes that share each batch.")] = 1,
     precision: Annotated[
-        str, typer.Option("--precision", help="32; or bf16 convolutions, TF32 votes.")
+        str, typer.Option("--precision", help="32; bf16 convolutions, TF32 votes; or auto, the faster one.")
     ] = "32",
     data_dir: DataDir = None,
     tensorboard: Annotated[
@@ -53,7 +53,8 @@ def command(
     if fitted.chosen and not quiet and is_first_process():
         chosen = ", ".join(f"{key}={value}" for key, value in fitted.chosen.items())
         typer.echo(f"chosen for {settings.data.name}: {chosen}", err=True)
-    machine = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
+    asked = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
+    machine = choose_precision(asked, quiet=quiet)
     with ProgressBar(is_shown=not (json or quiet)) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
         result = train(settings, folder, machine, resume=resume, watcher=Several(bar, *events))

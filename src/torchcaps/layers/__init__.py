@@ -2,6 +2,7 @@
 
 from torchcaps.core import squash, squash_exponential
 
+from .batch_norm import BatchNorm2d
 from .conv2d import ConvCaps2d
 from .conv3d_routing import Conv3dRoutingCaps, MapRouting, map_routing
 from .coordinates import CoordinateAddition
@@ -28,6 +29,7 @@ from .vote import cast_votes
 
 __all__ = [
     "Backend",
+    "BatchNorm2d",
     "Conv3dRoutingCaps",
     "ConvCaps2d",
     "ConvDecoder",

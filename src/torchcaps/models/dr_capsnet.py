@@ -68,7 +68,7 @@ class PrimaryGridClassifier(CapsuleClassifier):
         """The primary capsules of all positions in one row."""
         if self.primary.padding == "same":
             images = pad_same(images, self.config.kernel_size, 1)
-        return flatten_grid(self.primary(self.stem(images).relu()))
+        return flatten_grid(self.primary(self.stem(images).relu_()))
 
     def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
         """The primary capsules."""

@@ -12,7 +12,7 @@ from torchcaps.core import ImageSize
 from torchcaps.core.errors import UserError
 from torchcaps.core.fields import require_equal_lengths
 from torchcaps.core.squash import squash_exponential
-from torchcaps.layers import ConvStage, PrimaryCaps, StemConv2d
+from torchcaps.layers import BatchNorm2d, ConvStage, PrimaryCaps, StemConv2d
 
 from .anatomy import ConvStep
 
@@ -45,8 +45,8 @@ def _block(in_channels: int, out_channels: int, stage: ConvStage, norm: NormName
     nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
     if norm == "instance":
         norm_layer = nn.InstanceNorm2d(out_channels, eps=1e-3, affine=True)
-        return nn.Sequential(convolution, nn.LeakyReLU(0.3), norm_layer)
-    return nn.Sequential(convolution, nn.ReLU(), nn.BatchNorm2d(out_channels, eps=1e-3))
+        return nn.Sequential(convolution, nn.LeakyReLU(0.3, inplace=True), norm_layer)
+    return nn.Sequential(convolution, nn.ReLU(inplace=True), BatchNorm2d(out_channels, eps=1e-3))
 
 
 def stem_steps(stem: nn.Sequential) -> list[ConvStep]:

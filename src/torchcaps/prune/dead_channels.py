@@ -28,7 +28,8 @@ def constant_channels(step: ConvStep) -> tuple[Bool[Tensor, " channels"], Float[
     """Which channels of a step do not depend on the image, and the value of each channel if it does not."""
     is_constant = ~step.conv.weight.flatten(1).any(1)
     bias = step.conv.weight.new_zeros(len(is_constant)) if step.conv.bias is None else step.conv.bias
-    flat = bias.view(1, -1, 1, 1).expand(-1, -1, 2, 2)  # an instance norm wants more than one position
+    # an instance norm wants more than one position, and an activation may work in place
+    flat = bias.view(1, -1, 1, 1).repeat(1, 1, 2, 2)
     return is_constant, step.tail(flat)[0, :, 0, 0]
 
 

@@ -6,7 +6,7 @@ from .export import Exported, export_run, is_exported, load_predictor, open_expo
 from .fit_to_data import Fitted, recipe_for_data, run_name
 from .health import inspect_run
 from .loop import DivergedError, train
-from .machine import Machine, check_machine, device_of, launch
+from .machine import Machine, check_machine, device_of, launch, settled
 from .objective import LossSettings, Objective
 from .optimizer import Optim
 from .pipeline import Batch, Pipeline, Source
@@ -87,6 +87,7 @@ __all__ = [
     "recipe_for_data",
     "run_name",
     "set_iterations",
+    "settled",
     "shrink_run",
     "side_by_side",
     "source_commit",

@@ -25,7 +25,7 @@ from .diagnose import find_non_finite
 from .evaluate import evaluate
 from .folder import check_folder, held_alone, is_finished, read_result, removed_if_refused
 from .health import health_inputs
-from .machine import Machine, launch
+from .machine import Machine, launch, settled
 from .out_of_memory import explain_out_of_memory
 from .recipe import Recipe, recipe_as_json
 from .results import provenance
@@ -75,7 +75,7 @@ def train(
     prunes, for it is the sparsest. A run that was killed, at any moment, continues with `resume=True` and
     ends as if it had not been; so does a finished one when the recipe now asks for more epochs.
     """
-    out, machine, recipe = Path(out), machine or Machine(), adopt_widths(recipe)
+    out, machine, recipe = Path(out), settled(machine or Machine()), adopt_widths(recipe)
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
         metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)

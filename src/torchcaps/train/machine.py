@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
@@ -14,15 +17,19 @@ from torchcaps.core.errors import UserError
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-Precision = Literal["32", "bf16"]
+Precision = Literal["auto", "32", "bf16"]
 _DEVICES = ("auto", "cpu", "cuda", "mps")
+_SIDE = 1024  # of the matrices by which precisions are compared
+_WORTH_IT = 1.2  # times as fast: below it the gain is not worth the coarser numbers
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """Where a run takes place; none of it changes what is learnt beyond rounding.
 
-    With several devices each process keeps its own batch-norm statistics.
+    With several devices each process keeps its own batch-norm statistics. The precision "auto" is bf16 where
+    the device computes it natively and faster, else 32.
     """
 
     device: str = "auto"
@@ -36,8 +43,8 @@ def check_machine(machine: Machine) -> None:
     """Raise where this computer cannot do what `machine` asks."""
     if machine.device not in _DEVICES:
         raise UserError(f"device must be one of {', '.join(_DEVICES)}, got {machine.device!r}")
-    if machine.precision not in ("32", "bf16"):
-        raise UserError(f"precision must be 32 or bf16, got {machine.precision!r}")
+    if machine.precision not in get_args(Precision):
+        raise UserError(f"precision must be auto, 32 or bf16, got {machine.precision!r}")
     is_there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not is_there.get(machine.device, True):
         name = machine.device.upper()
@@ -56,14 +63,48 @@ def device_of(machine: Machine) -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
+def settled(machine: Machine) -> Machine:
+    """The same machine with a precision that is not "auto"."""
+    device = device_of(machine)
+    if machine.precision != "auto":
+        return machine
+    is_faster = has_native_bf16(device) and bf16_speedup(device) > _WORTH_IT
+    return replace(machine, precision="bf16" if is_faster else "32")
+
+
+def has_native_bf16(device: torch.device) -> bool:
+    """Whether the device has instructions for products of bfloat16."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    asked = (getattr(torch.cpu, name, None) for name in names) if device.type == "cpu" else ()
+    return any(ask is not None and ask() for ask in asked)
+
+
+@lru_cache(maxsize=8)
+def bf16_speedup(device: torch.device) -> float:
+    """How many times as fast a matrix product is in bfloat16 as in float32, by their shortest times."""
+    return _product_seconds(device, torch.float32) / _product_seconds(device, torch.bfloat16)
+
+
+def _product_seconds(device: torch.device, dtype: torch.dtype, repeats: int = 7) -> float:
+    square, laps = torch.ones(_SIDE, _SIDE, device=device, dtype=dtype), []
+    for _ in range(repeats + 1):
+        started = time.perf_counter()
+        float((square @ square)[0, 0])  # waits for the device
+        laps.append(time.perf_counter() - started)
+    return min(laps[1:])
+
+
 def launch(machine: Machine) -> Fabric:
     """Lightning's Fabric on the devices chosen, with the other processes started, if any."""
     from lightning.fabric import Fabric  # only here: it takes seconds, and who only predicts needs none
 
-    check_machine(machine)
+    machine = settled(machine)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting
     if machine.precision == "bf16":
         torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32
+    keep_freed_memory()
     torch.backends.cudnn.benchmark = machine.tune_convolutions  # batches keep their size: tuned once
     fabric = Fabric(
         accelerator=machine.device,
@@ -73,3 +114,17 @@ def launch(machine: Machine) -> Fabric:
     )
     fabric.launch()
     return fabric
+
+
+def keep_freed_memory() -> None:
+    """Let this process use freed memory again instead of handing it back, where the C library can.
+
+    Every step on a CPU allocates the same large maps. By default the system takes each back and hands it out
+    again page by page, zeroed, which takes as long as the arithmetic of a rectifier or a normalisation.
+    """
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # not the GNU C library
+        return
+    set_option(_M_MMAP_MAX, 0)
+    set_option(_M_TRIM_THRESHOLD, 2**31 - 1)

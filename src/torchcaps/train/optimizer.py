@@ -69,19 +69,17 @@ def make_optimizer(model: nn.Module, settings: Optim, device: torch.device) -> O
     """The optimizer of the trainable parameters; on a GPU with a rate that a captured step sees change."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     decay = settings.weight_decay
-    is_cuda = device.type == "cuda"
+    is_cuda, is_fused = device.type == "cuda", device.type in ("cpu", "cuda")  # one pass over each weight
     rate: float | Tensor = settings.learning_rate
     if is_cuda:
         rate = torch.tensor(settings.learning_rate, device=device)
     if settings.name == "sgd":
         has_momentum = settings.momentum > 0
         return SGD(
-            parameters, rate, settings.momentum, weight_decay=decay, nesterov=has_momentum, fused=is_cuda
+            parameters, rate, settings.momentum, weight_decay=decay, nesterov=has_momentum, fused=is_fused
         )
     kind = {"adam": Adam, "adamw": AdamW}[settings.name]
-    if is_cuda:
-        return kind(parameters, rate, weight_decay=decay, fused=True, capturable=True)
-    return kind(parameters, rate, weight_decay=decay)
+    return kind(parameters, rate, weight_decay=decay, fused=is_fused, capturable=is_cuda)
 
 
 def make_schedule(optimizer: Optimizer, settings: Optim, *, steps: int, epochs: int) -> LRScheduler:

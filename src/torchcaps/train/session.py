@@ -40,10 +40,19 @@ def seeded_model(recipe: Recipe) -> Network:
 
 
 def use_channels_last(network: nn.Module) -> None:
-    """Give convolutions the memory layout that tensor cores like; capsule matrices keep theirs."""
+    """Give convolutions the memory layout that is fastest on CPUs and GPUs; capsule matrices keep theirs."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
             module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def is_better_with_channels_last(network: nn.Module, device: torch.device) -> bool:
+    """Whether convolutions are faster so, and nothing is less accurate.
+
+    On a CPU a batch norm of PyTorch rounds a thousand times as much with channels last; ours does not.
+    """
+    loses_accuracy = any(type(module) is nn.BatchNorm2d for module in network.modules())
+    return device.type == "cuda" or (device.type == "cpu" and not loses_accuracy)
 
 
 class Session:
@@ -60,7 +69,7 @@ class Session:
         self._check_batch()
         if recipe.start_from:
             start_from(self.network, Path(recipe.start_from))
-        if fabric.device.type == "cuda":
+        if is_better_with_channels_last(self.network, fabric.device):
             use_channels_last(self.network)
         self._build_training(capture)
 

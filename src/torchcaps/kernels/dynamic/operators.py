@@ -32,7 +32,11 @@ Gradient = Literal["full", "last"]  # through all iterations, or with the coupli
 
 _MAX_POSE = 64  # a tile of votes must fit in registers
 _FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-_FEWEST_VOTERS = 6  # poses for each matrix; with fewer, 10 to 1000 classes are faster plain on a CPU
+# Plain PyTorch is faster on a CPU with few poses for each matrix; the larger a sample's intermediates, which
+# then leave the cache, the more poses it takes. Measured for 2 to 500 parents and 64 to 1152 children.
+_FEWEST_VOTERS, _MOST_FEW_VOTERS = 6, 64
+_SAMPLE_OF_ONE_VOTER = 40_000  # numbers of a sample for which one more pose is needed
+_MOST_PLAIN_VOTES = 1 << 27  # 512 MB; the plain path holds several tensors of that size
 
 
 def fused_dynamic_routing(
@@ -92,8 +96,16 @@ def dynamic_unsupported_reason(poses: Tensor, weight: Tensor, *, insist: bool = 
     if insist or poses.device.type != "cpu":
         return None
     voters = poses.shape[0] * poses.shape[1] // weight.shape[0]
-    few = f"with {voters} poses to a matrix the plain path is faster on a CPU"
-    return few if voters < _FEWEST_VOTERS else None
+    few = f"with {voters} poses to a matrix and {weight.shape[2]} parents the plain path is faster on a CPU"
+    return few if _plain_is_faster(voters, poses, weight) else None
+
+
+def _plain_is_faster(voters: int, poses: Tensor, weight: Tensor) -> bool:
+    (batch, num_in, in_pose), (matrices, _, num_out, out_pose) = poses.shape, weight.shape
+    if voters < _FEWEST_VOTERS:
+        return True
+    enough = min(num_out * max(num_in, in_pose * matrices) // _SAMPLE_OF_ONE_VOTER, _MOST_FEW_VOTERS)
+    return voters < enough and batch * num_in * num_out * out_pose <= _MOST_PLAIN_VOTES
 
 
 def _too_large(poses: Tensor, weight: Tensor) -> str | None:

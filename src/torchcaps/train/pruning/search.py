@@ -26,7 +26,7 @@ from torchcaps.storage import (
 )
 
 from ..folder import read_result
-from ..machine import Machine, launch
+from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json
 from ..results import provenance
 from ..run import load_run, read_data_card, write_recipe
@@ -50,7 +50,7 @@ def prune_run(
     Scored candidates are kept in `out/candidates.jsonl`: a search that was interrupted goes on there and ends
     as if it had not been. The recipe in `out` fine-tunes the pruned network.
     """
-    machine, started = machine or Machine(), time.perf_counter()
+    machine, started = settled(machine or Machine()), time.perf_counter()
     identity = _identity(source, settings)
     if _is_finished(out, identity, settings):
         return read_result(out, *_PRINTED)

@@ -1,0 +1,49 @@
+"""Where a run takes place."""
+
+import sys
+
+import pytest
+import torch
+
+from torchcaps.train import Machine, build, settled, train
+from torchcaps.train.machine import bf16_speedup, keep_freed_memory
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts page faults as Linux does")
+def test_freed_memory_is_used_again_without_page_faults():
+    import resource
+
+    def faults():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        torch.ones(1 << 24)  # 64 MiB, freed at once
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    keep_freed_memory()
+    fewest = min(faults() for _ in range(8))  # at first a block may not fit where the one before it was
+    assert fewest < (1 << 26) // resource.getpagesize() // 10
+
+
+@pytest.mark.parametrize(
+    ("is_native", "speedup", "expected"), [(True, 2.0, "bf16"), (True, 1.0, "32"), (False, 2.0, "32")]
+)
+def test_auto_takes_bf16_where_it_is_native_and_faster(is_native, speedup, expected, monkeypatch):
+    monkeypatch.setattr("torchcaps.train.machine.has_native_bf16", lambda device: is_native)
+    monkeypatch.setattr("torchcaps.train.machine.bf16_speedup", lambda device: speedup)
+    assert settled(Machine(device="cpu", precision="auto")).precision == expected
+    assert settled(Machine(device="cpu", precision="32")).precision == "32"
+
+
+def test_the_speed_of_bf16_is_measured_once():
+    assert bf16_speedup(torch.device("cpu")) > 0
+    assert bf16_speedup(torch.device("cpu")) == bf16_speedup(torch.device("cpu"))
+
+
+def test_a_run_states_the_precision_that_auto_took(tmp_path, monkeypatch):
+    monkeypatch.setattr("torchcaps.train.machine.has_native_bf16", lambda device: False)
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        "data": {"name": "synthetic_mnist", "limit": 20, "validation": 0.2},
+        "batch_size": 8,
+        "epochs": 1,
+    }
+    assert train(build(values), tmp_path, Machine(device="cpu", precision="auto"))["precision"] == "32"
