@@ -14,7 +14,10 @@ def command(
     out: Annotated[Path, typer.Option("--out", help="Folder for the run and its page.")] = Path("demo"),
     quiet: Quiet = False,
 ) -> None:
-    """Train a small capsule network on real digits, and its twin with REM; a page shows what they learnt."""
+    """Train on real digits here and write a page about it.
+
+    Two small networks, one of them with REM; the page shows what they learnt and how they decide.
+    """
     from torchcaps.pages import run_demo
 
     from .progress import ProgressBar

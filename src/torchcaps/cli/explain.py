@@ -25,7 +25,10 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Explain images: class, parse tree, where the network looked, and how typical that is."""
+    """Write a page that says why an image got its class.
+
+    It shows the parse tree, where the network looked, and how typical that is.
+    """
     from torchcaps.data import find_images
     from torchcaps.pages import explain_images
     from torchcaps.parse import Explainer

@@ -23,7 +23,7 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Leave out the capsules and channels that pruning cut off; the answers stay the same.
+    """Leave out what pruning cut off; the answers stay the same.
 
     The gain is measured first, and a network that would be slower is refused.
     """
