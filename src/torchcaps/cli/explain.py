@@ -53,10 +53,10 @@ def _runner_up(row: dict[str, Any]) -> str:
 
 def _rank(row: dict[str, Any]) -> str:
     usual = row["typicality"]
-    if usual is None or usual["share_no_more_surprising"] is None:
+    if usual is None or usual["share_less_surprising"] is None:
         return ""
-    share, others = usual["share_no_more_surprising"], usual["compared_with"]
-    words = f", at least as strange as {share:.0%} of the {others:,} validation images"
+    share, others = usual["share_less_surprising"], usual["compared_with"]
+    words = f", stranger than {share:.0%} of the {others:,} validation images"
     if row["quantized_class"] == row["class"]:
         return f"{words} of its class"
     return f"{words} read as {row['quantized_class']}, as it is itself with quantized couplings"
