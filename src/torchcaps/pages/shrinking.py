@@ -56,7 +56,7 @@ def shrink_and_measure(source: Path, out: Path, device: str = "cpu", *, force: b
     """
     run = load_run(source, device)
     smaller = shrink(run.model)
-    before, after = _measure(run.model), _measure(smaller)
+    before, after = measure_footprint(run.model), measure_footprint(smaller)
     if not force:
         _require_gain(before, after)
     shrunk = shrink_run(run, out)
@@ -91,7 +91,8 @@ def _images(model: nn.Module, batch: int) -> torch.Tensor:
 
 
 @torch.no_grad()
-def _measure(model: nn.Module) -> Footprint:
+def measure_footprint(model: nn.Module) -> Footprint:
+    """Sizes of a network, and its times on the device it is on."""
     device = next(model.parameters()).device
     effort = Effort.usual(device, quick=True)
     times = {}
