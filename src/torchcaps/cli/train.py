@@ -63,7 +63,7 @@ def command(
         print_json(result)
         return
     typer.echo(_summary(result, settings, folder))
-    if not quiet and settings.task.name == "classification":
+    if not quiet and settings.task.is_explained:
         typer.echo(f"see why it decides as it does: torchcaps explain {folder} IMAGE")
 
 

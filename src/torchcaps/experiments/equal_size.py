@@ -36,8 +36,8 @@ LABEL = "beyond:equal-size"
 _CAPSULES, _CONVOLUTIONS = "capsules, 161,824 parameters", "convolutions, 161,766 parameters"
 _FEW = 500  # digits
 _LIMITS = {
-    "rotated": AffineLimits(rotation=40),
-    "warped": AffineLimits(rotation=20, shear=0.2, scale=0.2, translation=0.1),
+    "rotated": AffineLimits(rotation=40.0),
+    "warped": AffineLimits(rotation=20.0, shear=0.2, scale=0.2, translation=0.1),
 }
 _METRICS = ("test_accuracy", "rotated_accuracy", "warped_accuracy", "occluded_accuracy")
 

@@ -13,7 +13,7 @@ from torchcaps.layers import ConvStage, map_sizes
 
 from .api import register_variants
 from .classifier import PlainClassifier
-from .stem import NormName, conv_stem, require_fitting_stem, stem_stages
+from .stem import NormName, conv_stem, require_fitting_stem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,9 @@ class ConvTwinConfig:
     @property
     def stages(self) -> list[ConvStage]:
         """All convolutions, the depthwise one last."""
-        return [*stem_stages(self.kernel_sizes, self.strides), ConvStage("last", self.last_kernel)]
+        sizes = zip(self.kernel_sizes, self.strides, strict=True)
+        stem = [ConvStage(f"convolutions.{i}", *size) for i, size in enumerate(sizes)]
+        return [*stem, ConvStage("last_convolution", self.last_kernel)]
 
 
 class ConvTwin(PlainClassifier):
@@ -48,8 +50,8 @@ class ConvTwin(PlainClassifier):
             raise UserError(f"hidden must be at least 1, got {config.hidden}")
         height, width = map_sizes(config.image_size, config.stages)[-1]
         channels = config.channels[-1]
-        self.stem = conv_stem(config.in_channels, config.channels, config.stages[:-1], config.norm)
-        self.last = nn.Conv2d(channels, channels, config.last_kernel, groups=channels)
+        self.convolutions = conv_stem(config.in_channels, config.channels, config.stages[:-1], config.norm)
+        self.last_convolution = nn.Conv2d(channels, channels, config.last_kernel, groups=channels)
         self.hidden = nn.Linear(channels * height * width, config.hidden)
         self.classes = nn.Linear(config.hidden, config.num_classes)
 
@@ -57,7 +59,7 @@ class ConvTwin(PlainClassifier):
         self, images: Float[Tensor, "batch channels height width"]
     ) -> Float[Tensor, "batch num_classes"]:
         """The numbers that the softmax is taken of."""
-        features = self.last(self.stem(images)).relu().flatten(1)
+        features = self.last_convolution(self.convolutions(images)).relu().flatten(1)
         return self.classes(self.hidden(features).relu())
 
 
