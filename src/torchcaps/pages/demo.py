@@ -30,13 +30,13 @@ from torchcaps.train import (
     Recipe,
     Run,
     Watcher,
-    evaluate_run,
     load_labelled,
     load_recipe,
     load_run,
     train,
 )
 from torchcaps.train.recipe import recipe_as_json
+from torchcaps.train.tasks.confusion import Confusion
 from torchcaps.viz import (
     Report,
     draw_confusion,
@@ -78,10 +78,9 @@ def run_demo(
         _remove_earlier(out / name, settings)
         train(settings, out / name, Machine(device="cpu"), watcher=watcher)
     run, pruned = (load_run(out / name) for name in runs)
-    scores = evaluate_run(run)
     page = _Page(run, load_labelled(run, "test")[0])
     summaries = summarise_run(run), summarise_run(pruned)
-    report = page.build(scores, summaries[0])
+    report = page.build(summaries[0])
     page.compare(report, _Page(pruned, page.test), summaries)
     _offer_next_steps(report, out)
     path = report.save(out / "report.html")
@@ -136,15 +135,15 @@ class _Page:
     def _look(self, indices: list[int]) -> CapsuleOutput:
         return self.run.model(self.inputs[indices], return_routing=True)
 
-    def build(self, scores: dict[str, Any], summary: RunSummary) -> Report:
+    def build(self, summary: RunSummary) -> Report:
         """The page, up to the comparison with the twin."""
         rows = self.run.metrics
         report = Report("A capsule network, just trained", "What it learnt, and how it decides")
         report.numbers(
             {
-                "held-out accuracy": f"{scores['accuracy']:.2%}",
+                "held-out accuracy": f"{summary.accuracy:.2%}",
                 "without routing": f"{summary.even_accuracy:.2%}",
-                "held-out digits": f"{scores['images']:,}",
+                "held-out digits": f"{summary.images:,}",
                 "parameters": f"{count_parameters(self.run.model):,}",
                 "training": f"{sum(row['seconds'] for row in rows):.0f} s",
             }
@@ -160,9 +159,15 @@ class _Page:
         report.section(
             "What it confuses",
             "True class down, predicted class across, for digits held out from training and validation.",
-            draw_confusion(torch.tensor(scores["confusion"]), self.test.classes),
+            draw_confusion(self._confusion(), self.test.classes),
         )
         return report
+
+    def _confusion(self) -> Tensor:
+        """How many images of each class were read as which."""
+        counts = Confusion(len(self.test.classes), self.test.labels.device)
+        counts.add(self.test.labels, self.predicted)
+        return counts.table()
 
     def _explain_decisions(self, report: Report) -> None:
         report.section(

@@ -230,7 +230,7 @@ def _about_tree(found: Explanation, name: str) -> str:
 def _about_maps(found: Explanation, name: str) -> str:
     """Both maps, and how much of the length of the class capsule speaks against it."""
     if found.evidence is None:
-        places = "The capsules have no place on the image: the tree below shows them."
+        places = "The capsules have no place on the image: the tree shows them."
     elif not found.evidence.peak:
         places = f"The map is empty: once quantized, no active capsule has a coupling to {name}."
     else:
