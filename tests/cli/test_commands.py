@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -281,6 +282,7 @@ def test_missing_files_are_reported(tmp_path):
     [
         (["train", "mnist/dr_capsne"], "did you mean mnist/dr_capsnet"),
         (["train", "mnist5k/dr_capsnet_small", "--set", "optim.lr=1"], "recipe.optim"),
+        (["train", "photos/efficient_capsnet", "--data", "nowhere"], "there is no such folder either"),
         (["train", "mnist/dr_capsnet", "--data-dir", "nowhere", "--out", "run"], "torchcaps data get mnist"),
         (["eval", "nowhere"], "holds no run"),
         (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
@@ -358,7 +360,7 @@ def test_a_missing_extra_is_named():
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
     """A folder for each of three classes, with photographs of several sizes and a file of Windows."""
-    folder = tmp_path_factory.mktemp("own") / "flowers"
+    folder = tmp_path_factory.mktemp("own") / "my flowers"
     draw = np.random.default_rng(0)
     for number, name in enumerate(("aster", "lily", "rose")):
         (folder / name).mkdir(parents=True)
@@ -378,7 +380,10 @@ def test_own_photographs_need_no_settings(photographs, tmp_path):
     assert quiet.stdout.startswith("test accuracy")
     assert not quiet.stderr
     assert f"chosen for folder:{photographs}: model.num_classes=3, batch_size=4" in done.stderr
-    run = tmp_path / "runs" / "flowers-efficient_capsnet"
+    next_step = done.stdout.splitlines()[-1].partition(": torchcaps ")[2]
+    shown = torchcaps(*shlex.split(next_step), "--device", "cpu", cwd=tmp_path)
+    assert ".html" in shown.stdout, shown.stderr
+    run = tmp_path / "runs" / "my flowers-efficient_capsnet"
     recipe = json.loads((run / "recipe.json").read_text())
     assert (recipe["model"]["num_classes"], recipe["batch_size"]) == (3, 4)
     assert recipe["data"]["name"] == f"folder:{photographs}"

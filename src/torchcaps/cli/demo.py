@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -27,4 +28,4 @@ def command(
         demo = run_demo(out, watcher=bar)
     typer.echo(describe_demo(record_demo(demo, out)))
     typer.echo(f"see what it learnt: {demo.page}")
-    typer.echo(f"next: torchcaps explain {out / 'run'} test:7")
+    typer.echo(f"next: torchcaps explain {quote(str(out / 'run'))} test:7")

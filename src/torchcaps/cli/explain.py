@@ -44,6 +44,8 @@ def command(
         details = f"activation {row['activation']:.3f}{_runner_up(row)}{_rank(row)}"
         typer.echo(f"{row['image']}: {row['class']} ({details})")
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
+    if len(rows) > 1:
+        typer.echo(f"all of them: {(out or run / 'explain') / 'index.html'}")
 
 
 def _runner_up(row: dict[str, Any]) -> str:
