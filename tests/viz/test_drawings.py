@@ -98,6 +98,14 @@ def test_perturbations(shape):
     assert_draws(draw_perturbations(torch.rand(shape), OFFSETS))
 
 
+def test_the_dimensions_that_change_the_picture_most_are_drawn_first():
+    images = torch.full((5, len(OFFSETS), 8, 8), 0.5)
+    images[3] += 0.4 * torch.tensor(OFFSETS)[:, None, None]
+    images[1] += 0.2 * torch.tensor(OFFSETS)[:, None, None]
+    (board,) = [axes for axes in draw_perturbations(images, OFFSETS, most=2).axes if axes.texts]
+    assert [text.get_text() for text in board.texts if "dim" in text.get_text()] == ["dim 4", "dim 2"]
+
+
 def test_a_column_for_each_offset():
     with pytest.raises(UserError, match="3 offsets"):
         draw_perturbations(torch.rand(5, 4, 8, 8), OFFSETS)

@@ -32,7 +32,7 @@ _DRAWINGS = ("tree", "saliency", "perturbations", "typicality")
 _TITLE = "Explained images"
 _ABOUT_DECODER = (
     "The winning capsule decoded back into an image, one of its numbers changed at a time by the amount "
-    "above the column."
+    "above the column: the six that change the image most."
 )
 _MARKS = {".json": b'"capsules_in_tree"', ".html": _TITLE.encode()}  # in files that explain wrote
 
@@ -97,7 +97,7 @@ def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
     if saliency is not None:
         figures["saliency"] = saliency
     if found.perturbed is not None:
-        figures["perturbations"] = draw_perturbations(found.perturbed, OFFSETS)
+        figures["perturbations"] = draw_perturbations(found.perturbed, OFFSETS, most=6)
     if found.usual is not None and found.usual.share is not None:
         figures["typicality"] = draw_surprise(found.usual.surprise, found.usual.others)
     return figures
