@@ -205,8 +205,8 @@ class _Page:
         report.section(
             "What its dimensions mean",
             "One number of the winning capsule is changed at a time, by the amount above the column; shown "
-            "are the six that matter most. After a training this short the changes are faint; longer ones give "
-            "numbers that mean thickness, slant or width.",
+            "are the six that matter most. After a training this short the changes are faint; longer ones "
+            "give numbers that mean thickness, slant or width.",
             draw_perturbations(self._perturb(self.examples[2]), OFFSETS, most=6),
         )
 
