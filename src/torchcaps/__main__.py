@@ -1,5 +1,5 @@
 """`python -m torchcaps`, for launchers such as torchrun."""
 
-from torchcaps.cli.main import run
+from torchcaps.cli.start import run
 
 run()

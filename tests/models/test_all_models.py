@@ -37,6 +37,7 @@ PARAMETERS = {
     "em_capsnet_base": 317_194,
     "em_capsnet_small": 68_754,
     "conv_baseline": 35_445_522,
+    "conv_twin_mnist": 161_766,
     "pose_mlp": 3_071_768,
     "pose_convnet": 2_719_896,
     "descriptor_fcn": 57_079_888,

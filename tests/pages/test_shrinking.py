@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -68,7 +70,7 @@ def measured(monkeypatch):
                 **measure_size(model)._asdict(), ms=dict(zip(("1", "128"), next(found), strict=True))
             )
 
-        monkeypatch.setattr(shrinking, "_measure", footprint)
+        monkeypatch.setattr(shrinking, "measure_footprint", footprint)
 
     return measure
 
@@ -85,3 +87,14 @@ def test_a_faster_network_needs_no_force(pruned, tmp_path, measured):
     measured((2.0, 40.0), (2.1, 20.0))
     shrink_and_measure(pruned, tmp_path / "small")
     assert (tmp_path / "small" / "recipe.json").is_file()
+
+
+def test_a_network_without_zeros_is_refused(pruned, tmp_path, measured):
+    whole = tmp_path / "whole"
+    shutil.copytree(pruned, whole)
+    state, info = load_weights(whole / "weights.safetensors")
+    save_weights(whole / "weights.safetensors", {key: value + 0.01 for key, value in state.items()}, info)
+    measured((2.0, 40.0), (2.0, 40.0))
+    with pytest.raises(UserError, match=r"gain nothing: .*group=type"):
+        shrink_and_measure(whole, tmp_path / "small")
+    assert not (tmp_path / "small").exists()

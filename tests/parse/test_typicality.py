@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchcaps.core import UserError
-from torchcaps.parse import Keys, learn_trees, roc_auc, share_at_most
+from torchcaps.parse import Keys, learn_trees, roc_auc, share_below
 
 
 def random_keys(seed, images, children, levels, classes):
@@ -82,7 +82,7 @@ def test_scores_that_give_no_area_are_refused():
         roc_auc(np.array([1.0]), np.array([math.nan]))
 
 
-def test_the_share_of_scores_that_are_no_higher():
-    assert share_at_most(2.0, np.array([1.0, 2.0, 3.0, 4.0])) == 0.5
+def test_the_share_of_scores_that_are_lower():
+    assert share_below(3.0, np.array([1.0, 2.0, 3.0, 4.0])) == 0.5
     with pytest.raises(UserError, match="no reference images"):
-        share_at_most(1.0, np.array([]))
+        share_below(1.0, np.array([]))

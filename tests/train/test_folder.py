@@ -7,8 +7,8 @@ from safetensors.torch import load_file
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.train import Machine, load_run, train
-from torchcaps.train.folder import held_alone
-from torchcaps.train.recipe import build
+from torchcaps.train.folder import check_folder, held_alone
+from torchcaps.train.recipe import build, recipe_as_json
 
 CPU = Machine(device="cpu")
 
@@ -114,3 +114,11 @@ def test_a_checkpoint_with_other_content_is_named(content, tmp_path):
     torch.save(content, tmp_path / "last.ckpt")
     with pytest.raises(UserError, match=r"last\.ckpt is not the checkpoint of a run"):
         train(recipe(2), tmp_path, CPU, resume=True)
+
+
+def test_a_cosine_schedule_is_the_reason_why_a_run_gets_no_more_epochs(tmp_path):
+    ahead = {"optim": {"learning_rate": 1e-2, "schedule": "cosine"}}
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe_as_json(recipe(1, **ahead))))
+    (tmp_path / "last.ckpt").touch()
+    with pytest.raises(UserError, match="a cosine schedule knows its last epoch"):
+        check_folder(recipe(2, **ahead), tmp_path, resume=True)

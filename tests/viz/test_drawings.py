@@ -98,6 +98,14 @@ def test_perturbations(shape):
     assert_draws(draw_perturbations(torch.rand(shape), OFFSETS))
 
 
+def test_the_dimensions_that_change_the_picture_most_are_drawn_first():
+    images = torch.full((5, len(OFFSETS), 8, 8), 0.5)
+    images[3] += 0.4 * torch.tensor(OFFSETS)[:, None, None]
+    images[1] += 0.2 * torch.tensor(OFFSETS)[:, None, None]
+    (board,) = [axes for axes in draw_perturbations(images, OFFSETS, most=2).axes if axes.texts]
+    assert [text.get_text() for text in board.texts if "dim" in text.get_text()] == ["dim 4", "dim 2"]
+
+
 def test_a_column_for_each_offset():
     with pytest.raises(UserError, match="3 offsets"):
         draw_perturbations(torch.rand(5, 4, 8, 8), OFFSETS)
@@ -128,7 +136,7 @@ def test_contributions_get_a_row_of_their_own():
     assert_draws(figures[1])
 
 
-def test_the_panels_of_one_image_stand_side_by_side():
+def test_the_panels_of_one_image_stand_side_by_side_above_its_classes():
     lengths = torch.tensor([[0.2, 0.9, 0.4]])
     heat = torch.rand(1, 6, 18)
     figure = draw_evidence(
@@ -141,7 +149,9 @@ def test_the_panels_of_one_image_stand_side_by_side():
     )
     boxes = [axes.get_position() for axes in figure.axes]
     assert len(boxes) == 4
-    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    *panels, classes = boxes
+    assert all(left.x1 < right.x0 for left, right in pairwise(panels))
+    assert all(classes.y1 < panel.y0 for panel in panels)
     bars = figure.axes[-1]
     assert [label.get_text() for label in bars.get_yticklabels()] == ["automobile", "bird", "airplane"]
     assert [text.get_text() for text in bars.texts] == ["0.900", "0.400", "0.200"]

@@ -25,7 +25,7 @@ def get(name: Name, data_dir: DataDir = None) -> None:
 
 @app.command("check")
 def check(name: Name, data_dir: DataDir = None, json: Json = False) -> None:
-    """Check that the files of a dataset are there and whole; exit code 1 when they are not."""
+    """Check the files of a dataset; exit code 1 when one is missing or damaged."""
     from dataclasses import asdict
 
     from torchcaps.data import check_dataset

@@ -26,7 +26,7 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Evaluate a run: loss, the metrics of its task, and those of each class."""
+    """Loss and metrics of a run, and those of each class."""
     from torchcaps.train import evaluate_run, inspect_run, load_run
 
     loaded = load_run(run, choose_device(device))

@@ -35,4 +35,5 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 def epilog(command: str) -> str:
     """The examples of a command, each on its own line."""
-    return "\n\n".join(("Examples:", *EXAMPLES[command]))
+    keeps_lines = "\b"
+    return "\n".join((keeps_lines, "Examples:", *(f"  {example}" for example in EXAMPLES[command])))

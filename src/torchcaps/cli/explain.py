@@ -25,7 +25,10 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Explain images: class, parse tree, where the network looked, and how typical that is."""
+    """Write a page that says why an image got its class.
+
+    It shows the parse tree, where the network looked, and how typical that is.
+    """
     from torchcaps.data import find_images
     from torchcaps.pages import explain_images
     from torchcaps.parse import Explainer
@@ -41,6 +44,8 @@ def command(
         details = f"activation {row['activation']:.3f}{_runner_up(row)}{_rank(row)}"
         typer.echo(f"{row['image']}: {row['class']} ({details})")
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
+    if len(rows) > 1:
+        typer.echo(f"all of them: {(out or run / 'explain') / 'index.html'}")
 
 
 def _runner_up(row: dict[str, Any]) -> str:
@@ -50,10 +55,10 @@ def _runner_up(row: dict[str, Any]) -> str:
 
 def _rank(row: dict[str, Any]) -> str:
     usual = row["typicality"]
-    if usual is None or usual["share_no_more_surprising"] is None:
+    if usual is None or usual["share_less_surprising"] is None:
         return ""
-    share, others = usual["share_no_more_surprising"], usual["compared_with"]
-    words = f", at least as strange as {share:.0%} of the {others:,} validation images"
+    share, others = usual["share_less_surprising"], usual["compared_with"]
+    words = f", stranger than {share:.0%} of the {others:,} validation images"
     if row["quantized_class"] == row["class"]:
         return f"{words} of its class"
     return f"{words} read as {row['quantized_class']}, as it is itself with quantized couplings"

@@ -30,7 +30,10 @@ def command(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Write the network of a run for inference: normalised images in, activations and poses out."""
+    """Write the network of a run for other programs.
+
+    It takes normalised images and gives activations and poses.
+    """
     from torchcaps.train.export import SUFFIXES, export_run
     from torchcaps.train.run import load_run
 

@@ -30,11 +30,13 @@ from . import (
     train,
 )
 from .examples import epilog
+from .start import INTERRUPTED, say_how_to_go_on
 
 app = typer.Typer(
     name="torchcaps",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # boxes would double the time that --help takes
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS: dict[str, Callable[..., None]] = {
@@ -95,7 +97,6 @@ _EXTRAS = {
     "ray": "cluster",
 }
 
-_INTERRUPTED = 130
 _settings = {"verbose": False}
 
 
@@ -106,12 +107,12 @@ def run() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
-    except KeyboardInterrupt:  # while modules were being imported; typer makes later ones an exit code
-        _say_how_to_go_on()
-        sys.exit(_INTERRUPTED)
+    except KeyboardInterrupt:  # before typer began, which makes later ones an exit code
+        say_how_to_go_on()
+        sys.exit(INTERRUPTED)
     except SystemExit as end:
-        if end.code == _INTERRUPTED:
-            _say_how_to_go_on()
+        if end.code == INTERRUPTED:
+            say_how_to_go_on()
         raise
     except Exception as error:
         message = _message_for(error)
@@ -119,14 +120,6 @@ def run() -> None:
             raise
         print(f"torchcaps: {message}", file=sys.stderr)
         sys.exit(2)
-
-
-def _say_how_to_go_on() -> None:
-    print(
-        "torchcaps: interrupted; train goes on with --resume, "
-        "rem, prune and reproduce when they are called again",
-        file=sys.stderr,
-    )
 
 
 def _message_for(error: Exception) -> str | None:

@@ -21,7 +21,10 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Quantize the couplings of a run and count its parse trees: accuracy, keys and entropy per class."""
+    """Count the parse trees of a run.
+
+    Couplings are quantized; accuracy, keys and entropy are printed for each class.
+    """
     from torchcaps.parse import analyse_run
     from torchcaps.train import load_run
 

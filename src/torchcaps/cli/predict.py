@@ -36,7 +36,10 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Let a trained run, or a file that torchcaps export wrote, answer for image files."""
+    """Let a run answer for image files.
+
+    Takes a run folder or a file that torchcaps export wrote.
+    """
     from torchcaps.data import find_images
     from torchcaps.train import answers, is_exported, load_predictor
 

@@ -32,7 +32,10 @@ def command(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Remove channels from the trunk of a run; called again, an interrupted search goes on."""
+    """Remove channels from the trunk of a run.
+
+    Called again, an interrupted search goes on.
+    """
     from torchcaps.train import Machine, StructuredPruning, prune_run
 
     from .progress import CandidateBar

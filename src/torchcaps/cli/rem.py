@@ -34,7 +34,10 @@ def command(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Accuracy, parse trees and sparsity of runs side by side; a recipe is first trained with REM."""
+    """Train with REM and compare runs side by side.
+
+    Prints accuracy, parse trees and sparsity; a recipe is trained first.
+    """
     from torchcaps.pages import summarise_run
     from torchcaps.train import Machine, Run
 

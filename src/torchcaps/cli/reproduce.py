@@ -82,7 +82,10 @@ def command(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Make the missing runs of experiments and gather their results, or list all experiments."""
+    """Make the runs of experiments, or list them all.
+
+    Missing runs are made and their results are gathered.
+    """
     from torchcaps.experiments import find_experiment, list_experiments
 
     if list_ or not labels:

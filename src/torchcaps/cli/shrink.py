@@ -17,15 +17,13 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the new run; default RUN-shrunk.")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Shrink also where the smaller network would be slower.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Shrink also where that gains nothing.")] = False,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Leave out the capsules and channels that pruning cut off; the answers stay the same.
+    """Leave out what pruning cut off; the answers stay the same.
 
-    The gain is measured first, and a network that would be slower is refused.
+    The gain is measured first, and a network that would be slower or just as large is refused.
     """
     from torchcaps.pages import shrink_and_measure
 

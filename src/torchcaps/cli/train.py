@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,8 +65,8 @@ def command(
         print_json(result)
         return
     typer.echo(_summary(result, settings, folder))
-    if not quiet and settings.task.name == "classification":
-        typer.echo(f"see why it decides as it does: torchcaps explain {folder} IMAGE")
+    if not quiet and settings.task.is_explained:
+        typer.echo(f"see why it decides as it does: torchcaps explain {quote(str(folder))} test:0")
 
 
 def _summary(result: dict[str, Any], recipe: Recipe, folder: Path) -> str:

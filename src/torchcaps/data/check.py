@@ -16,9 +16,13 @@ from .api import (
     Split,
     dataset_info,
     load_dataset,
+    open_dataset,
     resolve_data_dir,
 )
 from .readers.files import DamagedFileError, locate_file, locate_folder
+from .readers.folder import guess_task, parse_folder_name
+
+_SIDE = 32  # pixels that photographs are brought to when they are only checked
 
 
 @dataclass(frozen=True)
@@ -47,13 +51,24 @@ def check_dataset(name: str, data_dir: Path | str | None = None) -> list[FileFin
     A dataset without published files gives an empty list, or the error of reading it: both splits of a folder
     of images, one of any other.
     """
-    info, folder = dataset_info(name, data_dir), resolve_data_dir(data_dir)
+    folder = resolve_data_dir(data_dir)
+    if name.startswith(FOLDER_PREFIX):
+        _read_folder(name, folder)
+        return []
+    info = dataset_info(name, data_dir)
     if not info.files:
-        for split in SPLITS if name.startswith(FOLDER_PREFIX) else SPLITS[-1:]:
-            load_dataset(name, split, folder)
+        load_dataset(name, SPLITS[-1], folder)
         return []
     problems = {split: _reading_problem(name, split, folder) for split in SPLITS}
     return [_check_file(info, file, folder, problems) for file in unpacked_files(info)]
+
+
+def _read_folder(name: str, data_dir: Path) -> None:
+    """Read all files of a folder, which may differ in size as photographs do: training brings them to one."""
+    size = parse_folder_name(name, data_dir).size or _SIDE
+    opened = open_dataset(name, data_dir, size=size, task=guess_task(name, data_dir))
+    for split in SPLITS:
+        opened.examples(split)
 
 
 def unpacked_files(info: DatasetInfo) -> list[RemoteFile]:

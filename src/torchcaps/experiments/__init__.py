@@ -1,6 +1,6 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
-from . import annealing, backbones, rem, smoke
+from . import annealing, backbones, equal_size, rem, shrunk, smoke
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
@@ -25,6 +25,7 @@ __all__ = [
     "Visit",
     "annealing",
     "backbones",
+    "equal_size",
     "find_experiment",
     "gather_runs",
     "list_experiments",
@@ -37,5 +38,6 @@ __all__ = [
     "run_missing",
     "run_on_cluster",
     "set_aside",
+    "shrunk",
     "smoke",
 ]

@@ -19,6 +19,7 @@ from .backbone_capsnet import BackboneCapsNet, BackboneCapsNetConfig, capsule_he
 from .change_classes import change_classes
 from .classifier import CapsuleClassifier, PlainClassifier, build_decoder
 from .conv_baseline import ConvBaseline, ConvBaselineConfig
+from .conv_twin import ConvTwin, ConvTwinConfig
 from .deepcaps import DeepCaps, DeepCapsConfig
 from .descriptors import DescriptorConfig, DescriptorNetwork
 from .dr_capsnet import DRCapsNet, DRCapsNetConfig
@@ -43,6 +44,8 @@ __all__ = [
     "ConvBaseline",
     "ConvBaselineConfig",
     "ConvStep",
+    "ConvTwin",
+    "ConvTwinConfig",
     "Cut",
     "DRCapsNet",
     "DRCapsNetConfig",

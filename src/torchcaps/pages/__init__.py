@@ -4,7 +4,7 @@ from .compare import RunSummary, rem_recipe, summarise_run, train_with_rem
 from .demo import Demo, run_demo
 from .explain import explain_images
 from .explained import Explained
-from .shrinking import Footprint, Shrunk, shrink_and_measure
+from .shrinking import Footprint, Shrunk, measure_footprint, shrink_and_measure
 
 __all__ = [
     "Demo",
@@ -13,6 +13,7 @@ __all__ = [
     "RunSummary",
     "Shrunk",
     "explain_images",
+    "measure_footprint",
     "rem_recipe",
     "run_demo",
     "shrink_and_measure",

@@ -30,6 +30,10 @@ _MOST_COLUMNS = 8  # of the overview
 _INDEX = "index"  # the page that leads to the others
 _DRAWINGS = ("tree", "saliency", "perturbations", "typicality")
 _TITLE = "Explained images"
+_ABOUT_DECODER = (
+    "The winning capsule decoded back into an image, one of its numbers changed at a time by the amount "
+    "above the column: the six that change the image most."
+)
 _MARKS = {".json": b'"capsules_in_tree"', ".html": _TITLE.encode()}  # in files that explain wrote
 
 
@@ -93,8 +97,8 @@ def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
     if saliency is not None:
         figures["saliency"] = saliency
     if found.perturbed is not None:
-        figures["perturbations"] = draw_perturbations(found.perturbed, OFFSETS)
-    if found.usual is not None and len(found.usual.others):
+        figures["perturbations"] = draw_perturbations(found.perturbed, OFFSETS, most=6)
+    if found.usual is not None and found.usual.share is not None:
         figures["typicality"] = draw_surprise(found.usual.surprise, found.usual.others)
     return figures
 
@@ -158,9 +162,9 @@ def build_page(
             "predicted": classes[winner],
             "activation": f"{float(found.activations[winner]):.3f}",
             "runner-up": _runner_up(found, classes),
-            "speaks against it": _against(found),
-            "capsules in the tree": f"{found.tree.capsules_in_tree[0]:,} of {found.tree.layer_sizes[0]:,}",
-            "at least as strange as": _rank(found),
+            "speaks against": _against(found),
+            "in the tree": f"{found.tree.capsules_in_tree[0]:,} of {found.tree.layer_sizes[0]:,}",
+            "stranger than": _rank(found),
         }
     )
     report.section("Where it looked", _about_maps(found, name), drawings.get("saliency"))
@@ -176,6 +180,8 @@ def build_page(
             shares=_shares(found),
         ),
     )
+    report.section("How typical it is", _about_typicality(found, name), drawings.get("typicality"))
+    report.arrange_around()
     if findings:
         rows = [finding.partition(": ") for finding in findings]
         report.section(
@@ -183,8 +189,8 @@ def build_page(
             "What the health monitor found after the last epoch of its training.",
             table=[{"found": problem, "details": details} for problem, _, details in rows],
         )
-    report.section("How typical it is", _about_typicality(found, name), drawings.get("typicality"))
-    report.section("What its dimensions mean", _about_decoder(found), drawings.get("perturbations"))
+    if "perturbations" in drawings:
+        report.section("What its dimensions mean", _ABOUT_DECODER, drawings["perturbations"])
     return report
 
 
@@ -217,14 +223,14 @@ def _about_tree(found: Explanation, name: str) -> str:
         return f"There is none: once quantized, no coupling to {name} exceeds an equal share."
     return (
         f"The capsules whose couplings, quantized, lead most strongly to {name}. Orange lines are couplings "
-        "to the class, blue ones to others. Point at a capsule, or step through them with the tab key."
+        "to the class, blue ones to others. The tab key steps through the capsules."
     )
 
 
 def _about_maps(found: Explanation, name: str) -> str:
     """Both maps, and how much of the length of the class capsule speaks against it."""
     if found.evidence is None:
-        places = "The capsules have no place on the image: the tree below shows them."
+        places = "The capsules have no place on the image: the tree shows them."
     elif not found.evidence.peak:
         places = f"The map is empty: once quantized, no active capsule has a coupling to {name}."
     else:
@@ -234,7 +240,7 @@ def _about_maps(found: Explanation, name: str) -> str:
         )
     if found.contributions is None:
         return f"{places} There are no contributions: {found.contribution_obstacle}."
-    against = f"{float(found.contributions.against):.0%} of the length of {name} speaks against it."
+    against = f"Votes against {name} take away {float(found.contributions.against):.0%} of its length."
     if found.contribution is None:
         return f"{places} {against}"
     peak = f"{found.contribution.peak:.2f} times the mean" if found.contribution.peak else "nothing positive"
@@ -256,17 +262,8 @@ def _about_typicality(found: Explanation, name: str) -> str:
         return f"Not known: no validation image was read as {name}."
     return (
         f"This tree carries {usual.surprise:.0f} bits of surprise, judged by the couplings of training "
-        f"images read as {name}, child by child; as a whole {usual.key_surprise:.1f} bits. It is at least as "
-        f"strange as {usual.share:.0%} of the {len(usual.others)} validation images read as {name}."
-    )
-
-
-def _about_decoder(found: Explanation) -> str:
-    if found.perturbed is None:
-        return "Not known: this network was trained without a decoder, so its capsules cannot be drawn."
-    return (
-        "The winning capsule decoded back into an image, one of its numbers changed at a time by the amount "
-        "above the column."
+        f"images read as {name}, child by child; as a whole {usual.key_surprise:.1f} bits. It is stranger "
+        f"than {usual.share:.0%} of the {len(usual.others)} validation images read as {name}."
     )
 
 

@@ -19,6 +19,11 @@ from torchcaps.train import load_run, shrink_run
 _BATCHES = (1, 128)
 _SLOWER = 1.1  # times the time before, from which on a network counts as slower
 
+_ADVICE = (
+    "Weights pruned one by one seldom free whole capsules: train with pruning.group=type, or shrink all the "
+    "same with --force"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Footprint:
@@ -51,12 +56,12 @@ class Shrunk:
 def shrink_and_measure(source: Path, out: Path, device: str = "cpu", *, force: bool = False) -> Shrunk:
     """Shrink the run in `source` into folder `out`; sizes and times of both, and how their answers differ.
 
-    Both networks are measured before anything is written. One that would be slower than the run is refused,
-    unless `force` is set.
+    Both networks are measured before anything is written. One that would be slower than the run, or just as
+    large, is refused unless `force` is set.
     """
     run = load_run(source, device)
     smaller = shrink(run.model)
-    before, after = _measure(run.model), _measure(smaller)
+    before, after = measure_footprint(run.model), measure_footprint(smaller)
     if not force:
         _require_gain(before, after)
     shrunk = shrink_run(run, out)
@@ -71,6 +76,10 @@ def shrink_and_measure(source: Path, out: Path, device: str = "cpu", *, force: b
 
 
 def _require_gain(before: Footprint, after: Footprint) -> None:
+    if after.parameters == before.parameters:
+        raise UserError(
+            f"shrinking would gain nothing: no capsule and no channel of this network is cut off. {_ADVICE}"
+        )
     slower = [batch for batch, ms in after.ms.items() if ms > _SLOWER * before.ms[batch]]
     if slower:
         times = ", ".join(
@@ -80,8 +89,7 @@ def _require_gain(before: Footprint, after: Footprint) -> None:
         raise UserError(
             f"shrinking would make this network slower: it keeps {after.parameters / before.parameters:.1%} "
             f"of the parameters and {after.flops / before.flops:.1%} of the FLOPs, and takes {times}; "
-            "nothing was written. Weights pruned one by one seldom free whole capsules: train with "
-            "pruning.group=type, or shrink all the same with --force"
+            f"nothing was written. {_ADVICE}"
         )
 
 
@@ -91,7 +99,8 @@ def _images(model: nn.Module, batch: int) -> torch.Tensor:
 
 
 @torch.no_grad()
-def _measure(model: nn.Module) -> Footprint:
+def measure_footprint(model: nn.Module) -> Footprint:
+    """Sizes of a network, and its times on the device it is on."""
     device = next(model.parameters()).device
     effort = Effort.usual(device, quick=True)
     times = {}

@@ -39,7 +39,7 @@ from .quantize import (
 )
 from .saliency import capsule_grid, map_peaks, place_heat, place_map, saliency_map, upsample_map
 from .tree import Edge, Node, ParseTree, parse_tree
-from .typicality import TreeModel, learn_trees, roc_auc, share_at_most
+from .typicality import TreeModel, learn_trees, roc_auc, share_below
 
 __all__ = [
     "OFFSETS",
@@ -92,7 +92,7 @@ __all__ = [
     "receptive_field",
     "roc_auc",
     "saliency_map",
-    "share_at_most",
+    "share_below",
     "some_images",
     "through_layers",
     "upsample_map",

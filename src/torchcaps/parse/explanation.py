@@ -30,7 +30,7 @@ class Usual:
 
     surprise: float  # bits, children one by one
     key_surprise: float  # bits, the whole tree
-    share: float | None  # of the others that are no more surprising; None where there are none
+    share: float | None  # of the others that are less surprising; None where there are none
     others: NDArray[np.float64]
 
     def as_json(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Usual:
         bits = {"surprise_bits": self.surprise, "key_surprise_bits": self.key_surprise}
         return {
             **{name: value if np.isfinite(value) else None for name, value in bits.items()},
-            "share_no_more_surprising": self.share,
+            "share_less_surprising": self.share,
             "compared_with": len(self.others),
         }
 

@@ -86,11 +86,11 @@ def _bits(shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return -np.log2(shares)
 
 
-def share_at_most(score: float, reference: Scores) -> float:
-    """The share of reference scores that are no higher: 0.99 means stranger than nearly all."""
+def share_below(score: float, reference: Scores) -> float:
+    """The share of reference scores that are lower: 0.99 means stranger than nearly all."""
     if not len(reference):
         raise UserError("there are no reference images to compare with")
-    return float((reference <= score).mean())
+    return float((reference < score).mean())
 
 
 def roc_auc(normal: Scores, strange: Scores) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from torchcaps.core.errors import unknown_name
 from torchcaps.data import DATASETS, FOLDER_PREFIX, Outline, outline_dataset
 
 from .recipe import Recipe, apply_overrides, build, packaged_recipes, read_values, with_changes
@@ -82,8 +83,12 @@ def _fitting_batch(recipe: Recipe, images: int, devices: int) -> int:
 
 def name_dataset(text: str) -> str:
     """The name of a dataset; the path of a folder, with or without a size, becomes `folder:PATH`."""
-    is_path = not text.startswith(FOLDER_PREFIX) and Path(text.partition("@")[0]).expanduser().is_dir()
-    return f"{FOLDER_PREFIX}{text}" if is_path and text not in DATASETS else text
+    if text.startswith(FOLDER_PREFIX) or text in DATASETS:
+        return text
+    if not Path(text.partition("@")[0]).expanduser().is_dir():
+        advice = "there is no such folder either; `torchcaps list datasets` names the datasets"
+        raise unknown_name("dataset", text, DATASETS.names(), advice)
+    return f"{FOLDER_PREFIX}{text}"
 
 
 def run_name(name: str, fitted: Fitted) -> str:

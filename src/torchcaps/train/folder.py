@@ -72,10 +72,11 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
     if changed == ["epochs"] and recipe.epochs > before.epochs and not looks_ahead:
         return
     if changed and (out / "last.ckpt").is_file():  # else it failed at once, and nothing is lost
+        same = "the same one, because a cosine schedule knows its last epoch"
+        rule = same if looks_ahead else "the same one or more epochs"
         raise UserError(
             f"{out} was started with another recipe ({', '.join(changed)} differ), and can only be continued "
-            f"with the same one or more epochs; choose another --out, with start_from={out} to take over "
-            "its weights"
+            f"with {rule}; choose another --out, with start_from={out} to take over its weights"
         )
 
 

@@ -31,7 +31,9 @@ from .text import drawable_labels, literal, shorten
 
 _LEFT, _GAP = 96, 18  # beside the first column, and between columns
 _FLAT = 1e-6  # of its largest value, by which a map has to vary before it is drawn
-_MOST_CLASSES = 10  # beside a single image
+_MOST_CLASSES = 10  # below a single image
+_EDGE, _BAR = 16, 19  # around a single image, and the height of a class below it
+_CELL = {1: 220, 2: 180}  # side of a panel of a single image, by the number of maps
 
 
 def draw_evidence(
@@ -45,7 +47,7 @@ def draw_evidence(
 ) -> Figure:
     """Each image, its maps over it, and the activation of each class: a column per image.
 
-    The panels of a single image stand side by side.
+    The panels of a single image stand side by side, above the classes.
 
     Args:
         images: (n, channels, height, width) or (n, height, width), as in `to_pictures`.
@@ -82,14 +84,16 @@ def _check_sizes(colours: Array, heats: Mapping[str, Array], lengths: Array) -> 
 def _draw_one(
     colours: Array, heats: Mapping[str, Array], lengths: Array, names: list[str], label: int | None
 ) -> Figure:
-    """Panels side by side: the image, its maps, and the most active classes by name."""
-    cell, top = 200, 42
-    figure = canvas(16 + (len(heats) + 1) * (cell + _GAP) + 96 + cell + 16, top + cell + 20)
+    """The image and its maps side by side, and below them the most active classes by name."""
+    cell, top, below = _CELL[len(heats)], 34, 34
+    right = _EDGE + (len(heats) + 1) * (cell + _GAP) - _GAP
+    height = _BAR * max(4, min(len(lengths), _MOST_CLASSES))
+    figure = canvas(right + _EDGE, top + cell + below + height + _EDGE)
     for position, (name, heat) in enumerate([("input", None), *heats.items()]):
-        axes = axes_at(figure, (16 + position * (cell + _GAP), top, cell, cell))
+        axes = axes_at(figure, (_EDGE + position * (cell + _GAP), top, cell, cell))
         _draw_panel(axes, colours, heat)
         axes.set_title(name, fontsize=TEXT, color=MUTED, pad=8)
-    bars = axes_at(figure, (16 + (len(heats) + 1) * (cell + _GAP) + 96, top, cell, cell))
+    bars = axes_at(figure, (_LEFT, top + cell + below, right - _LEFT, height))
     _draw_ranking(bars, lengths, names)
     _name_class(bars, names, int(lengths.argmax()), label)
     return figure

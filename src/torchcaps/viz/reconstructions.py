@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from torchcaps.core.errors import UserError
 
-from .pictures import ArrayLike, place_picture, to_array, to_colours
+from .pictures import Array, ArrayLike, place_picture, to_array, to_colours
 from .style import COOL, INK, MUTED, SMALL, TEXT, WRONG, Box, Number, canvas, drawing_board
 from .text import drawable_labels, literal, shorten
 
@@ -55,28 +56,30 @@ def draw_reconstructions(
     return figure
 
 
-def draw_perturbations(images: ArrayLike, offsets: Sequence[Number]) -> Figure:
+def draw_perturbations(images: ArrayLike, offsets: Sequence[Number], most: int | None = None) -> Figure:
     """What the decoder draws when one pose dimension moves: a row per dimension, a column per offset.
 
     Args:
         images: (dimensions, offsets, channels, height, width) or (dimensions, offsets, height, width).
         offsets: What was added to the pose in each column, such as -0.25 to 0.25.
+        most: Draw only so many dimensions, those that change the picture most, the strongest first.
     """
     if images.ndim not in (4, 5) or images.shape[1] != len(offsets):
         raise UserError(f"need (dimensions, {len(offsets)} offsets, ...) images, got {tuple(images.shape)}")
     flat = to_colours(images.reshape(-1, *images.shape[2:]))
     colours = flat.reshape(*images.shape[:2], *flat.shape[1:])
+    dimensions = range(len(colours)) if most is None else _strongest(colours, most)
     left, top, gap = 76, 40, 4
     cell = min(50, (900 - left - 16) // len(offsets) - gap)
     width = left + len(offsets) * (cell + gap) + 16
-    figure = canvas(width, top + len(images) * (cell + gap) + 16)
+    figure = canvas(width, top + len(dimensions) * (cell + gap) + 16)
     board = drawing_board(figure)
-    for row, strip in enumerate(colours):
+    for row, number in enumerate(dimensions):
         y = top + row * (cell + gap)
         board.text(
-            left - 12, y + cell / 2, f"dim {row + 1}", ha="right", va="center", fontsize=TEXT, color=MUTED
+            left - 12, y + cell / 2, f"dim {number + 1}", ha="right", va="center", fontsize=TEXT, color=MUTED
         )
-        for column, picture in enumerate(strip):
+        for column, picture in enumerate(colours[number]):
             place_picture(board, picture, (left + column * (cell + gap), y, cell, cell))
     for column, offset in enumerate(offsets):
         is_zero = abs(offset) < 1e-9
@@ -91,6 +94,12 @@ def draw_perturbations(images: ArrayLike, offsets: Sequence[Number]) -> Figure:
             fontweight="bold" if is_zero else "normal",
         )
     return figure
+
+
+def _strongest(colours: Array, most: int) -> Sequence[int]:
+    """The dimensions along whose offsets the pictures differ most."""
+    change = colours.std(1).reshape(len(colours), -1).mean(1)
+    return [int(number) for number in np.argsort(-change, kind="stable")[:most]]
 
 
 def _caption(board: Axes, box: Box, guess: str, label: str | None) -> None:

@@ -58,6 +58,10 @@ class Report:
         """Add a section whose body is HTML that this library made, such as an interactive tree."""
         self._sections.append(element("section", element("h2", escape(heading)), paragraphs(text), markup))
 
+    def arrange_around(self) -> None:
+        """Set the middle one of the last three sections beside the other two, on a screen that is wide."""
+        self._sections[-3:] = [element("div", *self._sections[-3:], class_="around")]
+
     def to_html(self) -> str:
         """The whole page."""
         numbers = [

@@ -124,6 +124,34 @@ def test_a_damaged_matlab_file_is_named_with_both_sizes(tmp_path):
     assert "found 14" in assert_names(path, "svhn", tmp_path)
 
 
+def test_a_matlab_file_is_not_unpacked_without_end(tmp_path, monkeypatch):
+    from scipy.io import savemat
+
+    (tmp_path / "svhn").mkdir()
+    path = tmp_path / "svhn/train_32x32.mat"
+    savemat(path, {"X": np.zeros(32 << 20, np.uint8), "y": np.ones(3)}, do_compression=True)
+    monkeypatch.setattr(files, "MOST_UNPACKED", 4 << 20)
+    tracemalloc.start()
+    try:
+        assert "unpacks to more than 4 MiB" in assert_names(path, "svhn", tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_matlab_files_are_read_packed_and_unpacked(tmp_path, is_compressed):
+    from scipy.io import savemat
+
+    (tmp_path / "svhn").mkdir()
+    pixels = np.arange(32 * 32 * 3 * 2, dtype=np.uint8).reshape(32, 32, 3, 2)
+    content = {"X": pixels, "y": np.array([[10], [2]])}
+    savemat(tmp_path / "svhn/train_32x32.mat", content, do_compression=is_compressed)
+    found = load_dataset("svhn", "train", tmp_path)
+    assert found.labels.tolist() == [0, 2]
+    assert np.array_equal(found.images.numpy(), pixels.transpose(3, 2, 0, 1))
+
+
 @pytest.mark.parametrize(
     ("pixels", "digits"),
     [

@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.data import MaskedImages, dataset_info, load_dataset
+from torchcaps.data import MaskedImages, check_dataset, dataset_info, load_dataset
 from torchcaps.data.readers import folder
 from torchcaps.train import Data, Source, task_named
 
@@ -162,3 +162,14 @@ def test_a_run_looks_through_its_folder_once(tmp_path, monkeypatch):
     assert source.splits(device).info is source.info()
     assert len(source.test(device)) == 2
     assert len(opened) == 1
+
+
+def test_a_check_reads_masks_too_and_takes_photographs_of_any_size(tmp_path):
+    write_pairs(tmp_path, 3)
+    write_pairs(tmp_path / "wide", 3, size=(SIDE, 2 * SIDE))
+    for part in ("images", "masks"):
+        (tmp_path / "wide" / part / "0.png").rename(tmp_path / part / "wide.png")
+    assert check_dataset(f"folder:{tmp_path}") == []
+    (tmp_path / "masks" / "1.png").unlink()
+    with pytest.raises(UserError, match=r"1\.png has no mask"):
+        check_dataset(f"folder:{tmp_path}")

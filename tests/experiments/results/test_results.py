@@ -85,26 +85,6 @@ def test_pages_are_those_of_the_result_files():
     assert render_overview(rows_of) == (ROOT / "results" / "claims.md").read_text()
 
 
-def test_the_readme_shows_what_the_demo_gave():
-    found = {}
-    for row in load_rows(ROOT / "results", "demo-mnist5k"):
-        found.setdefault(row.setting, {})[row.metric] = row
-    plain, rem = found.values()
-    seconds = [f"{each['test_accuracy'].runs[0].facts.seconds:.0f}" for each in (plain, rem)]
-    accuracy, without = plain["test_accuracy"].ours, plain["even_accuracy"].ours
-    said = [
-        f"held-out digits: {accuracy:.2f}%, without routing {without:.2f}%",
-        f"({' and '.join(seconds)} s on",
-    ]
-    for each in (plain, rem):
-        trees, bits, quantized = (each[name].ours for name in ("keys", "entropy", "quantized_accuracy"))
-        said.append(f"{trees:.0f} parse trees, {bits:.2f} bits, ")
-        said.append(f"accuracy {quantized:.2f}% quantized")
-    said.append(f"{rem['sparsity'].ours:.0f}% of the weights pruned")
-    readme = (ROOT / "README.md").read_text()
-    assert not [words for words in said if words not in readme]
-
-
 def test_mean_and_spread_are_over_seeds():
     found = row("s", 0.9, 0.92, thesis=95.0)
     assert found.ours == pytest.approx(91)

@@ -14,7 +14,7 @@ from torchcaps.core import ImageSize, MissingDataError, UserError, sides
 from ..api import FOLDER_PREFIX, Dataset, DatasetInfo, Frame, Outline
 from ..fit import Fit
 from .class_folders import open_class_folders
-from .layout import FolderContent
+from .layout import SPLIT_FOLDERS, FolderContent
 from .mask_folders import open_mask_folders
 
 LAYOUTS: dict[str, Callable[[Path, Frame | None], FolderContent]] = {
@@ -50,6 +50,14 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
             raise UserError(f"{name[:200]}: sides must lie between 1 and 10,000 pixels")
         size = (int(texts[0]), int(texts[1])) if len(texts) > 1 else int(texts[0])
     return FolderName(root, size)
+
+
+def guess_task(name: str, data_dir: Path) -> str:
+    """The task that a folder is laid out for: images beside masks are to be segmented."""
+    root = parse_folder_name(name, data_dir).root
+    places = (root, *(root / folder for folders in SPLIT_FOLDERS.values() for folder in folders))
+    has_masks = any((place / "images").is_dir() and (place / "masks").is_dir() for place in places)
+    return "segmentation" if has_masks else "classification"
 
 
 def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> tuple[Path, FolderContent]:

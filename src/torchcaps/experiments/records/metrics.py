@@ -15,12 +15,17 @@ register_metrics(
     _share("even_accuracy", "accuracy with even couplings", "neither"),
     _share("plain_accuracy", "accuracy as trained", "higher"),
     _share("pruned_accuracy", "accuracy with pruning", "higher"),
+    *(
+        _share(f"{change}_accuracy", f"accuracy, {change}", "higher")
+        for change in ("rotated", "warped", "occluded")
+    ),
     Metric("entropy", "entropy", "lower", "bits"),
     Metric("plain_entropy", "entropy as trained", "lower", "bits"),
     Metric("pruned_entropy", "entropy with pruning", "lower", "bits"),
     _count("keys", "parse trees", "lower"),
     _share("sparsity", "sparsity", "higher"),
     _count("parameters_left", "parameters left", "lower"),
+    _count("parameters_shrunk", "parameters", "lower"),
     _share("parameters_share", "parameters share", "lower"),
     _share("operations_share", "operations share", "lower"),
     Metric("decided", "decided children", "neither"),
@@ -56,10 +61,12 @@ register_metrics(
     _share("trunk_accuracy", "trunk accuracy", "higher"),
     _count("bottleneck", "bottleneck", "neither", "channels"),
     _count("primary_capsules", "primary capsules", "neither"),
+    Metric("forward_mflops", "operations of an image", "lower", "MFLOP"),
     Metric("forward_gmacs", "forward operations", "lower", "GMAC"),
     Metric("training_gflops", "training operations", "lower", "GFLOP"),
     Metric("gpu_memory_gb", "GPU memory", "lower", "GB"),
     Metric("epoch_seconds", "epoch time", "lower", "s"),
+    Metric("demo_seconds", "whole demonstration", "lower", "s"),
     Metric("joules_per_image", "energy of an image", "lower", "J"),
     *(
         Metric(f"{device}_ms_{batch}", f"{device.upper()}, batch {batch}", "lower", "ms")

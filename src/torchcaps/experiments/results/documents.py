@@ -10,11 +10,13 @@ from torchcaps.bench import read_rows, render_bench
 from torchcaps.inspection import describe_model
 from torchcaps.models import list_models
 
+from ..demonstration import SLUG, describe_demo
 from ..records import load_rows
 from .tables import render_table
 
 _BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+_DEMO = re.compile(r"(<!-- demo -->\n).*?(<!-- end -->)", re.DOTALL)
 _MODELS = re.compile(r"(<!-- models -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -32,7 +34,7 @@ def render_models() -> str:
 
 
 def refresh(text: str, root: Path) -> str:
-    """The document with its blocks `results: label`, `bench: file where words` and `models` written anew."""
+    """The document with its blocks `results: label`, `bench: file where words`, `demo` and `models` anew."""
 
     def results(match: re.Match[str]) -> str:
         return match[1] + render_table(load_rows(root / "results", match[2])) + match[3]
@@ -41,6 +43,10 @@ def refresh(text: str, root: Path) -> str:
         rows = read_rows(root / "benchmarks" / "results" / f"{match[2]}.json")
         return match[1] + render_bench(rows, (match[3] or "").split()) + match[4]
 
+    def demo(match: re.Match[str]) -> str:
+        return f"{match[1]}```\n{describe_demo(load_rows(root / 'results', SLUG))}\n```\n{match[2]}"
+
+    text = _DEMO.sub(demo, text)
     text = _BENCH.sub(bench, _BLOCK.sub(results, text))
     return _MODELS.sub(lambda match: match[1] + render_models() + match[2], text)
 

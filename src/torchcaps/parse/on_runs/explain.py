@@ -32,7 +32,7 @@ from ..places import (
 from ..quantize import Levels, levels_of_classes, quantized
 from ..saliency import map_peaks
 from ..tree import parse_tree
-from ..typicality import TreeModel, learn_trees, share_at_most
+from ..typicality import TreeModel, learn_trees, share_below
 from .analyse import collect_keys, some_images
 
 SPLITS = ("test", "validation", "train")
@@ -154,7 +154,7 @@ class Explainer:
         return Usual(
             surprise=score,
             key_surprise=float(model.key_surprise(keys)[0]),
-            share=share_at_most(score, others) if len(others) else None,
+            share=share_below(score, others) if len(others) else None,
             others=others,
         )
 

@@ -90,6 +90,7 @@ class Task(ABC, Generic[OutputT, TargetsT]):
     examples: ClassVar[type[Examples]]  # what it learns from
     default_loss: ClassVar[str]
     knows_classes: ClassVar[bool] = True  # whether a network answers with the classes it was trained on
+    is_explained: ClassVar[bool] = False  # whether `torchcaps explain` shows why a network answers as it does
     metric_names: ClassVar[tuple[str, ...]]  # in METRICS; the first is the one that people quote
 
     @property

@@ -46,6 +46,7 @@ class Classification(Task[CapsuleOutput, Tensor]):
     name: ClassVar[str] = "classification"
     examples: ClassVar[type[Examples]] = LabelledImages
     default_loss: ClassVar[str] = "margin"
+    is_explained: ClassVar[bool] = True
     metric_names: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     def meter(self, examples: Examples, objective: Objective) -> ClassMeter:

@@ -1,0 +1,45 @@
+"""The start of the command: Ctrl-C ends it in one line, also while modules are being imported."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+INTERRUPTED = 130
+
+
+def run() -> None:
+    """Run the command line."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job ignores it
+        signal.signal(signal.SIGINT, _on_interrupt)
+    from .main import run as run_command
+
+    run_command()
+
+
+def say_how_to_go_on() -> None:
+    """What an interrupted command tells its user."""
+    print(
+        "torchcaps: interrupted; train goes on with --resume, "
+        "rem, prune and reproduce when they are called again",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _on_interrupt(number: int, frame: FrameType | None) -> None:
+    if not _is_importing(frame):
+        signal.default_int_handler(number, frame)
+    # an exception would pass through half-imported extension modules, which turn it into others or print it
+    say_how_to_go_on()
+    os._exit(INTERRUPTED)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
