@@ -52,7 +52,7 @@ def test_measures_by_hand():
 
 
 def test_distances_are_millimetres_of_each_axis():
-    truth, predicted = np.zeros((9, 9, 9), bool), np.zeros((9, 9, 9), bool)
+    truth = np.zeros((9, 9, 9), bool)
     truth[4, 4, 4] = True
     for axis, step in enumerate(SPACING):
         moved = np.roll(truth, 2, axis=axis)

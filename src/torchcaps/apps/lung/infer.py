@@ -50,7 +50,8 @@ class Windows:
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 <= self.overlap < 1:
             raise UserError(
-                f"windows need a size of at least 1 and an overlap in [0, 1), got {self.size} and {self.overlap}"
+                "windows need a size of at least 1 and an overlap in [0, 1), got "
+                f"{self.size} and {self.overlap}"
             )
 
 

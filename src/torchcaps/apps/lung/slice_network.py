@@ -53,9 +53,7 @@ def slice_network(run: Run) -> SliceNetwork:
 def check_run(run: Run) -> None:
     """Raise where a run cannot segment CT slices of any size."""
     if run.task.name != "segmentation":
-        raise UserError(
-            f"{run.folder} is a run of {run.task.name}; the lung commands need one of segmentation"
-        )
+        raise UserError(f"{run.folder} is a run of {run.task.name}; this needs one of segmentation")
     config, settings = run.model.config, run.recipe.data.preprocess
     if config.num_classes != 1 or config.in_channels != 1:
         raise UserError(
@@ -64,8 +62,8 @@ def check_run(run: Run) -> None:
         )
     if settings.resize or settings.pad or settings.center_crop:
         raise UserError(
-            f"{run.folder} resizes, pads or crops its images (data.preprocess); slices of a scan are segmented "
-            "at their own size: train without"
+            f"{run.folder} resizes, pads or crops its images (data.preprocess); slices of a scan are "
+            "segmented at their own size: train without"
         )
     if settings.normalize == "image":
         raise UserError(
