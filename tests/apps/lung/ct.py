@@ -25,3 +25,35 @@ def volume(hounsfield, spacing=(2.0, 0.8, 0.7), name="test"):
     affine = np.diag([columns, rows, depth, 1.0])
     affine[:3, 3] = (-100.0, -120.0, 40.0)
     return Volume(hounsfield, spacing, affine, name)
+
+
+def write_series(folder, hounsfield, spacing=(2.0, 0.8, 0.7)):
+    """Valid DICOM files of an axial series, one for each slice."""
+    from pydicom.dataset import Dataset, FileMetaDataset
+    from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
+
+    folder.mkdir(parents=True, exist_ok=True)
+    study, series, frame = (generate_uid(entropy_srcs=[name]) for name in ("study", "series", "frame"))
+    for number, pixels in enumerate(hounsfield):
+        file = Dataset()
+        file.file_meta = FileMetaDataset()
+        file.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+        file.file_meta.MediaStorageSOPClassUID = file.SOPClassUID = CTImageStorage
+        uid = generate_uid(entropy_srcs=[str(number)])
+        file.file_meta.MediaStorageSOPInstanceUID = file.SOPInstanceUID = uid
+        file.StudyInstanceUID, file.SeriesInstanceUID, file.FrameOfReferenceUID = study, series, frame
+        file.Modality, file.PatientID, file.PatientName = "CT", "test", "Test^Case"
+        file.PatientBirthDate = file.PatientSex = file.StudyDate = file.StudyTime = file.StudyID = ""
+        file.AccessionNumber = file.ReferringPhysicianName = ""
+        file.InstanceNumber, file.SeriesNumber, file.SliceThickness = number + 1, 1, spacing[0]
+        file.ImagePositionPatient = [-100.0, -120.0, 40.0 + spacing[0] * number]
+        file.ImageOrientationPatient = [1, 0, 0, 0, 1, 0]
+        file.PixelSpacing = list(spacing[1:])
+        file.Rows, file.Columns = pixels.shape
+        file.SamplesPerPixel, file.PhotometricInterpretation = 1, "MONOCHROME2"
+        file.BitsAllocated = file.BitsStored = 16
+        file.HighBit, file.PixelRepresentation = 15, 1
+        file.RescaleSlope, file.RescaleIntercept = 1, -1024
+        file.PixelData = (pixels.astype(np.int16) + 1024).tobytes()
+        file.save_as(folder / f"{number:03}.dcm", enforce_file_format=True)
+    return folder

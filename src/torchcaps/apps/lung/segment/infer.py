@@ -17,9 +17,9 @@ from torch.nn import functional as F
 
 from torchcaps.core import UserError
 
+from ..volume import window
 from .lungs import Box, lung_box, lung_field
 from .slice_network import SliceNetwork
-from .volume import window
 
 SLAB = 8  # neighbouring slices that share a box; not a setting, so that batches change nothing but time
 _MARGIN = 24  # pixels around the lungs, for nodules at the wall and for what they lie in

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from torchcaps.apps.lung.lungs import lung_box, lung_field
+from torchcaps.apps.lung.segment.lungs import lung_box, lung_field
 
 from apps.lung.ct import chest
 

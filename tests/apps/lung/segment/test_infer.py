@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from torchcaps.apps.lung import window
-from torchcaps.apps.lung.infer import Windows, segment_volume
-from torchcaps.apps.lung.slice_network import SliceNetwork
+from torchcaps.apps.lung.segment.infer import Windows, segment_volume
+from torchcaps.apps.lung.segment.slice_network import SliceNetwork
 from torchcaps.core.types import SegmentationOutput
 from torchcaps.models import create_model
 
@@ -49,7 +49,7 @@ def test_windows_leave_no_seams(hounsfield):
 
 
 def test_one_window_is_one_pass(segcaps, hounsfield, monkeypatch):
-    monkeypatch.setattr("torchcaps.apps.lung.infer._cpu_has_bf16", lambda: False)
+    monkeypatch.setattr("torchcaps.apps.lung.segment.infer._cpu_has_bf16", lambda: False)
     with torch.no_grad():
         one_pass = segcaps(torch.from_numpy(window(hounsfield)).unsqueeze(1))[:, 0].numpy()
     found = segment_volume(segcaps, hounsfield, Windows(**EVERYWHERE))

@@ -11,8 +11,8 @@ from jaxtyping import Float16, UInt16
 
 from torchcaps.core import UserError
 
-from .report import equivalent_diameter
-from .volume import Volume
+from ..report import equivalent_diameter
+from ..volume import Volume
 
 THRESHOLD = 0.5
 SMALLEST = 3.0  # mm: the readers of LIDC-IDRI outlined nodules from this diameter on
