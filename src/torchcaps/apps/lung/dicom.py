@@ -23,7 +23,7 @@ from .volume import Volume
 
 _PLUGINS = 'pip install "pylibjpeg[all]"'
 _DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
-_ISOTROPY_OF_ORIENTATION = 1e-3
+_SAME_ANGLE = 1e-3
 
 
 class Slice(NamedTuple):
@@ -34,7 +34,7 @@ class Slice(NamedTuple):
 
 
 def list_series(folder: Path) -> dict[str, list[Slice]]:
-    """The CT slices in a folder and all below it, by the UID of their series; other modalities are skipped."""
+    """The CT slices in a folder and below it, by the UID of their series; other modalities are skipped."""
     found: dict[str, list[Slice]] = {}
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     for path in files:
@@ -125,7 +125,7 @@ def _check_slice(each: Slice, first: Slice) -> None:
         )
     if int(each.header.get("NumberOfFrames") or 1) > 1 or int(each.header.get("SamplesPerPixel") or 1) > 1:
         raise UserError(f"{each.path} is no grey single slice; write one file for each slice")
-    if np.abs(_orientation(each) - _orientation(first)).max() > _ISOTROPY_OF_ORIENTATION:
+    if np.abs(_orientation(each) - _orientation(first)).max() > _SAME_ANGLE:
         raise UserError(
             f"{each.path} lies at another angle than {first.path.name}; remove what is not of the volume"
         )

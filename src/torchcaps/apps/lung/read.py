@@ -19,7 +19,7 @@ def read_volume(path: Path | str, *, series: str | None = None) -> Volume:
     """The CT volume at `path`.
 
     Args:
-        path: A folder of DICOM files (or one of them, which stands for its folder), a NIfTI file, or a picture.
+        path: A folder of DICOM files (one of them stands for its folder), a NIfTI file, or a picture.
         series: Which DICOM series, where the folder has several: its UID, or "largest".
 
     A picture becomes a volume of one slice without spacing. Its grey values 0 to 255 are taken as the window
