@@ -78,7 +78,9 @@ def _add_tubes(
     margin = tubes[:, 6:] + width
     low = np.minimum(tubes[:, :3], tubes[:, 3:6]) - margin
     high = np.maximum(tubes[:, :3], tubes[:, 3:6]) + margin
-    for number in np.flatnonzero((low[:, 2] < height) & (high[:, 2] > height)):
+    first = np.array([grid.left, grid.top, height])
+    last = first + np.array([*grid.shape[::-1], 0]) * grid.spacing
+    for number in np.flatnonzero(((low < last) & (high > first)).all(1)):
         block = grid.block(low[number], high[number])
         if block is not None:
             share = _share(tube_depth(grid.points(*block, height), tubes[number]), width)

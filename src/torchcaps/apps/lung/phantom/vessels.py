@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-_SMALLEST = 0.45  # mm of radius
+_SMALLEST = 0.6  # mm of radius
 _SEGMENTS_AT_MOST = 1500
 
 
@@ -41,7 +41,7 @@ def grow_vessels(
 
 
 def _unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    return vector / np.linalg.norm(vector)
+    return vector / np.sqrt(vector @ vector)
 
 
 def tube_depth(
