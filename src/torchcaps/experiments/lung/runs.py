@@ -54,8 +54,8 @@ def learn_phantom(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher
     leave_result(run, out, device_of(machine), Outcome.of_training(result).with_metrics(metrics))
 
 
-def _draw(number: int) -> Found:
-    return Found(draw_cuts(number, seed=0))
+def _draw(number: int, slices: int = 3) -> Found:
+    return Found(draw_cuts(number, seed=0, slices=slices))
 
 
 def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
@@ -96,7 +96,8 @@ def _with_data(recipe: Recipe, name: str) -> Recipe:
 def _prepare_slices(budget: Budget, place: Path, machine: Machine) -> tuple[str, ...]:
     """The names of the patients; a smoke run draws them."""
     if budget == "smoke":
-        return prepare({f"p{number}": partial(_draw, number) for number in range(3)}, place).patients
+        drawn = {f"p{number}": partial(_draw, number, slices=1) for number in range(3)}
+        return prepare(drawn, place).patients
     source = resolve_data_dir(machine.data_dir) / "lidc_slices"
     if not source.is_dir():
         raise MissingDataError(f"no slices at {source}; they are NAME.png with NAME_mask.png")
@@ -186,7 +187,7 @@ register(
         settings=tuple(Setting(name=title, recipe=f"lung/{model}") for model, title in MODELS.items()),
         perform=measure_network,
         deviations=(
-            "Not in the thesis. Untrained networks, random regions: one for inference, 16 for a step with Adam.",
+            "Not in the thesis. Untrained networks and random regions: one at inference, 16 in a step.",
             "GPU memory is the most that PyTorch's allocator handed out in a training step.",
         ),
     )
