@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from torchcaps.apps.lung.phantom.draw import draw_cuts
 from torchcaps.apps.lung.prepare import prepare
@@ -65,7 +66,7 @@ def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Wa
     with _PREPARING:
         patients = _prepare_slices(run.budget, store / "slices", machine)
     by_patient: dict[str, list[float]] = {}
-    seconds, result = 0.0, {}
+    seconds, result = 0.0, dict[str, Any]()
     for patient in patients:
         split = store / "slices" / "splits" / fold_name(patient)
         recipe = _with_data(run.recipe, f"folder:slices/splits/{split.name}")
