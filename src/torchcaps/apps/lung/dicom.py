@@ -170,7 +170,8 @@ def _hounsfield(slices: Sequence[Slice]) -> NDArray[np.int16] | NDArray[np.float
     """Pixels times slope plus intercept; int16 where that is exact."""
     planes = [_rescaled(each) for each in slices]
     is_whole = all(plane.dtype == np.int16 for plane in planes)
-    return np.stack(planes).astype(np.int16 if is_whole else np.float32, copy=False)
+    whole = np.stack(planes)
+    return whole.astype(np.int16, copy=False) if is_whole else whole.astype(np.float32, copy=False)
 
 
 def _rescaled(each: Slice) -> NDArray[Any]:

@@ -42,10 +42,11 @@ def _open(path: Path) -> Any:
     """The image with its axes in the order left, posterior, superior."""
     try:
         import nibabel
+        from nibabel.openers import Opener
     except ImportError as error:
         raise UserError('reading NIfTI needs nibabel: pip install "torchcaps[lung]"') from error
     try:
-        with nibabel.openers.Opener(path) as file:
+        with Opener(path) as file:
             image: Any = nibabel.load(path)
             raw = type(image.header).from_fileobj(file, check=False)  # a checked one has spacing 1 for 0
     except Exception as error:  # nibabel raises many kinds for damaged files
