@@ -102,10 +102,16 @@ class Dataset:
     Args:
         describe: Gives the info; it is called once, and only if somebody asks.
         examples: Reads a split.
+        validation: Reads the examples that validate, where the dataset says which do.
     """
 
-    def __init__(self, describe: Callable[[], DatasetInfo], examples: Callable[[Split], Examples]) -> None:
-        self._describe, self._examples = describe, examples
+    def __init__(
+        self,
+        describe: Callable[[], DatasetInfo],
+        examples: Callable[[Split], Examples],
+        validation: Callable[[], Examples] | None = None,
+    ) -> None:
+        self._describe, self._examples, self._validation = describe, examples, validation
 
     @cached_property
     def info(self) -> DatasetInfo:
@@ -117,6 +123,10 @@ class Dataset:
         if split not in SPLITS:
             raise UserError(f"split must be 'train' or 'test', got {split!r}")
         return self._examples(split)
+
+    def validation(self) -> Examples | None:
+        """The examples that validate, where the dataset says which do; else some of those that train do."""
+        return None if self._validation is None else self._validation()
 
 
 def open_dataset(

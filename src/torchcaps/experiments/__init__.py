@@ -1,6 +1,6 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
-from . import annealing, backbones, equal_size, rem, shrunk, smoke
+from . import annealing, backbones, equal_size, lung, rem, shrunk, smoke
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
@@ -29,6 +29,7 @@ __all__ = [
     "find_experiment",
     "gather_runs",
     "list_experiments",
+    "lung",
     "merge_runs",
     "outdated_runs",
     "pack_runs",

@@ -82,7 +82,12 @@ class Source:
         if settings.limit:
             order = torch.randperm(len(whole), generator=generator(settings.split_seed, "limit"))
             whole = whole.subset(order[: settings.limit].sort().values)
-        train, validation = self.task.split(whole, settings.validation, settings.split_seed)
+        chosen = self._dataset.validation()
+        train, validation = (
+            self.task.split(whole, settings.validation, settings.split_seed)
+            if chosen is None
+            else (whole, chosen)
+        )
         return Splits(self._stored(train, device), self._stored(validation, device), self.info())
 
     def test(self, device: torch.device) -> Examples:

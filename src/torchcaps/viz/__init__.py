@@ -22,17 +22,22 @@ from .evidence import draw_evidence
 from .reconstructions import draw_perturbations, draw_reconstructions
 from .report import Report
 from .saliency import SaliencyPanel, draw_saliency
+from .slice_detail import SliceDetail, draw_slice_detail
+from .slice_viewer import Finding, SliceView, slice_viewer
 from .style import to_png, to_svg
 from .trees import Forest, draw_forest, draw_tree, tree_markup
 
 __all__ = [
     "EntropyDot",
+    "Finding",
     "Forest",
     "LevelShares",
     "LineChart",
     "Measured",
     "Report",
     "SaliencyPanel",
+    "SliceDetail",
+    "SliceView",
     "draw_accuracy_entropy",
     "draw_bars",
     "draw_bench",
@@ -47,9 +52,11 @@ __all__ = [
     "draw_perturbations",
     "draw_reconstructions",
     "draw_saliency",
+    "draw_slice_detail",
     "draw_surprise",
     "draw_tree",
     "measure_seeds",
+    "slice_viewer",
     "to_png",
     "to_svg",
     "tree_markup",

@@ -71,7 +71,9 @@ def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) ->
 def open_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> Dataset:
     """The dataset called `name`, looked through once; a size in the name comes before `size`."""
     root, content = _open(name, data_dir, size=size, fit=fit, task=task)
-    return Dataset(lambda: _describe(name, root, content, fit=fit, task=task), content.examples)
+    return Dataset(
+        lambda: _describe(name, root, content, fit=fit, task=task), content.examples, content.validation
+    )
 
 
 def outline_folder(name: str, data_dir: Path, *, task: str) -> Outline:

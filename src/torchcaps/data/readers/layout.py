@@ -26,6 +26,7 @@ class FolderContent:
     images: Mapping[Split, Sequence[Path]]
     read: Callable[[Path], Tensor]  # one of them, as bytes (channels, height, width)
     examples: Callable[[Split], Examples]
+    validation: Callable[[], Examples] | None = None  # where the folder says which images validate
 
 
 def split_folder(root: Path, split: Split) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -46,10 +46,10 @@ def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     Masks are greyscale or palette images, or NumPy arrays, of the size of their image: 0 is the background.
     Masks with one other value have one class, "object", whatever that value is; masks with several hold class
     numbers from 1 on. `classes.txt` names the classes, one a line. Without `train` and `test`, a fifth of the
-    images is set aside for testing.
+    images is set aside for testing. Images in `val`, or listed in `val.txt`, validate.
     """
-    pairs = _list_pairs(root)
-    values = _check_masks([pair for split in pairs.values() for pair in split])
+    pairs, held_out = _list_pairs(root)
+    values = _check_masks([pair for found in (*pairs.values(), held_out) for pair in found])
     classes = _class_names(root, values)
     is_binary = len(values) <= 1
     images: dict[Split, list[Path]] = {
@@ -58,23 +58,60 @@ def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     read = partial(read_picture, mode=_common_mode(images["train"]), frame=frame)
     read_mask = partial(_read_mask, is_binary=is_binary, frame=frame)
 
-    def examples(split: Split) -> MaskedImages:
-        masks = [pair.mask for pair in pairs[split]]
-        return MaskedImages(read_pictures(images[split], read), read_pictures(masks, read_mask), classes)
+    def examples(found: Sequence[_Pair]) -> MaskedImages:
+        pictures, masks = [pair.image for pair in found], [pair.mask for pair in found]
+        return MaskedImages(read_pictures(pictures, read), read_pictures(masks, read_mask), classes)
 
-    return FolderContent(classes, images, read, examples)
+    validation = partial(examples, held_out) if held_out else None
+    return FolderContent(classes, images, read, lambda split: examples(pairs[split]), validation)
 
 
-def _list_pairs(root: Path) -> dict[Split, list[_Pair]]:
+class _Listed(NamedTuple):
+    """Pairs that train and test, and those that validate: none where any that train may be taken."""
+
+    splits: dict[Split, list[_Pair]]
+    validation: list[_Pair]
+
+
+def _list_pairs(root: Path) -> _Listed:
+    if (root / "train.txt").is_file():
+        return _listed_pairs(root)
     if (root / "images").is_dir():
         pairs = {pair.image: pair for pair in _pairs_in(root)}
         chosen = split_by_name(list(pairs))
-        return {split: [pairs[image] for image in images] for split, images in chosen.items()}
+        return _Listed({split: [pairs[image] for image in images] for split, images in chosen.items()}, [])
     if any((root / name).is_dir() for name in SPLIT_FOLDERS["train"]):
-        return {split: _pairs_in(split_folder(root, split)) for split in SPLIT_FOLDERS}
+        splits = {split: _pairs_in(split_folder(root, split)) for split in SPLIT_FOLDERS}
+        is_for_validation = (root / "val").is_dir() and (root / "test").is_dir()
+        return _Listed(splits, _pairs_in(root / "val") if is_for_validation else [])
     raise MissingDataError(
         f"{root} should have the folders images and masks, or train and test with images and masks in each"
     )
+
+
+def _listed_pairs(root: Path) -> _Listed:
+    """The pairs that `train.txt`, `test.txt` and `val.txt` name; they lie here, or two folders above."""
+    place = root if (root / "images").is_dir() else root.absolute().parent.parent
+    pairs = {pair.image.stem: pair for pair in _pairs_in(place)}
+    train, test, validation = (
+        _named_pairs(root / f"{name}.txt", pairs, is_needed=name != "val")
+        for name in ("train", "test", "val")
+    )
+    return _Listed({"train": train, "test": test}, validation)
+
+
+def _named_pairs(path: Path, pairs: Mapping[str, _Pair], *, is_needed: bool) -> list[_Pair]:
+    if not path.is_file() and not is_needed:
+        return []
+    if not path.is_file():
+        raise MissingDataError(
+            f"{path} is missing; it names the images of its split, one a line, without .png"
+        )
+    names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    raise_all([f"{path} names {name}, which is no image" for name in names if name not in pairs])
+    if is_needed and not names:
+        raise MissingDataError(f"{path} names no images")
+    return [pairs[name] for name in names]
 
 
 def _pairs_in(folder: Path) -> list[_Pair]:

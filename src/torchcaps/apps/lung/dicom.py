@@ -1,0 +1,234 @@
+"""CT series from DICOM folders, in Hounsfield units, in their order along the body.
+
+What is mended: order and duplicates. What is refused, with the file named: gaps, slices of different size or
+orientation, missing spacing, truncated files, and compressed pixels that nothing installed can decode.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchcaps.core import MissingDataError, UserError
+
+from .slice_order import Ordered, order_slices, volume_affine
+from .volume import Volume
+
+_PLUGINS = 'pip install "pylibjpeg[all]"'
+_CT_SLICES = "1.2.840.10008.5.1.4.1.1.2"
+_DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
+_SAME_ANGLE = 1e-3
+
+
+class Slice(NamedTuple):
+    """A DICOM file of one CT slice, without its pixels."""
+
+    path: Path
+    header: Any
+
+
+def list_series(folder: Path) -> dict[str, list[Slice]]:
+    """The CT slices in a folder and below it, by the UID of their series; other modalities are skipped."""
+    found: dict[str, list[Slice]] = {}
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    for path in files:
+        header = _read_header(path)
+        if header is not None and _is_ct(header):
+            if not {"Rows", "Columns", "SeriesInstanceUID"} <= set(header.dir()):
+                raise UserError(f"{path} ends before its pixels; get it again")
+            uid = str(header.SeriesInstanceUID)
+            found.setdefault(uid, []).append(Slice(path, header))
+    if not found:
+        raise MissingDataError(f"{folder} holds no DICOM files of a CT series")
+    return found
+
+
+def _is_ct(header: Any) -> bool:
+    """Whether a file says, or does not deny, that it is a slice; half a file may lack what it would say."""
+    kind = header.file_meta.get("MediaStorageSOPClassUID", _CT_SLICES)
+    return kind == _CT_SLICES and header.get("Modality", "CT") == "CT"
+
+
+def read_series(folder: Path, *, series: str | None = None) -> Volume:
+    """The CT series in a folder; with several in it, `series` says which: a UID, or "largest"."""
+    found = list_series(folder)
+    return load_series(found[_choose(found, series, folder)], folder)
+
+
+def _choose(found: dict[str, list[Slice]], series: str | None, folder: Path) -> str:
+    if series == "largest":
+        return max(found, key=lambda uid: len(found[uid]))
+    if series is None and len(found) == 1:
+        return next(iter(found))
+    listed = ", ".join(f"{uid} ({len(slices)} slices)" for uid, slices in found.items())
+    if series is None:
+        raise UserError(
+            f"{folder} holds {len(found)} CT series: {listed}; choose one by its UID or with --series largest"
+        )
+    if series not in found:
+        raise UserError(f"{folder} has no series {series}; it holds {listed}")
+    return series
+
+
+def load_series(slices: Sequence[Slice], folder: Path) -> Volume:
+    """The volume of the slices of one series."""
+    slices = sorted(slices, key=lambda each: (int(each.header.get("InstanceNumber") or 0), each.path.name))
+    first = slices[0].header
+    for each in slices:
+        _check_slice(each, slices[0])
+    orientation = _orientation(slices[0])
+    positions = np.array([_numbers(each, "ImagePositionPatient", 3) for each in slices])
+    placed = order_slices(positions, orientation, str(folder))
+    kept = [slices[number] for number in placed.order]
+    pixel_spacing = _pixel_spacing(slices[0])
+    affine = volume_affine(positions[placed.order[0]], orientation, pixel_spacing, _step(placed, slices[0]))
+    dropped = [slices[number].path.name for number in placed.dropped]
+    note = f"{len(dropped)} duplicate slices dropped: {', '.join(dropped[:5])}"
+    return Volume(
+        hounsfield=_hounsfield(kept),
+        spacing=(_distance(placed, slices[0]), *pixel_spacing),
+        affine=affine,
+        name=str(first.get("PatientID") or folder.name),
+        series_uid=str(first.get("SeriesInstanceUID", "")) or None,
+        slices=tuple(each.path for each in kept),
+        notes=(note,) if dropped else (),
+    )
+
+
+def _distance(placed: Ordered, only: Slice) -> float:
+    """Between slices; a single slice is as thick as it says."""
+    return placed.distance or _numbers(only, "SliceThickness", 1, must_be_positive=True)[0]
+
+
+def _step(placed: Ordered, only: Slice) -> NDArray[np.float64]:
+    return placed.step if placed.distance else placed.step * _distance(placed, only)
+
+
+def _read_header(path: Path) -> Any | None:
+    """The header of a DICOM file; None for a file that does not claim to be one."""
+    pydicom = _pydicom()
+    with path.open("rb") as file:
+        is_dicom = file.read(132)[128:] == b"DICM"
+    if not is_dicom:
+        if path.suffix.lower() in _DICOM_SUFFIXES:
+            raise UserError(f"{path} is no DICOM file, or its beginning is lost; get it again")
+        return None
+    with _damage_named(path):
+        header = pydicom.dcmread(path, stop_before_pixels=True)
+        list(header.iterall())  # values are decoded when they are asked for
+        return header
+
+
+def _check_slice(each: Slice, first: Slice) -> None:
+    size, wanted = ((s.header.Rows, s.header.get("Columns")) for s in (each, first))
+    if size != wanted:
+        raise UserError(
+            f"{each.path} has {size[0]}x{size[1]} pixels, but {first.path.name} has {wanted[0]}x{wanted[1]}"
+        )
+    if int(each.header.get("NumberOfFrames") or 1) > 1 or int(each.header.get("SamplesPerPixel") or 1) > 1:
+        raise UserError(f"{each.path} is no grey single slice; write one file for each slice")
+    if np.abs(_orientation(each) - _orientation(first)).max() > _SAME_ANGLE:
+        raise UserError(
+            f"{each.path} lies at another angle than {first.path.name}; remove what is not of the volume"
+        )
+
+
+def _orientation(each: Slice) -> NDArray[np.float64]:
+    found = np.array(_numbers(each, "ImageOrientationPatient", 6)).reshape(2, 3)
+    if not np.allclose(found @ found.T, np.eye(2), atol=1e-2):
+        raise UserError(f"{each.path}: ImageOrientationPatient {found.tolist()} are no two unit vectors")
+    return found
+
+
+def _pixel_spacing(each: Slice) -> tuple[float, float]:
+    rows, columns = _numbers(each, "PixelSpacing", 2, must_be_positive=True)
+    return rows, columns
+
+
+def _numbers(each: Slice, keyword: str, count: int, *, must_be_positive: bool = False) -> list[float]:
+    """`count` finite numbers from the header; their absence is an error that names the file."""
+    value = each.header.get(keyword)
+    try:
+        found = [float(part) for part in (value if count > 1 else [value])]
+    except (TypeError, ValueError):
+        found = []
+    is_good = len(found) == count and np.isfinite(found).all() and (min(found) > 0 or not must_be_positive)
+    if not is_good:
+        what = "spacing" if must_be_positive else "place in the patient"
+        raise UserError(f"{each.path} has no {what}: {keyword} is {value}; a volume cannot be made of it")
+    return found
+
+
+def _hounsfield(slices: Sequence[Slice]) -> NDArray[np.int16] | NDArray[np.float32]:
+    """Pixels times slope plus intercept; int16 where that is exact."""
+    planes = [_rescaled(each) for each in slices]
+    is_whole = all(plane.dtype == np.int16 for plane in planes)
+    whole = np.stack(planes)
+    return whole.astype(np.int16, copy=False) if is_whole else whole.astype(np.float32, copy=False)
+
+
+def _rescaled(each: Slice) -> NDArray[Any]:
+    pixels = _pixels(each)
+    slope = _numbers(each, "RescaleSlope", 1)[0] if "RescaleSlope" in each.header else 1.0
+    intercept = _numbers(each, "RescaleIntercept", 1)[0] if "RescaleIntercept" in each.header else 0.0
+    values = pixels.astype(np.float64) * slope + intercept
+    is_whole = slope.is_integer() and intercept.is_integer()
+    fits = is_whole and values.min() >= -(1 << 15) and values.max() < 1 << 15
+    return values.astype(np.int16 if fits else np.float32)
+
+
+def _pixels(each: Slice) -> NDArray[Any]:
+    pydicom = _pydicom()
+    with _damage_named(each.path):
+        whole = pydicom.dcmread(each.path)
+        _check_can_decode(whole, each.path)
+        pixels: NDArray[Any] = whole.pixel_array
+    return pixels
+
+
+def _check_can_decode(whole: Any, path: Path) -> None:
+    from pydicom.pixels import get_decoder
+
+    syntax = whole.file_meta.TransferSyntaxUID
+    if not syntax.is_compressed or syntax.name.startswith("Deflated"):
+        return
+    try:
+        is_available = get_decoder(syntax).is_available
+    except NotImplementedError:  # a syntax that no plugin knows
+        is_available = False
+    if not is_available:
+        raise UserError(f"{path} is compressed ({syntax.name}); to decode it, {_PLUGINS}")
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Whatever pydicom says of a broken file becomes one error that names it; its warnings are kept quiet."""
+    logger = logging.getLogger("pydicom")
+    level = logger.level
+    try:
+        logger.setLevel(logging.CRITICAL)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except UserError:
+        raise
+    except Exception as error:  # pydicom raises many kinds for damaged files
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{path} is damaged ({reason}); get it again") from error
+    finally:
+        logger.setLevel(level)
+
+
+def _pydicom() -> Any:
+    try:
+        import pydicom
+    except ImportError as error:
+        raise UserError('reading DICOM needs pydicom: pip install "torchcaps[lung]"') from error
+    return pydicom

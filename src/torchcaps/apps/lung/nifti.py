@@ -1,0 +1,91 @@
+"""CT volumes and masks from NIfTI files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchcaps.core import UserError
+
+from .volume import Volume
+
+NIFTI_SUFFIXES = (".nii", ".nii.gz")
+_TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts millimetres to the right and to the front
+_MOST_VOXELS = 1 << 31
+
+
+def read_nifti(path: Path) -> Volume:
+    """The CT volume in a NIfTI file, turned so that its axes run as those of axial DICOM slices."""
+    image = _open(path)
+    values = _array(image, path)
+    affine = _TO_LPS @ np.asarray(image.affine, dtype=np.float64)
+    columns, rows, slices = np.linalg.norm(affine[:3, :3], axis=0).tolist()
+    return Volume(_narrow(values), (slices, rows, columns), affine, _stem(path))
+
+
+def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
+    """Where the mask in a NIfTI file is not 0; one that does not fit the volume is an error."""
+    image = _open(path)
+    mask = _array(image, path) != 0
+    if mask.shape != volume.hounsfield.shape:
+        raise UserError(f"{path} has {_shape(mask)} voxels, but its volume has {_shape(volume.hounsfield)}")
+    affine = _TO_LPS @ np.asarray(image.affine, dtype=np.float64)
+    if not np.allclose(affine, volume.affine, atol=0.1):
+        raise UserError(f"{path} lies elsewhere in the patient than its volume: their affines differ")
+    return mask
+
+
+def _open(path: Path) -> Any:
+    """The image with its axes in the order left, posterior, superior."""
+    try:
+        import nibabel
+        from nibabel.openers import Opener
+    except ImportError as error:
+        raise UserError('reading NIfTI needs nibabel: pip install "torchcaps[lung]"') from error
+    try:
+        with Opener(path) as file:
+            image: Any = nibabel.load(path)
+            raw = type(image.header).from_fileobj(file, check=False)  # a checked one has spacing 1 for 0
+    except Exception as error:  # nibabel raises many kinds for damaged files
+        raise UserError(f"{path} cannot be read as NIfTI ({error})") from error
+    if len(image.shape) != 3 or np.prod(image.shape) > _MOST_VOXELS:
+        raise UserError(f"{path} should hold one volume of three axes, got {image.shape}")
+    sizes = np.asarray(raw["pixdim"][1:4], dtype=np.float64)
+    if not (np.isfinite(sizes).all() and (sizes > 0).all() and np.linalg.det(image.affine[:3, :3])):
+        raise UserError(f"{path} has no spacing (pixdim {sizes.tolist()}); set it in the header")
+    own = nibabel.orientations.io_orientation(image.affine)
+    wanted = nibabel.orientations.axcodes2ornt("LPS")
+    try:
+        return image.as_reoriented(nibabel.orientations.ornt_transform(own, wanted))
+    except Exception as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> UserError:
+    return UserError(f"{path} is damaged ({str(error).partition(chr(10))[0]}); get it again")
+
+
+def _array(image: Any, path: Path) -> NDArray[Any]:
+    try:
+        values = np.asarray(image.dataobj)
+    except Exception as error:  # a file that ends too early; one whose axes were right was not read so far
+        raise _damaged(path, error) from error
+    if values.dtype.kind not in "iufb":
+        raise UserError(f"{path} holds {values.dtype}; a CT volume holds numbers")
+    return np.ascontiguousarray(values.transpose(2, 1, 0))
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    fits = values.dtype.kind in "iu" and values.min() >= -(1 << 15) and values.max() < 1 << 15
+    return values.astype(np.int16 if fits else np.float32)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".nii")
+
+
+def _shape(array: NDArray[Any]) -> str:
+    return "x".join(map(str, array.shape))

@@ -1,0 +1,65 @@
+"""The page that scrolls through a segmented scan."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import UInt8
+
+from torchcaps.viz import Finding, SliceView, slice_viewer
+
+from ..segment import Found, Nodule
+from ..segment.find_nodules import SMALLEST, THRESHOLD
+from ..volume import Volume, window
+
+NOTICE = "Research software, not a medical device."
+
+
+def grey_bytes(volume: Volume, number: int) -> UInt8[np.ndarray, "rows columns"]:
+    """One slice as the network sees it, in bytes."""
+    return np.round(window(volume.hounsfield[number]) * 255).astype(np.uint8)
+
+
+def scan_page(volume: Volume, found: Found, network: str) -> str:
+    """One HTML file with the slices, the mask and the list of nodules; `network` names what made it."""
+    spacing = volume.spacing
+    view = SliceView(
+        title=f"Nodules in {volume.name}",
+        text=_words(volume, found, network),
+        notice=NOTICE,
+        columns=("nodule", "slice", "diameter", "volume", "probability"),
+        findings=[_finding(nodule) for nodule in found.nodules],
+        captions={} if spacing is None else _heights(volume),
+        aspect=1.0 if spacing is None else spacing[1] / spacing[2],
+    )
+    grey = np.stack([grey_bytes(volume, number) for number in range(len(volume.hounsfield))])
+    return slice_viewer(grey, found.labels, view)
+
+
+def _words(volume: Volume, found: Found, network: str) -> str:
+    size = "x".join(map(str, volume.hounsfield.shape))
+    steps = "" if volume.spacing is None else " of {:.2f}x{:.2f}x{:.2f} mm".format(*volume.spacing)
+    smallest = "8 pixels" if volume.spacing is None else f"{SMALLEST:g} mm"
+    return (
+        f"{len(found.nodules)} nodules in {size} voxels{steps}, marked by {network} where its probability "
+        f"reaches {THRESHOLD:g}. {found.too_small} pieces smaller than {smallest} are left out. "
+        "Grey values run from -1000 to 400 Hounsfield units."
+    )
+
+
+def _finding(nodule: Nodule) -> Finding:
+    millimetres = nodule.diameter is not None
+    cells = (
+        str(nodule.number),
+        str(nodule.slice),
+        f"{nodule.diameter:.1f} mm" if millimetres else "unknown",
+        f"{nodule.volume:,.0f} mm³" if millimetres else f"{nodule.voxels:,} pixels",
+        f"{nodule.probability:.2f}",
+    )
+    return Finding(slice=nodule.slice, row=nodule.row, column=nodule.column, cells=cells)
+
+
+def _heights(volume: Volume) -> dict[int, str]:
+    """Where slices lie along the body."""
+    middle = [volume.hounsfield.shape[2] / 2, volume.hounsfield.shape[1] / 2]
+    heights = ((volume.affine @ [*middle, number, 1.0])[2] for number in range(len(volume.hounsfield)))
+    return {number: f"{height:.1f} mm" for number, height in enumerate(heights)}

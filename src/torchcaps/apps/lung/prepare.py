@@ -1,0 +1,175 @@
+"""From patients to a folder that networks learn from: regions, splits by patient, a manifest and a report."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.storage import read_mapping, write_atomically, write_json, write_text
+
+from .cut import Cut
+from .sources import Found
+from .splits import SHARES, Patients, fold_name, leave_one_out, share_name, split_patients, take_share
+
+MANIFEST, REPORT = "manifest.json", "report.json"
+_FORMAT = 1  # of what is written for a patient; another number makes all patients anew
+OnPatient = Callable[[str, int, int], None]  # name, how many are done, how many there are
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a folder holds: patients with regions, regions, and why other patients have none."""
+
+    folder: Path
+    patients: tuple[str, ...]
+    regions: int
+    problems: Mapping[str, str]
+
+
+def prepare(
+    patients: Mapping[str, Callable[[], Found]],
+    out: Path,
+    *,
+    on_patient: OnPatient = lambda name, done, planned: None,
+) -> Prepared:
+    """Write the regions of all patients, and lists of who trains, validates and tests.
+
+    A patient that cannot be read is named in `report.json` and does not stop the others. Patients that were
+    written before are not read again; those with problems are.
+    """
+    records: dict[str, dict[str, Any]] = {}
+    problems: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for done, (name, read) in enumerate(patients.items(), start=1):
+        try:
+            if taken.setdefault(_file_name(name), name) != name:
+                raise UserError(
+                    f"its files would have the names of those of {taken[_file_name(name)]}; rename it"
+                )
+            records[name] = _written_before(name, out) or _write_patient(name, read(), out)
+        except Exception as error:  # whatever it is, the other thousand patients go on
+            kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+            problems[name] = kind + " ".join(str(error).split())
+        on_patient(name, done, len(patients))
+    _write_report(out, records, problems)
+    useful = {name: record for name, record in records.items() if record["regions"]}
+    if len(useful) < 3 and problems:
+        first = next(iter(problems.items()))
+        raise UserError(
+            f"{len(useful)} of {len(patients)} patients have regions, at least 3 are needed; "
+            f"{first[0]}: {first[1]} ({out / REPORT} lists all problems)"
+        )
+    _write_lists(out, useful)
+    regions = sum(len(record["regions"]) for record in useful.values())
+    return Prepared(out, tuple(useful), regions, problems)
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]", "-", text).strip(".-") or "unnamed"
+
+
+def _record_path(name: str, out: Path) -> Path:
+    return out / "patients" / f"{_file_name(name)}.json"
+
+
+def _written_before(name: str, out: Path) -> dict[str, Any] | None:
+    path = _record_path(name, out)
+    if not path.is_file():
+        return None
+    record = read_mapping(path)
+    is_same = record.get("format") == _FORMAT and record.get("patient") == name
+    files = [
+        out / kind / f"{region}.png" for region in record.get("regions", {}) for kind in ("images", "masks")
+    ]
+    return record if is_same and all(file.is_file() for file in files) else None
+
+
+def _write_patient(name: str, found: Found, out: Path) -> dict[str, Any]:
+    """Write the regions of a patient, and last what is known of them."""
+    regions = {}
+    for count, cut in enumerate(found.cuts):
+        region = f"{_file_name(name)}_{cut.nodule:02d}_{cut.region.slice:04d}_{count:04d}"
+        sums = {
+            kind: _write_picture(out / kind / f"{region}.png", pixels)
+            for kind, pixels in (("images", cut.region.image), ("masks", cut.region.mask * 255))
+        }
+        regions[region] = {**_facts(cut), "sha256": sums}
+    record = {"format": _FORMAT, "patient": name, "notes": list(found.notes), "regions": regions}
+    write_json(_record_path(name, out), record)
+    return record
+
+
+def _facts(cut: Cut) -> dict[str, Any]:
+    region = cut.region
+    return {
+        "nodule": cut.nodule,
+        "readers": cut.readers,
+        "malignancy": cut.malignancy,
+        "diameter_mm": None if cut.diameter_mm is None else round(cut.diameter_mm, 3),
+        "spacing_mm": None if cut.spacing is None else [round(each, 6) for each in cut.spacing],
+        "slice": region.slice,
+        "corner": [region.row, region.column],
+        "pixels": int(region.mask.sum()),
+    }
+
+
+def _write_picture(path: Path, pixels: NDArray[np.uint8]) -> str:
+    write_atomically(path, lambda draft: Image.fromarray(pixels).save(draft, format="PNG"))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _write_report(out: Path, records: Mapping[str, dict[str, Any]], problems: Mapping[str, str]) -> None:
+    write_json(
+        out / REPORT,
+        {
+            "patients": len(records) + len(problems),
+            "problems": dict(problems),
+            "without_nodules": [name for name, record in records.items() if not record["regions"]],
+            "notes": {name: record["notes"] for name, record in records.items() if record["notes"]},
+        },
+    )
+
+
+def _write_lists(out: Path, records: Mapping[str, dict[str, Any]]) -> None:
+    """The manifest, and lists for the whole, for each share, and for each patient left out."""
+    split = split_patients(records)
+    names = {name: sorted(record["regions"]) for name, record in records.items()}
+    splits = {share_name(share): take_share(split, share) for share in SHARES}
+    splits |= {fold_name(_file_name(name)): each for name, each in leave_one_out(records).items()}
+    _write_split(out, split, names)
+    for title, each in splits.items():
+        _write_split(out / "splits" / title, each, names)
+    write_text(out / "classes.txt", "nodule\n")
+    where = {name: part for part in ("train", "val", "test") for name in getattr(split, part)}
+    manifest = {
+        region: {"patient": name, "split": where[name], **facts}
+        for name, record in records.items()
+        for region, facts in record["regions"].items()
+    }
+    write_json(out / MANIFEST, {"format": _FORMAT, "regions": manifest})
+
+
+def _write_split(folder: Path, patients: Patients, regions: Mapping[str, Iterable[str]]) -> None:
+    for part in ("train", "val", "test"):
+        lines = [region for name in sorted(getattr(patients, part)) for region in regions[name]]
+        write_text(folder / f"{part}.txt", "".join(f"{line}\n" for line in lines))
+
+
+def dataset_name(prepared: Path, split: str = "") -> str:
+    """The name by which recipes find a prepared folder, or one of its splits such as share-50."""
+    if not (prepared / MANIFEST).is_file():
+        raise MissingDataError(f"{prepared} is not prepared; make it with torchcaps lung prepare")
+    place = prepared / "splits" / split if split else prepared
+    if not (place / "train.txt").is_file():
+        known = ", ".join(sorted(path.name for path in (prepared / "splits").iterdir()))
+        raise UserError(f"{prepared} has no split {split}; known: {known}")
+    return f"folder:{place}"

@@ -1,0 +1,106 @@
+"""From probabilities to nodules: connected pieces with their place and size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float16, UInt16
+
+from torchcaps.core import UserError
+
+from ..report import equivalent_diameter
+from ..volume import Volume
+
+THRESHOLD = 0.5
+SMALLEST = 3.0  # mm: the readers of LIDC-IDRI outlined nodules from this diameter on
+_FEWEST_PIXELS = 8  # of a nodule in a picture, which has no millimetres
+_MOST = 65535  # numbers that a label volume holds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nodule:
+    """One connected piece of the predicted mask.
+
+    Millimetres are None in a picture without spacing. The centre is in patient coordinates: left, posterior,
+    superior, as in DICOM.
+    """
+
+    number: int
+    slice: int  # the one that has most of it, counted from 0
+    row: float
+    column: float
+    voxels: int
+    probability: float  # mean over its voxels
+    centre: tuple[float, float, float] | None
+    volume: float | None  # mm3
+    diameter: float | None  # mm, of a ball of that volume
+
+
+class Found(NamedTuple):
+    """Nodules, the largest first, and the volume of their numbers; 0 is background."""
+
+    nodules: list[Nodule]
+    labels: UInt16[np.ndarray, "slices rows columns"]
+    too_small: int  # pieces that were left out
+
+
+def find_nodules(
+    probability: Float16[np.ndarray, "slices rows columns"], volume: Volume, threshold: float = THRESHOLD
+) -> Found:
+    """Pieces in which the probability reaches `threshold`; voxels that share a corner are connected.
+
+    Pieces whose ball has a diameter under 3 mm, or in a picture under 8 pixels, are left out.
+    """
+    from scipy import ndimage
+
+    if probability.shape != volume.hounsfield.shape:
+        raise UserError(
+            f"probabilities have the size {probability.shape}, {volume.name} {volume.hounsfield.shape}"
+        )
+    pieces, count = ndimage.label(probability >= threshold, structure=np.ones((3, 3, 3)))
+    sizes = np.bincount(pieces.ravel(), minlength=count + 1)[1:]
+    order = [
+        int(piece) for piece in np.argsort(-sizes, kind="stable") if _is_large(int(sizes[piece]), volume)
+    ]
+    if len(order) > _MOST:
+        raise UserError(f"{len(order)} nodules in {volume.name}: the network marks noise; train it further")
+    places = ndimage.find_objects(pieces)
+    labels = np.zeros(pieces.shape, np.uint16)
+    nodules = []
+    for number, piece in enumerate(order, start=1):
+        box = places[piece]
+        inside = pieces[box] == piece + 1
+        labels[box][inside] = number
+        nodules.append(_describe(number, inside, probability[box], [part.start for part in box], volume))
+    return Found(nodules, labels, count - len(order))
+
+
+def _is_large(voxels: int, volume: Volume) -> bool:
+    if volume.spacing is None:
+        return voxels >= _FEWEST_PIXELS
+    return equivalent_diameter(voxels * prod(volume.spacing)) >= SMALLEST
+
+
+def _describe(
+    number: int, inside: np.ndarray, probability: np.ndarray, start: list[int], volume: Volume
+) -> Nodule:
+    voxels = int(np.count_nonzero(inside))
+    depth, row, column = (
+        float(places.mean()) + first for places, first in zip(np.nonzero(inside), start, strict=True)
+    )
+    size = None if volume.spacing is None else voxels * prod(volume.spacing)
+    centre = volume.affine @ [column, row, depth, 1.0]
+    return Nodule(
+        number=number,
+        slice=start[0] + int(inside.sum((1, 2)).argmax()),
+        row=row,
+        column=column,
+        voxels=voxels,
+        probability=float(probability[inside].mean(dtype=np.float64)),
+        centre=None if size is None else (float(centre[0]), float(centre[1]), float(centre[2])),
+        volume=size,
+        diameter=None if size is None else equivalent_diameter(size),
+    )

@@ -1,0 +1,148 @@
+"""Patients with marked nodules: LIDC-IDRI's DICOM and XML, NIfTI volumes with masks, pictures with masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.data import open_any
+from torchcaps.data.readers.picture import SUFFIXES, visible_folders
+
+from .annotations import read_annotations, series_uid_of
+from .cut import Cut
+from .dicom import Slice, list_series, load_series
+from .nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_mask
+from .nodules import Nodule, find_nodules, nodules_of_mask
+from .read import read_volume
+from .regions import cut_regions
+from .volume import Volume
+
+_MASK = "_mask"
+
+
+class Found(NamedTuple):
+    """The regions of a patient, and what was mended while reading, in words."""
+
+    cuts: list[Cut]
+    notes: tuple[str, ...] = ()
+
+
+Patients = dict[str, Callable[[], Found]]  # a patient is read when it is called
+
+
+def find_patients(folder: Path) -> Patients:
+    """The patients in a folder: each folder of DICOM files with XML, or each group of files with masks."""
+    if not folder.is_dir():
+        raise MissingDataError(f"no folder at {folder}")
+    files = [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]
+    volumes = [path for path in files if path.name.lower().endswith(NIFTI_SUFFIXES)]
+    if volumes:
+        return _with_masks(volumes, _cut_nifti, by_name=True)
+    pictures = [path for path in files if path.suffix.lower() in SUFFIXES]
+    if pictures:
+        return _with_masks(pictures, _cut_pictures, by_name=False)
+    below = visible_folders(folder)
+    places = below if below and not any(path.suffix.lower() == ".dcm" for path in files) else [folder]
+    found: Patients = {place.name: partial(_cut_dicom, place) for place in places}
+    if places == [folder] and not files:
+        raise MissingDataError(
+            f"{folder} is empty; expected a folder of DICOM files and XML for each patient, "
+            "or NAME.nii.gz with NAME_mask.nii.gz, or NAME.png with NAME_mask.png"
+        )
+    return found
+
+
+def _stem(path: Path) -> str:
+    return path.name.split(".")[0]
+
+
+def _with_masks(
+    files: list[Path], read: Callable[[list[tuple[Path, Path]]], Found], *, by_name: bool
+) -> Patients:
+    """Images with their masks by patient, who is the name, or what comes before its first underscore."""
+    masks = {_stem(path).removesuffix(_MASK): path for path in files if _stem(path).endswith(_MASK)}
+    groups: dict[str, list[tuple[Path, Path | None]]] = {}
+    for path in sorted(files):
+        if not _stem(path).endswith(_MASK):
+            patient = _stem(path) if by_name else _stem(path).partition("_")[0]
+            groups.setdefault(patient, []).append((path, masks.get(_stem(path))))
+    return {patient: partial(_read_pairs, pairs, read) for patient, pairs in groups.items()}
+
+
+def _read_pairs(
+    pairs: list[tuple[Path, Path | None]], read: Callable[[list[tuple[Path, Path]]], Found]
+) -> Found:
+    whole = [(image, mask) for image, mask in pairs if mask is not None]
+    if len(whole) < len(pairs):
+        bare = next(image for image, mask in pairs if mask is None)
+        raise UserError(f"{bare} has no mask {_stem(bare)}{_MASK} beside it")
+    return read(whole)
+
+
+def _cut_nifti(pairs: list[tuple[Path, Path]]) -> Found:
+    cuts = []
+    for image, mask in pairs:
+        volume = read_nifti(image)
+        cuts += _cut_nodules(volume, nodules_of_mask(read_nifti_mask(mask, volume), volume))
+    return Found(cuts)
+
+
+def _cut_pictures(pairs: list[tuple[Path, Path]]) -> Found:
+    """Regions of single slices; those whose names agree up to the last underscore show one nodule."""
+    groups = list(dict.fromkeys(_stem(image).rpartition("_")[0] for image, _ in pairs))
+    cuts = []
+    for image, path in pairs:
+        volume = read_volume(image)
+        mask = np.asarray(open_any(path).convert("L")) > 0
+        if mask.shape != volume.hounsfield.shape[1:]:
+            own, other = ("x".join(map(str, s)) for s in (mask.shape, volume.hounsfield.shape[1:]))
+            raise UserError(f"{path} has {own} pixels, but its image has {other}")
+        number = groups.index(_stem(image).rpartition("_")[0])
+        cuts += _cut_nodules(volume, nodules_of_mask(mask[None], volume), first=number)
+    return Found(cuts)
+
+
+def _cut_dicom(folder: Path) -> Found:
+    """Regions of all annotated CT series of a patient."""
+    series = list_series(folder)
+    files = sorted(folder.rglob("*.xml"))
+    if not files:
+        raise UserError(f"{folder} has no XML with annotations")
+    cuts: list[Cut] = []
+    notes: list[str] = []
+    uids = {path: series_uid_of(path) for path in files}
+    if not any(uids.values()):
+        raise UserError(f"{folder} has no XML with annotations of a CT series")
+    for path in (path for path, uid in uids.items() if uid):
+        volume, nodules = read_annotated(path, series, folder)
+        cuts += _cut_nodules(volume, nodules, first=len({cut.nodule for cut in cuts}))
+        notes += volume.notes
+    return Found(cuts, tuple(notes))
+
+
+def read_annotated(xml: Path, series: dict[str, list[Slice]], folder: Path) -> tuple[Volume, list[Nodule]]:
+    """The series that an XML file is about, and its nodules; annotations of another series are an error."""
+    annotations = read_annotations(xml)
+    if annotations.series_uid not in series:
+        held = ", ".join(series)
+        raise UserError(f"{xml} annotates series {annotations.series_uid}, but {folder} holds {held}")
+    volume = load_series(series[annotations.series_uid], folder)
+    return volume, find_nodules(annotations, volume)
+
+
+def _cut_nodules(volume: Volume, nodules: list[Nodule], first: int = 0) -> list[Cut]:
+    everything = np.zeros(volume.hounsfield.shape, dtype=bool)
+    for nodule in nodules:
+        box = nodule.voxels.box
+        part = everything[tuple(slice(a, b) for a, b in zip(box.low, box.high, strict=True))]
+        part |= nodule.voxels.inside
+    return [
+        Cut(region, number, nodule.readers, nodule.diameter_mm, volume.spacing, nodule.malignancy)
+        for number, nodule in enumerate(nodules, start=first)
+        for region in cut_regions(volume, nodule, everything, key=f"{volume.name} {number}")
+    ]

@@ -1,0 +1,70 @@
+"""A CT volume in Hounsfield units, with the millimetres that belong to its voxels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from numpy.typing import NDArray
+
+from torchcaps.core import UserError
+
+LOWEST, HIGHEST = -1000.0, 400.0  # Hounsfield units of the window that networks see
+
+
+@dataclass(frozen=True, eq=False)
+class Volume:
+    """A CT volume.
+
+    Attributes:
+        hounsfield: int16 or float32 of shape (slices, rows, columns).
+        spacing: Millimetres between (slices, rows, columns); None for a picture, which does not tell them.
+        affine: Maps (column, row, slice, 1) to millimetres (left, posterior, superior, 1) of the patient.
+        name: Of the patient or file.
+        series_uid: Of the DICOM series.
+        slices: The DICOM files in the order of the slices.
+        notes: What was mended while reading, in words.
+    """
+
+    hounsfield: NDArray[np.int16] | NDArray[np.float32]
+    spacing: tuple[float, float, float] | None
+    affine: NDArray[np.float64]
+    name: str
+    series_uid: str | None = None
+    slices: tuple[Path, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.hounsfield.ndim != 3 or not self.hounsfield.size:
+            raise UserError(
+                f"{self.name}: a volume has slices, rows and columns; got {self.hounsfield.shape}"
+            )
+
+    @property
+    def millimetres(self) -> tuple[float, float, float]:
+        """The spacing; a volume without one is an error."""
+        if self.spacing is None:
+            raise UserError(
+                f"{self.name} has no spacing, so nothing can be said in millimetres; "
+                "give a DICOM series or a NIfTI file, which have one"
+            )
+        return self.spacing
+
+
+def window(
+    hounsfield: Shaped[np.ndarray, "*shape"], low: float = LOWEST, high: float = HIGHEST
+) -> Float[np.ndarray, "*shape"]:
+    """Hounsfield units as float32 in [0, 1]: `low` and less become 0, `high` and more become 1."""
+    if not low < high:
+        raise UserError(f"a window needs low < high, got {low} and {high}")
+    scaled = (np.asarray(hounsfield, dtype=np.float32) - np.float32(low)) / np.float32(high - low)
+    return np.clip(scaled, 0, 1, out=scaled)
+
+
+def unwindow(
+    grey: Shaped[np.ndarray, "*shape"], low: float = LOWEST, high: float = HIGHEST
+) -> Float[np.ndarray, "*shape"]:
+    """Hounsfield units that `window` maps to `grey` in [0, 1]."""
+    return np.asarray(grey, dtype=np.float32) * np.float32(high - low) + np.float32(low)

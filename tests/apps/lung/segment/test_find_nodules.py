@@ -1,0 +1,63 @@
+"""Connected pieces of a predicted mask."""
+
+import math
+
+import numpy as np
+import pytest
+
+from torchcaps.apps.lung import Volume
+from torchcaps.apps.lung.segment.find_nodules import find_nodules
+
+from apps.lung.ct import volume
+from refusal import REFUSED
+
+SPACING = (2.0, 0.8, 0.7)
+
+
+def balls(*places, shape=(12, 40, 40)):
+    """Probability 0.9 in balls (slice, row, column, radius in mm), 0.1 elsewhere."""
+    found = np.full(shape, 0.1, np.float16)
+    grid = np.stack(np.mgrid[tuple(slice(side) for side in shape)], axis=-1)
+    for *centre, radius in places:
+        found[(((grid - centre) * SPACING) ** 2).sum(-1) <= radius**2] = 0.9
+    return found
+
+
+def test_nodules_have_their_size_and_place_in_millimetres():
+    probability = balls((5, 12, 30, 6.0), (6, 30, 8, 3.0))
+    found = find_nodules(probability, volume(np.zeros(probability.shape, np.int16)))
+    large, small = found.nodules
+    assert [large.number, small.number] == [1, 2]
+    assert large.diameter == pytest.approx(12, rel=0.05)
+    assert large.volume == pytest.approx(4 / 3 * math.pi * 6**3, rel=0.1)
+    assert large.probability == pytest.approx(0.9, abs=1e-3)
+    assert large.slice == 5
+    assert large.centre == pytest.approx((-100 + 30 * 0.7, -120 + 12 * 0.8, 40 + 5 * 2.0))
+    assert np.array_equal(found.labels > 0, probability > 0.5)
+    assert found.labels[6, 30, 8] == 2
+
+
+def test_pieces_too_small_for_a_nodule_are_left_out_and_counted():
+    probability = balls((5, 12, 30, 6.0), (6, 30, 8, 0.5))
+    found = find_nodules(probability, volume(np.zeros(probability.shape, np.int16)))
+    assert (len(found.nodules), found.too_small) == (1, 1)
+    assert found.labels[6, 30, 8] == 0
+
+
+def test_pieces_that_touch_at_a_corner_are_one():
+    probability = np.zeros((2, 30, 30), np.float16)
+    probability[0, 5:15, 5:15] = probability[1, 15:25, 15:25] = 1
+    assert len(find_nodules(probability, volume(np.zeros((2, 30, 30), np.int16))).nodules) == 1
+
+
+def test_a_picture_has_nodules_without_millimetres():
+    probability = np.zeros((1, 30, 30), np.float16)
+    probability[0, 5:15, 5:15] = 0.8
+    picture = Volume(np.zeros((1, 30, 30), np.float32), None, np.eye(4), "picture")
+    (nodule,) = find_nodules(probability, picture).nodules
+    assert (nodule.voxels, nodule.volume, nodule.centre) == (100, None, None)
+
+
+def test_probabilities_of_another_size_are_refused():
+    with pytest.raises(REFUSED, match="size"):
+        find_nodules(np.zeros((1, 4, 4), np.float16), volume(np.zeros((1, 4, 5), np.int16)))

@@ -1,0 +1,124 @@
+"""Whole volumes, window by window."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from torchcaps.apps.lung import window
+from torchcaps.apps.lung.segment.infer import Windows, segment_volume
+from torchcaps.apps.lung.segment.slice_network import SliceNetwork
+from torchcaps.core.types import SegmentationOutput
+from torchcaps.models import create_model
+
+from apps.lung.ct import chest
+
+CPU = torch.device("cpu")
+EVERYWHERE = {"only_lungs": False}
+
+
+class Pointwise(nn.Module):
+    """Answers for each pixel from that pixel alone."""
+
+    def forward(self, images):
+        return SegmentationOutput((images * 3).sin().abs())
+
+
+def as_is(grey):
+    return grey
+
+
+@pytest.fixture(scope="module")
+def segcaps():
+    model = create_model("segcaps_tiny_test", reconstruction=False).eval()
+    return SliceNetwork(model, as_is, 4, CPU)
+
+
+@pytest.fixture(scope="module")
+def hounsfield():
+    random = np.random.default_rng(0)
+    return (chest() + random.integers(-40, 40, (10, 64, 64))).astype(np.int16)
+
+
+def test_windows_leave_no_seams(hounsfield):
+    network = SliceNetwork(Pointwise(), as_is, 8, CPU)
+    one_pass = Pointwise()(torch.from_numpy(window(hounsfield))).activations.numpy()
+    for size, overlap in ((64, 0.0), (24, 0.5), (16, 0.0), (40, 0.25)):
+        found = segment_volume(network, hounsfield, Windows(size=size, overlap=overlap, **EVERYWHERE))
+        np.testing.assert_allclose(found, one_pass, atol=1e-3)  # stored in half precision
+
+
+def test_one_window_is_one_pass(segcaps, hounsfield, monkeypatch):
+    monkeypatch.setattr("torchcaps.apps.lung.segment.infer._cpu_has_bf16", lambda: False)
+    with torch.no_grad():
+        one_pass = segcaps(torch.from_numpy(window(hounsfield)).unsqueeze(1))[:, 0].numpy()
+    found = segment_volume(segcaps, hounsfield, Windows(**EVERYWHERE))
+    np.testing.assert_allclose(found, one_pass, atol=1e-3)
+
+
+def test_the_batch_changes_nothing(segcaps, hounsfield):
+    few, many = (
+        segment_volume(segcaps, hounsfield[4:6], Windows(size=48, pixels_at_once=pixels, **EVERYWHERE))
+        for pixels in (1, 1 << 16)
+    )
+    np.testing.assert_allclose(few, many, atol=2e-3)  # bfloat16 products may round otherwise
+
+
+def test_far_from_the_edges_of_windows_their_size_changes_nothing(hounsfield):
+    """A window that ends where a network no longer looks gives what the whole slice gives."""
+    torch.manual_seed(0)
+    convolution = nn.Conv2d(1, 1, 3, padding=1)
+
+    def network(images):
+        return SegmentationOutput(convolution(images).sigmoid())
+
+    slices = SliceNetwork(network, as_is, 8, CPU)
+    whole, cut = (
+        segment_volume(slices, hounsfield, Windows(size=size, overlap=0.5, **EVERYWHERE)) for size in (64, 32)
+    )
+    np.testing.assert_allclose(cut[:, 1:15, 1:15], whole[:, 1:15, 1:15], atol=2e-3)  # in one window alone
+
+
+def test_sides_of_any_length_are_segmented(segcaps):
+    hounsfield = chest(1, 50)[:, :45]
+    assert segment_volume(segcaps, hounsfield, Windows(size=32)).shape == (1, 45, 50)
+
+
+def test_air_outside_the_lungs_is_not_looked_at(hounsfield):
+    seen = []
+
+    def network(images):
+        seen.append(images.shape)
+        return SegmentationOutput(torch.ones_like(images))
+
+    thick = np.concatenate([chest(4)[:1].repeat(16, 0), hounsfield, chest(4)[:1].repeat(8, 0)])
+    found = segment_volume(
+        SliceNetwork(network, as_is, 8, CPU), np.pad(thick, ((0, 0), (32, 32), (32, 32)), mode="edge")
+    )
+    assert not found[:16].any()
+    assert found[20].any()
+    assert not found[:, :8].any()
+    assert sum(shape[0] * shape[2] * shape[3] for shape in seen) < 0.45 * found.size
+
+
+def test_progress_counts_every_slice(hounsfield):
+    told = []
+    segment_volume(SliceNetwork(Pointwise(), as_is, 8, CPU), hounsfield, on_slices=told.append)
+    assert sum(told) == len(hounsfield)
+
+
+def test_more_slices_take_no_more_memory():
+    """What is held beside input and output is one slab: the largest tensor does not grow with the volume."""
+    largest = []
+
+    def network(images):
+        largest.append(images.numel())
+        return SegmentationOutput(images)
+
+    slices = SliceNetwork(network, as_is, 8, CPU)
+    peaks = []
+    for count in (8, 64):
+        segment_volume(slices, chest(count), Windows(pixels_at_once=1 << 30))
+        peaks.append(max(largest))
+        largest.clear()
+    assert peaks[0] >= peaks[1]

@@ -1,0 +1,44 @@
+"""Boxes around the lungs."""
+
+import numpy as np
+
+from torchcaps.apps.lung.segment.lungs import lung_box, lung_field
+
+from apps.lung.ct import chest
+
+
+def test_the_box_holds_both_lungs_and_little_else():
+    hounsfield = chest(10, 128)
+    field = lung_field(hounsfield)
+    assert [bool(each.any()) for each in field] == [False] * 2 + [True] * 6 + [False] * 2
+    box = lung_box(field, (128, 128), margin=4)
+    rows, columns = np.nonzero(hounsfield[5] == -850)
+    assert box.top <= rows.min() < box.top + 9
+    assert box.bottom - 9 < rows.max() + 1 <= box.bottom
+    assert box.left <= columns.min() < box.left + 9
+    assert box.right - 9 < columns.max() + 1 <= box.right
+
+
+def test_a_margin_stays_within_the_slice():
+    assert lung_box(lung_field(chest(6, 64)), (64, 64), margin=100) == (0, 64, 0, 64)
+
+
+def test_lungs_that_reach_the_edge_are_found():
+    inside = chest(6, 128)[:, 32:96, 8:64]  # cut so that a lung touches three sides
+    assert lung_field(inside)[3].mean() > 0.3
+
+
+def test_without_lungs_everything_is_looked_at():
+    for value in (-1000, 40):
+        assert lung_field(np.full((3, 20, 30), value, np.int16)).all()
+
+
+def test_gas_in_the_bowel_is_left_out():
+    hounsfield = chest(40, 128)
+    hounsfield[-2:] = hounsfield[0]
+    hounsfield[-1, 60:72, 60:72] = -900
+    assert not lung_field(hounsfield)[-1].any()
+
+
+def test_slices_without_lungs_have_no_box():
+    assert lung_box(lung_field(chest(10, 128))[:2], (128, 128), margin=4) is None
