@@ -157,12 +157,12 @@ register(
         gpu_minutes=30,
         seeds=3,
         metrics=tuple(metric for metric in _METRICS if metric != "test_dice"),
-        budgets={"smoke": _TINY, "quick": {"epochs": 40}},
+        budgets={"smoke": _TINY, "quick": {"epochs": 100}},
         settings=tuple(
             Setting(
                 name=MODELS[model],
                 recipe=f"lung/{model}",
-                changes={"epochs": 100, "data.name": "folder:slices"},
+                changes={"epochs": 300, "data.name": "folder:slices"},
             )
             for model in MODELS
         ),
