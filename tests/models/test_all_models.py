@@ -30,7 +30,7 @@ PARAMETERS = {
     "gamma_capsnet_cifar10": 9_606_816,
     "deepcaps_28": 8_441_920,
     "deepcaps_64": 13_359_424,
-    "deepcaps_28_thesis": 8_433_984,
+    "deepcaps_28_thesis": 8_433_728,
     "effconv_capsnet_128": 801_760,
     "effconv_capsnet_64": 801_760,
     "parse_capsnet": 207_760,
