@@ -41,7 +41,7 @@ register(
             Setting(
                 name="gamma-CapsNet",
                 recipe="mnist/gamma_capsnet",
-                changes=_SHORT,
+                changes={**_SHORT, "model": {"name": "gamma_capsnet_mnist"}},
                 thesis={"test_accuracy": 99.50},
                 note=_OF_1000,
             ),
