@@ -238,7 +238,7 @@ def test_names_and_fields_are_answered_with_near_ones():
 
 
 def test_pretrained_is_answered_with_where_weights_come_from():
-    with pytest.raises(UserError, match=r"ships no pretrained weights yet.*torchcaps train.*load_run"):
+    with pytest.raises(UserError, match=r"create_model\(NAME, pretrained=True\).*torchcaps weights list"):
         create_model("dr_capsnet_mnist", pretrained=True)
 
 

@@ -10,6 +10,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "eval": ("torchcaps eval runs/mnist-dr_capsnet", "torchcaps eval runs/mine --split validation --health"),
     "predict": (
         "torchcaps predict runs/mine photo.jpg --top 3",
+        "torchcaps predict efficient_capsnet_mnist.mnist digit.jpg",
         'torchcaps predict runs/mine folder "more/*.png" --json',
     ),
     "explain": ("torchcaps explain runs/mine photo.jpg", "torchcaps explain runs/mine test:17 --out pages"),
@@ -29,6 +30,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "reproduce": ("torchcaps reproduce --list", "torchcaps reproduce smoke-mnist --budget quick"),
     "bench": ("torchcaps bench routing --quick", "torchcaps bench train --out rows.json"),
     "data": ("torchcaps data get mnist", "torchcaps data check folder:my_photos"),
+    "weights": (
+        "torchcaps weights list",
+        "torchcaps weights get efficient_capsnet_mnist.mnist",
+        "torchcaps weights pack runs/mine efficient_capsnet_mnist.mnist --half",
+    ),
     "import-weights": ("torchcaps import-weights keras-efficient-capsnet weights.h5 --out runs/imported",),
 }
 

@@ -28,6 +28,7 @@ from . import (
     reproduce,
     shrink,
     train,
+    weights,
 )
 from .examples import epilog
 
@@ -58,6 +59,7 @@ for _name, _group in {
     "bench": bench.app,
     "data": data.app,
     "import-weights": import_weights.app,
+    "weights": weights.app,
 }.items():
     app.add_typer(_group, name=_name, epilog=epilog(_name))
 

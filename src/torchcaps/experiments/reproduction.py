@@ -13,7 +13,7 @@ from .plan import EXPERIMENTS, Experiment, RowsOf, Verdict
 from .records import Row, metric_heading
 from .results import judge
 
-_HEAD = "| setting | metric | thesis | ours | seeds | budget | verdict |\n| --- | --- | --- | --- | --- | --- | --- |"
+_HEAD = "| setting | metric | thesis | ours | seeds | budget | verdict |\n" + "| --- " * 7 + "|"
 _VERDICTS = get_args(Verdict)
 
 
@@ -34,9 +34,9 @@ def render_totals(rows_of: RowsOf) -> str:
     figures = Counter(verdict for experiment in begun for _, verdict in _figures(experiment, rows_of))
     claims = Counter(claim.check(rows_of).verdict for experiment in begun for claim in experiment.claims)
     return (
-        f"Of {len(LABELS)} tables and figures of the thesis that report a result, {len(begun)} have runs here. "
-        f"Of {figures.total()} printed figures set beside ours, {_count(figures)}; of {claims.total()} claims, "
-        f"{_count(claims)}."
+        f"Of {len(LABELS)} tables and figures of the thesis that report a result, {len(begun)} have runs "
+        f"here. Of {figures.total()} printed figures set beside ours, {_count(figures)}; of {claims.total()} "
+        f"claims, {_count(claims)}."
     )
 
 
