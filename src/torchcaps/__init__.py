@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from .parse import parse_tree, quantized
     from .routing import list_routings
     from .train import evaluate_run, load_recipe, load_run, recipe_for_data
-    from .train.predict import predict
-    from .zoo import create_model, list_weights, load_pretrained
+    from .zoo import create_model, list_weights, load_pretrained, predict
 
 __version__ = "0.1.0"
 __all__ = [
@@ -51,8 +50,8 @@ _HOMES = {
     "pages.explained": ("explain",),  # `pages.explain` is a module
     "parse": ("parse_tree", "quantized"),
     "routing": ("list_routings",),
-    "train": ("evaluate_run", "load_recipe", "load_run", "predict", "recipe_for_data"),
-    "zoo": ("create_model", "list_weights", "load_pretrained"),
+    "train": ("evaluate_run", "load_recipe", "load_run", "recipe_for_data"),
+    "zoo": ("create_model", "list_weights", "load_pretrained", "predict"),
 }
 _HOME = {name: package for package, names in _HOMES.items() for name in names}
 _PACKAGES = {home.partition(".")[0] for home in _HOMES} | {

@@ -1,6 +1,7 @@
 """A tiny network through the whole zoo: packed, listed, verified, loaded, and shown a photograph."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from torchcaps.zoo import (
     find_entry,
     get_weights,
     list_weights,
+    load,
     load_pretrained,
     pack_run,
     photo_predictor,
@@ -147,6 +149,15 @@ def test_a_photograph_is_answered_and_the_answer_says_what_was_done(weights, tmp
     assert "inverted (dark on bright), cropped to the digit, 14x80 of 150x200 px" in answer.row["preparation"]
     assert answer.words.endswith("centred by mass in 28x28")
     assert answer.row["class"] in set("0123456789")
+
+
+def test_python_takes_the_name_of_a_network_or_a_run_folder(run, weights, tmp_path, monkeypatch):
+    monkeypatch.setattr(load.is_pretrained, "__defaults__", (weights,))
+    monkeypatch.setattr(load, "photo_predictor", partial(photo_predictor, weights=weights))
+    Image.fromarray(np.tri(40, dtype=np.uint8) * 200).save(tmp_path / "photo.png")
+    by_name, by_folder = (torchcaps.predict(source, tmp_path / "photo.png") for source in (NAME, str(run)))
+    assert "preparation" in by_name[0]
+    assert "preparation" not in by_folder[0]
 
 
 def test_the_commands_pack_and_list(run, tmp_path, monkeypatch):

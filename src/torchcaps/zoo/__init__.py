@@ -2,7 +2,7 @@
 
 from .digit import Prepared, prepare_digit
 from .entry import Entry, entry_of_model, find_entry, list_weights
-from .load import PhotoPredictor, create_model, is_pretrained, load_pretrained, photo_predictor
+from .load import PhotoPredictor, create_model, is_pretrained, load_pretrained, photo_predictor, predict
 from .pack import pack_run
 from .store import entry_folder, get_weights
 
@@ -20,5 +20,6 @@ __all__ = [
     "load_pretrained",
     "pack_run",
     "photo_predictor",
+    "predict",
     "prepare_digit",
 ]

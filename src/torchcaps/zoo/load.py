@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
 from torchcaps import models
 from torchcaps.core.errors import UserError
+from torchcaps.data import find_images
 from torchcaps.models import Network
 from torchcaps.train import Answer, Predictor, Run, load_predictor, load_run
+from torchcaps.train import predict as predict_by_run
 from torchcaps.train.predict import open_picture, predictor_of
 
 from .digit import prepare_digit
@@ -87,3 +90,25 @@ def photo_predictor(
         return PhotoPredictor(load_predictor(Path(source), device, data_dir, trust=trust))
     entry = find_entry(source, weights)
     return PhotoPredictor(predictor_of(load_run(entry_folder(entry, weights), device)), entry)
+
+
+def predict(
+    source: Run | Predictor | Path | str,
+    images: Sequence[Path | str] | Path | str,
+    data_dir: Path | None = None,
+) -> list[dict[str, Any]]:
+    """What a network says of image files, as plain data, one row for each.
+
+    Args:
+        source: The name of a pretrained network, a run or its folder, a predictor, or an exported file.
+        images: Files, folders of them, or shell patterns.
+        data_dir: Folder of the datasets, for a run that does not know its own.
+
+    Example:
+        >>> predict("efficient_capsnet_mnist.mnist", "digit.jpg")[0]["class"]
+    """
+    if not isinstance(source, str) or not is_pretrained(source):
+        return predict_by_run(source, images, data_dir)
+    names = [images] if isinstance(images, Path | str) else images
+    paths = [Path(name) for name in find_images([str(name) for name in names])]
+    return [{"image": str(path), **answer.row} for path, answer in photo_predictor(source).answers(paths)]
