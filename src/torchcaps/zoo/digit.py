@@ -63,8 +63,8 @@ def _ink(levels: _Levels) -> tuple[_Levels, bool]:
 
 def _paper(levels: _Levels) -> _Levels:
     """The tone of the paper at each pixel: a plane through the frame, which a shadow may tilt."""
-    rows, columns = np.indices(levels.shape, dtype=np.float64)
-    places = np.stack([_frame(plane) for plane in (rows, columns, np.ones_like(rows))], axis=1)
+    rows, columns = (plane.astype(np.float64) for plane in np.indices(levels.shape))
+    places = np.stack([_frame(rows), _frame(columns), np.ones_like(_frame(rows))], axis=1)
     slope = np.linalg.lstsq(places, _frame(levels), rcond=None)[0]
     return slope[0] * rows + slope[1] * columns + slope[2]
 

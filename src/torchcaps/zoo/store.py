@@ -6,6 +6,7 @@ import hashlib
 import os
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 from torchcaps.core.errors import MissingDataError, UserError
@@ -53,7 +54,7 @@ def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
             content = _fetch(f"{address}/{entry.name}/{name}")
             if _checksum(content) != expected:
                 raise UserError(f"{address}/{entry.name}/{name} is not the published file: wrong checksum")
-            write_atomically(folder / name, lambda draft, content=content: draft.write_bytes(content))
+            write_atomically(folder / name, partial(Path.write_bytes, data=content))
     return entry_folder(entry, packaged)
 
 
