@@ -63,7 +63,9 @@ def _ink(levels: _Levels) -> tuple[_Levels, bool]:
 
 def _paper(levels: _Levels) -> _Levels:
     """The tone of the paper at each pixel: a plane through the frame, which a shadow may tilt."""
-    rows, columns = (plane.astype(np.float64) for plane in np.indices(levels.shape))
+    planes: _Levels = np.indices(levels.shape).astype(np.float64)
+    rows: _Levels = planes[0]
+    columns: _Levels = planes[1]
     places = np.stack([_frame(rows), _frame(columns), np.ones_like(_frame(rows))], axis=1)
     slope = np.linalg.lstsq(places, _frame(levels), rcond=None)[0]
     return slope[0] * rows + slope[1] * columns + slope[2]
