@@ -16,6 +16,7 @@ LEVELS = [  # lowest first; packages of one level do not see each other
     ["inspection"],
     ["prune"],
     ["train"],
+    ["zoo"],
     ["parse"],
     ["viz"],
     ["apps"],

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .data import dataset_info, list_datasets, load_dataset
     from .inspection import count_parameters, inspect
-    from .models import change_classes, create_model, list_models
+    from .models import change_classes, list_models
     from .pages.explained import explain
     from .parse import parse_tree, quantized
     from .routing import list_routings
     from .train import evaluate_run, load_recipe, load_run, recipe_for_data
-    from .train.predict import predict
+    from .zoo import create_model, list_weights, load_pretrained, predict
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,7 +32,9 @@ __all__ = [
     "list_datasets",
     "list_models",
     "list_routings",
+    "list_weights",
     "load_dataset",
+    "load_pretrained",
     "load_recipe",
     "load_run",
     "parse_tree",
@@ -44,11 +46,12 @@ __all__ = [
 _HOMES = {
     "data": ("dataset_info", "list_datasets", "load_dataset"),
     "inspection": ("count_parameters", "inspect"),
-    "models": ("change_classes", "create_model", "list_models"),
+    "models": ("change_classes", "list_models"),
     "pages.explained": ("explain",),  # `pages.explain` is a module
     "parse": ("parse_tree", "quantized"),
     "routing": ("list_routings",),
-    "train": ("evaluate_run", "load_recipe", "load_run", "predict", "recipe_for_data"),
+    "train": ("evaluate_run", "load_recipe", "load_run", "recipe_for_data"),
+    "zoo": ("create_model", "list_weights", "load_pretrained", "predict"),
 }
 _HOME = {name: package for package, names in _HOMES.items() for name in names}
 _PACKAGES = {home.partition(".")[0] for home in _HOMES} | {

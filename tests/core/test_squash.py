@@ -3,6 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from torchcaps.core import squash, squash_exponential
+from torchcaps.kernels.squash import squash_backward
 
 
 def vectors(length):
@@ -33,6 +34,25 @@ def test_extreme_poses_keep_a_finite_gradient_and_a_length_below_one(function, s
     assert result.isfinite().all()
     assert poses.grad.isfinite().all()
     assert (result.norm(dim=-1) <= 1 + 1e-6).all()
+
+
+@pytest.mark.parametrize("function", [squash, squash_exponential])
+@pytest.mark.parametrize("length", [1e17, 3e19, 1e37])
+def test_a_pose_whose_square_overflows_has_length_one_and_its_gradient_turns_it(function, length):
+    pose, direction = (vector.float() for vector in vectors(length))
+    pose.requires_grad_()
+    result = function(pose)
+    assert_close(result, direction)
+    (grad,) = torch.autograd.grad(result, pose, torch.tensor([1.0, 2.0, 3.0]))
+    towards = torch.tensor([1.0, 2.0, 3.0])
+    assert_close(grad * length, towards - (towards @ direction) * direction, rtol=1e-5, atol=1e-5)
+    if function is squash:
+        assert_close(squash_backward(pose.detach(), towards) * length, grad * length)
+
+
+@pytest.mark.parametrize("function", [squash, squash_exponential])
+def test_an_infinite_pose_is_not_taken_for_an_absent_one(function):
+    assert function(torch.tensor([float("inf"), 1.0])).isnan().all()
 
 
 @pytest.mark.parametrize("function", [squash, squash_exponential])

@@ -19,10 +19,12 @@ def a_run(value, details=None, **facts):
 
 
 def a_row(setting, metric, ours, **changes):
-    """A row of one run, unless `runs` says otherwise; `details` and facts are those of its run."""
-    details = changes.pop("details", None)
+    """A row of one run, or of `seeds` that agree; `details` and facts are those of its runs."""
+    details, seeds = changes.pop("details", None), changes.pop("seeds", 1)
     facts = {name: changes.pop(name) for name in ("parameters", "seconds") if name in changes}
-    runs = changes.pop("runs", (a_run(ours, details, **facts),))
+    runs = changes.pop("runs", tuple(a_run(ours, details, seed=42 + n, **facts) for n in range(seeds)))
+    if len(runs) > 1:
+        changes = {"spread": 0.0, **changes}
     usual = {"protocols": (Protocol(budget="full", epochs=2),), "runs": runs}
     return Row(setting=setting, metric=metric, ours=ours, **{**usual, **changes})
 

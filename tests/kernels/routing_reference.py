@@ -57,10 +57,12 @@ def textbook_routing(poses, weight, bias=None, *, iterations, gradient, leaky) -
         coupling = padded.softmax(-1)[..., : votes.shape[2]]
         if gradient == "last":
             coupling = coupling.detach()
-        pooled = torch.einsum("bio,biod->bod", coupling, votes)
+        is_inner = step < iterations - 1
+        heard = votes.detach() if gradient == "last_votes" and is_inner else votes
+        pooled = torch.einsum("bio,biod->bod", coupling, heard)
         routed = squash(pooled if bias is None else pooled + bias)
-        if step < iterations - 1:
-            logits = logits + torch.einsum("biod,bod->bio", votes, routed)
+        if is_inner:
+            logits = logits + torch.einsum("biod,bod->bio", heard, routed)
     return routed, coupling
 
 
@@ -114,6 +116,7 @@ def share_of_the_allowed_error(candidate: Tensor, plain: Tensor, exact: Tensor) 
 CASES = {
     "odd": Case(),
     "odd, last": Case(gradient="last"),
+    "odd, votes in the last": Case(gradient="last_votes"),
     "leaky": Case(leaky=True),
     "leaky, last, no bias": Case(leaky=True, gradient="last", bias=False),
     "no bias": Case(bias=False),

@@ -36,7 +36,7 @@ def test_tiles_of_the_batch_join_without_a_seam(matrices, monkeypatch):
     assert_as_accurate_as_the_textbook(fused_dynamic_routing, case)
 
 
-@pytest.mark.parametrize("gradient", ["full", "last"])
+@pytest.mark.parametrize("gradient", ["full", "last", "last_votes"])
 @pytest.mark.parametrize("matrices", [6, 3])
 def test_the_backward_pass_is_the_derivative_of_the_forward_pass(matrices, gradient):
     case = Case(batch=2, in_caps=6, in_pose=3, matrices=matrices, out_caps=4, pose=2, leaky=True)
@@ -147,7 +147,9 @@ def test_it_compiles_into_one_graph(case):
 
 def test_the_operators_keep_their_promises_to_the_compiler():
     poses, weight, bias = Case(batch=2, in_caps=4, matrices=2).inputs(torch.float32)
-    torch.library.opcheck(torch.ops.torchcaps.dynamic_routing.default, (poses, weight, bias, 3, True, False))
+    for gradient in ("full", "last_votes"):
+        settings = (3, gradient, False)
+        torch.library.opcheck(torch.ops.torchcaps.dynamic_routing.default, (poses, weight, bias, *settings))
     torch.library.opcheck(
         torch.ops.torchcaps.dynamic_coupling.default,
         (poses.detach(), weight.detach(), bias.detach(), 2, True),

@@ -52,7 +52,7 @@ def slow_map_routing(votes, bias, iterations, jointly):
 
 @pytest.mark.parametrize(
     ("depth_kernel", "offset", "conv_bias", "jointly"),
-    [(None, 0, False, True), (None, 0, False, False), (3, -1, True, False)],
+    [(None, 0, False, True), (None, 0, False, False), (3, 0, True, False)],
     ids=["authors", "squash per capsule", "thesis"],
 )
 def test_the_layer_is_its_slow_transcription(depth_kernel, offset, conv_bias, jointly):
@@ -122,8 +122,8 @@ def test_the_cost_formula_counts_the_products_that_run():
     ("make", "message"),
     [
         (
-            lambda: Conv3dRoutingCaps(IN, OUT, D, P, depth_kernel=2),
-            "depth_kernel must be 4, the pose, or odd",
+            lambda: Conv3dRoutingCaps(IN, OUT, D, P, depth_kernel=5),
+            "depth_kernel must be between 1 and 4, the pose",
         ),
         (lambda: Conv3dRoutingCaps(IN, OUT, D, P, gradient="some"), "gradient"),
         (lambda: Conv3dRoutingCaps(IN, OUT, D, P, iterations=0), "iterations"),

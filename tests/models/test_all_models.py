@@ -21,16 +21,21 @@ PARAMETERS = {
     "dr_capsnet_40": 11_228_064,
     "dr_capsnet_smallnorb": 6_661_200,
     "dr_capsnet_cifar10": 11_990_688,
+    "dr_capsnet_cifar10_32": 17_243_808,
     "dr_capsnet_cifar10_original": 22_476_448,
     "dr_capsnet_minimal": 65_386,
     "efficient_capsnet_mnist": 161_824,
+    "efficient_capsnet_32": 168_544,
     "efficient_capsnet_smallnorb": 151_664,
     "efficient_capsnet_multimnist": 154_656,
     "gamma_capsnet_mnist": 7_730_336,
     "gamma_capsnet_cifar10": 9_606_816,
+    "gamma_capsnet_mnist_thesis": 7_730_336,
+    "gamma_capsnet_cifar10_thesis": 9_606_816,
     "deepcaps_28": 8_441_920,
     "deepcaps_64": 13_359_424,
-    "deepcaps_28_thesis": 8_433_984,
+    "deepcaps_28_thesis": 8_433_728,
+    "deepcaps_64_thesis": 13_351_232,
     "effconv_capsnet_128": 801_760,
     "effconv_capsnet_64": 801_760,
     "parse_capsnet": 207_760,
@@ -234,7 +239,7 @@ def test_names_and_fields_are_answered_with_near_ones():
 
 
 def test_pretrained_is_answered_with_where_weights_come_from():
-    with pytest.raises(UserError, match=r"ships no pretrained weights yet.*torchcaps train.*load_run"):
+    with pytest.raises(UserError, match=r"create_model\(NAME, pretrained=True\).*torchcaps weights list"):
         create_model("dr_capsnet_mnist", pretrained=True)
 
 

@@ -303,3 +303,17 @@ def test_each_layer_has_the_levels_of_its_own_parents():
     for trace, levels in zip(layers, (17, 11, 8), strict=True):
         steps = trace.routed.coupling * (levels - 1)
         assert_close(steps, steps.round())
+
+
+def test_a_layer_with_zero_levels_keeps_its_couplings():
+    """At eleven levels every coupling of DeepCaps's routed skip would become zero, and the skip with it."""
+    model = create_tiny("deepcaps").eval()
+    images = torch.rand(2, *model.image_shape)
+    with torch.no_grad():
+        skip, classes = (trace.routed for trace in model(images, return_routing=True).layers)
+        with quantized(model, (0, 11)):
+            kept, rounded_classes = (trace.routed for trace in model(images, return_routing=True).layers)
+    assert torch.equal(kept.poses, skip.poses)
+    assert torch.equal(rounded_classes.coupling, quantize(classes.coupling, 11))
+    with pytest.raises(UserError, match="levels must lie in 2"), quantized(model, (11, 0)):
+        pass

@@ -52,10 +52,37 @@ def test_last_gradient_holds_the_couplings_constant():
         assert_close(mine, theirs)
 
 
-def test_both_gradients_have_the_same_forward():
+def test_with_votes_learning_in_the_last_round_the_bias_learns_in_all():
+    """With constant votes, the bias has the derivative that finite differences see."""
+    votes, bias = draw(2, 6, 4, 5).requires_grad_(), draw(4, 5, seed=3).requires_grad_()
+    ones = torch.ones(2, 6, dtype=torch.float64)
+
+    def gradients(gradient):
+        routed = dynamic_routing(votes, ones, gradient=gradient, bias=bias)
+        return torch.autograd.grad(routed.poses.sum(), [votes, bias])
+
+    full, last, mixed = (gradients(name) for name in ("full", "last", "last_votes"))
+    assert_close(mixed[0], last[0])
+    assert_close(mixed[1], full[1])
+    assert not torch.allclose(last[1], full[1])
+    step = torch.zeros_like(bias)
+    step[1, 2] = 1e-6
+    above, below = (dynamic_routing(votes, ones, bias=bias + sign * step).poses.sum() for sign in (1, -1))
+    assert_close(mixed[1][1, 2], (above - below) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+def test_a_bias_of_the_last_round_is_not_in_the_agreement():
+    votes, bias, ones = draw(2, 6, 4, 5), draw(4, 5, seed=3), torch.ones(2, 6, dtype=torch.float64)
+    late = dynamic_routing(votes, ones, bias=bias, inner_bias=False)
+    assert_close(late.coupling, dynamic_routing(votes, ones).coupling)
+    assert_close(late.poses, squashed(torch.einsum("bio,biod->bod", late.coupling, votes) + bias))
+
+
+@pytest.mark.parametrize("gradient", ["last", "last_votes"])
+def test_all_gradients_have_the_same_forward(gradient):
     votes, ones = draw(2, 6, 4, 5), torch.ones(2, 6, dtype=torch.float64)
     assert_close(
-        dynamic_routing(votes, ones, gradient="last").poses,
+        dynamic_routing(votes, ones, gradient=gradient).poses,
         dynamic_routing(votes, ones, gradient="full").poses,
     )
 

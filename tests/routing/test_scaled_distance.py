@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.core import UserError
+from torchcaps.core import Capsules, UserError
+from torchcaps.layers import FcCaps
 from torchcaps.routing import RoutingShape, create_routing, scaled_distance_routing
 from torchcaps.routing.scaled_distance import limit_votes
 
@@ -45,6 +46,26 @@ def test_the_loop_of_the_paper_gives_the_same_result(scope):
     routed = scaled_distance_routing(votes, a, iterations=4, scope=scope, bias=bias)
     assert_close(routed.poses, v)
     assert_close(routed.coupling, c)
+
+
+@pytest.mark.parametrize("scope", ["sample", "batch"])
+def test_the_last_gradient_holds_the_couplings_constant(scope):
+    votes, bias = draw(2, 6, 4, 5).requires_grad_(), draw(4, 5, seed=3).requires_grad_()
+    a = torch.full((2, 6), 0.7, dtype=torch.float64)
+    routed = scaled_distance_routing(votes, a, scope=scope, gradient="last", bias=bias)
+    got = torch.autograd.grad(routed.poses.sum(), [votes, bias])
+    limited = votes * torch.minimum(a[..., None, None] / votes.norm(dim=-1, keepdim=True), torch.ones(()))
+    pooled = torch.einsum("bio,biod->bod", routed.coupling.detach(), limited) + bias
+    assert_close(got, torch.autograd.grad(squashed(pooled).sum(), [votes, bias]))
+    full = scaled_distance_routing(votes, a, scope=scope, bias=bias)
+    assert_close(routed.poses, full.poses)
+    assert not torch.allclose(got[0], torch.autograd.grad(full.poses.sum(), votes)[0])
+
+
+def test_only_the_plain_path_holds_the_couplings_constant():
+    layer = FcCaps(6, 4, 3, 5, routing={"name": "scaled_distance", "gradient": "last"})
+    poses = torch.rand(2, 6, 3)
+    assert "constant in the backward pass" in layer.fallback_reason(Capsules(poses, poses.norm(dim=-1)))
 
 
 def test_the_gradient_treats_the_scale_as_a_constant():

@@ -10,6 +10,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "eval": ("torchcaps eval runs/mnist-dr_capsnet", "torchcaps eval runs/mine --split validation --health"),
     "predict": (
         "torchcaps predict runs/mine photo.jpg --top 3",
+        "torchcaps predict efficient_capsnet_mnist.mnist digit.jpg",
         'torchcaps predict runs/mine folder "more/*.png" --json',
     ),
     "explain": ("torchcaps explain runs/mine photo.jpg", "torchcaps explain runs/mine test:17 --out pages"),
@@ -33,6 +34,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "torchcaps lung phantom phantom --patients 20",
         "torchcaps lung prepare LIDC-IDRI --out prepared",
         "torchcaps lung train prepared --model segcaps_r3 --share 0.5",
+    ),
+    "weights": (
+        "torchcaps weights list",
+        "torchcaps weights get efficient_capsnet_mnist.mnist",
+        "torchcaps weights pack runs/mine efficient_capsnet_mnist.mnist --half",
     ),
     "import-weights": ("torchcaps import-weights keras-efficient-capsnet weights.h5 --out runs/imported",),
 }

@@ -29,6 +29,7 @@ from . import (
     reproduce,
     shrink,
     train,
+    weights,
 )
 from .examples import epilog
 from .start import INTERRUPTED, say_how_to_go_on
@@ -62,6 +63,7 @@ for _name, _group in {
     "data": data.app,
     "import-weights": import_weights.app,
     "lung": lung.app,
+    "weights": weights.app,
 }.items():
     app.add_typer(_group, name=_name, epilog=epilog(_name))
 

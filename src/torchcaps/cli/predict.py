@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 def command(
     run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", help="Folder of a run, or exported .onnx or .pt2 file."),
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="Folder of a run, exported .onnx or .pt2 file, or a name from `torchcaps weights list`.",
+        ),
     ],
     images: Annotated[
         list[str], typer.Argument(metavar="IMAGE...", help="Image files, folders of them, or patterns.")
@@ -41,13 +44,14 @@ def command(
     Takes a run folder or a file that torchcaps export wrote.
     """
     from torchcaps.data import find_images
-    from torchcaps.train import answers, is_exported, load_predictor
+    from torchcaps.train import is_exported
+    from torchcaps.zoo import photo_predictor
 
     paths = [Path(name) for name in find_images(images)]
-    place = device if is_exported(run) else choose_device(device)
+    place = device if is_exported(Path(run)) else choose_device(device)
     rows = []
-    predictor = load_predictor(run, place, data_dir, trust=trust)
-    for path, answer in _tracked(answers(predictor, paths), len(paths), is_shown=json):
+    predictor = photo_predictor(run, place, data_dir, trust=trust)
+    for path, answer in _tracked(predictor.answers(paths), len(paths), is_shown=json):
         files = [] if out is None else _save(answer, path, out)
         best = {} if top is None else {"top": _top(answer, top)}
         rows.append({"image": str(path), **answer.row, **best, **({"files": files} if files else {})})

@@ -6,15 +6,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+_LONGEST = 1e8  # from here on a squashed length is one in float64 too
+
 
 def squash(poses: Float[Tensor, "*where pose"], eps: float = 1e-8) -> Float[Tensor, "*where pose"]:
     """Poses of length n²/(1+n²) (Sabour 2017, eq. 1).
 
-    `eps` stands inside the root so that a zero pose has a finite gradient. A pose whose n² overflows becomes
-    zero and its gradient NaN: n beyond 1.8e19 in float32 and bfloat16.
+    `eps` stands inside the root so that a zero pose has a finite gradient. A pose that holds an infinity
+    becomes NaN.
     """
     if poses.dtype == torch.float16:  # holds neither n² of n beyond 255 nor eps
         return squash(poses.float(), eps).to(poses.dtype)
+    poses = poses * squash_scale(poses)
     squared_length = poses.square().sum(-1, keepdim=True)
     # n²/(1+n²), for large n written as 1 - 1/(1+n²), which is never above one; for small n that would cancel
     shrink = torch.where(
@@ -28,9 +31,18 @@ def squash_exponential(
 ) -> Float[Tensor, "*where pose"]:
     """Poses of length 1 - exp(-n), steeper near zero (Mazzia 2021, eq. 2).
 
-    `eps` is as in `squash`. A pose whose n² overflows becomes zero, and so does its gradient.
+    `eps` is as in `squash`, and so is what becomes of infinities.
     """
     if poses.dtype == torch.float16:
         return squash_exponential(poses.float(), eps).to(poses.dtype)
+    poses = poses * squash_scale(poses)
     length = (poses.square().sum(-1, keepdim=True) + eps).sqrt()
     return poses * (-torch.expm1(-length) / length)
+
+
+def squash_scale(poses: Float[Tensor, "*where pose"]) -> Float[Tensor, "*where 1"]:
+    """What to multiply poses by before a squash: one, or less for those whose n² might overflow.
+
+    A squash gives these a length of one before and after, and the gradient may take the factor as constant.
+    """
+    return _LONGEST / poses.detach().abs().amax(-1, keepdim=True).clamp(min=_LONGEST)

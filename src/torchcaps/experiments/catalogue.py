@@ -28,7 +28,7 @@ class Progress:
     """How far a table or figure is reproduced.
 
     Attributes:
-        needs: Datasets and time.
+        needs: Datasets and time; or why there are no runs.
         done: Runs of the quick and the full budget, here or behind the gathered rows.
         planned: Runs of the full budget.
         thesis: The test accuracies that the thesis prints, None for those it does not.
@@ -78,14 +78,29 @@ LABELS = {
     "tab:lung-results": _LUNG,
 }
 
+_SMALLNORB = "the files of smallNORB cannot be downloaded here"
+_FLIGHTS = "the flights and the maps of the thesis are not published"
+_SHAPES = "the renderings are of ShapeNet, which is given to registered users alone"
+WITHOUT_RUNS = {  # why labels that are not built have no runs
+    "tab:results-affnist": "the files of affNIST cannot be downloaded here",
+    "tab:novelviewpoints": _SMALLNORB,
+    "tab:novelviewpoints_full_original": _SMALLNORB,
+    "fig:saliency_maps_sn_az": _SMALLNORB,
+    "fig:saliency_maps_sn_el": _SMALLNORB,
+    "tab:lsl-time_to_convergence_and_error": _FLIGHTS,
+    "fig:lsl-errorplots": _FLIGHTS,
+    "fig:quaternions_visualdiff": _SHAPES,
+    "tab:quaternions_tinyshapenetresults": _SHAPES,
+    "fig:quaternions_tinyshapenetresults": _SHAPES,
+    "tab:lung-results": "the scans of LIDC-IDRI cannot be downloaded here",
+}
+
 
 def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> list[Progress]:
     """Every table and figure: those of the thesis in its order, built or not, then our own."""
     built = EXPERIMENTS.names()
     return [
-        _describe(EXPERIMENTS[label], out, results, data_dir)
-        if label in built
-        else Progress(label=label, chapter=LABELS[label])
+        _describe(EXPERIMENTS[label], out, results, data_dir) if label in built else _without_runs(label)
         for label in dict.fromkeys((*LABELS, *built))
     ]
 
@@ -93,8 +108,15 @@ def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> 
 def find_experiment(label: str) -> Experiment:
     """The experiment of that label; one that is listed but not built yet is an error."""
     if label in LABELS and label not in EXPERIMENTS.names():
-        raise UserError(f"{label} is not built yet; `torchcaps reproduce --list` names those that are")
+        reason = WITHOUT_RUNS.get(label, "it is not built yet")
+        raise UserError(f"{label} has no runs: {reason}; `torchcaps reproduce --list` names those that have")
     return EXPERIMENTS[label]
+
+
+def _without_runs(label: str) -> Progress:
+    reason = WITHOUT_RUNS.get(label, "")
+    state: State = "data missing" if reason else "not built"
+    return Progress(label=label, chapter=LABELS[label], needs=reason, state=state)
 
 
 def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path | None) -> Progress:

@@ -46,8 +46,16 @@ def _shrink(squared):
 
 @triton.jit
 @no_type_check
+def _scale(pooled, AXIS: tl.constexpr):
+    """What keeps squared lengths finite; as `core.squash.squash_scale`."""
+    return 1e8 / tl.maximum(tl.max(tl.abs(pooled), AXIS), 1e8)
+
+
+@triton.jit
+@no_type_check
 def squash(pooled, AXIS: tl.constexpr):
-    """Poses along AXIS, squashed."""
+    """Poses along AXIS, squashed; one that holds an infinity becomes NaN."""
+    pooled = pooled * tl.expand_dims(_scale(pooled, AXIS), AXIS)
     squared = tl.sum(pooled * pooled, AXIS)
     return pooled * tl.expand_dims(tl.rsqrt(squared + 1e-8) * _shrink(squared), AXIS)
 
@@ -56,11 +64,14 @@ def squash(pooled, AXIS: tl.constexpr):
 @no_type_check
 def squash_grad(pooled, grad, AXIS: tl.constexpr):
     """Gradient of `pooled`, from that of `squash(pooled, AXIS)`."""
+    scale = _scale(pooled, AXIS)
+    pooled = pooled * tl.expand_dims(scale, AXIS)
     squared = tl.sum(pooled * pooled, AXIS)
     inverse, shrink = tl.rsqrt(squared + 1e-8), _shrink(squared)
     twice_slope = inverse * (2.0 / ((1.0 + squared) * (1.0 + squared)) - shrink * inverse * inverse)
     along = twice_slope * tl.sum(pooled * grad, AXIS)
-    return grad * tl.expand_dims(shrink * inverse, AXIS) + pooled * tl.expand_dims(along, AXIS)
+    across = grad * tl.expand_dims(shrink * inverse, AXIS)
+    return (across + pooled * tl.expand_dims(along, AXIS)) * tl.expand_dims(scale, AXIS)
 
 
 @triton.jit(do_not_specialize=["num_slots"])

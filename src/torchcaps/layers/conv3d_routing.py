@@ -9,7 +9,14 @@ from torch import Tensor, einsum, nn
 
 from torchcaps.core import Capsules, Routed, UserError, squash
 from torchcaps.core.precision import without_autocast
-from torchcaps.routing import Gradient, RoutingCost, RoutingShape, require_gradient, require_iterations
+from torchcaps.routing import (
+    Gradient,
+    RoutingCost,
+    RoutingShape,
+    of_inner_rounds,
+    require_gradient,
+    require_iterations,
+)
 from torchcaps.routing.cost import length_cost, softmax_cost, squash_cost
 
 from .routed import require_capsules
@@ -28,7 +35,7 @@ def map_routing(
     Args:
         votes: What each child type predicts for each parent type at each position.
         iterations: Rounds of agreement; 1 means an even split.
-        gradient: "full" differentiates all rounds; "last" holds the couplings constant.
+        gradient: As in `dynamic_routing`.
         squash_jointly: Shorten a parent type by its length over pose and positions together (the authors'
             code), instead of each capsule by its own.
         bias: Added to each parent's pooled votes in every round.
@@ -39,7 +46,7 @@ def map_routing(
     """
     require_iterations(iterations)
     offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
-    inner_votes, inner_offset = (votes.detach(), offset.detach()) if gradient == "last" else (votes, offset)
+    inner_votes, inner_offset = of_inner_rounds(votes, offset, gradient)
     logits = votes.new_zeros(votes.shape[:-1])
     for _ in range(iterations - 1):
         pooled = einsum("bixo,bixod->bxod", _split_over_maps(logits), inner_votes) + inner_offset
@@ -89,12 +96,14 @@ class MapRouting(nn.Module):
         iterations: int = 3,
         gradient: Gradient = "full",
         squash_jointly: bool = True,
+        bias: bool = True,
     ) -> None:
         super().__init__()
+        self.out_types = out_types
         self.iterations = require_iterations(iterations)
         self.gradient: Gradient = require_gradient(gradient)
         self.squash_jointly = squash_jointly
-        self.bias = nn.Parameter(torch.full((out_types, pose), 0.1))
+        self.bias = nn.Parameter(torch.full((out_types, pose), 0.1)) if bias else None
 
     def forward(
         self,
@@ -120,25 +129,26 @@ class MapRouting(nn.Module):
     ) -> Routed:
         """The parents that `coupling` makes, as after the last round."""
         del activations
-        by_position = rearrange(coupling, "b i (x o) -> b x i o", o=self.bias.shape[0])
+        by_position = rearrange(coupling, "b i (x o) -> b x i o", o=self.out_types)
         routed = pool_maps(
             self._by_position(votes), coupling=by_position, squash_jointly=self.squash_jointly, bias=self.bias
         )
         return _in_one_axis(routed)
 
     def _by_position(self, votes: Tensor) -> Tensor:
-        return rearrange(votes, "b i (x o) d -> b i x o d", o=self.bias.shape[0])
+        return rearrange(votes, "b i (x o) d -> b i x o d", o=self.out_types)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
         """Work on one sample, the parents of all positions counted."""
         in_types, parents, pose = shape
-        rounds, out_types = self.iterations, self.bias.shape[0]
+        rounds, out_types = self.iterations, self.out_types
         squashing = (
             out_types * squash_cost(parents // out_types * pose)
             if self.squash_jointly
             else parents * squash_cost(pose)
         )
-        elementwise = rounds * (in_types * softmax_cost(parents) + parents * pose + squashing)
+        bias = 0 if self.bias is None else parents * pose
+        elementwise = rounds * (in_types * softmax_cost(parents) + bias + squashing)
         elementwise += (rounds - 1) * in_types * parents + parents * length_cost(pose)
         return RoutingCost((2 * rounds - 1) * in_types * parents * pose, elementwise)
 
@@ -155,9 +165,10 @@ class Conv3dRoutingCaps(nn.Module):
         in_pose: Dimensions of a child's pose.
         out_pose: Dimensions of a parent's pose.
         kernel_size: Side of the square, odd; the map keeps its size.
-        depth_kernel: Depth of the kernel. By default `in_pose`: all of one child and nothing of the next. A
-            smaller odd depth is centred on the first component of each pose (the thesis used 3).
+        depth_kernel: How many components of each pose the kernel covers, from the first. By default
+            `in_pose`, all of them (the thesis used 3).
         conv_bias: Whether the convolution has a bias beside the one of the routing.
+        routing_bias: Whether the routing has one.
         iterations: As in `map_routing`.
         gradient: As in `map_routing`.
         squash_jointly: As in `map_routing`.
@@ -173,25 +184,31 @@ class Conv3dRoutingCaps(nn.Module):
         kernel_size: int = 3,
         depth_kernel: int | None = None,
         conv_bias: bool = False,
+        routing_bias: bool = True,
         iterations: int = 3,
         gradient: Gradient = "full",
         squash_jointly: bool = True,
     ) -> None:
         super().__init__()
         depth = in_pose if depth_kernel is None else depth_kernel
-        if depth != in_pose and (depth % 2 == 0 or depth > in_pose):
-            raise UserError(f"depth_kernel must be {in_pose}, the pose, or odd and smaller, got {depth}")
+        if not 1 <= depth <= in_pose:
+            raise UserError(f"depth_kernel must be between 1 and {in_pose}, the pose, got {depth}")
         self.in_types, self.in_pose, self.out_types = in_types, in_pose, out_types
         self.conv = nn.Conv3d(
             1,
             out_types * out_pose,
             (depth, kernel_size, kernel_size),
             stride=(in_pose, 1, 1),
-            padding=(0 if depth == in_pose else depth // 2, kernel_size // 2, kernel_size // 2),
+            padding=(0, kernel_size // 2, kernel_size // 2),
             bias=conv_bias,
         )
         self.routing = MapRouting(
-            out_types, out_pose, iterations=iterations, gradient=gradient, squash_jointly=squash_jointly
+            out_types,
+            out_pose,
+            iterations=iterations,
+            gradient=gradient,
+            squash_jointly=squash_jointly,
+            bias=routing_bias,
         )
 
     def forward(self, children: Capsules) -> Routed:
@@ -205,7 +222,7 @@ class Conv3dRoutingCaps(nn.Module):
             )
         cast = self.conv(rearrange(poses, "b h w t d -> b 1 (t d) h w"))
         votes = rearrange(cast, "b (o d) t h w -> b t (h w o) d", o=self.out_types)
-        dtype = self.routing.bias.dtype
+        dtype = self.conv.weight.dtype
         with without_autocast(votes):
             # a child is the map of a type: its mean activation stands for it
             routed: Routed = self.routing(votes.to(dtype), activations.mean((1, 2)).to(dtype))

@@ -10,7 +10,10 @@ from torch.nn import functional as F
 
 from torchcaps.core import ImageSize, Sides, UserError, sides
 
+# "same" gives ceil(size / stride) and pads an odd pixel at the end (TensorFlow), "symmetric" pads half the
+# kernel on each side (PyTorch): at stride 2 they see different pixels
 Padding = Literal["valid", "same"]
+StagePadding = Literal["valid", "same", "symmetric"]
 
 
 class ConvStage(NamedTuple):
@@ -19,13 +22,14 @@ class ConvStage(NamedTuple):
     name: str
     kernel: int
     stride: int = 1
-    padding: Padding = "valid"
+    padding: StagePadding = "valid"
 
     def out_size(self, size: int) -> int:
         """One side of the output map; zero or less when the kernel does not fit."""
         if self.padding == "same":
             return -(-size // self.stride)
-        return (size - self.kernel) // self.stride + 1
+        added = 2 * (self.kernel // 2) if self.padding == "symmetric" else 0
+        return (size + added - self.kernel) // self.stride + 1
 
 
 def map_sizes(image_size: ImageSize, stages: Sequence[ConvStage]) -> list[Sides]:
@@ -47,7 +51,7 @@ def smallest_image(stages: Sequence[ConvStage]) -> int:
     """Smallest image side that leaves at least one position after all stages."""
     size = 1
     for stage in reversed(stages):
-        size = (size - 1) * stage.stride + (1 if stage.padding == "same" else stage.kernel)
+        size = (size - 1) * stage.stride + (stage.kernel if stage.padding == "valid" else 1)
     return size
 
 
@@ -97,6 +101,8 @@ def receptive_field(image_size: ImageSize, stages: Sequence[ConvStage]) -> Recep
 
 def _padding_before(stage: ConvStage, before: int, after: int) -> int:
     """Zeros that a stage adds in front of one side."""
+    if stage.padding == "symmetric":
+        return stage.kernel // 2
     lacking = max((after - 1) * stage.stride + stage.kernel - before, 0)
     return lacking // 2 if stage.padding == "same" else 0
 

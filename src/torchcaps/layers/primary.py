@@ -9,12 +9,12 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize
+from torchcaps.core import ImageSize, sides
 from torchcaps.core.precision import without_autocast
 from torchcaps.core.squash import squash as squash_by_square
 from torchcaps.core.types import Capsules
 
-from .geometry import Padding, pad_same
+from .geometry import StagePadding, pad_same
 from .product_conv2d import covers_map, reduce_map
 
 
@@ -27,7 +27,7 @@ class PrimaryCaps(nn.Module):
         pose: Dimensions of a pose.
         kernel_size: Side of the kernel, or its height and width.
         stride: Step of the kernel.
-        padding: "valid" or "same".
+        padding: "valid", "same" or "symmetric".
         groups: 1, or `in_channels` for one kernel per channel (Efficient-CapsNet).
         squash: The function that shortens the poses.
         bias: Whether the convolution has one.
@@ -41,7 +41,7 @@ class PrimaryCaps(nn.Module):
         *,
         kernel_size: ImageSize,
         stride: int = 1,
-        padding: Padding = "valid",
+        padding: StagePadding = "valid",
         groups: int = 1,
         squash: Callable[[Tensor], Tensor] = squash_by_square,
         bias: bool = True,
@@ -50,7 +50,11 @@ class PrimaryCaps(nn.Module):
         self.types = types
         self.padding = padding
         self.squash = squash
-        self.conv = nn.Conv2d(in_channels, types * pose, kernel_size, stride, groups=groups, bias=bias)
+        height, width = sides(kernel_size)
+        around = (height // 2, width // 2) if padding == "symmetric" else 0
+        self.conv = nn.Conv2d(
+            in_channels, types * pose, kernel_size, stride, padding=around, groups=groups, bias=bias
+        )
 
     def forward(self, features: Float[Tensor, "batch channels height width"]) -> Capsules:
         """Capsules at (batch, rows, columns), `types` of them at each position."""

@@ -83,9 +83,8 @@ def _require_known(name: str, config: ModelConfig, overrides: Mapping[str, objec
     known = [field.name for field in fields(config)]
     if "pretrained" in overrides and "pretrained" not in known:
         raise UserError(
-            "torchcaps ships no pretrained weights yet, so there is no field 'pretrained'; train a model "
-            "(torchcaps train RECIPE) and read it with torchcaps.train.load_run, or convert published ones "
-            "(torchcaps import-weights)"
+            "this function builds models with random weights; torchcaps.create_model(NAME, pretrained=True) "
+            "takes pretrained ones, and torchcaps weights list names them"
         )
     for field in overrides:
         if field not in known:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, sides
+from torchcaps.core import ImageSize, sides, squash
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, LayerTrace
-from torchcaps.layers import ConvStage, PrimaryCaps, build_fc_caps, flatten_grid, map_sizes, too_small
+from torchcaps.layers import (
+    ConvStage,
+    PrimaryCaps,
+    StagePadding,
+    build_fc_caps,
+    flatten_grid,
+    map_sizes,
+    too_small,
+)
 from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps
 from torchcaps.routing import Gradient, RoutingSpec
 
@@ -24,6 +33,7 @@ from .network import CapsuleGrid
 # Length of a pose before its squash, where those below have length one. The squash turns a short length n
 # into n², so below a gain of 2 there is no length but zero that passes from layer to layer unchanged.
 _GAIN = 4.0
+HalvePadding = Literal["same", "symmetric"]
 _SMALLEST_IMAGE = 9  # px: three cells halve it to 2
 
 
@@ -31,7 +41,7 @@ _SMALLEST_IMAGE = 9  # px: three cells halve it to 2
 class DeepCapsConfig:
     """Sizes of a DeepCaps; the defaults are the authors' for 28 px images.
 
-    The six fields before `voters` are where the thesis' port differs from the authors' code.
+    The fields from `routing` to `norm_momentum` are where the thesis's port differs from the authors' code.
     """
 
     in_channels: int = 1
@@ -44,7 +54,10 @@ class DeepCapsConfig:
     routing: RoutingSpec = "dynamic"  # of the class capsules
     map_iterations: int = 3  # of the routed skip branch in the last cell
     map_gradient: Gradient = "full"
+    map_bias: bool = True
     stem_relu: bool = True
+    stem_squash: bool = False  # after the norm, each channel as a capsule of one dimension
+    halve_padding: HalvePadding = "same"
     conv_bias: bool = False
     depth_kernel: int | None = None
     squash_jointly: bool = True
@@ -56,7 +69,7 @@ class DeepCapsConfig:
     @property
     def stages(self) -> list[ConvStage]:
         """The stem and the convolution that halves the map in each cell."""
-        cells = [ConvStage(f"cell{i}", 3, 2, "same") for i in range(1, 5)]
+        cells = [ConvStage(f"cell{i}", 3, 2, self.halve_padding) for i in range(1, 5)]
         return [ConvStage("stem", 3, 1, "same"), *cells]
 
 
@@ -74,6 +87,7 @@ class Cell(nn.Module):
         types: Capsule types of all convolutions in the cell.
         pose: Dimensions of their poses.
         bias: Whether the convolutions have one.
+        halve_padding: Of the convolution that halves the map.
         skip: What the skip branch does; by default one more convolution.
     """
 
@@ -85,13 +99,15 @@ class Cell(nn.Module):
         pose: int,
         *,
         bias: bool,
+        halve_padding: HalvePadding = "same",
         skip: Conv3dRoutingCaps | None = None,
     ) -> None:
         super().__init__()
 
         def convolution(below: int, channels: int, stride: int = 1) -> PrimaryCaps:
+            padding: StagePadding = "same" if stride == 1 else halve_padding
             layer = PrimaryCaps(
-                channels, types, pose, kernel_size=3, stride=stride, padding="same", bias=bias
+                channels, types, pose, kernel_size=3, stride=stride, padding=padding, bias=bias
             )
             nn.init.normal_(layer.conv.weight, std=_GAIN * (9 * below * pose) ** -0.5)
             return layer
@@ -154,6 +170,7 @@ class DeepCaps(CapsuleClassifier):
             config.poses[-1],
             depth_kernel=config.depth_kernel,
             conv_bias=config.conv_bias,
+            routing_bias=config.map_bias,
             iterations=config.map_iterations,
             gradient=config.map_gradient,
             squash_jointly=config.squash_jointly,
@@ -161,7 +178,14 @@ class DeepCaps(CapsuleClassifier):
         below = [(config.stem_channels, 1), *((config.types, pose) for pose in config.poses[:-1])]
         skips = [None, None, None, routed_skip]
         return nn.ModuleList(
-            Cell(*sizes, config.types, pose, bias=config.conv_bias, skip=skip)
+            Cell(
+                *sizes,
+                config.types,
+                pose,
+                bias=config.conv_bias,
+                halve_padding=config.halve_padding,
+                skip=skip,
+            )
             for sizes, pose, skip in zip(below, config.poses, skips, strict=True)
         )
 
@@ -171,6 +195,8 @@ class DeepCaps(CapsuleClassifier):
         """The routed skip branch of the last cell, then the class layer."""
         features = self.stem(images)
         features = self.norm(features.relu() if self.config.stem_relu else features)
+        if self.config.stem_squash:
+            features = squash(features.unsqueeze(-1)).squeeze(-1)
         grids: list[Capsules] = []
         trace: LayerTrace | None = None
         for cell in self.cells:
@@ -196,6 +222,7 @@ class DeepCaps(CapsuleClassifier):
         Inside the cells maps are padded and added, where a constant channel is not constant.
         """
         rectifier = nn.ReLU() if self.config.stem_relu else nn.Identity()
+        # the squash may follow the norm: of a padded map only zeros count, and it keeps them
         reader = self.cells[0].get_submodule("halve.conv")
         assert isinstance(reader, nn.Conv2d)
         return Removable(
@@ -213,6 +240,19 @@ class DeepCaps(CapsuleClassifier):
         return replace(self.config, stem_channels=kept.widths[0], voters=kept.voters)
 
 
+_THESIS_PORT = DeepCapsConfig(
+    routing={"name": "dynamic", "gradient": "last", "inner_bias": False},
+    map_gradient="last",
+    map_bias=False,
+    stem_relu=False,
+    stem_squash=True,
+    halve_padding="symmetric",
+    conv_bias=True,
+    depth_kernel=3,
+    squash_jointly=False,
+    norm_eps=1e-8,
+    norm_momentum=0.99,
+)
 register_variants(
     DeepCaps,
     family="deepcaps",
@@ -220,16 +260,8 @@ register_variants(
     variants={
         "deepcaps_28": DeepCapsConfig(),
         "deepcaps_64": DeepCapsConfig(in_channels=3, image_size=64),
-        "deepcaps_28_thesis": DeepCapsConfig(
-            routing={"name": "dynamic", "gradient": "last"},
-            map_gradient="last",
-            stem_relu=False,
-            conv_bias=True,
-            depth_kernel=3,
-            squash_jointly=False,
-            norm_eps=1e-8,
-            norm_momentum=0.99,
-        ),
+        "deepcaps_28_thesis": _THESIS_PORT,
+        "deepcaps_64_thesis": replace(_THESIS_PORT, in_channels=3, image_size=64),
         "deepcaps_tiny_test": DeepCapsConfig(
             image_size=20,
             num_classes=4,

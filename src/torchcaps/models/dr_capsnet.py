@@ -148,6 +148,9 @@ register_variants(
         "dr_capsnet_40": DRCapsNetConfig(image_size=40),
         "dr_capsnet_smallnorb": DRCapsNetConfig(in_channels=2, image_size=32, num_classes=5),
         "dr_capsnet_cifar10": DRCapsNetConfig(in_channels=3, image_size=24, primary_types=64),
+        "dr_capsnet_cifar10_32": DRCapsNetConfig(
+            in_channels=3, image_size=32, primary_types=64, kernel_size=3
+        ),
         "dr_capsnet_cifar10_original": DRCapsNetConfig(
             in_channels=3,
             image_size=24,

@@ -102,6 +102,8 @@ register_variants(
     paper="mazzia2021efficient",
     variants={
         "efficient_capsnet_mnist": EfficientCapsNetConfig(),
+        # the primary kernel is as large as the map below it, so there are 16 capsules as on MNIST
+        "efficient_capsnet_32": EfficientCapsNetConfig(in_channels=3, image_size=32, primary_kernel=11),
         "efficient_capsnet_smallnorb": EfficientCapsNetConfig(
             in_channels=2,
             image_size=48,

@@ -22,7 +22,8 @@ class GammaCapsNetConfig(PrimaryGridConfig):
     """Sizes of a gamma-CapsNet; the defaults are those for MNIST.
 
     The authors' decoder is "fc_unmasked", and their routing takes its mean distance over the batch:
-    `routing={"name": "scaled_distance", "scope": "batch"}`.
+    `routing={"name": "scaled_distance", "scope": "batch"}`. The thesis also holds the couplings constant in
+    the backward pass, `"gradient": "last"`: the variants that end in `_thesis`.
     """
 
     hidden_caps: int = 32
@@ -66,6 +67,7 @@ class GammaCapsNet(PrimaryGridClassifier):
         return replace(self.config, stem_channels=kept.widths[0], primary_types=kept.types)
 
 
+_THESIS_ROUTING = {"name": "scaled_distance", "scope": "batch", "gradient": "last"}
 register_variants(
     GammaCapsNet,
     family="gamma_capsnet",
@@ -73,6 +75,10 @@ register_variants(
     variants={
         "gamma_capsnet_mnist": GammaCapsNetConfig(),
         "gamma_capsnet_cifar10": GammaCapsNetConfig(in_channels=3, image_size=32),
+        "gamma_capsnet_mnist_thesis": GammaCapsNetConfig(routing=_THESIS_ROUTING),
+        "gamma_capsnet_cifar10_thesis": GammaCapsNetConfig(
+            in_channels=3, image_size=32, routing=_THESIS_ROUTING
+        ),
         "gamma_capsnet_tiny_test": GammaCapsNetConfig(
             image_size=20,
             num_classes=4,

@@ -15,7 +15,8 @@ from torchcaps.core.levels import even_levels
 from torchcaps.core.types import Routed
 from torchcaps.routing import ReadsOut
 
-# One number for all routed layers, one for each, or what `even_levels` gives for the parents of each.
+# One number for all routed layers, one for each, or what `even_levels` gives for the parents of each. A layer
+# below the classes with 0 levels is not quantized.
 Levels: TypeAlias = int | Sequence[int] | Literal["even"]
 
 _MOST_LEVELS = 2**15
@@ -47,8 +48,9 @@ def quantized(network: nn.Module, levels: Levels = "even") -> Iterator[nn.Module
 
     Args:
         network: Changed in place until the context closes.
-        levels: For all routed layers, or one number for each in the order of the network. By default each
-            layer has as many as make an even share of its parents a level.
+        levels: For all routed layers, or one number for each in the order of the network, where 0 leaves a
+            layer below the classes as it is. By default each layer has as many as make an even share of its
+            parents a level.
     """
     routings = quantizable_routings(network)
     numbers = levels_of_layers(levels, len(routings))
@@ -81,14 +83,15 @@ def _replaced(network: nn.Module, changes: Sequence[Callable[[Tensor], Tensor]])
 
 
 def levels_of_layers(levels: Levels, layers: int) -> list[int | None]:
-    """One number of levels for each of `layers` routed layers; None follows from the parents."""
+    """One number of levels for each of `layers` routed layers; None follows from the parents, 0 is none."""
     if levels == "even":
         return [None] * layers
     numbers = [levels] * layers if isinstance(levels, int) else [int(number) for number in levels]
     if len(numbers) != layers:
         raise UserError(f"the network quantizes {layers} routed layers, got levels for {len(numbers)}")
-    for number in numbers:
-        quantization_indices(torch.zeros(0), number)  # refuses an impossible number before any image is seen
+    for place, number in enumerate(numbers, start=1):
+        if number or place == layers:
+            quantization_indices(torch.zeros(0), number)  # refuses an impossible number before any image
     return [*numbers]
 
 
@@ -134,6 +137,8 @@ def quantizable_routings(network: nn.Module) -> list[tuple[str, Any]]:
 
 
 def _quantizer(levels: int | None) -> Callable[[Tensor], Tensor]:
+    if levels == 0:
+        return lambda coupling: coupling
     return lambda coupling: quantize(coupling, levels or even_levels(coupling.shape[-1]))
 
 

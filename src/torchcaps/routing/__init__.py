@@ -17,7 +17,7 @@ from .api import (
     require_iterations,
 )
 from .cost import RoutingCost
-from .dynamic import DynamicRouting, dynamic_routing, require_gradient
+from .dynamic import DynamicRouting, dynamic_routing, of_inner_rounds, require_gradient
 from .em import EMRouting, em_routing
 from .fused import (
     FusedPath,
@@ -72,6 +72,7 @@ __all__ = [
     "inverted_attention_routing",
     "keep_float32",
     "list_routings",
+    "of_inner_rounds",
     "require_gradient",
     "require_iterations",
     "scaled_distance_routing",

@@ -24,12 +24,21 @@ from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .fused import FusedPath, StoredVotes, UncastVotes, vector_obstacle
 
+_BIAS_IS_LATE = "only the plain path adds the bias in the last round alone"
+
 
 def require_gradient(gradient: Gradient) -> Gradient:
     """`gradient` itself when there is one of that name, else a clear error."""
     if gradient not in get_args(Gradient):
-        raise UserError(f"gradient must be 'full' or 'last', got {gradient!r}")
+        raise UserError(f"gradient must be one of {', '.join(get_args(Gradient))}, got {gradient!r}")
     return gradient
+
+
+def of_inner_rounds(votes: Tensor, bias: Tensor, gradient: Gradient) -> tuple[Tensor, Tensor]:
+    """Votes and bias as all rounds but the last see them: with or without gradients."""
+    if gradient == "full":
+        return votes, bias
+    return votes.detach(), bias.detach() if gradient == "last" else bias
 
 
 def split_over_parents(
@@ -73,6 +82,7 @@ def dynamic_routing(
     gradient: Gradient = "full",
     leaky: bool = False,
     bias: Float[Tensor, "out_caps pose"] | None = None,
+    inner_bias: bool = True,
 ) -> Routed:
     """Route votes to the output capsules they agree with.
 
@@ -80,17 +90,20 @@ def dynamic_routing(
         votes: One pose prediction per (input, output) pair.
         activations: Not read: the length of a vote already carries its child's activation.
         iterations: Rounds of agreement; 1 means an even split.
-        gradient: "full" differentiates all rounds (Sabour); "last" holds the couplings constant (thesis).
+        gradient: "full" differentiates all rounds (Sabour); "last" holds the couplings constant; "last_votes"
+            holds the votes constant in all rounds but the last, and the bias learns through all of them (the
+            thesis's code).
         leaky: Adds a "none of them" parent, so that couplings sum to less than one (Sabour 2017, section 7).
-        bias: Added to each parent's pooled votes in every round.
+        bias: Added to each parent's pooled votes.
+        inner_bias: Whether the bias is added in every round, or in the last alone (DeepCaps in the thesis).
 
     Returns:
         Output poses, their lengths as activations, and the couplings of the last round.
     """
     require_iterations(iterations)
     require_gradient(gradient)
-    offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
-    inner_votes, inner_offset = (votes.detach(), offset.detach()) if gradient == "last" else (votes, offset)
+    offset = votes.new_zeros(()) if bias is None or not inner_bias else bias.to(votes.dtype)
+    inner_votes, inner_offset = of_inner_rounds(votes, offset, gradient)
     logits = votes.new_zeros(votes.shape[:-1])
     for _ in range(iterations - 1):
         coupling = split_over_parents(logits, leaky)
@@ -111,11 +124,12 @@ class DynamicRouting(nn.Module):
         gradient: Gradient = "full",
         leaky: bool = False,
         bias: bool = True,
+        inner_bias: bool = True,
     ) -> None:
         super().__init__()
         self.iterations = require_iterations(iterations)
         self.gradient: Gradient = require_gradient(gradient)
-        self.leaky = leaky
+        self.leaky, self.inner_bias = leaky, inner_bias
         self.bias = nn.Parameter(torch.full((shape.out_caps, shape.pose), 0.1)) if bias else None
 
     def forward(
@@ -131,6 +145,7 @@ class DynamicRouting(nn.Module):
             gradient=self.gradient,
             leaky=self.leaky,
             bias=self.bias,
+            inner_bias=self.inner_bias,
         )
 
     def read_out(
@@ -154,6 +169,8 @@ class DynamicRouting(nn.Module):
 
     def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
         """A kernel for any device; couplings come without gradients."""
+        if not self.inner_bias:
+            return _BIAS_IS_LATE
         if votes.return_coupling and len(votes.where) > 1 and not insist:
             return "the couplings were asked for, and at many positions the plain path is faster with them"
         poses = votes.poses.flatten(0, -3)
@@ -174,6 +191,10 @@ class DynamicRouting(nn.Module):
     def fuse_stored(self, votes: StoredVotes, *, insist: bool) -> FusedPath:
         """A kernel for CUDA that gives no couplings."""
         del insist  # it is always faster
+        if not self.inner_bias:
+            return _BIAS_IS_LATE
+        if self.gradient == "last_votes":
+            return "only the plain path lets the bias alone learn through all rounds of stored votes"
         if votes.return_coupling:
             return "the couplings were asked for, which only the plain path gives"
         flat = votes.votes.flatten(2, 3)

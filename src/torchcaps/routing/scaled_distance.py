@@ -15,10 +15,11 @@ from torchcaps.kernels import fused_scaled_distance_routing, scaled_distance_uns
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
-from .dynamic import pool_votes
+from .dynamic import of_inner_rounds, pool_votes
 from .fused import FusedPath, Parts, UncastVotes, is_watched, vector_obstacle
 
 Scope = Literal["sample", "batch"]
+DistanceGradient = Literal["full", "last"]
 _CONFIDENCE = 0.9  # coupling of a parent at half the mean distance, all others being at the mean
 _VOTES_AT_ONCE = 1 << 21  # numbers: 8 MB, of which a handful of copies take half the time of larger ones
 
@@ -27,6 +28,12 @@ def _require_scope(scope: Scope) -> Scope:
     if scope not in ("sample", "batch"):
         raise UserError(f"scope must be 'sample' or 'batch', got {scope!r}")
     return scope
+
+
+def _require_gradient(gradient: DistanceGradient) -> DistanceGradient:
+    if gradient not in ("full", "last"):
+        raise UserError(f"gradient must be 'full' or 'last', got {gradient!r}")
+    return gradient
 
 
 def _require_rivals(out_caps: int) -> None:
@@ -69,6 +76,7 @@ def scaled_distance_routing(
     *,
     iterations: int = 3,
     scope: Scope = "sample",
+    gradient: DistanceGradient = "full",
     bias: Float[Tensor, "out_caps pose"] | None = None,
 ) -> Routed:
     """Route votes to the output capsules they are close to.
@@ -81,6 +89,7 @@ def scaled_distance_routing(
         iterations: Rounds of agreement; 1 means an even split.
         scope: Where the mean distance is taken: in each sample, or over the whole tensor as in the authors'
             code, which makes an image's result depend on its neighbours in the batch.
+        gradient: "full" differentiates all rounds; "last" holds the couplings constant (the thesis's code).
         bias: Added to each parent's pooled votes in every round.
 
     Returns:
@@ -88,15 +97,17 @@ def scaled_distance_routing(
     """
     require_iterations(iterations)
     _require_scope(scope)
+    _require_gradient(gradient)
     _require_rivals(votes.shape[-2])
     offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
     votes = limit_votes(votes, activations)
+    inner_votes, inner_offset = of_inner_rounds(votes, offset, gradient)
     steepness = sharpness(votes.shape[-2])
     axes = None if scope == "batch" else (-2, -1)
     logits = votes.new_zeros(votes.shape[:-1])
     for _ in range(iterations - 1):
-        poses = squash(einsum("...io,...iod->...od", logits.softmax(dim=-1), votes) + offset)
-        distance = torch.linalg.vector_norm(poses.unsqueeze(-3) - votes, dim=-1)
+        poses = squash(einsum("...io,...iod->...od", logits.softmax(dim=-1), inner_votes) + inner_offset)
+        distance = torch.linalg.vector_norm(poses.unsqueeze(-3) - inner_votes, dim=-1)
         mean = distance.detach().mean(axes, keepdim=True)
         logits = distance * (-steepness / (0.5 * mean + 1e-12))
     return pool_votes(votes, activations, coupling=logits.softmax(dim=-1), bias=bias)
@@ -107,12 +118,19 @@ class ScaledDistanceRouting(nn.Module):
     """`scaled_distance_routing` with its settings and its learned bias."""
 
     def __init__(
-        self, shape: RoutingShape, *, iterations: int = 3, scope: Scope = "sample", bias: bool = True
+        self,
+        shape: RoutingShape,
+        *,
+        iterations: int = 3,
+        scope: Scope = "sample",
+        gradient: DistanceGradient = "full",
+        bias: bool = True,
     ) -> None:
         super().__init__()
         _require_rivals(shape.out_caps)
         self.iterations = require_iterations(iterations)
         self.scope: Scope = _require_scope(scope)
+        self.gradient: DistanceGradient = _require_gradient(gradient)
         self.bias = nn.Parameter(torch.full((shape.out_caps, shape.pose), 0.1)) if bias else None
 
     def forward(
@@ -122,7 +140,12 @@ class ScaledDistanceRouting(nn.Module):
     ) -> Routed:
         """Route `votes`."""
         return scaled_distance_routing(
-            votes, activations, iterations=self.iterations, scope=self.scope, bias=self.bias
+            votes,
+            activations,
+            iterations=self.iterations,
+            scope=self.scope,
+            gradient=self.gradient,
+            bias=self.bias,
         )
 
     def read_out(
@@ -148,6 +171,8 @@ class ScaledDistanceRouting(nn.Module):
         del insist  # it is always faster
         if self.scope == "batch":
             return "only the plain path takes the mean distance over the whole batch"
+        if self.gradient == "last" and votes.needs_gradient(self.parameters()):
+            return "only the plain path holds the couplings constant in the backward pass"
         poses = votes.poses.flatten(0, -3)
         return (
             vector_obstacle(votes, self.parameters())

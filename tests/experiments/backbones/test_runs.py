@@ -12,6 +12,7 @@ from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.backbones.claims import (
     FIGURE_CLAIMS,
     PHOTOGRAPH_CLAIMS,
+    SAME_IMAGES,
     TABLE_CLAIMS,
     TRUNKS,
     WAYS,
@@ -21,6 +22,7 @@ from torchcaps.experiments.backbones.claims import (
 )
 from torchcaps.experiments.backbones.footprint import count_costs, measure_inference, measure_training
 from torchcaps.experiments.plan import PlannedRun
+from torchcaps.experiments.records import Protocol
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import run_missing
 from torchcaps.layers.backbone import create_trunk
@@ -140,8 +142,8 @@ def test_a_gpu_gives_memory_and_time():
         assert found["seconds_per_image"] > 0
 
 
-def rows(values, metric="test_accuracy"):
-    return [a_row(name, metric, value) for name, value in values.items()]
+def rows(values, metric="test_accuracy", **changes):
+    return [a_row(name, metric, value, **{"seeds": 3, **changes}) for name, value in values.items()]
 
 
 def test_claims_are_decided_by_the_rows():
@@ -160,6 +162,10 @@ def test_claims_are_decided_by_the_rows():
     assert [claim.check(lambda label: rows(whole)).verdict for claim in FIGURE_CLAIMS[:2]] == [
         "confirmed"
     ] * 2
+    for changes in ({"seeds": 1}, {"spread": 30.0}):
+        unclear = rows(whole, **changes)
+        verdicts = [claim.check(lambda label, unclear=unclear: unclear).verdict for claim in FIGURE_CLAIMS]
+        assert set(verdicts) == {"open"}
     every_claim = (*FIGURE_CLAIMS, *PHOTOGRAPH_CLAIMS, *TABLE_CLAIMS)
     assert {claim.check(lambda label: []).verdict for claim in every_claim} == {"open"}
 
@@ -172,8 +178,19 @@ def test_claims_on_photographs_are_decided_by_photographs():
         return found if label == "beyond:flops-imagenette" else []
 
     verdicts = [claim.check(rows_of).verdict for claim in PHOTOGRAPH_CLAIMS]
-    assert verdicts == ["confirmed", "not confirmed", "not confirmed", "confirmed"]
+    assert verdicts == ["confirmed", "not confirmed", "not confirmed", "not confirmed"]
     assert {claim.check(rows_of).verdict for claim in FIGURE_CLAIMS} == {"open"}
+
+
+def test_trunks_that_saw_the_same_images_say_nothing_of_frozen_ones():
+    values = {
+        capsnet_name("ResNet-50", kept, way): 80.0 - 20 * (way == "frozen")
+        for kept in (0.25, 0.5, 0.75, 1.0)
+        for way in WAYS
+    }
+    for note, verdict in ((SAME_IMAGES, "open"), ("trunk of ImageNet", "confirmed")):
+        found = rows(values, protocols=(Protocol(budget="full", epochs=2, note=note),))
+        assert PHOTOGRAPH_CLAIMS[2].check(lambda label, found=found: found).verdict == verdict
 
 
 def test_the_table_claims_a_fall():
@@ -184,7 +201,7 @@ def test_the_table_claims_a_fall():
     def falling(label):
         return [
             *rows(published, "gpu_memory_gb"),
-            *rows({name: -kept for name, kept in published.items()} | in_eights, "epoch_seconds"),
+            *rows({name: 2 - kept for name, kept in published.items()} | in_eights, "epoch_seconds"),
         ]
 
     published_verdicts = [claim.check(falling).verdict for claim in TABLE_CLAIMS[:2]]

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 from experiments.made_rows import a_pair, a_row
 
-from torchcaps.experiments.records import Details
+from torchcaps.experiments.records import Details, Protocol
 from torchcaps.experiments.rem import claims
 from torchcaps.experiments.rem.beyond.claims import detected_better, half_the_entropy
 from torchcaps.experiments.rem.setting import PLAIN, REM, pairs_of
+
+QUICK = Protocol(budget="quick", epochs=2)
 
 
 def row(setting, metric, value, series=None, **changes):
@@ -13,46 +15,72 @@ def row(setting, metric, value, series=None, **changes):
     network, _, way = setting.rpartition("+")
     details = Details(series={name: np.array(values) for name, values in (series or {}).items()})
     named = {"network": network, "variant": {"Q": PLAIN, "REM": REM}[way]} if network else {}
-    return a_row(setting, metric, value, details=details, **named, **changes)
+    return a_row(setting, metric, value, details=details, **{"seeds": 3, **named, **changes})
 
 
 def nothing(label):
     return []
 
 
-def pairs(metric, **values):
-    """Rows of networks as they are and with REM, by name."""
-    rows = [row for name, both in values.items() for row in a_pair(name, metric, *both)]
+def pairs(metric, changes=None, **values):
+    """Rows of networks as they are and with REM, by name, over seeds that agree unless `changes` say else."""
+    usual = {"seeds": 3, **(changes or {})}
+    rows = [row for name, both in values.items() for row in a_pair(name, metric, *both, **usual)]
     return lambda label: rows
+
+
+MNIST = "tab:mnist-pruned-params"
+DR, EFFICIENT, GAMMA, DEEP = NETWORKS = (
+    "DR-CapsNet",
+    "Efficient-CapsNet",
+    "gamma-CapsNet, thesis gradient",
+    "DeepCaps, thesis port",
+)
+
+
+def all_networks(plain, rem, **others):
+    """The networks of the thesis, all with the same values but those given by number."""
+    return {name: others.get(f"n{number}", (plain, rem)) for number, name in enumerate(NETWORKS)}
 
 
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        ({"a": (99.5, 99.4), "b": (99.5, 99.6)}, "confirmed"),
-        ({"a": (99.5, 99.2), "b": (99.5, 99.6)}, "not confirmed"),
-        ({"a": (99.5, 99.4)}, "open"),
+        (all_networks(99.5, 99.4), "confirmed"),
+        (all_networks(99.5, 99.4, n1=(99.5, 99.2)), "not confirmed"),
+        ({DR: (99.5, 99.4)}, "open"),
         ({}, "open"),
     ],
 )
 def test_accuracy_is_kept_where_no_pair_loses_much(values, verdict):
-    found = claims.keeps_accuracy("tab:x", 2)(pairs("quantized_accuracy", **values))
+    found = claims.keeps_accuracy(MNIST)(pairs("quantized_accuracy", **values))
     assert found.verdict == verdict
-    assert ("-0.30 points" in found.because) == (verdict == "not confirmed")
+    assert ("not in Efficient-CapsNet" in found.because) == (verdict == "not confirmed")
 
 
-def test_two_deviations_are_no_loss():
-    rows = [row("a+Q", "quantized_accuracy", 80.0, spread=1.0), row("a+REM", "quantized_accuracy", 78.5)]
-    assert claims.keeps_accuracy("tab:x", 1)(lambda label: rows).verdict == "confirmed"
+@pytest.mark.parametrize("check", [claims.keeps_accuracy, claims.lowers_entropy])
+@pytest.mark.parametrize(
+    "changes", [{"seeds": 1}, {"spread": 3.0}, {"protocols": (QUICK,)}], ids=["one seed", "noise", "short"]
+)
+def test_one_seed_noise_and_a_short_protocol_leave_it_open_both_ways(check, changes):
+    metric = "quantized_accuracy" if check is claims.keeps_accuracy else "entropy"
+    for plain, rem in ((9.0, 8.5), (8.5, 9.0)):
+        rows = pairs(metric, changes, **all_networks(plain, rem))
+        assert check(MNIST)(rows).verdict == "open"
 
 
-def test_entropy_has_to_fall_in_every_pair():
-    check = claims.lowers_entropy("tab:x", 2)
-    assert check(pairs("entropy", a=(9, 4), b=(2, 1))).verdict == "confirmed"
-    assert check(pairs("entropy", a=(9, 4))).verdict == "open"
-    found = check(pairs("entropy", a=(9, 4), b=(1, 1)))
+def test_networks_that_the_thesis_does_not_have_decide_nothing():
+    rows = pairs("entropy", **all_networks(9, 4), **{"gamma-CapsNet": (1, 9)})
+    assert claims.lowers_entropy(MNIST)(rows).verdict == "confirmed"
+
+
+def test_entropy_has_to_fall_in_every_pair_and_by_more_than_a_twentieth():
+    check = claims.lowers_entropy(MNIST)
+    assert check(pairs("entropy", **all_networks(9, 4))).verdict == "confirmed"
+    assert check(pairs("entropy", **all_networks(9, 4, n3=(9.89, 9.84)))).verdict == "not confirmed"
+    found = check(pairs("entropy", **all_networks(9, 4, n3=(4, 9))))
     assert found.verdict == "not confirmed"
-    assert "not in b (1.00 to 1.00 bits)" in found.because
+    assert "not in DeepCaps, thesis port" in found.because
 
 
 def test_a_network_without_its_pair_is_not_compared():
@@ -72,16 +100,21 @@ def test_a_pair_is_found_by_its_fields_and_not_by_its_names():
 
 @pytest.mark.parametrize(("gamma", "verdict"), [((1.8, 1.3), "confirmed"), ((1.8, 4.5), "not confirmed")])
 def test_gamma_is_compared_with_all_others_both_ways(gamma, verdict):
-    others = {"DR-CapsNet": (9.5, 4.2), "DeepCaps": (5.0, 3.0)}
-    rows = pairs("entropy", **others, **{"gamma-CapsNet": gamma})
+    others = all_networks(5.0, 3.0)
+    del others[GAMMA]
+    rows = pairs("entropy", **others, **{GAMMA: gamma})
     assert claims.gamma_has_fewest_trees(rows).verdict == verdict
     assert claims.gamma_has_fewest_trees(pairs("entropy", **others)).verdict == "open"
+    noisy = pairs("entropy", {"spread": 4.0}, **others, **{GAMMA: gamma})
+    assert claims.gamma_has_fewest_trees(noisy).verdict == "open"
 
 
 @pytest.mark.parametrize(("sparsity", "verdict"), [(85.0, "confirmed"), (60.0, "not confirmed")])
 def test_most_weights_are_more_than_seventy_percent(sparsity, verdict):
     rows = [row("DR-CapsNet+REM", "sparsity", sparsity)]
     assert claims.most_weights_go(lambda label: rows).verdict == verdict
+    noisy = [row("DR-CapsNet+REM", "sparsity", sparsity, spread=15.0)]
+    assert claims.most_weights_go(lambda label: noisy).verdict == "open"
 
 
 def test_two_settings_are_compared():
@@ -89,6 +122,15 @@ def test_two_settings_are_compared():
     assert claims.compare("x", "entropy", "early", "late")(lambda label: rows).verdict == "confirmed"
     assert claims.compare("x", "entropy", "late", "early")(lambda label: rows).verdict == "not confirmed"
     assert claims.compare("x", "entropy", "late", "never")(lambda label: rows).verdict == "open"
+
+
+def test_two_seeds_that_scatter_confirm_nothing():
+    """More couplings are zero with REM by the mean, 0.0477 and 0.0090 % against 0.0191 and 0.0194 %."""
+    rows = [
+        row("Q", "weak_share", 0.01925, seeds=2, spread=0.0002),
+        row("REM", "weak_share", 0.02835, seeds=2, spread=0.0274),
+    ]
+    assert claims.compare("x", "weak_share", "Q", "REM")(lambda label: rows).verdict == "open"
 
 
 @pytest.mark.parametrize(("rem", "verdict"), [([3, 4], "confirmed"), ([3, 9], "not confirmed")])
@@ -100,6 +142,11 @@ def test_trees_are_counted_class_by_class(rem, verdict):
     found = claims.fewer_trees_in_every_class(lambda label: rows)
     assert found.verdict == verdict
     assert claims.fewer_trees_in_every_class(lambda label: rows[:1]).verdict == "open"
+    single = [
+        row("DR-CapsNet+Q", "keys", 14, {"keys": [5, 9]}, seeds=1),
+        row("DR-CapsNet+REM", "keys", 7, {"keys": rem}, seeds=1),
+    ]
+    assert claims.fewer_trees_in_every_class(lambda label: single).verdict == "open"
 
 
 @pytest.mark.parametrize(("at_eleven", "verdict"), [(0.995, "confirmed"), (0.990, "not confirmed")])
@@ -109,17 +156,28 @@ def test_eleven_levels_are_measured_against_the_best(at_eleven, verdict):
     assert claims.eleven_levels_suffice(lambda label: rows).verdict == verdict
 
 
-@pytest.mark.parametrize(("entropy", "verdict"), [([2, 6], "confirmed"), ([6, 2], "not confirmed")])
+@pytest.mark.parametrize(
+    ("entropy", "verdict"),
+    [([2, 4], "confirmed"), ([6, 2], "not confirmed"), ([2, 9], "not confirmed")],  # growing and still low
+)
 def test_entropy_is_followed_along_training(entropy, verdict):
     curve = {"epoch": [1, 60], "entropy": entropy, "quantized_accuracy": [0.97, 0.99]}
-    rows = [row("DR-CapsNet+REM", "entropy", 2.0, curve)]
-    assert claims.entropy_grows_in_training(lambda label: rows).verdict == verdict
+    table = pairs("entropy", **{DR: (9.5, 4.2)})
+
+    def rows(seeds):
+        found = [row("DR-CapsNet+REM", "entropy", 2.0, curve, seeds=seeds)]
+        return lambda label: found if label == "fig:acc_vs_pp" else table(label)
+
+    assert claims.entropy_grows_in_training(rows(3)).verdict == verdict
+    assert claims.entropy_grows_in_training(rows(1)).verdict == "open"
 
 
 @pytest.mark.parametrize(("rem", "verdict"), [(9.4, "confirmed"), (4.2, "not confirmed")])
 def test_a_decoder_keeps_the_entropy(rem, verdict):
-    rows = pairs("entropy", **{"MNIST, DR-CapsNet": (9.9, rem)})
+    rows = pairs("entropy", **{"MNIST, DR-CapsNet, thesis weight": (9.9, rem)})
     assert claims.decoder_keeps_trees(rows).verdict == verdict
+    lighter = pairs("entropy", **{"MNIST, DR-CapsNet": (9.9, rem)})
+    assert claims.decoder_keeps_trees(lighter).verdict == "open"
 
 
 @pytest.mark.parametrize(("error", "verdict"), [(18.0, "confirmed"), (30.0, "not confirmed")])
@@ -142,7 +200,7 @@ def test_saliency_is_on_the_object_where_it_beats_both_the_other_network_and_an_
 
 
 @pytest.mark.parametrize(
-    ("rem", "verdict"), [((30.0, 20.0), "confirmed"), ((20.0, 20.0), "not confirmed"), (None, "confirmed")]
+    ("rem", "verdict"), [((30.0, 20.0), "beyond"), ((20.0, 20.0), "not confirmed"), (None, "beyond")]
 )
 def test_contributions_have_to_cost_more_in_every_network(rem, verdict):
     falls = {"net+Q": (25.0, 12.0), **({} if rem is None else {"net+REM": rem})}
@@ -160,7 +218,7 @@ def front(**settings):
     """Rows of entropy, accuracy and decided children, by setting."""
     names = ("entropy", "quantized_accuracy", "decided")
     rows = [
-        a_row(f"net, {name}", metric, value, network="net", variant=name)
+        a_row(f"net, {name}", metric, value, network="net", variant=name, seeds=3)
         for name, values in settings.items()
         for metric, value in zip(names, values, strict=True)
     ]
@@ -184,7 +242,7 @@ def test_low_entropy_counts_only_with_accuracy_and_trees_that_decide(settings, v
 
 def test_areas_are_averaged_over_strange_images():
     rows = [row("a", "auc_noise", 0.9), row("a", "auc_blur", 0.5), row("b", "auc_noise", 0.6)]
-    assert detected_better("b", "a")(lambda label: rows).verdict == "confirmed"
+    assert detected_better("b", "a")(lambda label: rows).verdict == "beyond"
     assert detected_better("a", "b")(lambda label: rows).verdict == "not confirmed"
     assert detected_better("a", "c")(lambda label: rows).verdict == "open"
 

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchcaps.experiments.rem import setting
+from torchcaps.experiments.rem.decoder import DECODER_TABLE
 from torchcaps.experiments.rem.tables import MNIST_TABLE, OTHERS_TABLE, decided_children
 from torchcaps.losses import MarginLoss
 from torchcaps.models import create_model
@@ -41,15 +42,53 @@ def test_full_runs_follow_the_protocol_of_the_thesis(table):
         assert recipe.data.validation == (0.1 if is_photograph else 0.05)
         assert recipe.loss == LossSettings(task_loss=MarginLoss(present=0.9, absent=0.1, absent_weight=0.5))
         assert recipe.pruning == (REM if is_pruned else None)
-        expected = (11, 6) if "gamma" in run.setting.name else 21 if is_photograph else 11
-        assert run.setting.levels == expected
+        name = run.setting.name
+        expected = (11, 6) if "gamma" in name else (0, 11) if "thesis port" in name else 11
+        assert run.setting.levels == (21 if is_photograph else expected)
+
+
+def network_of(table, name):
+    (run,) = (run for run in table.planned("full", seeds=1) if run.setting.name == name)
+    options = dict(run.recipe.model)
+    with torch.device("meta"):
+        return create_model(options.pop("name"), **options)
 
 
 def test_the_network_for_svhn_has_its_published_size():
-    (run,) = (
-        run for run in OTHERS_TABLE.planned("full", seeds=1) if run.setting.name == "SVHN, DR-CapsNet+Q"
-    )
-    options = dict(run.recipe.model)
-    with torch.device("meta"):
-        model = create_model(options.pop("name"), **options)
+    model = network_of(OTHERS_TABLE, "SVHN, DR-CapsNet+Q")
     assert sum(parameter.numel() for parameter in model.parameters()) == 1_004_976
+
+
+@pytest.mark.parametrize(
+    ("name", "children"),
+    [
+        ("CIFAR-10, Efficient-CapsNet, 16 children", 16),
+        ("SVHN, Efficient-CapsNet, 16 children", 16),
+        ("CIFAR-10, Efficient-CapsNet", 144),
+        ("CIFAR-10, DR-CapsNet", 1_024),
+        ("CIFAR-10, DR-CapsNet at 32 px", 12_544),
+    ],
+)
+def test_networks_have_as_many_children_as_their_rows_say(name, children):
+    for way in ("+Q", "+REM"):
+        assert network_of(OTHERS_TABLE, name + way).classes.in_caps == children
+
+
+@pytest.mark.parametrize("table", [MNIST_TABLE, OTHERS_TABLE], ids=lambda table: table.label)
+def test_figures_of_the_thesis_stand_beside_its_own_networks_alone(table):
+    for run in table.planned("full", seeds=1):
+        name, model = run.setting.name, run.recipe.model["name"]
+        is_port = "gamma" in name or "DeepCaps" in name
+        is_its_own = model.endswith("_thesis") if is_port else not run.setting.note
+        assert bool(run.setting.thesis) == is_its_own, name
+        assert bool(run.setting.note) != is_its_own, name
+
+
+@pytest.mark.parametrize(("dataset", "ratio"), [("MNIST", 10.5), ("Fashion-MNIST", 9.7), ("CIFAR-10", 24.8)])
+def test_decoders_weigh_errors_of_normalised_images_as_the_thesis_does(dataset, ratio):
+    heavy, light = (
+        next(run for run in DECODER_TABLE.planned("quick", seeds=1) if run.setting.name == name).recipe
+        for name in (f"{dataset}, DR-CapsNet, thesis weight+REM", f"{dataset}, DR-CapsNet+REM")
+    )
+    assert light.loss.reconstruction == 0.0005
+    assert heavy.loss.reconstruction / light.loss.reconstruction == pytest.approx(ratio, abs=0.05)

@@ -162,11 +162,14 @@ def test_without_the_first_seed_there_is_nothing_to_draw(tmp_path):
         draw_trees(rows, tmp_path / "trees.png")
 
 
-def rows_of(table):
+def rows_of(table, **changes):
     rows = []
     for number, metric in enumerate(("capsules_in_tree", "decided", "empty_share")):
         plain, rem = a_pair(
-            "parse CapsNet", metric, *(table.get(way, (0.0,) * 3)[number] for way in ("Q", "REM"))
+            "parse CapsNet",
+            metric,
+            *(table.get(way, (0.0,) * 3)[number] for way in ("Q", "REM")),
+            **{"seeds": 3, **changes},
         )
         rows += [row for row, way in ((plain, "Q"), (rem, "REM")) if way in table]
     return lambda label: rows if label == LABEL else []
@@ -195,6 +198,8 @@ def test_fewer_capsules(table, verdict, because):
     found = fewer_capsules(rows_of(table))
     assert found.verdict == verdict
     assert because in found.because
+    for changes in ({"seeds": 1}, {"spread": 90.0}):
+        assert fewer_capsules(rows_of(table, **changes)).verdict == "open"
 
 
 def test_both_networks_are_trained_alike_but_for_the_pruning():

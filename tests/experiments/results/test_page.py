@@ -25,11 +25,19 @@ def row(ours, **changes):
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [
-        (row(89.5), "confirmed"),
-        (row(91.5), "beyond"),
-        (row(91.5, protocols=(QUICK,)), "beyond"),
+        (row(89.6, spread=0.2), "confirmed"),
+        (row(89.6, spread=0.2, protocols=(QUICK,)), "confirmed"),
+        (row(89.6, spread=5.0), "open"),  # noise confirms nothing
+        (row(61.0, spread=15.1, metric="sparsity"), "open"),
+        (row(61.0, spread=1.0, metric="sparsity"), "not confirmed"),
+        (row(38.0), "not confirmed"),
+        (row(38.0, protocols=(QUICK,)), "not confirmed"),  # more than a short protocol explains
+        (row(38.0, protocols=(QUICK,), runs=RUNS[:1], spread=None), "open"),
+        (row(91.8), "beyond"),
+        (row(91.8, protocols=(QUICK,)), "beyond"),
+        (row(90.9), "open"),
         (row(91.5, runs=RUNS[:1], spread=None), "open"),
-        (row(88.5), "not confirmed"),
+        (row(88.2), "not confirmed"),
         (row(88.5, protocols=(QUICK,)), "open"),
         (row(88.5, runs=RUNS[:1], spread=None), "open"),
         (row(120.0, metric="keys"), "not confirmed"),
@@ -44,9 +52,9 @@ def test_a_row_is_judged_by_its_spread_and_protocol(found, verdict):
 
 def test_a_page_holds_table_claims_and_protocol(tmp_path):
     experiment = EXPERIMENTS["fig:fix_vs_ann"]
-    write_results(tmp_path, experiment.slug, [row(89.5)], "command")
+    write_results(tmp_path, experiment.slug, [row(89.5, spread=0.25)], "command")
     page = render_page(experiment, rows_in(tmp_path))
-    assert "| fixed 1 | test accuracy, % | 90.00 | 89.50 ± 0.50 | 3 |" in page
+    assert "| fixed 1 | test accuracy, % | 90.00 | 89.50 ± 0.25 | 3 |" in page
     assert "- fixed 1, test accuracy: **confirmed**" in page
     assert page.count("**open**") == len(experiment.claims)
     assert "full budget, 2 epochs, all images: 1 setting\n" in page

@@ -146,6 +146,14 @@ def test_images_are_classified_as_the_run_does(exported, tmp_path):
         assert first["activations"] == pytest.approx(second["activations"], abs=1e-5)
 
 
+def test_a_file_that_takes_other_images_than_its_recipe_makes_says_so(tmp_path):
+    run = tiny_run("efficient_capsnet_tiny_test", in_channels=2)
+    export_run(run, tmp_path / "two.onnx")
+    Image.fromarray(np.zeros((28, 28), dtype=np.uint8)).save(tmp_path / "0.png")
+    with pytest.raises(UserError, match=r"takes images of 2x20x20, but its recipe makes 1x20x20"):
+        predict(load_predictor(tmp_path / "two.onnx"), tmp_path / "0.png")
+
+
 def test_a_file_tells_nothing_about_the_machine_that_wrote_it(exported):
     content = exported[1].read_bytes()
     if zipfile.is_zipfile(exported[1]):

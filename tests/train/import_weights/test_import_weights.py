@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from torchcaps.core import MissingDataError, UserError, sides
 from torchcaps.layers import map_sizes
 from torchcaps.layers.backbone import create_trunk
-from torchcaps.models import EfficientCapsNet, EfficientCapsNetConfig, create_model
+from torchcaps.models import MODELS, EfficientCapsNet, EfficientCapsNetConfig, create_model
 from torchcaps.train import load_recipe
 from torchcaps.train.import_weights import (
     import_efficient_capsnet_run,
@@ -179,6 +179,23 @@ def test_a_file_is_imported_in_one_call(tmp_path, decoder):
     assert_close(model.classes.routing.prior[3, 7], torch.tensor(prior[7, 3, 0]))
 
 
+def test_a_network_of_another_shape_does_not_pass_under_the_recipe_of_mnist(tmp_path):
+    """Under it a network for 2x48x48 px and 5 classes would be shown digits, and named after them."""
+    config = MODELS["efficient_capsnet_smallnorb"].config
+    write_h5(tmp_path / "weights.h5", keras_arrays(config))
+    sizes = {key: getattr(config, key) for key in ("in_channels", "image_size", "num_classes", "norm")}
+    sizes |= {"kernel_sizes": [7, 3, 3, 3], "strides": [2, 1, 1, 2], "primary_kernel": 8, "decoder": "none"}
+    changed = load_recipe(
+        "mnist/efficient_capsnet", changes={f"model.{key}": value for key, value in sizes.items()}
+    )
+    with pytest.raises(UserError, match=r"takes 2x48x48 px and 5 classes, but mnist has 1x28x28 px and 10"):
+        import_efficient_capsnet_run(tmp_path / "weights.h5", changed, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    fitting = load_recipe("smallnorb/efficient_capsnet")
+    model = import_efficient_capsnet_run(tmp_path / "weights.h5", fitting, tmp_path / "run")
+    assert model.image_shape == (2, 48, 48)
+
+
 def test_a_depthwise_kernel_is_taken_as_well():
     config = EfficientCapsNetConfig(**TINY)
     arrays = keras_arrays(config)
@@ -231,11 +248,18 @@ def without(arrays, *names):
         ),
         (
             lambda a: without(a, "Generator/dense_2/kernel:0", "Generator/dense_2/bias:0"),
-            "3 layers of kind 'dense', these weights have Generator/dense, Generator/dense_1",
+            "not three dense layers but Generator/dense, Generator/dense_1; leave it out with decoder='none'",
         ),
         (
             lambda a: a | {"Generator/conv2d_5/kernel:0": np.zeros((3, 3, 1, 8))},
-            "decoder of these weights is not three dense layers.*conv2d_5; use decoder='none'",
+            "not three dense layers.*conv2d_5.*; leave it out with decoder='none'",
+        ),
+        (
+            lambda a: {
+                **{n: v for n, v in a.items() if "Generator" not in n},
+                "Generator/conv2d_5/kernel:0": np.zeros((3, 3, 1, 8)),
+            },
+            "not three dense layers but Generator/conv2d_5; leave it out with decoder='none'",
         ),
     ],
     ids=[
@@ -250,6 +274,7 @@ def without(arrays, *names):
         "axes",
         "decoder",
         "generator",
+        "convolutions",
     ],
 )
 def test_wrong_weights_are_explained(change, message):

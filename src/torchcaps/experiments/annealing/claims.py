@@ -7,7 +7,18 @@ from math import inf
 from statistics import correlation, median
 from typing import NamedTuple
 
-from ..plan import Check, Finding, RowsOf, confirm, go_beyond
+from ..plan import (
+    Check,
+    Effect,
+    Finding,
+    Mean,
+    RowsOf,
+    Verdict,
+    as_ours,
+    decide,
+    decide_together,
+    difference,
+)
 from ..records import MeanCurve, Row, Rows, by_setting
 
 FIXED = (1, 2, 3, 5, 10, 20, 50)
@@ -20,6 +31,7 @@ GRID = tuple(  # sizes spread over the range come first, in case the time runs o
     dict.fromkeys((*_FIRST, *((types, poses) for poses in _POSES for types in (1, 2, 4, 8, 16, 32))))
 )
 _FEWEST_SIZES = 3  # that a claim about sizes is decided on
+_CLEAR = 2.0  # a rank correlation times the root of its cases less one, beyond chance at 95 %
 
 
 def fixed_name(iterations: int) -> str:
@@ -48,17 +60,23 @@ class Triple(NamedTuple):
     name: str
     poses: tuple[int, int]
     parameters: int
-    fixed_one: float
-    fixed_three: float
-    annealed: float
+    fixed_one: Mean
+    fixed_three: Mean
+    annealed: Mean
     iterations: float  # median over seeds
+    found: tuple[float, ...]  # iterations of each seed
     is_unfair: bool  # a fixed training used up its epochs, and annealing was given more
     is_unfinished: bool  # annealing used up its epochs before the last number of iterations
 
     @property
     def gain(self) -> float:
         """Points of accuracy above the better of the fixed ones."""
-        return self.annealed - max(self.fixed_one, self.fixed_three)
+        return self.effect.size
+
+    @property
+    def effect(self) -> Effect:
+        """The gain with its interval."""
+        return difference(self.annealed, max(self.fixed_one, self.fixed_three))
 
 
 def triples_of(rows: Rows) -> list[Triple]:
@@ -74,15 +92,21 @@ def triples_of(rows: Rows) -> list[Triple]:
                     name=size_name(types, poses),
                     poses=poses,
                     parameters=annealed.runs[0].facts.parameters,
-                    fixed_one=one.ours,
-                    fixed_three=three.ours,
-                    annealed=annealed.ours,
+                    fixed_one=_mean(one),
+                    fixed_three=_mean(three),
+                    annealed=_mean(annealed),
                     iterations=median(run.value for run in chosen[names[2]].runs),
+                    found=tuple(run.value for run in chosen[names[2]].runs),
                     is_unfair=min(map(_used_up, (one, three))) < _epochs(annealed),
                     is_unfinished=_used_up(annealed) == _epochs(annealed),
                 )
             )
     return sorted(triples, key=lambda triple: triple.parameters)
+
+
+def _mean(row: Row) -> Mean:
+    """The mean of a row; whether its runs were too short is asked by what they used up."""
+    return Mean.of_row(row, any_budget=True)
 
 
 def _epochs(row: Row) -> float:
@@ -106,12 +130,26 @@ def _about_sizes(label: str, check: Callable[[list[Triple]], Finding]) -> Check:
     return checked
 
 
-def _fairly(sizes: list[Triple], is_so: bool, because: str) -> Finding:
-    """Decide a gain, which stays open where fixed training was given too few epochs; a loss counts anyway."""
+def _fairly(sizes: list[Triple], finding: Finding) -> Finding:
+    """A gain stays open where fixed training was given too few epochs; a loss counts anyway."""
     unfair = sum(size.is_unfair for size in sizes)
-    if is_so and unfair:
-        return Finding("open", f"{because}, but at {unfair} sizes fixed training was given too few epochs")
-    return confirm(is_so, because)
+    if finding.verdict == "confirmed" and unfair:
+        return Finding(
+            "open", f"{finding.because}, but at {unfair} sizes fixed training was given too few epochs"
+        )
+    return finding
+
+
+def _of_seeds(sizes: list[Triple], finding: Finding) -> Finding:
+    """A trend over sizes stays open where one of them has a single seed."""
+    single = sum(len(size.found) < 2 for size in sizes)
+    return Finding("open", f"{finding.because}, {single} of them with one seed") if single else finding
+
+
+def decide_trend(trend: float, cases: int, *, falls: bool) -> Verdict:
+    """Whether a rank correlation over so many cases is clearly negative, or positive, or neither."""
+    strength = trend * (cases - 1) ** 0.5 * (-1 if falls else 1)
+    return "confirmed" if strength >= _CLEAR else "not confirmed" if strength <= -_CLEAR else "open"
 
 
 def wins(label: str) -> Check:
@@ -120,12 +158,11 @@ def wins(label: str) -> Check:
     def check(sizes: list[Triple]) -> Finding:
         won = [size for size in sizes if size.gain > 0]
         worst = min(sizes, key=lambda size: size.gain)
-        equal = sum(size.gain == 0 for size in sizes)
         because = (
-            f"in {len(won)} of {len(sizes)}, equal in {equal}, "
-            f"smallest gain {worst.gain:+.2f} points ({worst.name})"
+            f"by the mean in {len(won)} of {len(sizes)}, smallest gain {worst.effect} points ({worst.name})"
         )
-        return _fairly(sizes, len(won) == len(sizes), because)
+        verdicts = {size.name: decide(size.effect) for size in sizes}
+        return _fairly(sizes, decide_together(verdicts, len(GRID), because))
 
     return _about_sizes(label, check)
 
@@ -140,9 +177,9 @@ def gains_shrink(label: str) -> Check:
         trend = rank_correlation([size.parameters for size in sizes], [size.gain for size in sizes])
         because = (
             f"{means[0]:+.2f} points in the smaller half, {means[1]:+.2f} in the larger, "
-            f"rank correlation of gain and parameters {trend:+.2f}"
+            f"rank correlation of gain and parameters {trend:+.2f} over {len(sizes)} sizes"
         )
-        return _fairly(sizes, means[0] > means[1] and trend < 0, because)
+        return _fairly(sizes, _of_seeds(sizes, Finding(decide_trend(trend, len(sizes), falls=True), because)))
 
     return _about_sizes(label, check)
 
@@ -160,7 +197,7 @@ def iterations_shrink(label: str) -> Check:
         unfinished = sum(size.is_unfinished for size in sizes)
         if unfinished:
             return Finding("open", f"{because}, but at {unfinished} the epochs ended before the search did")
-        return confirm(trend < 0 and small.iterations > large.iterations, because)
+        return _of_seeds(sizes, Finding(decide_trend(trend, len(sizes), falls=True), because))
 
     return _about_sizes(label, check)
 
@@ -170,9 +207,10 @@ def one_beats_three(label: str) -> Check:
 
     def check(sizes: list[Triple]) -> Finding:
         wide = [size for size in sizes if size.poses == _POSES[-1]]
-        better = [size for size in wide if size.fixed_one > size.fixed_three]
-        because = f"in {len(better)} of {len(wide)} sizes"
-        return confirm(len(better) == len(wide), because) if wide else Finding("open", because)
+        better = [size for size in wide if size.fixed_one.value > size.fixed_three.value]
+        verdicts = {size.name: decide(difference(size.fixed_one, size.fixed_three)) for size in wide}
+        planned = sum(poses == _POSES[-1] for _, poses in GRID)
+        return decide_together(verdicts, planned, f"by the mean in {len(better)} of {len(wide)} sizes")
 
     return _about_sizes(label, check)
 
@@ -182,21 +220,43 @@ def largest_finds_three(rows_of: RowsOf) -> Finding:
     largest = [size for size in triples_of(rows_of("fig:fashion")) if size.name == "32 types, 8D and 16D"]
     if not largest:
         return Finding("open", "this network has not been trained in all three ways")
-    found = largest[0].iterations
-    return confirm(found == 3, f"the median over seeds is {found:g}")
+    found = sorted(largest[0].found)
+    because = f"{', '.join(f'{number:g}' for number in found)} in {len(found)} seeds"
+    if largest[0].is_unfinished:
+        return Finding("open", f"{because}, but the epochs ended before the search did")
+    if len(found) < 2:
+        return Finding("open", because)
+    if set(found) == {3}:
+        return Finding("confirmed", because)
+    return Finding("open" if found[0] <= 3 <= found[-1] else "not confirmed", because)
 
 
 def datasets_differ(rows_of: RowsOf) -> Finding:
-    """The number of iterations found depends on the dataset."""
+    """The number of iterations found depends on the dataset, by searches that came to their end.
+
+    It differs where no seed of one dataset found as few as some seed of the other did as many.
+    """
     fashion, cifar = (
-        {size.name: size.iterations for size in triples_of(rows_of(label))}
+        {
+            size.name: size.found
+            for size in triples_of(rows_of(label))
+            if not size.is_unfinished and len(size.found) > 1
+        }
         for label in ("fig:fashion", "fig:cifar10")
     )
     both = sorted(fashion.keys() & cifar.keys())
     if len(both) < _FEWEST_SIZES:
-        return Finding("open", f"only {len(both)} sizes have been trained on both")
-    other = [name for name in both if fashion[name] != cifar[name]]
-    return confirm(len(other) > len(both) / 2, f"it differs for {len(other)} of {len(both)} sizes")
+        return Finding("open", f"only {len(both)} sizes have two finished searches on both")
+    apart = [
+        name
+        for name in both
+        if min(fashion[name]) > max(cifar[name]) or min(cifar[name]) > max(fashion[name])
+    ]
+    same = [name for name in both if sorted(fashion[name]) == sorted(cifar[name])]
+    because = f"it differs for {len(apart)} of {len(both)} sizes whatever the seed, is equal for {len(same)}"
+    if len(apart) > len(both) / 2:
+        return Finding("confirmed", because)
+    return Finding("not confirmed" if len(same) > len(both) / 2 else "open", because)
 
 
 def _fixed_losses(rows: Rows) -> dict[int, Row]:
@@ -212,13 +272,31 @@ def _annealed_curve(rows: Rows, metric: str) -> MeanCurve:
 
 
 def annealed_loss_falls(rows_of: RowsOf) -> Finding:
-    """The test loss is lower at the end of the annealed curve than at its start."""
-    curve = _annealed_curve(rows_of("fig:fix_vs_ann"), "test_loss")
-    if len(curve.at) < 2:
-        return Finding("open", "no annealed training has come beyond one iteration")
-    first, last = curve.mean[0], curve.mean[-1]
-    because = f"test loss {first:.4f} at {curve.at[0]}, {last:.4f} at {curve.at[-1]} iterations"
-    return confirm(last < first, f"{because}, lowest {min(curve.mean):.4f}")
+    """The annealed loss ends lower than training with one iteration does that was let run to its own end.
+
+    The start of the annealed curve would be no measure: more iterations come with more epochs.
+    """
+    rows = rows_of("fig:fix_vs_ann")
+    curve, one = _annealed_curve(rows, "test_loss"), _fixed_losses(rows).get(1)
+    if len(curve.at) < 2 or one is None:
+        return Finding("open", "annealed training has not come beyond one iteration, or fixed 1 is missing")
+    last = _points(curve)[curve.at[-1]]
+    gap = difference(_mean(one), last)
+    because = (
+        f"test loss {last.value:.4f} at {curve.at[-1]} iterations, {one.ours:.4f} with one alone, "
+        f"difference {gap}"
+    )
+    if _used_up(one) < inf:
+        return Finding("open", f"{because}, but training with one alone was cut short")
+    return Finding(decide(gap), because)
+
+
+def _points(curve: MeanCurve) -> dict[int, Mean]:
+    """The means of a curve by iterations."""
+    return {
+        at: Mean(float(mean), None if spread is None else float(spread), seeds)
+        for at, mean, spread, seeds in zip(curve.at, curve.mean, curve.spread, curve.seeds, strict=True)
+    }
 
 
 def fixed_loss_grows(rows_of: RowsOf) -> Finding:
@@ -228,23 +306,32 @@ def fixed_loss_grows(rows_of: RowsOf) -> Finding:
         return Finding("open", f"only {len(fixed)} of {len(FIXED)} numbers of iterations have been trained")
     trend = rank_correlation(list(fixed), [row.ours for row in fixed.values()])
     first, last = fixed[min(fixed)], fixed[max(fixed)]
-    noise = (first.spread or 0.0) + (last.spread or 0.0)
+    gap = difference(_mean(last), _mean(first))
     because = (
         f"test loss {first.ours:.4f} with {min(fixed)}, {last.ours:.4f} with {max(fixed)} iterations, "
-        f"deviations {noise:.4f} together, rank correlation {trend:+.2f}"
+        f"difference {gap}, rank correlation {trend:+.2f}"
     )
-    return confirm(last.ours - first.ours > noise and trend > 0, because)
+    cut = sum(_used_up(row) < inf for row in fixed.values())
+    if cut:
+        return Finding("open", f"{because}, but {cut} of {len(fixed)} trainings were cut short")
+    verdicts = {"the ends": decide(gap), "the order": decide_trend(trend, len(fixed), falls=False)}
+    return decide_together(verdicts, len(verdicts), because)
 
 
 def annealed_is_above(rows_of: RowsOf) -> Finding:
     """Annealed training is more accurate than fixed training wherever both have been made."""
     rows = rows_of("fig:fix_vs_ann")
-    found, curve = by_setting(rows, "test_accuracy"), _annealed_curve(rows, "test_accuracy")
-    annealed = dict(zip(curve.at, curve.mean, strict=True))
+    found, annealed = by_setting(rows, "test_accuracy"), _points(_annealed_curve(rows, "test_accuracy"))
     both = [r for r in FIXED if r > 1 and r in annealed and fixed_name(r) in found]
-    above = [r for r in both if annealed[r] > found[fixed_name(r)].ours]
-    because = f"at {len(above)} of {len(both)} numbers of iterations above one"
-    return confirm(len(above) == len(both), because) if both else Finding("open", because)
+    effects = {str(r): difference(annealed[r], _mean(found[fixed_name(r)])) for r in both}
+    above = sum(effect.size > 0 for effect in effects.values())
+    because = f"by the mean at {above} of {len(both)} numbers of iterations above one"
+    verdicts = {f"{r} iterations": decide(effect) for r, effect in effects.items()}
+    finding = decide_together(verdicts, len(FIXED) - 1, because)
+    cut = [r for r in both if _used_up(found[fixed_name(r)]) < inf]
+    if finding.verdict == "confirmed" and cut:
+        return Finding("open", f"{because}, but fixed training was cut short at {len(cut)} of them")
+    return finding
 
 
 def full_gradient_is_worse(rows_of: RowsOf) -> Finding:
@@ -253,12 +340,11 @@ def full_gradient_is_worse(rows_of: RowsOf) -> Finding:
     last, full = found.get(fixed_name(most)), found.get(full_name(most))
     if last is None or full is None:
         return Finding("open", "one of the two has not been trained")
-    noise = (last.spread or 0.0) + (full.spread or 0.0)
+    gap = difference(_mean(full), _mean(last))
     because = (
-        f"test loss {last.ours:.4f} through the last, {full.ours:.4f} through all of {most}, "
-        f"deviations {noise:.4f} together"
+        f"test loss {last.ours:.4f} through the last, {full.ours:.4f} through all of {most}, difference {gap}"
     )
-    return go_beyond(full.ours - last.ours > noise, because)
+    return as_ours(Finding(decide(gap), because))
 
 
 def rank_correlation(first: Sequence[float | int], second: Sequence[float | int]) -> float:

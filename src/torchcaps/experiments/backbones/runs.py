@@ -23,6 +23,7 @@ from .claims import (
     FIGURE_CLAIMS,
     PHOTOGRAPH_CLAIMS,
     PHOTOGRAPHS,
+    SAME_IMAGES,
     TABLE,
     TABLE_CLAIMS,
     TRUNKS,
@@ -159,7 +160,7 @@ def _setting(title: str, kept: float, way: str, dataset: str = "cifar10") -> Tru
             "smoke": {"model": tiny, **preparations["smoke"].capsules},
             "quick": {**preparations["quick"].capsules, "optim.learning_rate": 1e-3 if is_frozen else 2e-4},
         },
-        note="trunk trained here on the same images",
+        note=SAME_IMAGES,
     )
 
 

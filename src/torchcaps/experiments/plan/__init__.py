@@ -1,6 +1,7 @@
 """What an experiment is: its settings, its runs, and the claims that its rows decide."""
 
-from .claim import Check, Claim, Finding, RowsOf, Verdict, confirm, go_beyond
+from .claim import Check, Claim, Finding, RowsOf, Verdict
+from .evidence import Effect, Mean, as_ours, decide, decide_together, difference, excess
 from .experiment import EXPERIMENTS, Experiment, Perform, PlannedRun, register, slug_of, train_recipe
 from .outcome import Outcome, leave_result
 from .setting import Changes, Setting, Values, join_changes
@@ -10,8 +11,10 @@ __all__ = [
     "Changes",
     "Check",
     "Claim",
+    "Effect",
     "Experiment",
     "Finding",
+    "Mean",
     "Outcome",
     "Perform",
     "PlannedRun",
@@ -19,8 +22,11 @@ __all__ = [
     "Setting",
     "Values",
     "Verdict",
-    "confirm",
-    "go_beyond",
+    "as_ours",
+    "decide",
+    "decide_together",
+    "difference",
+    "excess",
     "join_changes",
     "leave_result",
     "register",

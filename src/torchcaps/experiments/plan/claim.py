@@ -28,13 +28,3 @@ class Claim:
 
     text: str
     check: Check
-
-
-def confirm(is_so: bool, because: str) -> Finding:
-    """Confirmed or not, by these numbers."""
-    return Finding("confirmed" if is_so else "not confirmed", because)
-
-
-def go_beyond(is_so: bool, because: str) -> Finding:
-    """The verdict on a claim of ours that the thesis does not make."""
-    return Finding("beyond" if is_so else "not confirmed", because)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -32,6 +33,7 @@ class Protocol:
         iterations: First and last number of routing iterations, where they are annealed.
         pruning_strength: Where weights are pruned.
         images: Training images; 0 for all of them.
+        model: The network, as its recipe has it.
         note: What the other fields cannot tell.
     """
 
@@ -42,6 +44,7 @@ class Protocol:
     iterations: tuple[int, int] | None = None
     pruning_strength: float | None = None
     images: int = 0
+    model: str = ""
     note: str = ""
 
     def __str__(self) -> str:
@@ -77,5 +80,12 @@ def protocol_of(
         iterations=(annealing["r0"], annealing["r_max"]) if annealing else None,
         pruning_strength=float(pruning["strength"]) if pruning else None,
         images=recipe["data"]["limit"],
+        model=_describe_model(recipe["model"]),
         note=note,
     )
+
+
+def _describe_model(model: Mapping[str, Any]) -> str:
+    """Name and changed fields of a network, as one line."""
+    fields = ", ".join(f"{key}={json.dumps(value)}" for key, value in model.items() if key != "name")
+    return f"{model['name']}({fields})" if fields else str(model["name"])

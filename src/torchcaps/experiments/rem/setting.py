@@ -17,7 +17,8 @@ class TreeSetting(Setting):
     """A network whose parse trees are counted.
 
     Attributes:
-        levels: Of the quantized couplings, for all routed layers or for each; by default those of the thesis.
+        levels: Of the quantized couplings, for all routed layers or for each, 0 for one that is not
+            quantized; by default those of the thesis.
         epoch: Its weights after this epoch, counted from one, are looked at; None for the best ones.
     """
 
@@ -45,6 +46,7 @@ def rem_pair(
     levels: int | tuple[int, ...] = 11,
     quick: Schedule = Schedule(),  # noqa: B008  (immutable)
     smoke: Changes,
+    note: str = "",
 ) -> tuple[TreeSetting, TreeSetting]:
     """A network without REM and with it, trained alike, as every network of the chapter is."""
     shorter: Changes = {"epochs": quick.epochs, "optim.decay": quick.decay, "patience": 0}
@@ -56,6 +58,7 @@ def rem_pair(
         changes=changes,
         levels=levels,
         budgets={"quick": shorter, "smoke": smoke},
+        note=note,
     )
     pull = {"pruning.strength": quick.strength, "pruning.decay": quick.decay}
     rem = replace(

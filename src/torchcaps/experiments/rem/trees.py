@@ -17,7 +17,18 @@ from torchcaps.parse import Edge, Levels, Node, ParseTree, parse_tree, quantized
 from torchcaps.train import Machine, Pipeline, Watcher, load_labelled
 from torchcaps.viz import Forest, draw_forest, to_png
 
-from ..plan import Claim, Experiment, Finding, PlannedRun, RowsOf, confirm, leave_result, register
+from ..plan import (
+    Claim,
+    Experiment,
+    Finding,
+    Mean,
+    PlannedRun,
+    RowsOf,
+    decide,
+    difference,
+    leave_result,
+    register,
+)
 from ..records import Details, Picture, Rows
 from .setting import TreeSetting, pairs_of, rem_pair
 from .tables import CHAPTER, DEVIATIONS, NO_DECODER, SMOKE, train_and_count
@@ -138,7 +149,7 @@ def fewer_capsules(rows_of: RowsOf) -> Finding:
     )
     if max(row.ours for row in empty) > _MOST_EMPTY or min(row.ours for row in decided) < _FEWEST:
         return Finding("open", f"{because}: too little is decided to compare them")
-    return confirm(counts.rem.ours < counts.plain.ours, because)
+    return Finding(decide(difference(Mean.of_row(counts.plain), Mean.of_row(counts.rem))), because)
 
 
 register(

@@ -12,11 +12,14 @@ from torchcaps.models import list_models
 
 from ..demonstration import SLUG, describe_demo
 from ..records import load_rows
+from ..reproduction import render_reproduction, render_totals
+from .page import rows_in
 from .tables import render_table
 
 _BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 _DEMO = re.compile(r"(<!-- demo -->\n).*?(<!-- end -->)", re.DOTALL)
+_REPRODUCTION = re.compile(r"(<!-- reproduction( totals)? -->\n).*?(<!-- end -->)", re.DOTALL)
 _MODELS = re.compile(r"(<!-- models -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -34,7 +37,11 @@ def render_models() -> str:
 
 
 def refresh(text: str, root: Path) -> str:
-    """The document with its blocks `results: label`, `bench: file where words`, `demo` and `models` anew."""
+    """The document with its blocks written anew.
+
+    They are `results: label`, `bench: file where words`, `demo`, `models`, `reproduction` and
+    `reproduction totals`.
+    """
 
     def results(match: re.Match[str]) -> str:
         return match[1] + render_table(load_rows(root / "results", match[2])) + match[3]
@@ -47,7 +54,14 @@ def refresh(text: str, root: Path) -> str:
         return f"{match[1]}```\n{describe_demo(load_rows(root / 'results', SLUG))}\n```\n{match[2]}"
 
     text = _DEMO.sub(demo, text)
+
+    def reproduction(match: re.Match[str]) -> str:
+        rows_of = rows_in(root / "results")
+        found = render_totals(rows_of) + "\n" if match[2] else render_reproduction(rows_of)
+        return match[1] + found + match[3]
+
     text = _BENCH.sub(bench, _BLOCK.sub(results, text))
+    text = _REPRODUCTION.sub(reproduction, text)
     return _MODELS.sub(lambda match: match[1] + render_models() + match[2], text)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -82,13 +83,15 @@ def write_results(
     command: str,
     *,
     order: Sequence[tuple[str, str]] = (),
+    restate: Callable[[Row], Row] = lambda row: row,
 ) -> None:
     """Write `results/<label>.json`; rows not given again are kept, and so are those of a larger budget.
 
-    Rows whose setting and metric are in `order` come first and in that order.
+    Rows whose setting and metric are in `order` come first and in that order; `restate` is applied to rows
+    that are kept.
     """
     path = folder / f"{label}.json"
-    before = load_rows(folder, label) if path.is_file() else []
+    before = [restate(row) for row in load_rows(folder, label)] if path.is_file() else []
     merged = {(row.setting, row.metric): row for row in before}
     for row in rows:
         old = merged.get((row.setting, row.metric))
@@ -108,12 +111,22 @@ def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: Bud
     rows = rows_of_runs(experiment, out, budget=budget)
     if rows:
         order = [(setting.name, metric) for setting in experiment.settings for metric in experiment.metrics]
-        write_results(results, experiment.slug, rows, command, order=order)
+        restate = partial(_restate, {setting.name: setting for setting in experiment.settings})
+        write_results(results, experiment.slug, rows, command, order=order, restate=restate)
         if experiment.draw is not None:
             experiment.draw(load_rows(results, experiment.slug), results / f"{experiment.slug}.png")
         write_page(experiment, results)
         write_overview(results)
     return len(rows)
+
+
+def _restate(settings: Mapping[str, Setting], row: Row) -> Row:
+    """A row of earlier runs with the figures and the note that the plan has for its setting now."""
+    setting = settings.get(row.setting)
+    if setting is None:
+        return row
+    protocols = tuple(replace(protocol, note=setting.note) for protocol in row.protocols)
+    return replace(row, thesis=setting.thesis.get(row.metric), protocols=protocols)
 
 
 def rows_of_runs(experiment: Experiment, out: Path, *, budget: Budget) -> list[Row]:

@@ -28,7 +28,8 @@ from ..operator import operator
 from . import cpu
 from .state import RouteState
 
-Gradient = Literal["full", "last"]  # through all iterations, or with the couplings as constants
+# through all iterations; with the couplings as constants; or with the votes as constants in all but the last
+Gradient = Literal["full", "last", "last_votes"]
 
 _MAX_POSE = 64  # a tile of votes must fit in registers
 _FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -57,14 +58,15 @@ def fused_dynamic_routing(
         weight: A matrix for each child, for each type (children ordered by position, then type), or one.
         bias: Added to the pooled votes in every iteration.
         iterations: 1 splits every child evenly.
-        gradient: "full" goes through all iterations, "last" treats the couplings as constants.
+        gradient: "full" goes through all iterations, "last" treats the couplings as constants, "last_votes"
+            does so for poses and weight, while the bias learns through all iterations.
         leaky: One more logit, fixed at 0, takes a share of every child and is dropped.
     """
     _check(poses, weight, bias, iterations)
     if gradient not in get_args(Gradient):
         raise ValueError(f"gradient must be one of {get_args(Gradient)}, got {gradient!r}")
     inputs = _prepare(poses, weight, bias)
-    routed, _, _ = _routing_op(*inputs, iterations, gradient == "full", leaky)
+    routed, _, _ = _routing_op(*inputs, iterations, gradient, leaky)
     return routed.to(torch.promote_types(poses.dtype, weight.dtype))
 
 
@@ -151,11 +153,11 @@ def _backend(poses: Tensor, weight: Tensor) -> ModuleType:
 
 @operator(
     "dynamic_routing",
-    "(Tensor poses, Tensor weight, Tensor? bias, int iterations, bool full, bool leaky)"
+    "(Tensor poses, Tensor weight, Tensor? bias, int iterations, str gradient, bool leaky)"
     " -> (Tensor, Tensor, Tensor)",
 )
 def _routing_op(
-    poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, full: bool, leaky: bool
+    poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, gradient: str, leaky: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     with without_autocast(poses):  # autocast also acts inside registered operators
         return tuple(_backend(poses, weight).route(poses, weight, bias, iterations, leaky))
@@ -192,7 +194,7 @@ def _coupling_op(poses: Tensor, weight: Tensor, bias: Tensor | None, iterations:
 
 
 @_routing_op.register_fake
-def _(poses, weight, bias, iterations, full, leaky):  # noqa: ANN001, ANN202
+def _(poses, weight, bias, iterations, gradient, leaky):  # noqa: ANN001, ANN202
     shape = (poses.shape[0], *weight.shape[2:])
     return poses.new_empty(shape), poses.new_empty(iterations, *shape), poses.new_empty(iterations, *shape)
 
@@ -208,7 +210,7 @@ def _(poses, weight, bias, iterations, leaky):  # noqa: ANN001, ANN202
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    poses, weight, bias, _, ctx.full, ctx.leaky = inputs
+    poses, weight, bias, _, ctx.gradient, ctx.leaky = inputs
     ctx.has_bias = bias is not None
     ctx.save_for_backward(poses, weight, *output[1:])
     ctx.mark_non_differentiable(*output[1:])
@@ -218,7 +220,10 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 def _backward(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
     if grad is None:
         return (None,) * 6
-    grad_poses, grad_weight, grad_bias = _routing_backward_op(grad, *ctx.saved_tensors, ctx.full, ctx.leaky)
+    inputs = (grad, *ctx.saved_tensors)
+    grad_poses, grad_weight, grad_bias = _routing_backward_op(*inputs, ctx.gradient == "full", ctx.leaky)
+    if ctx.gradient == "last_votes" and ctx.has_bias:  # with constant votes it is the bias's full gradient
+        *_, grad_bias = _routing_backward_op(*inputs, True, ctx.leaky)
     return grad_poses, grad_weight, grad_bias if ctx.has_bias else None, None, None, None
 
 

@@ -45,6 +45,8 @@ def fused_local_dynamic_routing(
     """
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, got {iterations}")
+    if gradient == "last_votes":
+        raise ValueError("gradient must be 'full' or 'last' here, got 'last_votes'")
     if reason := local_dynamic_unsupported_reason(votes):
         raise ValueError(reason)
     offset = None if bias is None else bias.float().contiguous()

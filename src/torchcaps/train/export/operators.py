@@ -9,8 +9,10 @@ from __future__ import annotations
 _NAMES = """
     aten.__and__.Tensor
     aten._assert_tensor_metadata.default
+    aten.abs.default
     aten.add.Tensor
     aten.alias.default
+    aten.amax.default
     aten.arange.default
     aten.argmax.default
     aten.batch_norm.default

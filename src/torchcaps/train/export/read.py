@@ -79,11 +79,21 @@ def load_predictor(
     exported = open_exported(path, trust=trust)
 
     def network(inputs: Tensor) -> dict[str, Tensor]:
+        found, wanted = tuple(inputs.shape[1:]), exported.card.input
+        if found != wanted:
+            raise UserError(
+                f"{path} takes images of {_by(wanted)}, but its recipe makes {_by(found)} of an image of "
+                f"{exported.card.recipe.data.name}: it was exported with the wrong recipe"
+            )
         return dict(zip(exported.card.outputs, exported.run(inputs), strict=True))
 
     return Predictor(
         info=exported.card.info, recipe=exported.card.recipe, device=torch.device("cpu"), network=network
     )
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
 
 
 def _open_onnx(content: bytes, path: Path) -> Exported:

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.data import DATASETS, resize_and_crop
 from torchcaps.layers.backbone import ResNetTrunk, create_trunk
 from torchcaps.models import EfficientCapsNet, build_model, config_as_json
 from torchcaps.storage import save_weights
@@ -52,12 +53,28 @@ def import_efficient_capsnet_run(path: Path, recipe: Recipe, out: Path) -> Effic
     model = build_model(recipe.model)
     if not isinstance(model, EfficientCapsNet):
         raise UserError(f"{recipe.model['name']!r} is no Efficient-CapsNet; choose another --recipe")
+    _require_fitting_data(model, recipe)
     model.load_state_dict(keras_efficient_capsnet(read_keras_h5(path), model.config))
     info = {"model": recipe.model, "config": config_as_json(model.config), "epoch": -1}
     save_weights(out / "weights.safetensors", model.state_dict(), info)
     write_recipe(out, recipe)
     (out / "metrics.jsonl").touch()
     return model
+
+
+def _require_fitting_data(model: EfficientCapsNet, recipe: Recipe) -> None:
+    """Raise where the network of a recipe takes other images than its dataset has, or has other classes."""
+    info = DATASETS[recipe.data.name]
+    channels, *size = model.image_shape
+    blank = torch.zeros(1, info.channels, info.height, info.width, dtype=torch.uint8)
+    seen = list(resize_and_crop(blank, recipe.data.preprocess).shape[2:])
+    theirs, ours = (info.channels, seen, info.num_classes), (channels, size, model.config.num_classes)
+    if theirs != ours:
+        mine, of_data = (f"{c}x{h}x{w} px and {classes} classes" for c, (h, w), classes in (ours, theirs))
+        raise UserError(
+            f"the network takes {mine}, but {info.name} has {of_data}: choose the --recipe these weights "
+            "belong to, such as smallnorb/efficient_capsnet"
+        )
 
 
 def import_resnet_trunk(path: Path, trunk: str = "resnet50") -> ResNetTrunk:

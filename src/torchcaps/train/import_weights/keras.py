@@ -164,12 +164,12 @@ def _network_plan(layers: list[_KerasLayer], depth: int) -> Plan:
 
 
 def _decoder_plan(layers: list[_KerasLayer], height: int, width: int) -> Plan:
-    dense = _exactly(layers, "dense", 3)
-    other = [layer.path for layer in layers if layer.kind != "dense"]
-    if other:
+    dense = [layer for layer in layers if layer.kind == "dense"]
+    if len(dense) != 3 or len(layers) != 3:
+        found = ", ".join(layer.path for layer in layers) or "nothing"
         raise UserError(
-            f"the decoder of these weights is not three dense layers, it also has {', '.join(other)}; "
-            "use decoder='none'"
+            f"the decoder of these weights is not three dense layers but {found}; leave it out with "
+            "decoder='none' (on the command line --set model.decoder=none --set loss.reconstruction=0)"
         )
     return [
         ("decoder.layers.0", dense[0], _dense),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from statistics import mean
 
-from ...plan import Check, Finding, RowsOf, confirm, go_beyond
+from ...plan import Check, Finding, Mean, RowsOf, as_ours, decide, decide_together, difference, excess
 from ...records import by_setting
 
 _GOOD = 99.5  # accuracy on MNIST at which entropies are compared
+_NOISE = 0.1  # points by which the interval of that accuracy may reach below
 _FEWEST = 1  # decided children of an image; with fewer, its tree says nothing
 
 
@@ -30,7 +31,16 @@ def half_the_entropy(network: str, thesis_entropy: float) -> Check:
             f"{decided[lowest].ours:.1f} decided children an image ({lowest}); the thesis has "
             f"{thesis_entropy:.2f} bits"
         )
-        return go_beyond(entropy[lowest].ours < thesis_entropy / 2, because)
+        found = {
+            name: Mean.of_row(rows[lowest], any_budget=True)
+            for name, rows in (("entropy", entropy), ("accuracy", accuracy), ("decided", decided))
+        }
+        verdicts = {
+            "the entropy": decide(excess(found["entropy"].times(-1), -thesis_entropy / 2)),
+            "the accuracy": decide(excess(found["accuracy"], _GOOD - _NOISE)),
+            "the decided children": decide(excess(found["decided"], _FEWEST)),
+        }
+        return as_ours(decide_together(verdicts, len(verdicts), because))
 
     return check
 
@@ -39,12 +49,15 @@ def detected_better(than: str, by: str) -> Check:
     """The mean AUC over all strange images is higher in one setting than in another."""
 
     def check(rows_of: RowsOf) -> Finding:
-        found: dict[str, list[float]] = {}
+        found: dict[str, dict[int, list[float]]] = {}
         for row in rows_of("beyond:typicality"):
-            found.setdefault(row.setting, []).append(row.ours)
+            for run in row.runs:
+                found.setdefault(row.setting, {}).setdefault(run.facts.seed, []).append(run.value)
         if by not in found or than not in found:
             return Finding("open", "one of the two has not been looked at")
-        ours, other = mean(found[by]), mean(found[than])
-        return confirm(ours > other, f"mean AUC {ours:.3f} ({by}), {other:.3f} ({than})")
+        ours, other = (Mean.of_values([mean(areas) for areas in found[name].values()]) for name in (by, than))
+        gap = difference(ours, other)
+        because = f"mean AUC {ours.value:.3f} ({by}), {other.value:.3f} ({than}), difference {gap}"
+        return as_ours(Finding(decide(gap), because))
 
     return check

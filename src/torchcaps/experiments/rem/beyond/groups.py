@@ -7,7 +7,22 @@ from pathlib import Path
 from torchcaps.prune import measure_size, shrink
 from torchcaps.train import Machine, Watcher
 
-from ...plan import Changes, Claim, Experiment, Finding, PlannedRun, RowsOf, confirm, leave_result, register
+from ...plan import (
+    Changes,
+    Claim,
+    Experiment,
+    Finding,
+    Mean,
+    PlannedRun,
+    RowsOf,
+    as_ours,
+    decide,
+    decide_together,
+    difference,
+    excess,
+    leave_result,
+    register,
+)
 from ..setting import TreeSetting
 from ..tables import METRICS, SMOKE, train_and_count
 from .entropy import BEYOND
@@ -33,11 +48,12 @@ def prune_and_shrink(run: PlannedRun, out: Path, machine: Machine, watcher: Watc
     leave_result(run, out, trained.device, outcome.with_metrics(sizes))
 
 
-def _found(rows_of: RowsOf) -> dict[str, dict[str, dict[str, float]]]:
+def _found(rows_of: RowsOf) -> dict[str, dict[str, dict[str, Mean]]]:
     """Metrics of each setting, by its variant and name."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    found: dict[str, dict[str, dict[str, Mean]]] = {}
     for row in rows_of(LABEL):
-        found.setdefault(row.variant, {}).setdefault(row.setting, {})[row.metric] = row.ours
+        mean = Mean.of_row(row, any_budget=True)
+        found.setdefault(row.variant, {}).setdefault(row.setting, {})[row.metric] = mean
     return found
 
 
@@ -49,26 +65,32 @@ def groups_shrink(rows_of: RowsOf) -> Finding:
     cut = {name: metrics for of_group in found.values() for name, metrics in of_group.items()}
     if whole is None or not cut:
         return Finding("open", "the network without pruning, or every one with it, has not been trained")
-    least = whole["test_accuracy"] - _KEPT
-    best = min(cut, key=lambda name: (cut[name]["test_accuracy"] < least, cut[name]["operations_share"]))
+    least = whole["test_accuracy"].value - _KEPT
+    best = min(
+        cut, key=lambda name: (cut[name]["test_accuracy"].value < least, cut[name]["operations_share"].value)
+    )
     share, accuracy = cut[best]["operations_share"], cut[best]["test_accuracy"]
     because = (
-        f"{share:.1f} % of the operations at {accuracy:.2f} % ({best}), as trained "
-        f"{whole['test_accuracy']:.2f} %"
+        f"{share.value:.1f} % of the operations at {accuracy.value:.2f} % ({best}), as trained "
+        f"{whole['test_accuracy'].value:.2f} %"
     )
-    return confirm(share < 50 and accuracy >= least, because)
+    verdicts = {
+        "the operations": decide(excess(share.times(-1), -50)),
+        "the accuracy": decide(difference(accuracy, whole["test_accuracy"]), at_least=-_KEPT),
+    }
+    return as_ours(decide_together(verdicts, len(verdicts), because))
 
 
 def weights_stay(rows_of: RowsOf) -> Finding:
     """With at least half of the single weights zero, nine tenths of the parameters cannot be left out."""
     found = _found(rows_of).get(_WEIGHTS, {})
-    pruned = {name: metrics for name, metrics in found.items() if metrics["sparsity"] >= 50}
+    pruned = {name: metrics for name, metrics in found.items() if metrics["sparsity"].value >= 50}
     if not pruned:
         return Finding("open", "no network has lost half of its single weights")
-    least = min(pruned, key=lambda name: pruned[name]["parameters_share"])
+    least = min(pruned, key=lambda name: pruned[name]["parameters_share"].value)
     share, sparsity = pruned[least]["parameters_share"], pruned[least]["sparsity"]
-    because = f"{share:.1f} % of the parameters stay where {sparsity:.1f} % are zero ({least})"
-    return confirm(share >= 90, because)
+    because = f"{share.value:.1f} % of the parameters stay where {sparsity.value:.1f} % are zero ({least})"
+    return as_ours(Finding(decide(excess(share, 90)), because))
 
 
 def _setting(name: str, variant: str, changes: Changes) -> TreeSetting:

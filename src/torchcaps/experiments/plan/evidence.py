@@ -1,0 +1,103 @@
+"""What seeds can tell apart: means with their deviations, and how their difference decides a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, sqrt
+from statistics import mean, stdev
+from typing import NamedTuple
+
+from ..records import Number, Row
+from .claim import Finding, Verdict
+
+# Student's 97.5 % quantile for 1 to 10 degrees of freedom; beyond, 1.96 + 2.6 / freedom is as good
+_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+class Mean(NamedTuple):
+    """A mean over seeds; `is_short` where the runs had a smaller budget than the thesis's protocol."""
+
+    value: float
+    spread: float | None
+    seeds: int
+    is_short: bool = False
+
+    @classmethod
+    def of_row(cls, row: Row, *, any_budget: bool = False) -> Mean:
+        """That of a row; with `any_budget` its protocol is long enough whatever the budget."""
+        spread = None if row.spread is None else float(row.spread)
+        return cls(float(row.ours), spread, row.seeds, row.budget != "full" and not any_budget)
+
+    @classmethod
+    def of_values(cls, values: Sequence[float]) -> Mean:
+        """That of one value a seed."""
+        return cls(mean(values), stdev(values) if len(values) > 1 else None, len(values))
+
+    def times(self, factor: Number) -> Mean:
+        """The mean in another unit."""
+        spread = None if self.spread is None else abs(factor) * self.spread
+        return self._replace(value=factor * self.value, spread=spread)
+
+
+class Effect(NamedTuple):
+    """A difference, and half of its 95 % interval; infinite where there are too few seeds to say."""
+
+    size: float
+    margin: float
+    is_short: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.size:+.3g}" + ("" if self.margin == inf else f" ± {self.margin:.2g}")
+
+
+def difference(first: Mean, second: Mean) -> Effect:
+    """How much larger the first mean is (Student's interval, one deviation for both)."""
+    is_short = first.is_short or second.is_short
+    size, freedom = first.value - second.value, first.seeds + second.seeds - 2
+    if first.spread is None or second.spread is None:
+        return Effect(size, inf, is_short)
+    squares = (first.seeds - 1) * first.spread**2 + (second.seeds - 1) * second.spread**2
+    error = sqrt(squares / freedom * (1 / first.seeds + 1 / second.seeds))
+    return Effect(size, student_quantile(freedom) * error, is_short)
+
+
+def excess(found: Mean, over: Number) -> Effect:
+    """How far a mean lies above a number that is known."""
+    margin = inf
+    if found.spread is not None:
+        margin = student_quantile(found.seeds - 1) * found.spread / sqrt(found.seeds)
+    return Effect(found.value - over, margin, found.is_short)
+
+
+def student_quantile(freedom: int) -> float:
+    """What 97.5 % of Student's distribution lie below."""
+    return _QUANTILES[freedom - 1] if freedom <= len(_QUANTILES) else 1.96 + 2.6 / freedom
+
+
+def decide(effect: Effect, *, at_least: float = 0.0) -> Verdict:
+    """Confirmed where all of the interval lies above `at_least`, not confirmed where none of it does.
+
+    It stays open where the seeds cannot tell, and where the protocol is shorter than the thesis's.
+    """
+    if effect.is_short:
+        return "open"
+    if effect.size - effect.margin > at_least:
+        return "confirmed"
+    return "not confirmed" if effect.size + effect.margin <= at_least else "open"
+
+
+def decide_together(verdicts: dict[str, Verdict], planned: int, because: str) -> Finding:
+    """A claim about all of several cases: one against it decides, and all planned ones have to be for it."""
+    against = [name for name, verdict in verdicts.items() if verdict == "not confirmed"]
+    if against:
+        return Finding("not confirmed", f"{because}; not in {', '.join(against)}")
+    undecided = [name for name, verdict in verdicts.items() if verdict == "open"]
+    if undecided or len(verdicts) < planned or not verdicts:
+        shown = len(verdicts) - len(undecided)
+        return Finding("open", f"{because}; shown in {shown} of {max(planned, len(verdicts))}")
+    return Finding("confirmed", because)
+
+
+def as_ours(finding: Finding) -> Finding:
+    """The same for a claim of ours that the thesis does not make."""
+    return finding._replace(verdict="beyond") if finding.verdict == "confirmed" else finding

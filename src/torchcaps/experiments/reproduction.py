@@ -1,0 +1,87 @@
+"""The thesis and ours side by side, chapter by chapter, over all tables and figures that report a result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import get_args
+
+from torchcaps.core.metric import metric_of
+
+from .catalogue import LABELS, WITHOUT_RUNS
+from .plan import EXPERIMENTS, Experiment, RowsOf, Verdict
+from .records import Row, metric_heading
+from .results import judge
+
+_HEAD = "| setting | metric | thesis | ours | seeds | budget | verdict |\n" + "| --- " * 7 + "|"
+_VERDICTS = get_args(Verdict)
+
+
+def render_reproduction(rows_of: RowsOf) -> str:
+    """Every label of the thesis with figures, claims and verdicts, or the reason why it has no runs."""
+    parts = [render_totals(rows_of)]
+    for chapter in dict.fromkeys(LABELS.values()):
+        parts.append(f"## {chapter}")
+        for label in (label for label, of in LABELS.items() if of == chapter):
+            parts += _of_label(label, rows_of)
+    return "\n\n".join(parts) + "\n"
+
+
+def render_totals(rows_of: RowsOf) -> str:
+    """How many labels have runs, and how many figures and claims of the thesis have which verdict."""
+    built = [EXPERIMENTS[label] for label in LABELS if label in EXPERIMENTS.names()]
+    begun = [experiment for experiment in built if rows_of(experiment.label)]
+    figures = Counter(verdict for experiment in begun for _, verdict in _figures(experiment, rows_of))
+    claims = Counter(claim.check(rows_of).verdict for experiment in begun for claim in experiment.claims)
+    return (
+        f"Of {len(LABELS)} tables and figures of the thesis that report a result, {len(begun)} have runs "
+        f"here. Of {figures.total()} printed figures set beside ours, {_count(figures)}; of {claims.total()} "
+        f"claims, {_count(claims)}."
+    )
+
+
+def _count(verdicts: Counter[Verdict]) -> str:
+    words = [f"{verdicts[name]} {'are ' if name == 'beyond' else ''}{name}" for name in _VERDICTS]
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _of_label(label: str, rows_of: RowsOf) -> Iterator[str]:
+    if label not in EXPERIMENTS.names():
+        yield f"### `{label}`"
+        yield f"No runs: {WITHOUT_RUNS.get(label, 'it is not built yet')}."
+        return
+    experiment = EXPERIMENTS[label]
+    yield f"### {experiment.title}"
+    if not rows_of(label):
+        yield f"`{label}`. No runs so far: `torchcaps reproduce {label}` makes them."
+        return
+    yield f"[`{label}`](../results/{experiment.slug}.md)"
+    lines = [_line(row, verdict) for row, verdict in _figures(experiment, rows_of)]
+    if lines:
+        yield "\n".join([_HEAD, *lines])
+    missing = _missing(experiment, rows_of)
+    if missing:
+        yield f"Without runs so far: {'; '.join(missing)}."
+    claims = [(claim.text, *claim.check(rows_of)) for claim in experiment.claims]
+    if claims:
+        yield "\n".join(f"- {text} **{verdict}**: {because}." for text, verdict, because in claims)
+
+
+def _figures(experiment: Experiment, rows_of: RowsOf) -> list[tuple[Row, Verdict]]:
+    """The rows that the thesis has a figure for, with the verdict on it."""
+    rows = rows_of(experiment.label)
+    return [(row, judge(row, row.thesis)) for row in rows if row.thesis is not None]
+
+
+def _line(row: Row, verdict: Verdict) -> str:
+    digits = metric_of(row.metric).digits
+    ours = f"{row.ours:,.{digits}f}" + ("" if row.spread is None else f" ± {row.spread:,.{digits}f}")
+    thesis = f"{row.thesis:,.{digits}f}"
+    cells = (row.setting, metric_heading(row.metric), thesis, ours, row.seeds, row.budget or "", verdict)
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _missing(experiment: Experiment, rows_of: RowsOf) -> list[str]:
+    """The settings that the thesis has figures for and that have no row."""
+    made = {row.setting for row in rows_of(experiment.label)}
+    return [setting.name for setting in experiment.settings if setting.thesis and setting.name not in made]

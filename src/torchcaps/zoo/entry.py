@@ -1,0 +1,82 @@
+"""Pretrained networks by name: what is known of each, and the files that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Literal
+
+from torchcaps.core.errors import UserError, unknown_name
+from torchcaps.core.fields import build_dataclass
+from torchcaps.storage import read_json
+
+Preparation = Literal["", "digit"]
+PACKAGED = Path(__file__).parent / "files"
+ENTRY, WEIGHTS = "entry.json", "weights.safetensors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A pretrained network: a run folder without its history, with a card and checksums.
+
+    Attributes:
+        name: `<model>.<what it was trained on>`.
+        model: The registered model.
+        data: The dataset, as its recipe names it.
+        metrics: Of the test images, as the run measured them; shares, not percent.
+        seed: That of the run.
+        prepare: What is done to a photograph first; "digit" finds, turns and centres a handwritten one.
+        bytes: Size of the weights.
+        sha256: Of each file, by its name.
+    """
+
+    name: str
+    model: str
+    data: str
+    metrics: Mapping[str, float]
+    seed: int
+    prepare: Preparation = ""
+    bytes: int
+    sha256: Mapping[str, str]
+
+    @classmethod
+    def from_plain(cls, values: Any, where: str) -> Entry:
+        """From the mapping in a file; names that lead out of its folder are refused."""
+        entry = build_dataclass(cls, values, where)
+        for name in (entry.name, *entry.sha256):
+            if Path(name).name != name or name.startswith("."):
+                raise UserError(f"{where}: {name!r} is no plain file name")
+        return entry
+
+
+def list_weights(pattern: str = "*", folder: Path = PACKAGED) -> list[Entry]:
+    """What is known of every pretrained network whose name matches a shell pattern, by name."""
+    paths = sorted(folder.glob(f"*/{ENTRY}"))
+    entries = [Entry.from_plain(read_json(path), str(path)) for path in paths]
+    return [entry for entry in entries if fnmatch(entry.name, pattern)]
+
+
+def find_entry(name: str, folder: Path = PACKAGED) -> Entry:
+    """The pretrained network of that name; another name is answered with near ones."""
+    entries = {entry.name: entry for entry in list_weights(folder=folder)}
+    if name not in entries:
+        raise unknown_name("pretrained network", name, list(entries))
+    return entries[name]
+
+
+def entry_of_model(model: str, data: str = "", folder: Path = PACKAGED) -> Entry:
+    """The pretrained network of a model, trained on `data` where several are."""
+    found = [entry for entry in list_weights(folder=folder) if entry.model == model]
+    chosen = [entry for entry in found if entry.name == f"{model}.{data}"] if data else found
+    if len(chosen) == 1:
+        return chosen[0]
+    if found:
+        names = ", ".join(repr(entry.name.removeprefix(f"{model}.")) for entry in found)
+        raise UserError(f"{model!r} has pretrained weights for {names}: choose with pretrained=one of these")
+    known = ", ".join(sorted({entry.model for entry in list_weights(folder=folder)})) or "none yet"
+    raise UserError(
+        f"there are no pretrained weights of {model!r} (there are: {known}); train it (torchcaps train "
+        "RECIPE) or convert published ones (torchcaps import-weights)"
+    )

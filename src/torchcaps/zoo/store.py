@@ -1,0 +1,83 @@
+"""Where the files of a pretrained network are, fetched where they are missing and always verified."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.error
+import urllib.request
+from functools import partial
+from pathlib import Path
+
+from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.storage import write_atomically
+
+from .entry import PACKAGED, Entry
+
+ADDRESS = "TORCHCAPS_WEIGHTS_URL"  # environment variable: where files lie that are too large for the package
+_CACHE = "TORCHCAPS_WEIGHTS"
+_MOST_BYTES = 512 * 2**20  # of one file
+
+
+def cache_folder() -> Path:
+    """Where fetched files are kept: `$TORCHCAPS_WEIGHTS`, else below the user's cache."""
+    place = os.environ.get(_CACHE)
+    return Path(place) if place else Path.home() / ".cache" / "torchcaps" / "weights"
+
+
+def entry_folder(entry: Entry, packaged: Path = PACKAGED) -> Path:
+    """The folder that holds all files of a network, each with its checksum; missing ones are an error."""
+    for folder in (packaged / entry.name, cache_folder() / entry.name):
+        if all((folder / name).is_file() for name in entry.sha256):
+            for name, expected in entry.sha256.items():
+                _verify(folder / name, expected)
+            return folder
+    raise MissingDataError(
+        f"the files of {entry.name} are not here; fetch them: torchcaps weights get {entry.name}"
+    )
+
+
+def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
+    """The folder of a network; what is missing is fetched from the configured address and verified."""
+    try:
+        return entry_folder(entry, packaged)
+    except MissingDataError:
+        pass
+    address = os.environ.get(ADDRESS, "").rstrip("/")
+    if not address.startswith("https://"):
+        raise UserError(
+            f"{entry.name} is not part of the package; set {ADDRESS} to the https address its files lie at"
+        )
+    folder = cache_folder() / entry.name
+    for name, expected in entry.sha256.items():
+        if not (folder / name).is_file() or _checksum((folder / name).read_bytes()) != expected:
+            content = _fetch(f"{address}/{entry.name}/{name}")
+            if _checksum(content) != expected:
+                raise UserError(f"{address}/{entry.name}/{name} is not the published file: wrong checksum")
+            write_atomically(folder / name, partial(Path.write_bytes, data=content))
+    return entry_folder(entry, packaged)
+
+
+def _fetch(url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            content: bytes = answer.read(_MOST_BYTES + 1)
+    except (urllib.error.URLError, OSError) as error:
+        raise UserError(f"{url} could not be fetched: {error}") from error
+    if len(content) > _MOST_BYTES:
+        raise UserError(f"{url} is larger than {_MOST_BYTES // 2**20} MB and was not fetched")
+    return content
+
+
+def _verify(path: Path, expected: str) -> None:
+    if _checksum(path.read_bytes()) != expected:
+        raise UserError(f"{path} is damaged: its checksum is not the published one; install torchcaps again")
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def checksum_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    return _checksum(path.read_bytes())

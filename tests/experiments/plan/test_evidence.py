@@ -1,0 +1,75 @@
+import math
+
+import pytest
+from experiments.made_rows import a_row
+
+from torchcaps.experiments.plan import Effect, Mean, decide, decide_together, difference, excess
+from torchcaps.experiments.plan.evidence import student_quantile
+from torchcaps.experiments.records import Protocol
+
+
+def test_the_interval_of_a_difference_is_students():
+    stats = pytest.importorskip("scipy.stats", reason="the oracle is scipy")
+    first, second = [3.1, 2.9, 3.4], [2.0, 2.2]
+    low, high = stats.ttest_ind(first, second).confidence_interval(0.95)
+    effect = difference(Mean.of_values(first), Mean.of_values(second))
+    assert effect.size - effect.margin == pytest.approx(low, rel=1e-3)
+    assert effect.size + effect.margin == pytest.approx(high, rel=1e-3)
+
+
+def test_the_interval_of_one_mean_is_students():
+    stats = pytest.importorskip("scipy.stats", reason="the oracle is scipy")
+    values = [71.0, 74.0, 73.0]
+    low, high = stats.ttest_1samp(values, 70).confidence_interval(0.95)
+    effect = excess(Mean.of_values(values), 70)
+    assert (effect.size - effect.margin, effect.size + effect.margin) == pytest.approx(
+        (low - 70, high - 70), rel=1e-3
+    )
+
+
+def test_quantiles_are_students():
+    stats = pytest.importorskip("scipy.stats", reason="the oracle is scipy")
+    for freedom in (1, 2, 5, 10, 11, 20, 50, 1000):
+        assert student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("effect", "verdict"),
+    [
+        (Effect(1.0, 0.5), "confirmed"),
+        (Effect(-1.0, 0.5), "not confirmed"),
+        (Effect(0.3, 0.5), "open"),
+        (Effect(-0.3, 0.5), "open"),
+        (Effect(5.0, math.inf), "open"),
+        (Effect(-5.0, math.inf), "open"),
+        (Effect(1.0, 0.5, is_short=True), "open"),
+        (Effect(-1.0, 0.5, is_short=True), "open"),
+        (Effect(0.0, 0.0), "not confirmed"),
+    ],
+)
+def test_an_interval_decides_both_ways_or_not_at_all(effect, verdict):
+    assert decide(effect) == verdict
+
+
+def test_the_noisier_the_seeds_the_less_is_decided():
+    means = [
+        Mean.of_row(a_row("x", "entropy", value, seeds=3, spread=spread))
+        for value, spread in ((9.0, 0.1), (4.0, 0.1), (9.0, 9.0))
+    ]
+    assert decide(difference(means[0], means[1])) == "confirmed"
+    assert decide(difference(means[2], means[1])) == "open"
+
+
+def test_a_row_of_a_smaller_budget_is_short_unless_any_will_do():
+    row = a_row("x", "entropy", 9.0, protocols=(Protocol(budget="quick", epochs=2),))
+    assert Mean.of_row(row).is_short
+    assert not Mean.of_row(row, any_budget=True).is_short
+
+
+def test_one_case_against_it_decides_and_all_have_to_be_for_it():
+    together = {"a": "confirmed", "b": "confirmed"}
+    assert decide_together(together, 2, "x").verdict == "confirmed"
+    assert decide_together(together, 3, "x").verdict == "open"
+    assert decide_together({**together, "c": "open"}, 3, "x").verdict == "open"
+    assert decide_together({**together, "c": "not confirmed"}, 4, "x").verdict == "not confirmed"
+    assert decide_together({}, 0, "x").verdict == "open"

@@ -1,0 +1,59 @@
+import re
+from pathlib import Path
+
+import pytest
+from experiments.made_rows import a_row
+
+from torchcaps.core import UserError
+from torchcaps.experiments import EXPERIMENTS, LABELS, find_experiment, list_experiments
+from torchcaps.experiments.catalogue import WITHOUT_RUNS
+from torchcaps.experiments.reproduction import render_reproduction, render_totals
+
+TABLE = "tab:mnist-pruned-params"
+
+
+def test_every_label_of_the_thesis_has_an_experiment_or_a_reason(tmp_path):
+    assert len(LABELS) == 30
+    assert {label for label in LABELS if label not in EXPERIMENTS.names()} <= set(WITHOUT_RUNS)
+    listed = {progress.label: progress for progress in list_experiments(tmp_path, tmp_path, tmp_path)}
+    for label in LABELS:
+        assert listed[label].state != "not built"
+        assert listed[label].needs
+
+
+def test_a_label_without_data_is_refused_with_its_reason():
+    with pytest.raises(UserError, match="smallNORB cannot be downloaded"):
+        find_experiment("tab:novelviewpoints")
+
+
+def rows_of(label):
+    found = [
+        a_row("DR-CapsNet+Q", "entropy", 9.5, thesis=9.53, seeds=3),
+        a_row("DR-CapsNet+Q", "quantized_accuracy", 90.0, thesis=99.56, seeds=3),
+        a_row("DR-CapsNet+Q", "keys", 8000, seeds=3),
+    ]
+    return found if label == TABLE else []
+
+
+def test_figures_for_and_against_are_counted():
+    text = render_totals(rows_of)
+    assert "1 have runs here" in text
+    assert (
+        "Of 2 printed figures set beside ours, 1 confirmed, 1 not confirmed, 0 are beyond and 0 open" in text
+    )
+
+
+def test_the_page_sets_thesis_ours_and_verdict_side_by_side_for_every_label():
+    page = render_reproduction(rows_of)
+    assert "| DR-CapsNet+Q | entropy, bits | 9.53 | 9.50 ± 0.00 | 3 | full | confirmed |" in page
+    assert "| 99.56 | 90.00 ± 0.00 | 3 | full | not confirmed |" in page
+    assert "Without runs so far: DR-CapsNet+REM; Efficient-CapsNet+Q" in page
+    assert all(f"`{label}`" in page for label in LABELS)
+    assert list(dict.fromkeys(re.findall(r"^## (.*)$", page, re.MULTILINE))) == list(
+        dict.fromkeys(LABELS.values())
+    )
+
+
+def test_the_committed_page_has_the_block():
+    text = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text()
+    assert "<!-- reproduction -->\nOf 30 tables" in text

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from torchcaps.core import UserError
+from torchcaps.zoo import prepare_digit
+
+
+def drawn(size=(300, 400), ink=0, paper=255, at=(60, 90), scale=4, noise=0.0):
+    """A seven drawn on a page, with a shadow over the page where there is noise."""
+    picture = Image.new("L", size, paper)
+    pen = ImageDraw.Draw(picture)
+    points = [(at[0] + scale * x, at[1] + scale * y) for x, y in ((0, 0), (25, 0), (10, 40))]
+    pen.line(points, fill=ink, width=4 * scale, joint="curve")
+    levels = np.asarray(picture, dtype=float)
+    shadow = noise * np.linspace(-1, 1, size[0])[None, :]
+    grain = min(noise, 12) * np.random.default_rng(0).normal(0, 0.3, levels.shape)
+    return Image.fromarray(np.clip(levels + shadow + grain, 0, 255).astype(np.uint8))
+
+
+def levels(prepared):
+    return np.asarray(prepared.picture, dtype=float)
+
+
+def test_the_result_is_as_mnist_has_it():
+    found = levels(prepare_digit(drawn()))
+    assert found.shape == (28, 28)
+    assert found.max() == 255
+    rows, columns = np.nonzero(found > 60)
+    assert max(np.ptp(rows), np.ptp(columns)) + 1 == 20
+    mass = [(np.indices((28, 28))[axis] * found).sum() / found.sum() for axis in (0, 1)]
+    assert mass == pytest.approx([13.5, 13.5], abs=0.75)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"size": (900, 1200), "at": (500, 700), "scale": 8},
+        {"at": (150, 200)},
+        {"ink": 60, "paper": 190},
+        {"noise": 12.0},
+        {"noise": 40.0, "ink": 20, "paper": 200},
+    ],
+    ids=["larger", "elsewhere", "pale", "grain", "shadow"],
+)
+def test_size_place_contrast_and_shadow_change_little(changes):
+    first, second = levels(prepare_digit(drawn())), levels(prepare_digit(drawn(**changes)))
+    # a pixel more or less at the edge
+    shifts = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]
+    assert min(np.abs(first - np.roll(second, shift, (0, 1))).mean() for shift in shifts) < 12
+
+
+def test_bright_on_dark_gives_the_same_and_each_says_what_it_was():
+    dark, bright = prepare_digit(drawn()), prepare_digit(drawn(ink=255, paper=0))
+    assert np.abs(levels(dark) - levels(bright)).mean() < 1
+    assert dark.words.startswith("inverted (dark on bright)")
+    assert bright.words.startswith("not inverted (bright on dark)")
+
+
+def test_a_digit_of_mnist_is_taken_as_it_is():
+    picture = prepare_digit(drawn()).picture
+    again = prepare_digit(picture)
+    assert np.array_equal(levels(again), np.asarray(picture, dtype=float))
+    assert again.words == "taken as it is: 28x28 px on black"
+
+
+def test_colours_and_transparency_are_no_obstacle():
+    assert np.abs(levels(prepare_digit(drawn().convert("RGB"))) - levels(prepare_digit(drawn()))).mean() < 1
+
+
+def test_an_empty_page_is_refused():
+    with pytest.raises(UserError, match="no digit to be seen"):
+        prepare_digit(Image.new("L", (100, 100), 240))

@@ -1,0 +1,179 @@
+"""A tiny network through the whole zoo: packed, listed, verified, loaded, and shown a photograph."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+import torchcaps
+from torchcaps.cli.main import app
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.models import config_as_json
+from torchcaps.storage import save_weights, write_json
+from torchcaps.train import load_recipe
+from torchcaps.train.run import write_recipe
+from torchcaps.zoo import (
+    create_model,
+    entry_folder,
+    find_entry,
+    get_weights,
+    list_weights,
+    load,
+    load_pretrained,
+    pack_run,
+    photo_predictor,
+    store,
+)
+
+NAME = "efficient_capsnet_tiny_test.mnist"
+SIZES = {"name": "efficient_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("zoo") / "run"
+    recipe = load_recipe("mnist/efficient_capsnet_rem", changes={"model": SIZES, "pruning": None})
+    torch.manual_seed(0)
+    model = torchcaps.models.build_model(recipe.model)
+    save_weights(folder / "weights.safetensors", model.state_dict(), {"config": config_as_json(model.config)})
+    write_recipe(folder, recipe)
+    (folder / "metrics.jsonl").touch()
+    write_json(folder / "result.json", {"metrics": {"test_accuracy": 0.125, "epochs": 1}, "commit": "abc"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def weights(run):
+    pack_run(run, NAME, out=run.parent / "weights")
+    return run.parent / "weights"
+
+
+def test_a_pretrained_model_gives_what_the_run_gave(run, weights):
+    model = create_model("efficient_capsnet_tiny_test", pretrained=True, weights=weights).eval()
+    images = torch.rand(2, 1, 28, 28)
+    with torch.no_grad():
+        assert torch.equal(model(images).activations, torchcaps.load_run(run).model(images).activations)
+    again = create_model("efficient_capsnet_tiny_test", pretrained="mnist", weights=weights)
+    assert torch.equal(again.classes.weight, model.classes.weight)
+    assert load_pretrained(NAME, weights=weights).recipe.data.name == "mnist"
+
+
+def test_without_pretrained_a_model_is_built_as_ever():
+    assert torchcaps.create_model is create_model
+    assert create_model("efficient_capsnet_tiny_test", num_classes=3).config.num_classes == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("dr_capsnet_tiny_test", {"pretrained": True}, "no pretrained weights of 'dr_capsnet_tiny_test'"),
+        ("efficient_capsnet_tiny_test", {"pretrained": "svhn"}, "has pretrained weights for 'mnist'"),
+        ("efficient_capsnet_tiny_test", {"pretrained": True, "num_classes": 3}, "change_classes"),
+    ],
+)
+def test_what_cannot_be_had_is_explained(name, options, message, weights):
+    with pytest.raises(UserError, match=message):
+        create_model(name, weights=weights, **options)
+
+
+def test_half_precision_is_half_as_large_and_nearly_the_same(run, tmp_path, weights):
+    half = pack_run(run, NAME, half=True, out=tmp_path)
+    assert half.bytes < 0.7 * find_entry(NAME, weights).bytes
+    images = torch.rand(2, 1, 28, 28)
+    networks = (load_pretrained(NAME, weights=place).model for place in (tmp_path, weights))
+    answers = [network(images).activations for network in networks]
+    torch.testing.assert_close(*answers, rtol=0, atol=5e-3)
+
+
+def test_an_entry_has_result_checksums_and_a_card(weights):
+    (entry,) = list_weights(folder=weights)
+    assert entry.metrics == {"test_accuracy": 0.125}
+    assert entry.prepare == "digit"
+    assert set(entry.sha256) >= {"weights.safetensors", "recipe.json", "result.json"}
+    card = (weights / NAME / "card.md").read_text()
+    assert "accuracy 12.50%" in card
+    assert "seed 42 at commit abc" in card
+    assert "licence: " in card
+
+
+@pytest.mark.parametrize("file", ["weights.safetensors", "recipe.json"])
+def test_a_changed_file_is_refused(run, tmp_path, file):
+    entry = pack_run(run, NAME, out=tmp_path)
+    path = tmp_path / NAME / file
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(UserError, match="checksum is not the published one"):
+        entry_folder(entry, tmp_path)
+
+
+def test_names_that_lead_out_of_the_folder_are_refused(run, tmp_path):
+    with pytest.raises(UserError, match="is named after its model"):
+        pack_run(run, "../efficient", out=tmp_path)
+    pack_run(run, NAME, out=tmp_path)
+    path = tmp_path / NAME / "entry.json"
+    content = json.loads(path.read_text())
+    content["sha256"]["../../evil"] = "0"
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError, match="is no plain file name"):
+        list_weights(folder=tmp_path)
+
+
+def test_missing_files_are_fetched_from_the_configured_address_and_verified(weights, tmp_path, monkeypatch):
+    entry = find_entry(NAME, weights)
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path / "cache"))
+    with pytest.raises(MissingDataError, match=f"torchcaps weights get {NAME}"):
+        entry_folder(entry, tmp_path)
+    monkeypatch.setenv(store.ADDRESS, "http://plain")
+    with pytest.raises(UserError, match="set TORCHCAPS_WEIGHTS_URL to the https address"):
+        get_weights(entry, tmp_path)
+    monkeypatch.setenv(store.ADDRESS, "https://there/")
+    served = {f"https://there/{NAME}/{file}": (weights / NAME / file).read_bytes() for file in entry.sha256}
+    monkeypatch.setattr(store, "_fetch", served.__getitem__)
+    assert get_weights(entry, tmp_path) == tmp_path / "cache" / NAME
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path / "other"))
+    monkeypatch.setattr(store, "_fetch", lambda url: b"something else")
+    with pytest.raises(UserError, match="is not the published file"):
+        get_weights(entry, tmp_path)
+
+
+def test_a_photograph_is_answered_and_the_answer_says_what_was_done(weights, tmp_path):
+    page = np.full((200, 150), 235, dtype=np.uint8)
+    page[60:140, 70:84] = 20
+    Image.fromarray(page).save(tmp_path / "photo.png")
+    predictor = photo_predictor(NAME, weights=weights)
+    ((_, answer),) = predictor.answers([tmp_path / "photo.png"])
+    assert "inverted (dark on bright), cropped to the digit, 14x80 of 150x200 px" in answer.row["preparation"]
+    assert answer.words.endswith("centred by mass in 28x28")
+    assert answer.row["class"] in set("0123456789")
+
+
+def test_python_takes_the_name_of_a_network_or_a_run_folder(run, weights, tmp_path, monkeypatch):
+    known = load.is_pretrained
+    monkeypatch.setattr(load, "is_pretrained", lambda name, folder=weights: known(name, folder))
+    monkeypatch.setattr(load, "photo_predictor", partial(photo_predictor, weights=weights))
+    Image.fromarray(np.tri(40, dtype=np.uint8) * 200).save(tmp_path / "photo.png")
+    by_name, by_folder = (torchcaps.predict(source, tmp_path / "photo.png") for source in (NAME, str(run)))
+    assert "preparation" in by_name[0]
+    assert "preparation" not in by_folder[0]
+
+
+def test_the_commands_pack_and_list(run, tmp_path, monkeypatch):
+    runner = CliRunner()
+    done = runner.invoke(app, ["weights", "pack", str(run), NAME, "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / NAME / "entry.json").is_file()
+    listed = runner.invoke(app, ["weights", "list", "--json"])
+    assert listed.exit_code == 0
+    assert isinstance(json.loads(listed.output), list)
+
+
+def test_every_packaged_network_is_whole_and_small():
+    for entry in list_weights():
+        folder = entry_folder(entry)
+        assert (folder / "card.md").is_file()
+        assert entry.bytes < 25 * 2**20
+        assert Path(folder / "result.json").is_file()
