@@ -29,6 +29,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "reproduce": ("torchcaps reproduce --list", "torchcaps reproduce smoke-mnist --budget quick"),
     "bench": ("torchcaps bench routing --quick", "torchcaps bench train --out rows.json"),
     "data": ("torchcaps data get mnist", "torchcaps data check folder:my_photos"),
+    "lung": (
+        "torchcaps lung phantom phantom --patients 20",
+        "torchcaps lung prepare LIDC-IDRI --out prepared",
+        "torchcaps lung train prepared --model segcaps_r3 --share 0.5",
+    ),
     "import-weights": ("torchcaps import-weights keras-efficient-capsnet weights.h5 --out runs/imported",),
 }
 

@@ -20,6 +20,7 @@ from . import (
     export,
     import_weights,
     listing,
+    lung,
     parse,
     predict,
     prune,
@@ -58,6 +59,7 @@ for _name, _group in {
     "bench": bench.app,
     "data": data.app,
     "import-weights": import_weights.app,
+    "lung": lung.app,
 }.items():
     app.add_typer(_group, name=_name, epilog=epilog(_name))
 
@@ -93,6 +95,10 @@ _EXTRAS = {
     "onnx": "export",
     "onnxscript": "export",
     "ray": "cluster",
+    "pydicom": "lung",
+    "nibabel": "lung",
+    "highdicom": "lung",
+    "defusedxml": "lung",
 }
 
 _INTERRUPTED = 130

@@ -175,3 +175,31 @@ class CandidateBar:
             self._bar.add_task("", total=planned, best="")
             self._bar.start()
         self._bar.update(self._bar.tasks[0].id, completed=done, best=f"best {best}")
+
+
+class CountBar:
+    """Shows how many things of a kind are done, and the time left."""
+
+    def __init__(self, things: str, *, is_shown: bool = True) -> None:
+        self._bar = Progress(
+            TextColumn(things),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            transient=True,
+            disable=not is_shown,
+        )
+
+    def __enter__(self) -> CountBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar.tasks:
+            self._bar.stop()
+
+    def reached(self, done: int, planned: int) -> None:
+        """Advance to `done`; the first call starts the bar."""
+        if not self._bar.tasks:
+            self._bar.add_task("", total=planned)
+            self._bar.start()
+        self._bar.update(self._bar.tasks[0].id, completed=done)

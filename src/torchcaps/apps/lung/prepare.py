@@ -47,11 +47,17 @@ def prepare(
     """
     records: dict[str, dict[str, Any]] = {}
     problems: dict[str, str] = {}
+    taken: dict[str, str] = {}
     for done, (name, read) in enumerate(patients.items(), start=1):
         try:
+            if taken.setdefault(_file_name(name), name) != name:
+                raise UserError(
+                    f"its files would have the names of those of {taken[_file_name(name)]}; rename it"
+                )
             records[name] = _written_before(name, out) or _write_patient(name, read(), out)
-        except (UserError, OSError, MemoryError) as error:
-            problems[name] = " ".join(str(error).split())
+        except Exception as error:  # whatever it is, the other thousand patients go on
+            kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+            problems[name] = kind + " ".join(str(error).split())
         on_patient(name, done, len(patients))
     _write_report(out, records, problems)
     useful = {name: record for name, record in records.items() if record["regions"]}
