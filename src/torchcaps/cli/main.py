@@ -20,7 +20,7 @@ from . import (
     export,
     import_weights,
     listing,
-    lung,
+    lung_segment,
     parse,
     predict,
     prune,
@@ -59,7 +59,7 @@ for _name, _group in {
     "bench": bench.app,
     "data": data.app,
     "import-weights": import_weights.app,
-    "lung": lung.app,
+    "lung": lung_segment.app,
 }.items():
     app.add_typer(_group, name=_name, epilog=epilog(_name))
 

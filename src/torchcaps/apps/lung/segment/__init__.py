@@ -1,7 +1,18 @@
 """Segmentation of whole scans: windows over the lungs, nodules, and what carries them."""
 
+from .carried import Carried, nodule_carriers
 from .find_nodules import Found, Nodule, find_nodules
 from .infer import Windows, segment_volume
 from .slice_network import SliceNetwork, slice_network
 
-__all__ = ["Found", "Nodule", "SliceNetwork", "Windows", "find_nodules", "segment_volume", "slice_network"]
+__all__ = [
+    "Carried",
+    "Found",
+    "Nodule",
+    "SliceNetwork",
+    "Windows",
+    "find_nodules",
+    "nodule_carriers",
+    "segment_volume",
+    "slice_network",
+]
