@@ -1,6 +1,6 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
-from . import annealing, backbones, rem, smoke
+from . import annealing, backbones, lung, rem, smoke
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
@@ -28,6 +28,7 @@ __all__ = [
     "find_experiment",
     "gather_runs",
     "list_experiments",
+    "lung",
     "merge_runs",
     "outdated_runs",
     "pack_runs",

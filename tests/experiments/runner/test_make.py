@@ -238,6 +238,7 @@ def test_every_setting_of_every_budget_is_a_recipe(label):
 def test_the_list_names_every_table_with_its_state(tmp_path):
     found = {progress.label: progress for progress in list_experiments(tmp_path, tmp_path, tmp_path)}
     assert set(LABELS) < set(found)
-    assert found["tab:lung-results"].state == "not built"
+    for label in set(LABELS) - set(EXPERIMENTS.names()):
+        assert found[label].state == "not built"
     assert found["fig:fashion"].state == "data missing"
     assert found["fig:fashion"].planned == 6 * 3 * 3 * 5

@@ -10,6 +10,7 @@ import numpy as np
 
 from .annotations import Annotations
 from .blob import Blob, common_box, marked_voxels, overlap, union
+from .report import equivalent_diameter
 from .volume import Volume
 
 _AGREEMENT = 0.5  # share of the readers that marked a nodule
@@ -34,7 +35,7 @@ class Nodule:
     @property
     def diameter_mm(self) -> float | None:
         """Of the ball of the same volume."""
-        return None if self.volume_mm3 is None else float((6 * self.volume_mm3 / np.pi) ** (1 / 3))
+        return None if self.volume_mm3 is None else equivalent_diameter(self.volume_mm3)
 
 
 class _Marked(NamedTuple):
@@ -81,7 +82,7 @@ def _are_one(first: Blob, second: Blob, volume: Volume) -> bool:
         return True
     distance = float(np.linalg.norm((first.middle - second.middle) * volume.millimetres))
     smaller = min(first.inside.sum(), second.inside.sum()) * float(np.prod(volume.millimetres))
-    return distance <= max((6 * smaller / np.pi) ** (1 / 3) / 2, *volume.millimetres)
+    return distance <= max(equivalent_diameter(smaller) / 2, *volume.millimetres)
 
 
 def consensus(by_reader: Sequence[Blob]) -> Blob | None:

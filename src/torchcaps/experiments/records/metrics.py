@@ -52,6 +52,12 @@ register_metrics(
     Metric("largest_coupling", "largest coupling", "neither"),
     Metric("rounds", "rounds", "neither"),
     Metric("milliseconds", "time", "lower", "ms"),
+    # nodules
+    Metric("region_dice", "Dice of regions", "higher", digits=4),
+    Metric("region_dice_low", "Dice of regions, 2.5th percentile", "neither", digits=4),
+    Metric("region_dice_high", "Dice of regions, 97.5th percentile", "neither", digits=4),
+    _share("missed_share", "missed regions", "lower"),
+    Metric("step_ms", "training step", "lower", "ms"),
     # trunks
     _share("trunk_accuracy", "trunk accuracy", "higher"),
     _count("bottleneck", "bottleneck", "neither", "channels"),

@@ -1,0 +1,100 @@
+"""What a trained network is worth on the regions of its test patients, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor, nn
+
+from torchcaps.apps.lung.report import bootstrap_mean
+from torchcaps.bench import Effort, PeakMemory, release_memory, time_work
+from torchcaps.core import evaluating
+from torchcaps.losses import LOSSES
+from torchcaps.models import Network
+from torchcaps.storage import read_mapping
+from torchcaps.train import Run, load_split
+from torchcaps.train.tasks.segmentation import predicted_masks
+
+ByPatient = Mapping[str, Sequence[float]]
+_BATCH = 16
+
+
+def dice_by_patient(run: Run, prepared: Path, split: Path, data_dir: Path) -> dict[str, list[float]]:
+    """The Dice of each test region, by patient.
+
+    Args:
+        run: A trained network.
+        prepared: The folder with the manifest.
+        split: The folder whose `test.txt` names the regions.
+        data_dir: From which the recipe's folder is found.
+    """
+    names = (split / "test.txt").read_text(encoding="utf-8").split()
+    regions = read_mapping(prepared / "manifest.json")["regions"]
+    examples, pipeline = load_split(run, "test", data_dir=data_dir)
+    found = []
+    with torch.no_grad(), evaluating(run.model):
+        for images, targets in examples.batches(_BATCH):
+            batch = pipeline.for_evaluation(images, targets)
+            output = run.task.call(run.model, batch.inputs, None)
+            assert isinstance(batch.targets, Tensor)
+            found += region_dice(predicted_masks(output.activations), batch.targets)
+    by_patient: dict[str, list[float]] = {}
+    for name, dice in zip(names, found, strict=True):
+        by_patient.setdefault(regions[name]["patient"], []).append(dice)
+    return by_patient
+
+
+def region_dice(
+    predicted: UInt8[Tensor, "batch height width"], truth: UInt8[Tensor, "batch height width"]
+) -> list[float]:
+    """The Dice of each mask; two empty ones agree."""
+    first, second = (predicted > 0).flatten(1), (truth > 0).flatten(1)
+    both, total = (first & second).sum(1), first.sum(1) + second.sum(1)
+    return torch.where(total > 0, 2 * both / total.clamp(min=1), 1.0).tolist()
+
+
+def summarise_dice(by_patient: ByPatient) -> dict[str, float]:
+    """The mean Dice of regions with its interval over patients, and the share of nodules that were missed."""
+    mean = bootstrap_mean(by_patient)
+    every = [dice for some in by_patient.values() for dice in some]
+    found = {"region_dice": mean.mean, "region_dice_low": mean.low, "region_dice_high": mean.high}
+    known = {key: value for key, value in found.items() if value is not None}
+    return {**known, "missed_share": sum(dice == 0 for dice in every) / len(every)}
+
+
+def measure_costs(network: Network, device: torch.device, *, batch: int = _BATCH) -> dict[str, float]:
+    """Milliseconds of one region, and on a GPU memory in GB and milliseconds of a training step.
+
+    The network is moved and its weights change: give one that is not needed afterwards.
+    """
+    effort = Effort.usual(device, quick=True)
+    one = torch.randn(1, *network.image_shape, generator=torch.Generator().manual_seed(0)).to(device)
+    network = network.to(device).eval()
+    with torch.no_grad():
+        kind = "gpu" if device.type == "cuda" else "cpu"
+        found = {f"{kind}_ms_1": time_work(lambda: network(one), device, effort).ms}
+    return found if device.type != "cuda" else found | _training_costs(network, one, effort, batch)
+
+
+def _training_costs(network: Network, one: Tensor, effort: Effort, batch: int) -> dict[str, float]:
+    device = one.device
+    network.cpu()  # so that its weights count
+    peak = PeakMemory(device)
+    network.to(device).train()
+    images = one.expand(batch, -1, -1, -1).contiguous()
+    masks = torch.zeros(batch, *images.shape[2:], dtype=torch.uint8, device=device)
+    loss = LOSSES["dice_cross_entropy"]()
+    optimizer = torch.optim.Adam(nn.ModuleList([network]).parameters(), 1e-6, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss(network(images), masks))
+        optimizer.step()
+
+    milliseconds = time_work(step, device, effort).ms
+    memory = (peak.mebibytes() or 0.0) * 2**20 / 1e9
+    release_memory(device)
+    return {"gpu_memory_gb": memory, "step_ms": milliseconds}
