@@ -19,7 +19,7 @@ from .measure import measure
 from .prepare import MANIFEST
 from .report import Case, bootstrap_mean, summarise
 from .segment import SliceNetwork, slice_network
-from .segment.find_nodules import THRESHOLD
+from .segment.pieces import THRESHOLD
 from .segment.infer import native_bf16
 
 _PARTS = ("train", "val", "test")

@@ -8,7 +8,7 @@ from jaxtyping import UInt8
 from torchcaps.viz import Finding, SliceView, slice_viewer
 
 from ..segment import Found, Nodule
-from ..segment.find_nodules import SMALLEST, THRESHOLD
+from ..segment.pieces import SMALLEST, THRESHOLD
 from ..volume import Volume, window
 
 NOTICE = "Research software, not a medical device."

@@ -1,8 +1,8 @@
 """Segmentation of whole scans: windows over the lungs, nodules, and what carries them."""
 
 from .carried import Carried, nodule_carriers
-from .find_nodules import Found, Nodule, find_nodules
 from .infer import Windows, segment_volume
+from .pieces import Found, Nodule, find_nodules
 from .slice_network import SliceNetwork, slice_network
 
 __all__ = [

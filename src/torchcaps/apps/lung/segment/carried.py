@@ -21,7 +21,7 @@ from torchcaps.parse import (
 )
 
 from ..volume import Volume, window
-from .find_nodules import Found, Nodule
+from .pieces import Found, Nodule
 from .slice_network import SliceNetwork
 
 _SIDE = 128  # pixels around the nodule that are looked at, as in training

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from torchcaps.apps.lung import Volume
-from torchcaps.apps.lung.segment.find_nodules import find_nodules
+from torchcaps.apps.lung.segment.pieces import find_nodules
 
 from apps.lung.ct import volume
 from refusal import REFUSED
