@@ -162,3 +162,39 @@ def test_a_run_looks_through_its_folder_once(tmp_path, monkeypatch):
     assert source.splits(device).info is source.info()
     assert len(source.test(device)) == 2
     assert len(opened) == 1
+
+
+def write_lists(folder, **names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, numbers in names.items():
+        (folder / f"{name}.txt").write_text("".join(f"{number}\n" for number in numbers))
+
+
+@pytest.mark.parametrize("place", ["", "splits/half"])
+def test_lists_say_which_images_train_validate_and_test(tmp_path, place):
+    write_pairs(tmp_path)
+    write_lists(tmp_path / place, train=[1, 4, 5], val=[2], test=[9, 0])
+    source = Source(Data(name=f"folder:{tmp_path / place}", fit="pad"), task_named("segmentation"), SIDE)
+    found = source.splits(torch.device("cpu"))
+    assert [len(found.train), len(found.validation), len(source.test(torch.device("cpu")))] == [3, 1, 2]
+
+
+def test_a_folder_val_beside_train_and_test_validates(tmp_path):
+    for name, count in (("train", 4), ("val", 2), ("test", 3)):
+        write_pairs(tmp_path / name, count)
+    source = Source(Data(name=f"folder:{tmp_path}", fit="pad"), task_named("segmentation"), SIDE)
+    found = source.splits(torch.device("cpu"))
+    assert [len(found.train), len(found.validation), len(source.test(torch.device("cpu")))] == [4, 2, 3]
+
+
+def test_lists_that_name_nothing_or_other_files_are_refused(tmp_path):
+    write_pairs(tmp_path)
+    write_lists(tmp_path, train=[1, 2])
+    with pytest.raises(MissingDataError, match=r"test\.txt is missing"):
+        load(tmp_path)
+    write_lists(tmp_path, train=[1, 2], test=["../images/3"])
+    with pytest.raises(UserError, match=r"test\.txt names \.\./images/3, which is no image"):
+        load(tmp_path)
+    write_lists(tmp_path, train=[], test=[3])
+    with pytest.raises(MissingDataError, match=r"train\.txt names no images"):
+        load(tmp_path)

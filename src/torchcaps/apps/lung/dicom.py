@@ -22,6 +22,7 @@ from .slice_order import Ordered, order_slices, volume_affine
 from .volume import Volume
 
 _PLUGINS = 'pip install "pylibjpeg[all]"'
+_CT_SLICES = "1.2.840.10008.5.1.4.1.1.2"
 _DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
 _SAME_ANGLE = 1e-3
 
@@ -39,12 +40,20 @@ def list_series(folder: Path) -> dict[str, list[Slice]]:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     for path in files:
         header = _read_header(path)
-        if header is not None and header.get("Modality", "CT") == "CT" and "Rows" in header:
-            uid = str(header.get("SeriesInstanceUID", ""))
+        if header is not None and _is_ct(header):
+            if not {"Rows", "Columns", "SeriesInstanceUID"} <= set(header.dir()):
+                raise UserError(f"{path} ends before its pixels; get it again")
+            uid = str(header.SeriesInstanceUID)
             found.setdefault(uid, []).append(Slice(path, header))
     if not found:
         raise MissingDataError(f"{folder} holds no DICOM files of a CT series")
     return found
+
+
+def _is_ct(header: Any) -> bool:
+    """Whether a file says, or does not deny, that it is a slice; half a file may lack what it would say."""
+    kind = header.file_meta.get("MediaStorageSOPClassUID", _CT_SLICES)
+    return kind == _CT_SLICES and header.get("Modality", "CT") == "CT"
 
 
 def read_series(folder: Path, *, series: str | None = None) -> Volume:

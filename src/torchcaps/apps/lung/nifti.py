@@ -45,24 +45,33 @@ def _open(path: Path) -> Any:
     except ImportError as error:
         raise UserError('reading NIfTI needs nibabel: pip install "torchcaps[lung]"') from error
     try:
-        image: Any = nibabel.load(path)
+        with nibabel.openers.Opener(path) as file:
+            image: Any = nibabel.load(path)
+            raw = type(image.header).from_fileobj(file, check=False)  # a checked one has spacing 1 for 0
     except Exception as error:  # nibabel raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as NIfTI ({error})") from error
     if len(image.shape) != 3 or np.prod(image.shape) > _MOST_VOXELS:
         raise UserError(f"{path} should hold one volume of three axes, got {image.shape}")
-    sizes = np.asarray(image.header["pixdim"][1:4], dtype=np.float64)
+    sizes = np.asarray(raw["pixdim"][1:4], dtype=np.float64)
     if not (np.isfinite(sizes).all() and (sizes > 0).all() and np.linalg.det(image.affine[:3, :3])):
         raise UserError(f"{path} has no spacing (pixdim {sizes.tolist()}); set it in the header")
     own = nibabel.orientations.io_orientation(image.affine)
     wanted = nibabel.orientations.axcodes2ornt("LPS")
-    return image.as_reoriented(nibabel.orientations.ornt_transform(own, wanted))
+    try:
+        return image.as_reoriented(nibabel.orientations.ornt_transform(own, wanted))
+    except Exception as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> UserError:
+    return UserError(f"{path} is damaged ({str(error).partition(chr(10))[0]}); get it again")
 
 
 def _array(image: Any, path: Path) -> NDArray[Any]:
     try:
         values = np.asarray(image.dataobj)
-    except Exception as error:  # a file that ends too early
-        raise UserError(f"{path} is damaged ({error}); get it again") from error
+    except Exception as error:  # a file that ends too early; one whose axes were right was not read so far
+        raise _damaged(path, error) from error
     if values.dtype.kind not in "iufb":
         raise UserError(f"{path} holds {values.dtype}; a CT volume holds numbers")
     return np.ascontiguousarray(values.transpose(2, 1, 0))

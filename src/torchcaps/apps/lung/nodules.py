@@ -81,7 +81,7 @@ def _are_one(first: Blob, second: Blob, volume: Volume) -> bool:
     if overlap(first, second):
         return True
     distance = float(np.linalg.norm((first.middle - second.middle) * volume.millimetres))
-    smaller = min(first.inside.sum(), second.inside.sum()) * float(np.prod(volume.millimetres))
+    smaller = float(min(first.inside.sum(), second.inside.sum()) * np.prod(volume.millimetres))
     return distance <= max(equivalent_diameter(smaller) / 2, *volume.millimetres)
 
 

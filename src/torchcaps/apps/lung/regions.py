@@ -15,7 +15,7 @@ from .volume import Volume, window
 
 SIDE = 128
 LEAST_PIXELS = 8  # of a nodule in a slice
-_AWAY = 24  # pixels; a network that always saw nodules in the middle would learn where the middle is
+_AWAY = 3 / 16  # of the side; with nodules in the middle, a network would learn where that is
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ def cut_regions(
 ) -> Iterator[Region]:
     """A region for each slice of a nodule that shows at least 8 pixels of it.
 
-    The nodule lies up to 24 pixels from the middle, by a draw that depends on `key`. A region that would
+    The nodule lies up to 24 of 128 pixels from the middle, by a draw that depends on `key`. A region that would
     leave the slice is moved inside; a slice smaller than the region is padded with air.
 
     Args:
@@ -48,7 +48,7 @@ def cut_regions(
     random = np.random.default_rng(int.from_bytes(draw, "little"))
     first = int(nodule.voxels.corner[0])
     for offset, plane in enumerate(nodule.voxels.inside):
-        away = random.integers(-_AWAY, _AWAY + 1, 2)
+        away = draw_offset(random, side)
         if plane.sum() < LEAST_PIXELS:
             continue
         middle = np.argwhere(plane).mean(0) + nodule.voxels.corner[1:]
@@ -61,6 +61,12 @@ def cut_regions(
             row,
             column,
         )
+
+
+def draw_offset(random: np.random.Generator, side: int) -> NDArray[np.int64]:
+    """Rows and columns by which the middle of a region lies beside its nodule."""
+    most = int(_AWAY * side)
+    return random.integers(-most, most + 1, 2)
 
 
 def _first_pixel(middle: NDArray[np.float64], shape: tuple[int, ...], side: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
-LOWEST, HIGHEST = -1000, 400  # Hounsfield units of the window that networks see
+LOWEST, HIGHEST = -1000.0, 400.0  # Hounsfield units of the window that networks see
 
 
 @dataclass(frozen=True, eq=False)

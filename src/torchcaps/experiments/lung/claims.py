@@ -49,8 +49,8 @@ def _loses_less(rows: Rows) -> Finding:
     capsules, tenth, plain, plain_tenth = known
     ours, other = float(capsules.ours - tenth.ours), float(plain.ours - plain_tenth.ours)
     error = _error(*known)
-    words = f"SegCaps loses {ours:.4f} and U-Net 3 {other:.4f}; their difference has a standard error of {error:.4f}"
-    return confirm(other - ours > 2 * error, words)
+    losses = f"SegCaps loses {ours:.4f} and U-Net 3 {other:.4f}"
+    return confirm(other - ours > 2 * error, f"{losses}; the difference has a standard error of {error:.4f}")
 
 
 def _beats_small_networks(rows: Rows) -> Finding:

@@ -6,14 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cut import Cut
-from ..regions import LEAST_PIXELS, SIDE, Region
+from ..regions import LEAST_PIXELS, SIDE, Region, draw_offset
 from ..volume import window
 from .nodule import Nodule
 from .patient import Patient, draw_patient
 from .readers import Reading, draw_readings
 from .scanner import Grid, add_noise, scan_slice
-
-_AWAY = 24  # pixels from the middle, as in regions that are cut from scans
 
 
 def draw_cuts(number: int, seed: int, *, slices: int = 3) -> list[Cut]:
@@ -24,20 +22,17 @@ def draw_cuts(number: int, seed: int, *, slices: int = 3) -> list[Cut]:
     by_nodule = _by_nodule(patient)
     found = []
     for count, nodule in enumerate(patient.nodules):
+        facts = count, len(by_nodule[count]), _diameter(nodule), (thickness, spacing, spacing)
         spread = np.linspace(-0.6, 0.6, slices) if slices > 1 else np.zeros(1)
         for step, share in enumerate(spread):
-            left, top = (
-                nodule.centre[:2] - SIDE / 2 * spacing + random.integers(-_AWAY, _AWAY + 1, 2) * spacing
-            )
+            left, top = nodule.centre[:2] + (draw_offset(random, SIDE) - SIDE / 2) * spacing
             height = float(nodule.centre[2] + share * nodule.radius)
             grid = Grid(float(top), float(left), height, spacing, (SIDE, SIDE))
-            mask = _agreed(patient, by_nodule, grid)
             image = add_noise(scan_slice(patient, grid, thickness), random, patient.noise)
             if _agreed(patient, [by_nodule[count]], grid).sum() >= LEAST_PIXELS:
-                bytes_ = (window(image) * 255).round().astype(np.uint8)
-                region = Region(bytes_, mask.astype(np.uint8), step, 0, 0)
-                spacings = (thickness, spacing, spacing)
-                found.append(Cut(region, count, len(by_nodule[count]), _diameter(nodule), spacings))
+                mask = _agreed(patient, by_nodule, grid).astype(np.uint8)
+                grey = (window(image) * 255).round().astype(np.uint8)
+                found.append(Cut(Region(grey, mask, step, 0, 0), *facts))
     return found
 
 

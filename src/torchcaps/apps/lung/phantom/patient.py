@@ -75,11 +75,11 @@ def _place(random: np.random.Generator, chest: Chest, vessels: NDArray[np.float6
 def _point_at_depth(
     random: np.random.Generator, chest: Chest, depths: tuple[float, float], reach: float
 ) -> NDArray[np.float64]:
-    """A point of the lungs whose distance to their surface lies between two depths."""
+    """A point whose distance to the surface of the lungs lies between two depths, or nearly."""
     points = random.uniform(-1, 1, (_TRIES, 3)) * np.array([*chest.body, reach])
     found = chest.lung_depth(points)
-    fitting = points[(found > depths[0]) & (found < depths[1])]
-    return fitting[0]
+    beside = np.maximum(depths[0] - found, found - depths[1])
+    return points[int(np.argmax(beside < 0)) if (beside < 0).any() else int(beside.argmin())]
 
 
 def _draw_scars(random: np.random.Generator, chest: Chest, reach: float) -> NDArray[np.float64]:

@@ -40,7 +40,7 @@ class Protocol:
     @property
     def reach(self) -> float:
         """How far from the middle slice nodules lie."""
-        return max(0.5 * self.slices * self.thickness - 12, 4)
+        return max(0.5 * self.slices * self.thickness - 12, 4.0)
 
     def grid(self, number: int) -> Grid:
         """The pixels of a slice; slice 0 is the lowest."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .nodule import Nodule
 from .patient import Patient
-from .vessels import tube_depth
+from .vessels import paint_tubes
 
 _AIR = -1000.0
 _VESSEL = 35.0
@@ -59,8 +59,9 @@ def _plane(patient: Patient, grid: Grid, height: float) -> NDArray[np.float64]:
     image = np.full(grid.shape, _AIR)
     for depth, inside in patient.chest.layers(grid.points(*everything, height)):
         image += _share(depth, width) * (inside - image)
-    for tubes, inside in ((patient.vessels, _VESSEL), (patient.scars, _SCAR)):
-        _add_tubes(image, tubes, inside, grid, height)
+    for tubes, level in ((patient.vessels, _VESSEL), (patient.scars, _SCAR)):
+        corner = grid.left, grid.top, height
+        paint_tubes(image, tubes, level=level, corner=corner, spacing=grid.spacing, blur=width)
     for nodule in patient.nodules:
         _add_nodule(image, nodule, grid, height)
     return image
@@ -69,20 +70,6 @@ def _plane(patient: Patient, grid: Grid, height: float) -> NDArray[np.float64]:
 def _share(depth: NDArray[np.float64], width: float) -> NDArray[np.float64]:
     """How much of a pixel lies inside, from the depth of its middle."""
     return np.clip(0.5 - depth / width, 0, 1)
-
-
-def _add_tubes(
-    image: NDArray[np.float64], tubes: NDArray[np.float64], inside: float, grid: Grid, height: float
-) -> None:
-    width = grid.spacing + _BLUR
-    margin = tubes[:, 6:] + width
-    low = np.minimum(tubes[:, :3], tubes[:, 3:6]) - margin
-    high = np.maximum(tubes[:, :3], tubes[:, 3:6]) + margin
-    for number in np.flatnonzero((low[:, 2] < height) & (high[:, 2] > height)):
-        block = grid.block(low[number], high[number])
-        if block is not None:
-            share = _share(tube_depth(grid.points(*block, height), tubes[number]), width)
-            image[block] += share * np.maximum(inside - image[block], 0)
 
 
 def _add_nodule(image: NDArray[np.float64], nodule: Nodule, grid: Grid, height: float) -> None:

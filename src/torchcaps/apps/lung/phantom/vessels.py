@@ -1,18 +1,16 @@
-"""Branching vessels of a lung, as tapering tubes."""
+"""Branching vessels of a lung, as tubes."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import NDArray
 
-_SMALLEST = 0.45  # mm of radius
-_SEGMENTS_AT_MOST = 1500
+_SMALLEST = 0.8  # mm of radius
 
 
 def grow_vessels(
     random: np.random.Generator, root: Float[np.ndarray, " 3"], outwards: float, *, stems: int = 7
-) -> Float[np.ndarray, "segments 7"]:
+) -> Float[np.ndarray, "tubes 7"]:
     """Tubes as rows of (begin, end, radius), from the root of a lung to its rim.
 
     Each tube divides in two, whose cubed radii add up to its own (Murray's law).
@@ -23,32 +21,59 @@ def grow_vessels(
         outwards: 1 for the left lung, -1 for the right one.
         stems: Tubes that leave the root.
     """
-    waiting = []
-    for _ in range(stems):
-        direction = _unit(np.array([outwards * random.uniform(0.3, 1), *random.normal(0, 0.8, 2)]))
-        waiting.append((root + random.normal(0, 6, 3), direction, random.uniform(3.0, 5.5)))
-    tubes: list[NDArray[np.float64]] = []
-    while waiting and len(tubes) < _SEGMENTS_AT_MOST:
-        begin, direction, radius = waiting.pop(0)
-        end = begin + direction * radius * random.uniform(4, 8)
-        tubes.append(np.array([*begin, *end, radius]))
-        share = random.uniform(0.25, 0.75)
-        for part in (share, 1 - share):
-            thinner = radius * part ** (1 / 3)
-            if thinner > _SMALLEST:
-                waiting.append((end, _unit(direction + random.normal(0, 0.45, 3)), thinner))
-    return np.stack(tubes)
+    begin = root + random.normal(0, 6, (stems, 3))
+    direction = np.hstack([outwards * random.uniform(0.3, 1, (stems, 1)), random.normal(0, 0.8, (stems, 2))])
+    radius = random.uniform(3.0, 5.5, stems)
+    grown = []
+    while len(radius):
+        direction = direction / np.linalg.norm(direction, axis=1, keepdims=True)
+        end = begin + direction * (radius * random.uniform(4, 8, len(radius)))[:, None]
+        grown.append(np.hstack([begin, end, radius[:, None]]))
+        share = random.uniform(0.25, 0.75, len(radius))
+        radius = np.concatenate([radius * share ** (1 / 3), radius * (1 - share) ** (1 / 3)])
+        begin = np.concatenate([end, end])
+        direction = np.concatenate([direction, direction]) + random.normal(0, 0.45, begin.shape)
+        is_kept = radius > _SMALLEST
+        begin, direction, radius = begin[is_kept], direction[is_kept], radius[is_kept]
+    return np.concatenate(grown)
 
 
-def _unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    return vector / np.linalg.norm(vector)
+def paint_tubes(
+    image: Float[np.ndarray, "rows columns"],
+    tubes: Float[np.ndarray, "tubes 7"],
+    *,
+    level: float,
+    corner: tuple[float, float, float],
+    spacing: float,
+    blur: float,
+) -> None:
+    """Raise the pixels of an axial plane to `level` where tubes with round ends cross it.
 
-
-def tube_depth(
-    points: Float[np.ndarray, "*shape 3"], tube: Float[np.ndarray, " 7"]
-) -> Float[np.ndarray, "*shape"]:
-    """Millimetres to the surface of a tube with round ends; negative inside."""
-    begin, along = tube[:3], tube[3:6] - tube[:3]
-    offset = points - begin
-    share = np.clip(offset @ along / max(float(along @ along), 1e-9), 0, 1)
-    return np.linalg.norm(offset - share[..., None] * along, axis=-1) - tube[6]
+    Args:
+        image: Changed in place.
+        tubes: Rows of (begin, end, radius), in millimetres (left, posterior, superior).
+        level: Hounsfield units inside.
+        corner: Millimetres of the first pixel.
+        spacing: Of pixels.
+        blur: Millimetres over which an edge rises.
+    """
+    low = np.minimum(tubes[:, :3], tubes[:, 3:6]) - tubes[:, 6:] - blur
+    high = np.maximum(tubes[:, :3], tubes[:, 3:6]) + tubes[:, 6:] + blur
+    first = np.maximum(np.floor((low - corner) / spacing), 0).astype(int)[:, 1::-1]
+    last = np.ceil((high - corner) / spacing).astype(int)[:, 1::-1] + 1
+    last = np.minimum(last, image.shape)
+    crosses = (low[:, 2] < corner[2]) & (high[:, 2] > corner[2]) & (first < last).all(1)
+    y, x = (
+        start + spacing * np.arange(count) for start, count in zip(corner[1::-1], image.shape, strict=True)
+    )
+    for number in np.flatnonzero(crosses):  # without calls: there are hundreds of tubes in a plane
+        (top, left), (bottom, right) = first[number], last[number]
+        begin, along, radius = tubes[number, :3], tubes[number, 3:6] - tubes[number, :3], tubes[number, 6]
+        across, down = x[left:right] - begin[0], y[top:bottom, None] - begin[1]
+        up = corner[2] - begin[2]
+        share = np.clip((across * along[0] + down * along[1] + up * along[2]) / (along @ along), 0, 1)
+        distance = np.sqrt(
+            (across - share * along[0]) ** 2 + (down - share * along[1]) ** 2 + (up - share * along[2]) ** 2
+        )
+        part = image[top:bottom, left:right]
+        part += np.clip(0.5 - (distance - radius) / blur, 0, 1) * np.maximum(level - part, 0)
