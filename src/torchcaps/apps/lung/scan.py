@@ -17,7 +17,7 @@ from torchcaps.viz import SliceDetail, draw_slice_detail, to_png
 from .output import NOTICE, nodule_rows, nodule_table, scan_page, write_dicom_seg, write_nifti
 from .output.page import grey_bytes
 from .read import read_volume
-from .segment import Carried, Found, Nodule, find_nodules, nodule_carriers, segment_volume, slice_network
+from .segment import Carried, Found, FoundNodule, list_nodules, nodule_carriers, segment_volume, slice_network
 from .volume import Volume
 
 _MOST_OVERLAYS = 12  # of the largest nodules
@@ -48,7 +48,7 @@ def segment_scan(
     volume = read_volume(source, series=series)
     with evaluating(run.model):
         probability = segment_volume(network, volume.hounsfield, on_slices=on_slices)
-        found = find_nodules(probability, volume)
+        found = list_nodules(probability, volume)
         carried = {
             nodule.number: nodule_carriers(run.model, network, volume, found, nodule)
             for nodule in found.nodules[:_MOST_OVERLAYS]
@@ -104,7 +104,7 @@ def _write_pages(
     return written
 
 
-def _detail(volume: Volume, found: Found, nodule: Nodule, carried: Carried | None) -> SliceDetail:
+def _detail(volume: Volume, found: Found, nodule: FoundNodule, carried: Carried | None) -> SliceDetail:
     size = "" if nodule.diameter is None else f", {nodule.diameter:.1f} mm"
     return SliceDetail(
         grey=grey_bytes(volume, nodule.slice),

@@ -12,7 +12,7 @@ import numpy as np
 from torchcaps.core import UserError
 from torchcaps.storage import write_atomically
 
-from ..segment import Found, Nodule
+from ..segment import Found, FoundNodule
 from ..volume import Volume
 
 _SERIES_NUMBER = 9000  # far from those that scanners give
@@ -75,7 +75,7 @@ def _document(sources: Sequence[Any], found: Found, marked: Sequence[int], algor
     )
 
 
-def _describe(nodule: Nodule, algorithm: str) -> Any:
+def _describe(nodule: FoundNodule, algorithm: str) -> Any:
     from highdicom import UID, AlgorithmIdentificationSequence
     from highdicom.seg import SegmentAlgorithmTypeValues, SegmentDescription
     from pydicom.sr.codedict import codes
@@ -86,7 +86,7 @@ def _describe(nodule: Nodule, algorithm: str) -> Any:
         segment_number=nodule.number,
         segment_label=f"nodule {nodule.number}",
         segmented_property_category=codes.SCT.MorphologicallyAbnormalStructure,
-        segmented_property_type=codes.SCT.Nodule,
+        segmented_property_type=codes.SCT.FoundNodule,
         algorithm_type=SegmentAlgorithmTypeValues.AUTOMATIC,
         algorithm_identification=AlgorithmIdentificationSequence(
             name=algorithm, version=__version__, family=codes.DCM.ArtificialIntelligence

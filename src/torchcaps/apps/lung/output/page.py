@@ -7,7 +7,7 @@ from jaxtyping import UInt8
 
 from torchcaps.viz import Finding, SliceView, slice_viewer
 
-from ..segment import Found, Nodule
+from ..segment import Found, FoundNodule
 from ..segment.pieces import SMALLEST, THRESHOLD
 from ..volume import Volume, window
 
@@ -46,7 +46,7 @@ def _words(volume: Volume, found: Found, network: str) -> str:
     )
 
 
-def _finding(nodule: Nodule) -> Finding:
+def _finding(nodule: FoundNodule) -> Finding:
     millimetres = nodule.diameter is not None
     cells = (
         str(nodule.number),

@@ -2,16 +2,16 @@
 
 from .carried import Carried, nodule_carriers
 from .infer import Windows, segment_volume
-from .pieces import Found, Nodule, find_nodules
+from .pieces import Found, FoundNodule, list_nodules
 from .slice_network import SliceNetwork, slice_network
 
 __all__ = [
     "Carried",
     "Found",
-    "Nodule",
+    "FoundNodule",
     "SliceNetwork",
     "Windows",
-    "find_nodules",
+    "list_nodules",
     "nodule_carriers",
     "segment_volume",
     "slice_network",

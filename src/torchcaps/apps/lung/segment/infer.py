@@ -1,4 +1,4 @@
-"""Nodule probabilities of a whole volume: windows over the lungs, blended where they overlap."""
+"""FoundNodule probabilities of a whole volume: windows over the lungs, blended where they overlap."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _MOST = 65535  # numbers that a label volume holds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nodule:
+class FoundNodule:
     """One connected piece of the predicted mask.
 
     Millimetres are None in a picture without spacing. The centre is in patient coordinates: left, posterior,
@@ -42,12 +42,12 @@ class Nodule:
 class Found(NamedTuple):
     """Nodules, the largest first, and the volume of their numbers; 0 is background."""
 
-    nodules: list[Nodule]
+    nodules: list[FoundNodule]
     labels: UInt16[np.ndarray, "slices rows columns"]
     too_small: int  # pieces that were left out
 
 
-def find_nodules(
+def list_nodules(
     probability: Float16[np.ndarray, "slices rows columns"], volume: Volume, threshold: float = THRESHOLD
 ) -> Found:
     """Pieces in which the probability reaches `threshold`; voxels that share a corner are connected.
@@ -86,14 +86,14 @@ def _is_large(voxels: int, volume: Volume) -> bool:
 
 def _describe(
     number: int, inside: np.ndarray, probability: np.ndarray, start: list[int], volume: Volume
-) -> Nodule:
+) -> FoundNodule:
     voxels = int(np.count_nonzero(inside))
     depth, row, column = (
         float(places.mean()) + first for places, first in zip(np.nonzero(inside), start, strict=True)
     )
     size = None if volume.spacing is None else voxels * prod(volume.spacing)
     centre = volume.affine @ [column, row, depth, 1.0]
-    return Nodule(
+    return FoundNodule(
         number=number,
         slice=start[0] + int(inside.sum((1, 2)).argmax()),
         row=row,
