@@ -86,7 +86,7 @@ def _describe(nodule: FoundNodule, algorithm: str) -> Any:
         segment_number=nodule.number,
         segment_label=f"nodule {nodule.number}",
         segmented_property_category=codes.SCT.MorphologicallyAbnormalStructure,
-        segmented_property_type=codes.SCT.FoundNodule,
+        segmented_property_type=codes.SCT.Nodule,
         algorithm_type=SegmentAlgorithmTypeValues.AUTOMATIC,
         algorithm_identification=AlgorithmIdentificationSequence(
             name=algorithm, version=__version__, family=codes.DCM.ArtificialIntelligence
