@@ -21,6 +21,7 @@ from .segment import Carried, Found, FoundNodule, list_nodules, nodule_carriers,
 from .volume import Volume
 
 _MOST_OVERLAYS = 12  # of the largest nodules
+_MOST_CARRIED = 3  # of them; what carries one is looked for in 19 passes
 
 
 def segment_scan(
@@ -51,7 +52,7 @@ def segment_scan(
         found = list_nodules(probability, volume)
         carried = {
             nodule.number: nodule_carriers(run.model, network, volume, found, nodule)
-            for nodule in found.nodules[:_MOST_OVERLAYS]
+            for nodule in found.nodules[:_MOST_CARRIED]
         }
     model = str(run.recipe.model["name"])
     files = _write_pages(out, volume, found, carried, model)
@@ -98,7 +99,7 @@ def _write_pages(
     written = [out / "nodules.csv", out / "page.html"]
     for nodule in found.nodules[:_MOST_OVERLAYS]:
         path = out / f"nodule-{nodule.number}.png"
-        drawing = to_png(draw_slice_detail(_detail(volume, found, nodule, carried[nodule.number])))
+        drawing = to_png(draw_slice_detail(_detail(volume, found, nodule, carried.get(nodule.number))))
         write_atomically(path, lambda draft, content=drawing: draft.write_bytes(content))  # type: ignore[misc]
         written.append(path)
     return written

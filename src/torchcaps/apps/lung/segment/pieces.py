@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float16, UInt16
+from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
+from ..measure import bounding_box
 from ..report import equivalent_diameter
 from ..volume import Volume
 
@@ -60,21 +62,25 @@ def list_nodules(
         raise UserError(
             f"probabilities have the size {probability.shape}, {volume.name} {volume.hounsfield.shape}"
         )
-    pieces, count = ndimage.label(probability >= threshold, structure=np.ones((3, 3, 3)))
+    labels = np.zeros(probability.shape, np.uint16)
+    mask = probability >= threshold
+    if not mask.any():
+        return Found([], labels, 0)
+    box = bounding_box(mask)  # the numbers of pieces take four times the memory of the scan
+    pieces, count = ndimage.label(mask[box], structure=np.ones((3, 3, 3)))
     sizes = np.bincount(pieces.ravel(), minlength=count + 1)[1:]
-    order = [
-        int(piece) for piece in np.argsort(-sizes, kind="stable") if _is_large(int(sizes[piece]), volume)
-    ]
+    by_size = np.argsort(-sizes, kind="stable").tolist()
+    order = [piece for piece in by_size if _is_large(int(sizes[piece]), volume)]
     if len(order) > _MOST:
         raise UserError(f"{len(order)} nodules in {volume.name}: the network marks noise; train it further")
     places = ndimage.find_objects(pieces)
-    labels = np.zeros(pieces.shape, np.uint16)
     nodules = []
     for number, piece in enumerate(order, start=1):
-        box = places[piece]
-        inside = pieces[box] == piece + 1
-        labels[box][inside] = number
-        nodules.append(_describe(number, inside, probability[box], [part.start for part in box], volume))
+        inside = pieces[places[piece]] == piece + 1
+        corner = [part.start + whole.start for part, whole in zip(places[piece], box, strict=True)]
+        place = tuple(slice(first, first + side) for first, side in zip(corner, inside.shape, strict=True))
+        labels[place][inside] = number
+        nodules.append(_describe(number, inside, probability[place], corner, volume))
     return Found(nodules, labels, count - len(order))
 
 
@@ -85,7 +91,11 @@ def _is_large(voxels: int, volume: Volume) -> bool:
 
 
 def _describe(
-    number: int, inside: np.ndarray, probability: np.ndarray, start: list[int], volume: Volume
+    number: int,
+    inside: NDArray[np.bool_],
+    probability: NDArray[np.float16],
+    start: list[int],
+    volume: Volume,
 ) -> FoundNodule:
     voxels = int(np.count_nonzero(inside))
     depth, row, column = (
