@@ -13,27 +13,16 @@ from torchcaps.core import UserError
 from torchcaps.models import create_model
 from torchcaps.storage import save_weights, write_json, write_text
 from torchcaps.train import build
-from torchcaps.train.data_card import card_of
-from torchcaps.train.pipeline import source_of
 from torchcaps.train.run import write_recipe
 
 from apps.lung.ct import chest, write_series
+from apps.lung.runs import untrained_run
 
 
 def torchcaps(*arguments):
     done = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
-
-
-def untrained_run(folder, name="segcaps_tiny_test", **data):
-    """A run with random weights, as training would have left it."""
-    model = {"name": name, **({"image_size": 32, "reconstruction": False} if "segcaps" in name else {})}
-    recipe = build({"model": model, "data": {"name": "synthetic_masks", **data}, "epochs": 1})
-    network = create_model(**model)
-    write_recipe(folder, recipe, card_of(source_of(recipe, network).info()))
-    save_weights(folder / "weights.safetensors", network.state_dict(), {"epoch": 0})
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +58,8 @@ def test_an_evaluation_puts_regions_where_they_lie_in_the_scan(run, prepared, mo
 
     def perfect(network, regions):
         for region in regions:
-            mask = np.asarray(Image.open(region.mask)) > 0
+            with Image.open(region.mask) as picture:
+                mask = np.asarray(picture) > 0
             yield mask[None], mask[None]
 
     boxes = []
@@ -110,7 +100,8 @@ def test_segment_of_a_picture_gives_pixels(run, tmp_path):
     found = json.loads(torchcaps("lung", "segment", picture, "--run", run, "--out", out, "--json"))
     assert found["spacing_mm"] is None
     assert found["notice"] == "Research software, not a medical device."
-    assert np.asarray(Image.open(out / "mask.png")).shape == (40, 48)
+    with Image.open(out / "mask.png") as picture:
+        assert picture.size == (48, 40)
     assert {"nodules.csv", "page.html", "result.json"} <= {file.name for file in out.iterdir()}
     assert not (out / "mask.nii.gz").exists()
 
@@ -204,6 +195,7 @@ def test_from_drawn_patients_to_a_segmented_scan(tmp_path):
         assert len(list(csv.DictReader(file))) == len(result["nodules"])
     assert "not a medical device" in (found / "page.html").read_text()
     for row in result["nodules"][:12]:
-        Image.open(found / f"nodule-{row['nodule']}.png").verify()
+        with Image.open(found / f"nodule-{row['nodule']}.png") as picture:
+            picture.verify()
     if result["nodules"]:
         assert pydicom.dcmread(found / "mask.dcm").Modality == "SEG"

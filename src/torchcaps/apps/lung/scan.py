@@ -68,7 +68,7 @@ def segment_scan(
         "nodules": nodule_rows(found.nodules),
         "too_small": found.too_small,
         "carriers": [each.as_json() for each in carried.values() if each is not None],
-        "files": [str(file) for file in files + masks],
+        "files": [str(file) for file in [*files, *masks, out / "result.json"]],
     }
     write_json(out / "result.json", result)
     return result
