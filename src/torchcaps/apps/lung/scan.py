@@ -17,7 +17,15 @@ from torchcaps.viz import SliceDetail, draw_slice_detail, to_png
 from .output import NOTICE, nodule_rows, nodule_table, scan_page, write_dicom_seg, write_nifti
 from .output.page import grey_bytes
 from .read import read_volume
-from .segment import Carried, Found, FoundNodule, list_nodules, nodule_carriers, segment_volume, slice_network
+from .segment import (
+    Carried,
+    FoundNodule,
+    NodulesFound,
+    list_nodules,
+    nodule_carriers,
+    segment_volume,
+    slice_network,
+)
 from .volume import Volume
 
 _MOST_OVERLAYS = 12  # of the largest nodules
@@ -74,7 +82,7 @@ def segment_scan(
     return result
 
 
-def _write_masks(out: Path, volume: Volume, found: Found, model: str) -> tuple[list[Path], list[str]]:
+def _write_masks(out: Path, volume: Volume, found: NodulesFound, model: str) -> tuple[list[Path], list[str]]:
     """Masks in the formats that the source allows; why a DICOM segmentation could not be made."""
     if volume.spacing is None:
         picture = Image.fromarray((found.labels[0] > 0).astype(np.uint8) * 255)
@@ -92,7 +100,7 @@ def _write_masks(out: Path, volume: Volume, found: Found, model: str) -> tuple[l
 
 
 def _write_pages(
-    out: Path, volume: Volume, found: Found, carried: dict[int, Carried | None], model: str
+    out: Path, volume: Volume, found: NodulesFound, carried: dict[int, Carried | None], model: str
 ) -> list[Path]:
     write_text(out / "nodules.csv", nodule_table(found.nodules))
     write_text(out / "page.html", scan_page(volume, found, model))
@@ -105,7 +113,7 @@ def _write_pages(
     return written
 
 
-def _detail(volume: Volume, found: Found, nodule: FoundNodule, carried: Carried | None) -> SliceDetail:
+def _detail(volume: Volume, found: NodulesFound, nodule: FoundNodule, carried: Carried | None) -> SliceDetail:
     size = "" if nodule.diameter is None else f", {nodule.diameter:.1f} mm"
     return SliceDetail(
         grey=grey_bytes(volume, nodule.slice),

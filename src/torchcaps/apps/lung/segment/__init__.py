@@ -2,13 +2,13 @@
 
 from .carried import Carried, nodule_carriers
 from .infer import Windows, segment_volume
-from .pieces import Found, FoundNodule, list_nodules
+from .pieces import FoundNodule, NodulesFound, list_nodules
 from .slice_network import SliceNetwork, slice_network
 
 __all__ = [
     "Carried",
-    "Found",
     "FoundNodule",
+    "NodulesFound",
     "SliceNetwork",
     "Windows",
     "list_nodules",

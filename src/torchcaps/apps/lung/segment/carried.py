@@ -21,7 +21,7 @@ from torchcaps.parse import (
 )
 
 from ..volume import Volume, window
-from .pieces import Found, FoundNodule
+from .pieces import FoundNodule, NodulesFound
 from .slice_network import SliceNetwork
 
 _SIDE = 128  # pixels around the nodule that are looked at, as in training
@@ -67,7 +67,7 @@ class Carried:
 
 
 def nodule_carriers(
-    model: nn.Module, network: SliceNetwork, volume: Volume, found: Found, nodule: FoundNodule
+    model: nn.Module, network: SliceNetwork, volume: Volume, found: NodulesFound, nodule: FoundNodule
 ) -> Carried | None:
     """The carriers of a nodule in the slice that has most of it; None for a network without capsules."""
     if carriers_obstacle(model) is not None:

@@ -41,7 +41,7 @@ class FoundNodule:
     diameter: float | None  # mm, of a ball of that volume
 
 
-class Found(NamedTuple):
+class NodulesFound(NamedTuple):
     """Nodules, the largest first, and the volume of their numbers; 0 is background."""
 
     nodules: list[FoundNodule]
@@ -51,7 +51,7 @@ class Found(NamedTuple):
 
 def list_nodules(
     probability: Float16[np.ndarray, "slices rows columns"], volume: Volume, threshold: float = THRESHOLD
-) -> Found:
+) -> NodulesFound:
     """Pieces in which the probability reaches `threshold`; voxels that share a corner are connected.
 
     Pieces whose ball has a diameter under 3 mm, or in a picture under 8 pixels, are left out.
@@ -65,7 +65,7 @@ def list_nodules(
     labels = np.zeros(probability.shape, np.uint16)
     mask = probability >= threshold
     if not mask.any():
-        return Found([], labels, 0)
+        return NodulesFound([], labels, 0)
     box = bounding_box(mask)  # the numbers of pieces take four times the memory of the scan
     pieces, count = ndimage.label(mask[box], structure=np.ones((3, 3, 3)))
     sizes = np.bincount(pieces.ravel(), minlength=count + 1)[1:]
@@ -81,7 +81,7 @@ def list_nodules(
         place = tuple(slice(first, first + side) for first, side in zip(corner, inside.shape, strict=True))
         labels[place][inside] = number
         nodules.append(_describe(number, inside, probability[place], corner, volume))
-    return Found(nodules, labels, count - len(order))
+    return NodulesFound(nodules, labels, count - len(order))
 
 
 def _is_large(voxels: int, volume: Volume) -> bool:
