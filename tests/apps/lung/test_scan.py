@@ -30,8 +30,12 @@ def test_everything_about_a_scan_is_written_and_readable(tmp_path, monkeypatch, 
     monkeypatch.setattr(scan, "segment_volume", mark_nodules)
     series = write_series(tmp_path / "series", chest(10, 64, NODULES))
     out = tmp_path / "found"
+    out.mkdir()
+    for other in ("nodule-7.png", "mask.png", "notes.txt"):
+        (out / other).write_bytes(b"of another scan")
     result = scan.segment_scan(load_run(untrained_run(tmp_path / "run", name)), series, out)
     assert len(result["nodules"]) == 2
+    (out / "notes.txt").unlink()  # what is not ours is kept
     assert sorted(result["files"]) == sorted(str(path) for path in out.iterdir())
     assert np.asarray(nibabel.load(out / "mask.nii.gz").dataobj).max() == 2
     assert len(pydicom.dcmread(out / "mask.dcm").SegmentSequence) == 2

@@ -49,7 +49,7 @@ def segment_scan(
     Args:
         run: A segmentation run.
         source: What to segment.
-        out: Folder; files of the same names are replaced.
+        out: Folder; files of these names that were written of another scan are replaced or removed.
         series: Which DICOM series of a folder with several.
         on_slices: Told how many slices are done, and how many there are.
     """
@@ -79,7 +79,16 @@ def segment_scan(
         "files": [str(file) for file in [*files, *masks, out / "result.json"]],
     }
     write_json(out / "result.json", result)
+    _remove_others(out, [*files, *masks])
     return result
+
+
+def _remove_others(out: Path, written: list[Path]) -> None:
+    """Remove what was written of another scan: its mask beside this one's list would mislead."""
+    for pattern in ("mask.dcm", "mask.nii.gz", "mask.png", "nodule-[0-9]*.png"):
+        for path in out.glob(pattern):
+            if path not in written:
+                path.unlink()
 
 
 def _write_masks(out: Path, volume: Volume, found: NodulesFound, model: str) -> tuple[list[Path], list[str]]:
