@@ -67,7 +67,7 @@ def _scan(bench: Bench, model: str, side: int) -> Measurement:
 def scan_work(name: str, slices: int, side: int, device: torch.device) -> Work:
     """Nodule probabilities of a chest: two lungs of -850 HU in a body, noise on top."""
     model = create_model(name, image_size=side).to(device).eval()
-    network = SliceNetwork(model, lambda grey: grey, 2**model.halvings, device)
+    network = SliceNetwork(model, lambda grey: grey, 2 ** int(model.halvings), device)  # type: ignore[arg-type]
     rows, columns = np.mgrid[:side, :side] / side - 0.5
     chest = np.where((rows / 0.3) ** 2 + (columns / 0.43) ** 2 < 1, 40.0, -1000.0)
     for middle in (-0.19, 0.19):

@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from .lung import PreparedFolder, app
+from .lung import PreparedFolder
 from .options import Device, Json, Quiet, RunFolder, choose_device
 from .show import print_json, print_table
 
 
-@app.command("eval")
 def evaluate(
     run: RunFolder,
     prepared: PreparedFolder,
@@ -69,7 +68,6 @@ def _interval(mean: dict[str, Any], digits: int) -> str:
     return f"{mean['mean']:.{digits}f}{ends}"
 
 
-@app.command("segment")
 def segment(
     source: Annotated[
         Path,

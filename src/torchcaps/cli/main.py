@@ -20,6 +20,7 @@ from . import (
     export,
     import_weights,
     listing,
+    lung,
     lung_segment,
     parse,
     predict,
@@ -54,12 +55,14 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name, epilog=epilog(_name))(_command)
+lung.app.command("eval")(lung_segment.evaluate)
+lung.app.command("segment")(lung_segment.segment)
 for _name, _group in {
     "recipe": recipe.app,
     "bench": bench.app,
     "data": data.app,
     "import-weights": import_weights.app,
-    "lung": lung_segment.app,
+    "lung": lung.app,
 }.items():
     app.add_typer(_group, name=_name, epilog=epilog(_name))
 

@@ -64,9 +64,7 @@ def silence_carriers(
     kept = torch.ones(2 + _DRAWS, len(values), device=values.device)  # the first keeps everything
     for number, group in enumerate(groups, start=1):
         kept[number, group] = 0
-    answers = [
-        _activation(network, inputs, marked, some.view(-1, *parts.shape[1:])) for some in kept.split(1)
-    ]
+    answers = [_activation(network, inputs, marked, some.view(parts.shape)) for some in kept]
     return Silenced(answers[0], answers[1], sum(answers[2:]) / _DRAWS, count, len(reachable))
 
 

@@ -86,9 +86,8 @@ def nodule_carriers(
         layers = model(inputs, return_routing=True).layers
     carved: Carriers = carriers(model, layers, marked)
     heat = np.zeros(volume.hounsfield.shape[1:], np.float32)
-    heat[rows, columns] = (
-        carriers_on_image(model, carved.parts, tuple(marked.shape[1:]))[0].float().cpu().numpy()
-    )
+    placed = carriers_on_image(model, carved.parts, (marked.shape[1], marked.shape[2]))
+    heat[rows, columns] = placed[0].float().cpu().numpy()
     return Carried(
         nodule=nodule.number,
         heat=heat,
