@@ -17,6 +17,7 @@ def torchcaps(*arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_phantom_prepare_and_train_follow_each_other(tmp_path):
     words = torchcaps(
         "lung", "phantom", tmp_path / "ct", "--patients", 3, "--seed", 22, "--size", 128, "--slices", 8, "-q"

@@ -50,7 +50,7 @@ def test_each_claim_can_come_out_against_it():
 
 
 def test_differences_within_the_noise_of_seeds_confirm_nothing():
-    """SegCaps loses 0.03 and U-Net 3 loses 0.06; four deviations of 0.05 over 3 seeds make an error of 0.058."""
+    """The losses differ by 0.03; four deviations of 0.05 over 3 seeds make a standard error of 0.058."""
     assert verdicts(rows(THESIS, spread=0.05))[:2] == ["not confirmed"] * 2
 
 

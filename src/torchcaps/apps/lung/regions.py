@@ -34,8 +34,8 @@ def cut_regions(
 ) -> Iterator[Region]:
     """A region for each slice of a nodule that shows at least 8 pixels of it.
 
-    The nodule lies up to 24 of 128 pixels from the middle, by a draw that depends on `key`. A region that would
-    leave the slice is moved inside; a slice smaller than the region is padded with air.
+    The nodule lies up to 24 of 128 pixels from the middle, by a draw that depends on `key`. A region that
+    would leave the slice is moved inside; a slice smaller than the region is padded with air.
 
     Args:
         volume: The volume.

@@ -93,19 +93,28 @@ CLAIMS = (
 
 
 def draw_figure(rows: Rows, path: Path) -> None:
-    """Dice over the share of the training patients, a line for each network."""
-    found = by_setting(rows, METRIC)
-
-    def points(model: str) -> list[tuple[float, Measured]]:
-        named = [(100 * share, found.get(setting_name(model, share))) for share in reversed(SHARES)]
-        return [
-            (share, with_deviation(row.ours, row.spread, f"{share:g} %", most=1))
-            for share, row in named
-            if row is not None
-        ]
-
-    curves = {title: points(model) for model, title in MODELS.items() if points(model)}
-    chart = LineChart(
-        "mean Dice of test regions", curves, across="training patients, %", unit="Dice", starts_at_zero=True
+    """Dice, and the regions whose nodule was missed, over the share of the training patients."""
+    panels = (
+        LineChart(
+            title, _curves(rows, metric), across="training patients, %", unit=unit, starts_at_zero=False
+        )
+        for title, metric, unit in (
+            ("mean Dice of test regions", METRIC, "Dice"),
+            ("regions without a single right pixel", "missed_share", "%"),
+        )
     )
-    path.write_bytes(to_png(draw_lines([chart])))
+    path.write_bytes(to_png(draw_lines(list(panels))))
+
+
+def _curves(rows: Rows, metric: str) -> dict[str, list[tuple[float, Measured]]]:
+    """A line for each network."""
+    found = by_setting(rows, metric)
+    curves = {
+        title: [
+            (100 * share, with_deviation(row.ours, row.spread, ""))
+            for share in reversed(SHARES)
+            if (row := found.get(setting_name(model, share))) is not None
+        ]
+        for model, title in MODELS.items()
+    }
+    return {title: points for title, points in curves.items() if points}
