@@ -12,6 +12,9 @@ from .options import Device, Json, Quiet, RunFolder, choose_device
 from .show import print_json, print_table
 
 
+_MOST_PRINTED = 12
+
+
 def evaluate(
     run: RunFolder,
     prepared: PreparedFolder,
@@ -104,7 +107,9 @@ def _print_nodules(result: dict[str, Any]) -> None:
     typer.echo(f"{len(result['nodules'])} nodules in {result['source']}")
     if result["nodules"]:
         names = ("nodule", "slice", "diameter_mm", "volume_mm3", "mean_probability")
-        print_table([{name: row[name] for name in names} for row in result["nodules"]])
+        print_table([{name: row[name] for name in names} for row in result["nodules"][:_MOST_PRINTED]])
+    if len(result["nodules"]) > _MOST_PRINTED:
+        typer.echo(f"and {len(result['nodules']) - _MOST_PRINTED} smaller ones, listed in nodules.csv")
     for row in result["carriers"]:
         typer.echo(
             f"nodule {row['nodule']}: without the strongest {row['capsules']} capsules of the deepest level "
