@@ -11,7 +11,6 @@ from .lung import PreparedFolder
 from .options import Device, Json, Quiet, RunFolder, choose_device
 from .show import print_json, print_table
 
-
 _MOST_PRINTED = 12
 
 

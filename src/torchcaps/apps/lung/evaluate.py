@@ -19,8 +19,8 @@ from .measure import measure
 from .prepare import MANIFEST
 from .report import Case, bootstrap_mean, summarise
 from .segment import SliceNetwork, slice_network
-from .segment.pieces import THRESHOLD
 from .segment.infer import native_bf16
+from .segment.pieces import THRESHOLD
 
 _PARTS = ("train", "val", "test")
 _BATCH = {"cuda": 64}

@@ -40,7 +40,7 @@ def _words(volume: Volume, found: NodulesFound, network: str) -> str:
     steps = "" if volume.spacing is None else " of {:.2f}x{:.2f}x{:.2f} mm".format(*volume.spacing)
     smallest = "8 pixels" if volume.spacing is None else f"{SMALLEST:g} mm"
     return (
-        f"{len(found.nodules)} nodules in {size} voxels{steps}, marked by {network} where its probability "
+        f"{len(found.nodules)} pieces in {size} voxels{steps}, marked by {network} where its probability "
         f"reaches {THRESHOLD:g}. {found.too_small} pieces smaller than {smallest} are left out. "
         "Grey values run from -1000 to 400 Hounsfield units."
     )

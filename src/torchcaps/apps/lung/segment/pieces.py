@@ -32,7 +32,7 @@ class FoundNodule:
 
     number: int
     slice: int  # the one that has most of it, counted from 0
-    row: float
+    row: float  # its middle on that slice
     column: float
     voxels: int
     probability: float  # mean over its voxels
@@ -98,14 +98,14 @@ def _describe(
     volume: Volume,
 ) -> FoundNodule:
     voxels = int(np.count_nonzero(inside))
-    depth, row, column = (
-        float(places.mean()) + first for places, first in zip(np.nonzero(inside), start, strict=True)
-    )
+    middle = np.argwhere(inside).mean(0) + start
+    largest = int(inside.sum((1, 2)).argmax())
+    row, column = (np.argwhere(inside[largest]).mean(0) + start[1:]).tolist()
     size = None if volume.spacing is None else voxels * prod(volume.spacing)
-    centre = volume.affine @ [column, row, depth, 1.0]
+    centre = volume.affine @ [*middle[::-1], 1.0]
     return FoundNodule(
         number=number,
-        slice=start[0] + int(inside.sum((1, 2)).argmax()),
+        slice=start[0] + largest,
         row=row,
         column=column,
         voxels=voxels,
