@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .annotations import Annotations
 from .blob import Blob, common_box, marked_voxels, overlap, union
@@ -110,7 +111,7 @@ def volume_of(voxels: Blob, volume: Volume) -> float | None:
     return float(voxels.inside.sum()) * float(np.prod(volume.spacing))
 
 
-def nodules_of_mask(mask: np.ndarray, volume: Volume) -> list[Nodule]:
+def nodules_of_mask(mask: NDArray[np.bool_], volume: Volume) -> list[Nodule]:
     """The parts of a mask as nodules that one reader marked; voxels that touch by a corner are one part."""
     from scipy import ndimage
 

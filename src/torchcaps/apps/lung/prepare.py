@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
@@ -121,7 +122,7 @@ def _facts(cut: Cut) -> dict[str, Any]:
     }
 
 
-def _write_picture(path: Path, pixels: np.ndarray) -> str:
+def _write_picture(path: Path, pixels: NDArray[np.uint8]) -> str:
     write_atomically(path, lambda draft: Image.fromarray(pixels).save(draft, format="PNG"))
     return hashlib.sha256(path.read_bytes()).hexdigest()
 

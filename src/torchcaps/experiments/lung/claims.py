@@ -12,7 +12,7 @@ from ..plan import Claim, Finding, confirm
 from ..records import Row, Rows, by_setting
 
 CHAPTER = "Lung Nodules Segmentation with Capsule networks"
-TABLE, SLICES = "tab:lung-results", "beyond:lung-slices"
+TABLE, SLICES, COSTS = "tab:lung-results", "beyond:lung-slices", "beyond:lung-costs"
 MODELS = {
     "segcaps_r3": "SegCaps R3",
     "unet_3": "U-Net 3",

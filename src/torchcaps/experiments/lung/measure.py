@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 from jaxtyping import UInt8
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchcaps.apps.lung.report import bootstrap_mean
 from torchcaps.bench import Effort, PeakMemory, release_memory, time_work
 from torchcaps.core import evaluating
-from torchcaps.losses import LOSSES
+from torchcaps.losses import DiceCrossEntropyLoss
 from torchcaps.models import Network
 from torchcaps.storage import read_mapping
 from torchcaps.train import Run, load_split
@@ -86,8 +86,8 @@ def _training_costs(network: Network, one: Tensor, effort: Effort, batch: int) -
     network.to(device).train()
     images = one.expand(batch, -1, -1, -1).contiguous()
     masks = torch.zeros(batch, *images.shape[2:], dtype=torch.uint8, device=device)
-    loss = LOSSES["dice_cross_entropy"]()
-    optimizer = torch.optim.Adam(nn.ModuleList([network]).parameters(), 1e-6, fused=True)
+    loss = DiceCrossEntropyLoss()
+    optimizer = torch.optim.Adam(network.parameters(), 1e-6, fused=True)
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from torchcaps.apps.lung.phantom.draw import draw_cuts
 from torchcaps.apps.lung.prepare import prepare
@@ -13,11 +14,13 @@ from torchcaps.apps.lung.sources import Found, find_patients
 from torchcaps.apps.lung.splits import fold_name, share_name
 from torchcaps.core import MissingDataError
 from torchcaps.data import resolve_data_dir
+from torchcaps.inspection import count_parameters
+from torchcaps.models import build_model
 from torchcaps.train import Machine, Recipe, Watcher, device_of, load_run, train
 
 from ..plan import Changes, Experiment, Outcome, PlannedRun, Setting, leave_result, register
 from ..records import Budget
-from .claims import CHAPTER, CLAIMS, MODELS, SHARES, SLICES, TABLE, draw_figure, setting_name
+from .claims import CHAPTER, CLAIMS, COSTS, MODELS, SHARES, SLICES, TABLE, draw_figure, setting_name
 from .measure import dice_by_patient, measure_costs, summarise_dice
 
 _PREPARING = threading.Lock()  # runs side by side share one folder of regions
@@ -25,7 +28,7 @@ _PATIENTS: dict[Budget, int] = {"smoke": 3, "quick": 240, "full": 500}
 _EPOCHS = {"quick": 12, "full": 30}  # with all patients; with fewer the steps stay the same
 _METRICS = ("test_dice", "region_dice", "region_dice_low", "region_dice_high", "missed_share")
 _COSTS = ("gpu_ms_1", "cpu_ms_1", "step_ms", "gpu_memory_gb")
-_TINY = {"model": {"name": "unet_tiny_test", "image_size": 32}, "batch_size": 4, "epochs": 1}
+_TINY = {"model": {"name": "unet_tiny_test", "image_size": 32}, "batch_size": 1, "epochs": 1}
 
 
 def _phantom_name(budget: Budget, share: float) -> str:
@@ -49,12 +52,11 @@ def learn_phantom(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher
     )
     network = load_run(folder / "training", device_of(machine))
     metrics = summarise_dice(dice_by_patient(network, place, split, store))
-    metrics |= measure_costs(network.model, device_of(machine), batch=run.recipe.batch_size)
     leave_result(run, out, device_of(machine), Outcome.of_training(result).with_metrics(metrics))
 
 
-def _draw(number: int) -> Found:
-    return Found(draw_cuts(number, seed=0))
+def _draw(number: int, slices: int = 3) -> Found:
+    return Found(draw_cuts(number, seed=0, slices=slices))
 
 
 def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
@@ -64,7 +66,7 @@ def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Wa
     with _PREPARING:
         patients = _prepare_slices(run.budget, store / "slices", machine)
     by_patient: dict[str, list[float]] = {}
-    seconds, result = 0.0, {}
+    seconds, result = 0.0, dict[str, Any]()
     for patient in patients:
         split = store / "slices" / "splits" / fold_name(patient)
         recipe = _with_data(run.recipe, f"folder:slices/splits/{split.name}")
@@ -78,6 +80,16 @@ def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Wa
     leave_result(run, out, device, replace(outcome, extra={"patient_dice": patients_dice}))
 
 
+def measure_network(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+    """Measure an untrained network."""
+    del watcher
+    device, network = device_of(machine), build_model(run.recipe.model)
+    parameters = count_parameters(network)
+    metrics = measure_costs(network, device, batch=run.recipe.batch_size)
+    outcome = Outcome(metrics=metrics, parameters=parameters, seconds=0.0, precision="32")
+    leave_result(run, out, device, outcome)
+
+
 def _with_data(recipe: Recipe, name: str) -> Recipe:
     return replace(recipe, data=replace(recipe.data, name=name))
 
@@ -85,7 +97,8 @@ def _with_data(recipe: Recipe, name: str) -> Recipe:
 def _prepare_slices(budget: Budget, place: Path, machine: Machine) -> tuple[str, ...]:
     """The names of the patients; a smoke run draws them."""
     if budget == "smoke":
-        return prepare({f"p{number}": partial(_draw, number) for number in range(3)}, place).patients
+        drawn = {f"p{number}": partial(_draw, number, slices=1) for number in range(3)}
+        return prepare(drawn, place).patients
     source = resolve_data_dir(machine.data_dir) / "lidc_slices"
     if not source.is_dir():
         raise MissingDataError(f"no slices at {source}; they are NAME.png with NAME_mask.png")
@@ -118,7 +131,7 @@ register(
         data=(),
         gpu_minutes=180,
         seeds=3,
-        metrics=(*_METRICS, *_COSTS),
+        metrics=_METRICS,
         settings=tuple(_setting(model, share) for model in MODELS for share in SHARES),
         perform=learn_phantom,
         draw=draw_figure,
@@ -132,7 +145,6 @@ register(
             "The thesis states neither learning rates nor epochs; U-Nets train with 3e-4, SegCaps with 1e-3.",
             "Region Dice is the mean over test regions, with an interval over patients; test Dice pools all "
             "pixels. The thesis does not say which it prints.",
-            "Times and memory were taken while other runs shared the device where concurrency is above one.",
         ),
     )
 )
@@ -159,6 +171,25 @@ register(
             "Not in the thesis. 8 patients and 18 nodules of LIDC-IDRI: a demonstration, not a benchmark.",
             "The slices come as 8-bit pictures of the lung alone, each stretched to its own range.",
             "Each patient tests once, another one validates, and six train; the Dice is over all regions.",
+        ),
+    )
+)
+register(
+    Experiment(
+        label=COSTS,
+        chapter=CHAPTER,
+        title="Time and memory of SegCaps and U-Nets for regions of 128x128 pixels",
+        data=(),
+        gpu_minutes=1,
+        seeds=1,
+        at_once=1,  # runs are timed
+        metrics=_COSTS,
+        budgets={"smoke": _TINY},
+        settings=tuple(Setting(name=title, recipe=f"lung/{model}") for model, title in MODELS.items()),
+        perform=measure_network,
+        deviations=(
+            "Not in the thesis. Untrained networks and random regions: one at inference, 16 in a step.",
+            "GPU memory is the most that PyTorch's allocator handed out in a training step.",
         ),
     )
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 from torchcaps.storage import write_atomically, write_text
@@ -50,8 +52,8 @@ def write_series(volume: Volume, folder: Path) -> list[Path]:
     written = []
     for number in range(len(volume.hounsfield)):
         path = folder / f"{number + 1:04d}.dcm"
-        slice_ = _slice_dataset(volume, number)
-        write_atomically(path, lambda draft, one=slice_: one.save_as(draft, enforce_file_format=True))  # type: ignore[misc]
+        save = _slice_dataset(volume, number).save_as
+        write_atomically(path, partial(save, enforce_file_format=True))
         written.append(path)
     return written
 
@@ -89,13 +91,13 @@ def _add_geometry(found: Any, volume: Volume, number: int) -> None:
     found.PixelSpacing, found.SliceThickness = _texts(np.array([rows, columns])), f"{thickness:.6g}"
 
 
-def _texts(numbers: np.ndarray) -> list[str]:
+def _texts(numbers: NDArray[Any]) -> list[str]:
     return [
         f"{number:.10g}"[:16] for number in numbers.tolist()
     ]  # a decimal string has at most 16 characters
 
 
-def _add_pixels(found: Any, plane: np.ndarray) -> None:
+def _add_pixels(found: Any, plane: NDArray[Any]) -> None:
     found.Rows, found.Columns = plane.shape
     found.SamplesPerPixel, found.PhotometricInterpretation = 1, "MONOCHROME2"
     found.BitsAllocated, found.BitsStored, found.HighBit, found.PixelRepresentation = 16, 16, 15, 0
