@@ -156,6 +156,10 @@ def test_a_mask_of_another_size_is_named(run, prepared, tmp_path):
     shutil.copytree(prepared, copy)
     Image.fromarray(np.zeros((16, 32), np.uint8)).save(copy / "masks" / "a_1.png")
     assert "a_1.png" in refused("lung", "eval", run, copy)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["regions"]["a_0"].pop("corner")
+    write_json(copy / "manifest.json", manifest)
+    assert "damaged at a_0" in refused("lung", "eval", run, copy)
 
 
 def test_runs_that_cannot_segment_slices_are_refused(prepared, tmp_path):

@@ -96,7 +96,10 @@ def _read_list(prepared: Path, part: str) -> Iterator[_Region]:
         facts = manifest.get("regions", {}).get(name)
         if not isinstance(facts, dict):
             raise UserError(f"{root / MANIFEST} does not know {name}, which {names} lists; prepare again")
-        yield _region(root, name, facts)
+        try:
+            yield _region(root, name, facts)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise UserError(f"{root / MANIFEST} is damaged at {name} ({error}); prepare again") from error
 
 
 def _region(root: Path, name: str, facts: dict[str, Any]) -> _Region:
