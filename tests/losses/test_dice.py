@@ -116,3 +116,15 @@ def test_it_can_be_captured(logits):
         captured = loss(output, masks)
     graph.replay()
     assert_close(captured, expected)
+
+
+def test_pixels_near_a_border_count_more():
+    masks = torch.zeros(1, 9, 9, dtype=torch.uint8)
+    masks[:, :, 5:] = 1  # a border between columns 4 and 5: columns 3 to 6 lie within two pixels of it
+    output = SegmentationOutput(torch.full((1, 1, 9, 9), 0.5))
+    plain, weighed = (
+        DiceCrossEntropyLoss(dice_weight=0.0, border_weight=weight)(output, masks) for weight in (0.0, 3.0)
+    )
+    assert float(weighed / plain) == pytest.approx((5 + 4 * 4) / 9)
+    logits = output._replace(logits=torch.zeros(1, 1, 9, 9))
+    assert_close(DiceCrossEntropyLoss(dice_weight=0.0, border_weight=3.0)(logits, masks), weighed)

@@ -84,6 +84,17 @@ def test_iterations_of_each_layer(name, same, resize):
     assert {layer: model.get_submodule(layer).routing.iterations for layer in LAYERS} == expected
 
 
+@pytest.mark.parametrize("routing", ["em", "self_attention"])
+def test_the_deepest_level_may_have_a_routing_of_its_own(routing):
+    model = create_model("segcaps_tiny_test", bottom_routing=routing)
+    kinds = {name: type(model.get_submodule(name).routing) for name in ("bottom", "same.0", "classes")}
+    assert kinds["bottom"] is not kinds["same.0"] is kinds["classes"]
+    activations = model(torch.rand(1, 1, 16, 16)).activations
+    activations.sum().backward()
+    assert all(weight.grad is not None for weight in model.bottom.parameters())
+    assert activations.isfinite().all()
+
+
 def test_every_pixel_gets_an_activation_between_zero_and_one(model):
     batch = images(model)
     activations = model(batch).activations

@@ -8,6 +8,7 @@ from .model import model_suite
 from .roofline import Ceilings, Cost, LayerSize, measure_ceilings
 from .row import BenchResults, BenchRow, read_rows, render_bench
 from .run import SUITES, run_bench
+from .segmentation import segmentation_suite
 from .step import TrainCase, train_suite
 from .timing import Effort, Timing, Work, as_graph, time_work
 
@@ -33,6 +34,7 @@ __all__ = [
     "render_bench",
     "routing_suite",
     "run_bench",
+    "segmentation_suite",
     "time_work",
     "train_suite",
     "write_chart",

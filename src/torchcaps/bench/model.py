@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import NamedTuple
@@ -100,7 +100,7 @@ def _measurement(variant: _Variant, batch: int, device: torch.device) -> Measure
 
 def model_work(
     name: str,
-    options: dict[str, int],
+    options: Mapping[str, object],
     shape: tuple[int, int, int, int],
     device: torch.device,
     *,

@@ -15,6 +15,7 @@ from .layer import routing_suite
 from .model import model_suite
 from .roofline import measure_ceilings
 from .row import BenchResults, BenchRow, read_rows
+from .segmentation import segmentation_suite
 from .step import train_suite
 from .timing import Effort
 
@@ -22,6 +23,7 @@ SUITES: dict[str, Callable[..., Iterator[Measurement]]] = {
     "routing": routing_suite,
     "train": train_suite,
     "models": model_suite,
+    "segmentation": segmentation_suite,
 }
 
 

@@ -64,6 +64,19 @@ def models(
     _run("models", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
 
 
+@app.command("segmentation")
+def segmentation(
+    device: Device = "auto",
+    quick: Quick = False,
+    out: Out = None,
+    minutes: Minutes = None,
+    goes_on: GoesOn = False,
+    json: Json = False,
+) -> None:
+    """SegCaps at 128 and 512 pixels: plain, fused, and with checkpoints."""
+    _run("segmentation", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
+
+
 @app.command("chart")
 def chart(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Results of one device.")],

@@ -34,6 +34,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "torchcaps lung phantom phantom --patients 20",
         "torchcaps lung prepare LIDC-IDRI --out prepared",
         "torchcaps lung train prepared --model segcaps_r3 --share 0.5",
+        "torchcaps lung eval runs/lung-segcaps_r3 prepared",
+        "torchcaps lung segment scan --run runs/lung-segcaps_r3 --out found",
     ),
     "weights": (
         "torchcaps weights list",

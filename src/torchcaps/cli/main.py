@@ -21,6 +21,7 @@ from . import (
     import_weights,
     listing,
     lung,
+    lung_segment,
     parse,
     predict,
     prune,
@@ -57,6 +58,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name, epilog=epilog(_name))(_command)
+lung.app.command("eval")(lung_segment.evaluate)
+lung.app.command("segment")(lung_segment.segment)
 for _name, _group in {
     "recipe": recipe.app,
     "bench": bench.app,

@@ -20,11 +20,15 @@ from .plan import (
     Claim,
     Experiment,
     Finding,
+    Mean,
     Outcome,
     PlannedRun,
     RowsOf,
     Setting,
-    confirm,
+    as_ours,
+    decide,
+    decide_together,
+    difference,
     leave_result,
     register,
 )
@@ -70,9 +74,15 @@ def capsules_lead(rows_of: RowsOf) -> Finding:
     pairs = {metric: by_setting(rows, metric) for metric in _METRICS}
     if not rows or any(len(pair) < 2 for pair in pairs.values()):
         return Finding("open", "one of the two has not been trained")
-    gains = {metric: pair[_CAPSULES].ours - pair[_CONVOLUTIONS].ours for metric, pair in pairs.items()}
-    words = ", ".join(f"{name.removesuffix('_accuracy')} {gain:+.2f}" for name, gain in gains.items())
-    return confirm(all(gain > 0 for gain in gains.values()), f"points more than convolutions: {words}")
+    gains = {
+        metric.removesuffix("_accuracy"): difference(
+            *(Mean.of_row(pair[name], any_budget=True) for name in (_CAPSULES, _CONVOLUTIONS))
+        )
+        for metric, pair in pairs.items()
+    }
+    words = ", ".join(f"{name} {gain}" for name, gain in gains.items())
+    verdicts = {name: decide(gain) for name, gain in gains.items()}
+    return as_ours(decide_together(verdicts, len(_METRICS), f"points more than convolutions: {words}"))
 
 
 def _settings() -> tuple[Setting, ...]:

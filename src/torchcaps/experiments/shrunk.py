@@ -12,11 +12,15 @@ from .plan import (
     Claim,
     Experiment,
     Finding,
+    Mean,
     Outcome,
     PlannedRun,
     RowsOf,
     Setting,
-    confirm,
+    as_ours,
+    decide,
+    decide_together,
+    difference,
     leave_result,
     register,
 )
@@ -52,8 +56,14 @@ def smaller_and_faster(rows_of: RowsOf) -> Finding:
         f"{shares['parameters_shrunk']:.0%} of the parameters, {shares['cpu_ms_1']:.0%} of the time for one "
         f"image and {shares['cpu_ms_128']:.0%} for 128, {loss:.2f} points of accuracy lost"
     )
-    costs = [shares[metric] for metric in found if metric != "test_accuracy"]
-    return confirm(max(costs) < 1 and loss <= _KEPT, because)
+    means = {
+        metric: [Mean.of_row(pair[name], any_budget=True) for name in (_WHOLE, _TYPES)]
+        for metric, pair in found.items()
+    }
+    verdicts = {metric: decide(difference(whole, types)) for metric, (whole, types) in means.items()}
+    whole, types = means["test_accuracy"]
+    verdicts["test_accuracy"] = decide(difference(types, whole), at_least=-_KEPT)
+    return as_ours(decide_together(verdicts, len(found), because))
 
 
 register(

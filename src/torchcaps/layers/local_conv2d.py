@@ -73,13 +73,23 @@ class _LocalCaps2d(RoutedCaps[StoredVotes]):
         return StoredVotes(votes, activations, return_coupling, dtype)
 
     def _route_plain(self, votes: StoredVotes) -> Routed:
+        return self.routing(*self._ordered(votes))
+
+    def _ordered(self, votes: StoredVotes) -> tuple[Tensor, Tensor]:
         # a vote pools a window of children: their mean activation stands for them
         lengths = rearrange(votes.activations, "b h w t -> (b t) 1 h w").to(votes.dtype)
         pooled = self._convolve(lengths, self._uniform_kernel())
-        return self.routing(
+        return (
             rearrange(votes.votes, "b t h w o d -> b h w t o d").to(votes.dtype),
             rearrange(pooled, "(b t) 1 h w -> b h w t", t=self.in_types),
         )
+
+    def cast(self, children: Capsules) -> tuple[Tensor, Tensor]:
+        """What a plain routing gets: votes, which are linear in the poses, and activations of who casts them.
+
+        Votes are (batch, height, width, in_types, out_types, pose).
+        """
+        return self._ordered(self._votes(require_capsules(self, children), True))
 
     def extra_repr(self) -> str:
         """Sizes and backend."""

@@ -42,6 +42,7 @@ def pixel_cross_entropy(
     positive_weight: float = 1.0,
     logits: Float[Tensor, "batch classes height width"] | None = None,
     eps: float = 1e-6,
+    weights: Float[Tensor, "batch classes height width"] | None = None,
 ) -> Float[Tensor, ""]:
     """Binary cross-entropy, averaged over all pixels.
 
@@ -51,16 +52,27 @@ def pixel_cross_entropy(
         positive_weight: How much more a pixel inside counts; (number outside) / (number inside) balances.
         logits: A network that has them should pass them: a sigmoid that has saturated gives no gradient.
         eps: Also the distance from 0 and 1 at which an activation stops receiving a gradient.
+        weights: How much each pixel counts; by default all count 1.
     """
     masks = _at_least_float32(masks)
     if logits is not None:
         require_same_shape(logits=logits, masks=masks)
         logits = _at_least_float32(logits)
         weight = logits.new_full((), positive_weight)  # a copy from the host could not be captured
-        return F.binary_cross_entropy_with_logits(logits, masks, pos_weight=weight)
+        return F.binary_cross_entropy_with_logits(logits, masks, weight=weights, pos_weight=weight)
     require_same_shape(activations=activations, masks=masks)
     inside = _at_least_float32(activations).clamp(eps, 1 - eps)
-    return -(positive_weight * masks * inside.log() + (1 - masks) * torch.log1p(-inside)).mean()
+    loss = -(positive_weight * masks * inside.log() + (1 - masks) * torch.log1p(-inside))
+    return loss.mean() if weights is None else (weights * loss).mean()
+
+
+def near_border(
+    masks: Float[Tensor, "batch classes height width"], reach: int = 2
+) -> Float[Tensor, "batch classes height width"]:
+    """One where a square of `reach` pixels to each side holds pixels inside and pixels outside, else zero."""
+    side = 2 * reach + 1
+    grown, shrunk = (sign * F.max_pool2d(sign * masks, side, 1, reach) for sign in (1, -1))
+    return grown - shrunk
 
 
 def _at_least_float32(values: Tensor) -> Tensor:
@@ -84,15 +96,17 @@ class DiceCrossEntropyLoss(Loss[SegmentationOutput, Tensor]):
         dice_weight: Of the soft Dice loss.
         cross_entropy_weight: Of the pixel cross-entropy.
         positive_weight: How much more a pixel inside a class counts in the cross-entropy.
+        border_weight: What a pixel counts beyond 1 in the cross-entropy within two pixels of a border.
     """
 
     task: ClassVar[str] = "segmentation"
     dice_weight: float = 1.0
     cross_entropy_weight: float = 1.0
     positive_weight: float = 1.0
+    border_weight: float = 0.0
 
     def __post_init__(self) -> None:
-        for key in ("dice_weight", "cross_entropy_weight", "positive_weight"):
+        for key in ("dice_weight", "cross_entropy_weight", "positive_weight", "border_weight"):
             if getattr(self, key) < 0:
                 raise UserError(f"loss.{key} must not be negative, got {getattr(self, key)}")
         if not self.dice_weight + self.cross_entropy_weight:
@@ -105,8 +119,13 @@ class DiceCrossEntropyLoss(Loss[SegmentationOutput, Tensor]):
         wanted = class_masks(masks, output.activations.shape[1])
         loss = output.activations.new_zeros((), dtype=torch.float32)
         if self.cross_entropy_weight:
+            weights = 1 + self.border_weight * near_border(wanted) if self.border_weight else None
             loss = loss + self.cross_entropy_weight * pixel_cross_entropy(
-                output.activations, wanted, positive_weight=self.positive_weight, logits=output.logits
+                output.activations,
+                wanted,
+                positive_weight=self.positive_weight,
+                logits=output.logits,
+                weights=weights,
             )
         if self.dice_weight:
             loss = loss + self.dice_weight * soft_dice_loss(output.activations, wanted)

@@ -31,7 +31,8 @@ class SegCapsConfig:
 
     `down` lists per level the layer that keeps the size and the one that halves it. `up` lists the layer that
     doubles the size and the one that joins the result with the layer of the same size in `down`; `last_up` is
-    joined with the stem. Layers that halve or double take `resize_routing` where it is given.
+    joined with the stem. Layers that halve or double take `resize_routing` where it is given, the deepest one
+    `bottom_routing`.
     """
 
     in_channels: int = 1
@@ -47,6 +48,7 @@ class SegCapsConfig:
     class_pose: int = 16
     routing: RoutingSpec = "dynamic"
     resize_routing: RoutingSpec | None = None
+    bottom_routing: RoutingSpec | None = None
     primary_routing: RoutingSpec = field(default_factory=_even_split)
     reconstruction: bool = False
     checkpoint: bool = False
@@ -80,8 +82,11 @@ class _Builder:
         self.size: LayerSize = (1, config.stem_pose)
         self.resize_routing = config.routing if config.resize_routing is None else config.resize_routing
 
-    def keep(self, out: LayerSize, kernel_size: int | None = None) -> nn.Module:
-        return self._conv(out, self.config.routing, kernel_size=kernel_size or self.config.kernel_size)
+    def keep(
+        self, out: LayerSize, kernel_size: int | None = None, routing: RoutingSpec | None = None
+    ) -> nn.Module:
+        spec = self.config.routing if routing is None else routing
+        return self._conv(out, spec, kernel_size=kernel_size or self.config.kernel_size)
 
     def halve(self, out: LayerSize, routing: RoutingSpec | None = None) -> nn.Module:
         spec = self.resize_routing if routing is None else routing
@@ -139,7 +144,7 @@ class SegCaps(Segmenter):
         for keep, halve in config.down:
             self.same.append(build.keep(keep))
             self.shrink.append(build.halve(halve))
-        self.bottom = build.keep(config.bottom)
+        self.bottom = build.keep(config.bottom, routing=config.bottom_routing)
         self.grow, self.merge = nn.ModuleList(), nn.ModuleList()
         for (double, join), ((skip_types, _), _) in zip(config.up, reversed(config.down), strict=True):
             self.grow.append(build.double(double, skip_types))

@@ -5,6 +5,7 @@ The modules here are functions of traces and couplings; those in `on_runs` apply
 
 from torchcaps.layers import ReceptiveField, receptive_field
 
+from .carriers import Carriers, carriers, carriers_obstacle, carriers_on_image
 from .choose_levels import ChosenLevels, choose_levels
 from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
@@ -38,6 +39,7 @@ from .quantize import (
     quantized,
 )
 from .saliency import capsule_grid, map_peaks, place_heat, place_map, saliency_map, upsample_map
+from .silence import Silenced, silence_carriers
 from .tree import Edge, Node, ParseTree, parse_tree
 from .typicality import TreeModel, learn_trees, roc_auc, share_below
 
@@ -45,6 +47,7 @@ __all__ = [
     "OFFSETS",
     "Analysis",
     "CapsuleMap",
+    "Carriers",
     "ChosenLevels",
     "ClassTrees",
     "Contributions",
@@ -59,6 +62,7 @@ __all__ = [
     "Node",
     "ParseTree",
     "ReceptiveField",
+    "Silenced",
     "Source",
     "TreeModel",
     "Usual",
@@ -66,6 +70,9 @@ __all__ = [
     "analyse_run",
     "capsule_grid",
     "capsule_maps",
+    "carriers",
+    "carriers_obstacle",
+    "carriers_on_image",
     "check_levels",
     "choose_levels",
     "choose_levels_of_run",
@@ -93,6 +100,7 @@ __all__ = [
     "roc_auc",
     "saliency_map",
     "share_below",
+    "silence_carriers",
     "some_images",
     "through_layers",
     "upsample_map",

@@ -74,7 +74,8 @@ def slice_viewer(
     """
     if grey.shape != labels.shape or not grey.size:
         raise UserError(f"slices of the size {grey.shape} do not fit labels of the size {labels.shape}")
-    shown = choose_slices(labels.any((1, 2)), [finding.slice for finding in view.findings])
+    is_marked: NDArray[np.bool_] = np.asarray(labels.any((1, 2)))
+    shown = choose_slices(is_marked, [finding.slice for finding in view.findings])
     width, height = _page_size(grey.shape[1:], view.aspect)
     frames = [_frame(grey[number], labels[number], (width, height)) for number in shown]
     captions = view.captions or {}

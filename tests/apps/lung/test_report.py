@@ -33,7 +33,7 @@ def test_a_missed_nodule_counts_in_dice_and_is_left_out_of_distances():
     found = summarise([case("a", 4.0, 0.0, math.nan, predicted=0.0), case("b", 4.0, 0.8, 3.0)])
     assert found["missed"] == 1
     assert found["all"]["dice"]["mean"] == pytest.approx(0.4)
-    assert found["all"]["hd95"] == {"mean": 3.0, "low": None, "high": None, "count": 1}
+    assert found["all"]["hd95"] == {"mean": 3.0, "low": None, "high": None, "defined": 1}
 
 
 def test_intervals_come_from_drawing_patients():

@@ -57,7 +57,7 @@ def hausdorff_95(predicted: Mask, truth: Mask, spacing: Sequence[float]) -> floa
         return 0.0
     if not predicted.any() or not truth.any():
         return math.nan
-    box = _box(predicted | truth)
+    box = bounding_box(predicted | truth)
     borders = [_border(each[box]) for each in (predicted, truth)]
     forth, back = (np.percentile(_distances(borders[to], spacing)[borders[1 - to]], 95) for to in (0, 1))
     return float(max(forth, back))
@@ -74,8 +74,8 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else 1.0
 
 
-def _box(mask: Mask) -> tuple[slice, ...]:
-    """The smallest box around a mask; surfaces need not be looked for outside of it."""
+def bounding_box(mask: Mask) -> tuple[slice, ...]:
+    """The smallest box around a mask that is not empty."""
     ranges = []
     for axis in range(mask.ndim):
         others = tuple(other for other in range(mask.ndim) if other != axis)

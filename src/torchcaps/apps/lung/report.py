@@ -40,7 +40,7 @@ class Mean(NamedTuple):
     mean: float | None
     low: float | None  # None where fewer than two patients were measured
     high: float | None
-    count: int  # nodules for which the measure is defined
+    defined: int  # nodules for which the measure is defined
 
 
 def equivalent_diameter(volume: float) -> float:

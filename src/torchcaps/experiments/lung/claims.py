@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import hypot, sqrt
+from math import hypot
 from pathlib import Path
 
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
-from ..plan import Claim, Finding, confirm
-from ..records import Row, Rows, by_setting
+from ..plan import Claim, Effect, Finding, Mean, decide, decide_together, difference
+from ..records import Rows, by_setting
 
 CHAPTER = "Lung Nodules Segmentation with Capsule networks"
 TABLE, SLICES, COSTS = "tab:lung-results", "beyond:lung-slices", "beyond:lung-costs"
@@ -22,7 +22,7 @@ MODELS = {
 }
 SHARES = (1.0, 0.5, 0.1)
 METRIC = "region_dice"
-_OPEN = Finding("open", "some of its runs are missing, or have a single seed")
+_OPEN = Finding("open", "some of its runs are missing")
 
 
 def setting_name(model: str, share: float) -> str:
@@ -30,56 +30,56 @@ def setting_name(model: str, share: float) -> str:
     return f"{MODELS[model]}, {100 * share:g} % of the patients"
 
 
-def _row(rows: Rows, model: str, share: float) -> Row | None:
-    found = by_setting(rows, METRIC).get(setting_name(model, share))
-    return found if found is not None and found.spread is not None else None
-
-
-def _error(*rows: Row) -> float:
-    """The standard error of a sum or difference of the means of rows."""
-    return hypot(*((row.spread or 0.0) / sqrt(row.seeds) for row in rows))
+def _means(rows: Rows, share: float) -> dict[str, Mean]:
+    """The Dice of each network with a share of the patients; drawn patients have no longer protocol."""
+    found = by_setting(rows, METRIC)
+    named = {model: found.get(setting_name(model, share)) for model in MODELS}
+    return {model: Mean.of_row(row, any_budget=True) for model, row in named.items() if row is not None}
 
 
 def _loses_less(rows: Rows) -> Finding:
-    """SegCaps loses less than U-Net 3 by more than two standard errors."""
-    found = [_row(rows, model, share) for model in ("segcaps_r3", "unet_3") for share in (1.0, 0.1)]
-    known = [row for row in found if row is not None]
-    if len(known) < len(found):
+    """The loss of U-Net 3 from all patients to a tenth, minus that of SegCaps, lies above zero."""
+    whole, tenth = _means(rows, 1.0), _means(rows, 0.1)
+    names = ("segcaps_r3", "unet_3")
+    if any(name not in means for name in names for means in (whole, tenth)):
         return _OPEN
-    capsules, tenth, plain, plain_tenth = known
-    ours, other = float(capsules.ours - tenth.ours), float(plain.ours - plain_tenth.ours)
-    error = _error(*known)
-    losses = f"SegCaps loses {ours:.4f} and U-Net 3 {other:.4f}"
-    return confirm(other - ours > 2 * error, f"{losses}; the difference has a standard error of {error:.4f}")
+    ours, other = (difference(whole[name], tenth[name]) for name in names)
+    effect = Effect(other.size - ours.size, hypot(other.margin, ours.margin))
+    because = f"U-Net 3 loses {other} and SegCaps {ours}"
+    return decide_together({"the difference": decide(effect)}, 1, because)
 
 
 def _beats_small_networks(rows: Rows) -> Finding:
-    """SegCaps is above U-Net 3 and U-Net 4 at every share, by more than two standard errors."""
-    gaps = []
-    for share in SHARES:
-        own = _row(rows, "segcaps_r3", share)
-        for model in ("unet_3", "unet_4"):
-            other = _row(rows, model, share)
-            if own is None or other is None:
-                return _OPEN
-            gaps.append((float(own.ours - other.ours), 2 * _error(own, other)))
-    worst, best = min(gap for gap, _ in gaps), max(gap for gap, _ in gaps)
-    is_so = all(gap > least for gap, least in gaps)
-    return confirm(is_so, f"SegCaps is ahead by {worst:.4f} to {best:.4f}")
+    """SegCaps lies above U-Net 3 and U-Net 4 at every share."""
+    gaps = {
+        f"{MODELS[model]} at {100 * share:g} %": difference(means["segcaps_r3"], means[model])
+        for share in SHARES
+        for model in ("unet_3", "unet_4")
+        if {"segcaps_r3", model} <= (means := _means(rows, share)).keys()
+    }
+    return _decide_all(gaps, 2 * len(SHARES), "SegCaps minus U-Nets")
 
 
 def _largest_is_best(rows: Rows) -> Finding:
-    """U-Net 5 has the highest Dice with all patients."""
-    found = {model: _row(rows, model, 1.0) for model in MODELS if model != "segcaps_r1"}
-    known = {model: float(row.ours) for model, row in found.items() if row is not None}
-    if len(known) < len(found):
-        return _OPEN
-    words = ", ".join(f"{MODELS[model]} {value:.4f}" for model, value in known.items())
-    return confirm(max(known, key=lambda model: known[model]) == "unet_5", words)
+    """U-Net 5 lies above the others with all patients."""
+    means = _means(rows, 1.0)
+    others = ("segcaps_r3", "unet_3", "unet_4")
+    gaps = {
+        MODELS[model]: difference(means["unet_5"], means[model])
+        for model in others
+        if {"unet_5", model} <= means.keys()
+    }
+    return _decide_all(gaps, len(others), "U-Net 5 minus the others")
 
 
-def _claim(text: str, decide: Callable[[Rows], Finding]) -> Claim:
-    return Claim(text, lambda rows_of: decide(rows_of(TABLE)))
+def _decide_all(gaps: dict[str, Effect], planned: int, title: str) -> Finding:
+    words = ", ".join(f"{name} {gap}" for name, gap in gaps.items())
+    verdicts = {name: decide(gap) for name, gap in gaps.items()}
+    return decide_together(verdicts, planned, f"{title}: {words or 'no runs'}")
+
+
+def _claim(text: str, rule: Callable[[Rows], Finding]) -> Claim:
+    return Claim(text, lambda rows_of: rule(rows_of(TABLE)))
 
 
 CLAIMS = (

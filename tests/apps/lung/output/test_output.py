@@ -8,7 +8,7 @@ import pytest
 
 from torchcaps.apps.lung import read_volume
 from torchcaps.apps.lung.output import NOTICE, nodule_table, scan_page, write_dicom_seg, write_nifti
-from torchcaps.apps.lung.segment import find_nodules
+from torchcaps.apps.lung.segment import list_nodules
 from torchcaps.core import UserError
 
 from apps.lung.ct import chest, volume, write_series
@@ -19,7 +19,7 @@ NODULES = ((4, 24, 18, 3), (5, 40, 46, 2))
 def found_in(scan):
     probability = np.zeros(scan.hounsfield.shape, np.float16)
     probability[chest(10, 64, NODULES) != chest(10, 64)] = 0.75
-    return find_nodules(probability, scan)
+    return list_nodules(probability, scan)
 
 
 @pytest.fixture(scope="module")
@@ -99,5 +99,5 @@ def test_the_page_needs_nothing_beside_itself_and_shows_names_as_they_are(scan):
 
 
 def test_the_page_of_a_scan_without_nodules_says_so(scan):
-    nothing = find_nodules(np.zeros(scan.hounsfield.shape, np.float16), scan)
+    nothing = list_nodules(np.zeros(scan.hounsfield.shape, np.float16), scan)
     assert "Nothing was found." in scan_page(scan, nothing, "test")

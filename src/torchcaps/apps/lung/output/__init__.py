@@ -3,6 +3,6 @@
 from .dicom_seg import write_dicom_seg
 from .nifti import write_nifti
 from .page import NOTICE, scan_page
-from .table import nodule_table
+from .table import nodule_rows, nodule_table
 
-__all__ = ["NOTICE", "nodule_table", "scan_page", "write_dicom_seg", "write_nifti"]
+__all__ = ["NOTICE", "nodule_rows", "nodule_table", "scan_page", "write_dicom_seg", "write_nifti"]

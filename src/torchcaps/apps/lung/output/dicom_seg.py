@@ -12,13 +12,13 @@ import numpy as np
 from torchcaps.core import UserError
 from torchcaps.storage import write_atomically
 
-from ..segment import Found, Nodule
+from ..segment import FoundNodule, NodulesFound
 from ..volume import Volume
 
 _SERIES_NUMBER = 9000  # far from those that scanners give
 
 
-def write_dicom_seg(path: Path, found: Found, volume: Volume, algorithm: str) -> None:
+def write_dicom_seg(path: Path, found: NodulesFound, volume: Volume, algorithm: str) -> None:
     """Write a binary segmentation with a segment for each nodule.
 
     Only slices with a nodule on them are in the file; it must have at least one.
@@ -50,7 +50,7 @@ def write_dicom_seg(path: Path, found: Found, volume: Volume, algorithm: str) ->
     write_atomically(path, lambda draft: document.save_as(draft))
 
 
-def _document(sources: Sequence[Any], found: Found, marked: Sequence[int], algorithm: str) -> Any:
+def _document(sources: Sequence[Any], found: NodulesFound, marked: Sequence[int], algorithm: str) -> Any:
     from highdicom import UID
     from highdicom.seg import Segmentation, SegmentationTypeValues
 
@@ -75,7 +75,7 @@ def _document(sources: Sequence[Any], found: Found, marked: Sequence[int], algor
     )
 
 
-def _describe(nodule: Nodule, algorithm: str) -> Any:
+def _describe(nodule: FoundNodule, algorithm: str) -> Any:
     from highdicom import UID, AlgorithmIdentificationSequence
     from highdicom.seg import SegmentAlgorithmTypeValues, SegmentDescription
     from pydicom.sr.codedict import codes

@@ -7,8 +7,8 @@ from jaxtyping import UInt8
 
 from torchcaps.viz import Finding, SliceView, slice_viewer
 
-from ..segment import Found, Nodule
-from ..segment.find_nodules import SMALLEST, THRESHOLD
+from ..segment import FoundNodule, NodulesFound
+from ..segment.pieces import SMALLEST, THRESHOLD
 from ..volume import Volume, window
 
 NOTICE = "Research software, not a medical device."
@@ -19,7 +19,7 @@ def grey_bytes(volume: Volume, number: int) -> UInt8[np.ndarray, "rows columns"]
     return np.round(window(volume.hounsfield[number]) * 255).astype(np.uint8)
 
 
-def scan_page(volume: Volume, found: Found, network: str) -> str:
+def scan_page(volume: Volume, found: NodulesFound, network: str) -> str:
     """One HTML file with the slices, the mask and the list of nodules; `network` names what made it."""
     spacing = volume.spacing
     view = SliceView(
@@ -35,18 +35,18 @@ def scan_page(volume: Volume, found: Found, network: str) -> str:
     return slice_viewer(grey, found.labels, view)
 
 
-def _words(volume: Volume, found: Found, network: str) -> str:
+def _words(volume: Volume, found: NodulesFound, network: str) -> str:
     size = "x".join(map(str, volume.hounsfield.shape))
     steps = "" if volume.spacing is None else " of {:.2f}x{:.2f}x{:.2f} mm".format(*volume.spacing)
     smallest = "8 pixels" if volume.spacing is None else f"{SMALLEST:g} mm"
     return (
-        f"{len(found.nodules)} nodules in {size} voxels{steps}, marked by {network} where its probability "
+        f"{len(found.nodules)} pieces in {size} voxels{steps}, marked by {network} where its probability "
         f"reaches {THRESHOLD:g}. {found.too_small} pieces smaller than {smallest} are left out. "
         "Grey values run from -1000 to 400 Hounsfield units."
     )
 
 
-def _finding(nodule: Nodule) -> Finding:
+def _finding(nodule: FoundNodule) -> Finding:
     millimetres = nodule.diameter is not None
     cells = (
         str(nodule.number),

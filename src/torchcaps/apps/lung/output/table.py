@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
-from ..segment import Nodule
+from ..segment import FoundNodule
 
 COLUMNS = (
     "nodule", "slice", "row", "column", "voxels", "x_mm", "y_mm", "z_mm", "volume_mm3", "diameter_mm",
@@ -15,7 +15,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def nodule_rows(nodules: Sequence[Nodule]) -> list[dict[str, Any]]:
+def nodule_rows(nodules: Sequence[FoundNodule]) -> list[dict[str, Any]]:
     """One row for each nodule; what a picture does not tell is None.
 
     The centre is in patient coordinates, to the left, back and up; slices are counted from 0.
@@ -23,7 +23,7 @@ def nodule_rows(nodules: Sequence[Nodule]) -> list[dict[str, Any]]:
     return [dict(zip(COLUMNS, _cells(nodule), strict=True)) for nodule in nodules]
 
 
-def _cells(nodule: Nodule) -> list[int | float | None]:
+def _cells(nodule: FoundNodule) -> list[int | float | None]:
     centre = nodule.centre or (None, None, None)
     return [
         nodule.number,
@@ -42,7 +42,7 @@ def _rounded(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def nodule_table(nodules: Sequence[Nodule]) -> str:
+def nodule_table(nodules: Sequence[FoundNodule]) -> str:
     """The rows as CSV, with their names first; unknown cells are empty."""
     buffer = StringIO()
     writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Nodule probabilities of a whole volume: windows over the lungs, blended where they overlap."""
+"""FoundNodule probabilities of a whole volume: windows over the lungs, blended where they overlap."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def segment_volume(
     hounsfield: Shaped[np.ndarray, "slices rows columns"],
     windows: Windows | None = None,
     *,
-    on_slices: Callable[[int], None] = lambda slices: None,
+    on_slices: Callable[[int, int], None] = lambda done, planned: None,
 ) -> Float16[np.ndarray, "slices rows columns"]:
     """The probability of a nodule at each voxel; 0 where nothing was looked at.
 
@@ -71,7 +71,7 @@ def segment_volume(
         network: Of single slices.
         hounsfield: The volume.
         windows: How slices are cut up.
-        on_slices: Told after each slab how many slices it had.
+        on_slices: Told after each slab how many slices are done, and how many there are.
     """
     windows = windows or Windows()
     found = np.zeros(hounsfield.shape, np.float16)
@@ -83,7 +83,7 @@ def segment_volume(
             rows, columns = slice(box.top, box.bottom), slice(box.left, box.right)
             part = _segment_slab(network, window(slab[:, rows, columns]), windows)
             found[start : start + SLAB, rows, columns] = part
-        on_slices(len(slab))
+        on_slices(start + len(slab), len(hounsfield))
     return found
 
 

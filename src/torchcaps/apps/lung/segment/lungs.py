@@ -68,11 +68,11 @@ def _large_bodies(field: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def lung_box(field: Bool[np.ndarray, "slices _y _x"], shape: tuple[int, int], margin: int) -> Box | None:
     """The box around the lungs of some slices, `margin` pixels wider on each side; None without any."""
-    found = field.any(0)
+    found: NDArray[np.bool_] = np.any(field, axis=0)
     if not found.any():
         return None
     ends = []
     for axis, side in ((1, shape[0]), (0, shape[1])):
-        (filled,) = np.nonzero(found.any(axis))
+        (filled,) = np.nonzero(np.any(found, axis=axis))
         ends += [max(0, int(filled[0]) * _CELL - margin), min(side, int(filled[-1] + 1) * _CELL + margin)]
     return Box(*ends)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from torchcaps.apps.lung import Volume
-from torchcaps.apps.lung.segment.find_nodules import find_nodules
+from torchcaps.apps.lung.segment.pieces import list_nodules
 
 from apps.lung.ct import volume
 from refusal import REFUSED
@@ -25,7 +25,7 @@ def balls(*places, shape=(12, 40, 40)):
 
 def test_nodules_have_their_size_and_place_in_millimetres():
     probability = balls((5, 12, 30, 6.0), (6, 30, 8, 3.0))
-    found = find_nodules(probability, volume(np.zeros(probability.shape, np.int16)))
+    found = list_nodules(probability, volume(np.zeros(probability.shape, np.int16)))
     large, small = found.nodules
     assert [large.number, small.number] == [1, 2]
     assert large.diameter == pytest.approx(12, rel=0.05)
@@ -39,7 +39,7 @@ def test_nodules_have_their_size_and_place_in_millimetres():
 
 def test_pieces_too_small_for_a_nodule_are_left_out_and_counted():
     probability = balls((5, 12, 30, 6.0), (6, 30, 8, 0.5))
-    found = find_nodules(probability, volume(np.zeros(probability.shape, np.int16)))
+    found = list_nodules(probability, volume(np.zeros(probability.shape, np.int16)))
     assert (len(found.nodules), found.too_small) == (1, 1)
     assert found.labels[6, 30, 8] == 0
 
@@ -47,17 +47,17 @@ def test_pieces_too_small_for_a_nodule_are_left_out_and_counted():
 def test_pieces_that_touch_at_a_corner_are_one():
     probability = np.zeros((2, 30, 30), np.float16)
     probability[0, 5:15, 5:15] = probability[1, 15:25, 15:25] = 1
-    assert len(find_nodules(probability, volume(np.zeros((2, 30, 30), np.int16))).nodules) == 1
+    assert len(list_nodules(probability, volume(np.zeros((2, 30, 30), np.int16))).nodules) == 1
 
 
 def test_a_picture_has_nodules_without_millimetres():
     probability = np.zeros((1, 30, 30), np.float16)
     probability[0, 5:15, 5:15] = 0.8
     picture = Volume(np.zeros((1, 30, 30), np.float32), None, np.eye(4), "picture")
-    (nodule,) = find_nodules(probability, picture).nodules
+    (nodule,) = list_nodules(probability, picture).nodules
     assert (nodule.voxels, nodule.volume, nodule.centre) == (100, None, None)
 
 
 def test_probabilities_of_another_size_are_refused():
     with pytest.raises(REFUSED, match="size"):
-        find_nodules(np.zeros((1, 4, 4), np.float16), volume(np.zeros((1, 4, 5), np.int16)))
+        list_nodules(np.zeros((1, 4, 4), np.float16), volume(np.zeros((1, 4, 5), np.int16)))

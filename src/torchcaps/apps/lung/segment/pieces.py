@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float16, UInt16
+from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
+from ..measure import bounding_box
 from ..report import equivalent_diameter
 from ..volume import Volume
 
@@ -21,7 +23,7 @@ _MOST = 65535  # numbers that a label volume holds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nodule:
+class FoundNodule:
     """One connected piece of the predicted mask.
 
     Millimetres are None in a picture without spacing. The centre is in patient coordinates: left, posterior,
@@ -30,7 +32,7 @@ class Nodule:
 
     number: int
     slice: int  # the one that has most of it, counted from 0
-    row: float
+    row: float  # its middle on that slice
     column: float
     voxels: int
     probability: float  # mean over its voxels
@@ -39,17 +41,17 @@ class Nodule:
     diameter: float | None  # mm, of a ball of that volume
 
 
-class Found(NamedTuple):
+class NodulesFound(NamedTuple):
     """Nodules, the largest first, and the volume of their numbers; 0 is background."""
 
-    nodules: list[Nodule]
+    nodules: list[FoundNodule]
     labels: UInt16[np.ndarray, "slices rows columns"]
     too_small: int  # pieces that were left out
 
 
-def find_nodules(
+def list_nodules(
     probability: Float16[np.ndarray, "slices rows columns"], volume: Volume, threshold: float = THRESHOLD
-) -> Found:
+) -> NodulesFound:
     """Pieces in which the probability reaches `threshold`; voxels that share a corner are connected.
 
     Pieces whose ball has a diameter under 3 mm, or in a picture under 8 pixels, are left out.
@@ -60,22 +62,26 @@ def find_nodules(
         raise UserError(
             f"probabilities have the size {probability.shape}, {volume.name} {volume.hounsfield.shape}"
         )
-    pieces, count = ndimage.label(probability >= threshold, structure=np.ones((3, 3, 3)))
+    labels = np.zeros(probability.shape, np.uint16)
+    mask = probability >= threshold
+    if not mask.any():
+        return NodulesFound([], labels, 0)
+    box = bounding_box(mask)  # the numbers of pieces take four times the memory of the scan
+    pieces, count = ndimage.label(mask[box], structure=np.ones((3, 3, 3)))
     sizes = np.bincount(pieces.ravel(), minlength=count + 1)[1:]
-    order = [
-        int(piece) for piece in np.argsort(-sizes, kind="stable") if _is_large(int(sizes[piece]), volume)
-    ]
+    by_size = np.argsort(-sizes, kind="stable").tolist()
+    order = [piece for piece in by_size if _is_large(int(sizes[piece]), volume)]
     if len(order) > _MOST:
         raise UserError(f"{len(order)} nodules in {volume.name}: the network marks noise; train it further")
     places = ndimage.find_objects(pieces)
-    labels = np.zeros(pieces.shape, np.uint16)
     nodules = []
     for number, piece in enumerate(order, start=1):
-        box = places[piece]
-        inside = pieces[box] == piece + 1
-        labels[box][inside] = number
-        nodules.append(_describe(number, inside, probability[box], [part.start for part in box], volume))
-    return Found(nodules, labels, count - len(order))
+        inside = pieces[places[piece]] == piece + 1
+        corner = [part.start + whole.start for part, whole in zip(places[piece], box, strict=True)]
+        place = tuple(slice(first, first + side) for first, side in zip(corner, inside.shape, strict=True))
+        labels[place][inside] = number
+        nodules.append(_describe(number, inside, probability[place], corner, volume))
+    return NodulesFound(nodules, labels, count - len(order))
 
 
 def _is_large(voxels: int, volume: Volume) -> bool:
@@ -85,17 +91,21 @@ def _is_large(voxels: int, volume: Volume) -> bool:
 
 
 def _describe(
-    number: int, inside: np.ndarray, probability: np.ndarray, start: list[int], volume: Volume
-) -> Nodule:
+    number: int,
+    inside: NDArray[np.bool_],
+    probability: NDArray[np.float16],
+    start: list[int],
+    volume: Volume,
+) -> FoundNodule:
     voxels = int(np.count_nonzero(inside))
-    depth, row, column = (
-        float(places.mean()) + first for places, first in zip(np.nonzero(inside), start, strict=True)
-    )
+    middle = np.argwhere(inside).mean(0) + start
+    largest = int(inside.sum((1, 2)).argmax())
+    row, column = (np.argwhere(inside[largest]).mean(0) + start[1:]).tolist()
     size = None if volume.spacing is None else voxels * prod(volume.spacing)
-    centre = volume.affine @ [column, row, depth, 1.0]
-    return Nodule(
+    centre = volume.affine @ [*middle[::-1], 1.0]
+    return FoundNodule(
         number=number,
-        slice=start[0] + int(inside.sum((1, 2)).argmax()),
+        slice=start[0] + largest,
         row=row,
         column=column,
         voxels=voxels,
