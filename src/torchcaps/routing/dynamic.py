@@ -172,7 +172,7 @@ class DynamicRouting(nn.Module):
         return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
 
     def fuse_stored(self, votes: StoredVotes, *, insist: bool) -> FusedPath:
-        """A kernel for CUDA that gives no couplings."""
+        """A kernel for any device that gives no couplings."""
         del insist  # it is always faster
         if votes.return_coupling:
             return "the couplings were asked for, which only the plain path gives"
