@@ -1,4 +1,4 @@
-"""Parents of several windows that compete for one child: sums over all places where a child stands."""
+"""Parents of several windows that compete for one child, which stands at a place in each of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Competition:
         self._child = None if is_alone else self._child_of_place(device)
 
     def _child_of_place(self, device: torch.device) -> Tensor:
-        """A number for the child at each place, flat over (row, column, type, row in window, column in it)."""
+        """A number for the child at each place, flat over the windows and the (type, row, column) in each."""
         rows, columns, side, stride = self.grid
         place = torch.arange(side, device=device)
         y = stride * torch.arange(rows, device=device)[:, None, None, None, None] + place[:, None]
@@ -35,15 +35,22 @@ class Competition:
         sums = flat.new_zeros(len(flat), self._on_map).scatter_add_(1, child, flat)
         return sums.gather(1, child).view(values.shape)
 
-    def log_total(self, log_values: Tensor) -> Tensor:
-        """Log of the sum of exponentials over all places of a child, at each of them."""
+    def divide(self, log_values: Tensor) -> Tensor:
+        """Couplings `[windows, types, children]` from scores, which are overwritten.
+
+        They sum to one over the types of all windows in which a child stands.
+        """
+        peak = log_values.amax(1)
+        values = log_values.sub_(peak.unsqueeze(1)).exp_()
         if self._child is None:
-            return log_values
-        flat = log_values.reshape(-1, self._child.numel())
+            return values.mul_(values.sum(1).reciprocal_().unsqueeze(1))
+        flat = peak.view(-1, self._child.numel())
         child = self._child.expand_as(flat)
         least = flat.new_full((len(flat), self._on_map), torch.finfo(flat.dtype).min)
-        peak = least.scatter_reduce_(1, child, flat, "amax").gather(1, child).view(log_values.shape)
-        return peak + self.total((log_values - peak).exp()).log()
+        highest = least.scatter_reduce_(1, child, flat, "amax").gather(1, child).view(peak.shape)
+        scale = peak.sub_(highest).exp_()  # from this window's largest score to that of all
+        share = scale / self.total(values.sum(1) * scale)
+        return values.mul_(share.unsqueeze(1))
 
     @property
     def _on_map(self) -> int:

@@ -49,6 +49,8 @@ class _Layer:
         self.rows = in_pose // self.in_columns
         self.pose = self.rows * self.columns
         self.competition = Competition(grid, self.children, poses.device)
+        ones = poses.new_ones(grid.rows * grid.columns, self.children)
+        self.even = (self.types * self.competition.total(ones)).reciprocal()  # of one sample
         self.matrices = matrices.permute(1, 2, 3, 0).contiguous()[:, None, :, None]
         self.offsets = None if offsets is None else offsets.T.contiguous().view(self.rows, self.columns, -1)
         self.at_once = self._windows_at_once()
@@ -84,17 +86,15 @@ class _Layer:
 
     def even_split(self, part: slice) -> Tensor:
         """Couplings of the first round, `[windows, types, children]`."""
-        ones = self.inputs.activations.new_ones(part.stop - part.start, self.children)
-        even = (self.types * self.competition.total(ones)).reciprocal()
-        return even.unsqueeze(1).expand(-1, self.types, -1)
+        samples = (part.stop - part.start) // self.even.shape[0]
+        return self.even.repeat(samples, 1).unsqueeze(1).expand(-1, self.types, -1)
 
     def split(self, squares: Tensor, fit: _Fit) -> Tensor:
         """E-step: couplings by the votes' squared distances from the mean of each parent."""
         distance = _over_pose(fit.variance.reciprocal(), squares)
         constant = F.logsigmoid(fit.logit) - 0.5 * (2 * math.pi * fit.variance).log().sum(-1)
         scores = distance.mul_(-0.5).add_(constant.unsqueeze(-1))
-        shift = self.competition.log_total(scores.logsumexp(1))
-        return scores.sub_(shift.unsqueeze(1)).exp_()
+        return self.competition.divide(scores)
 
 
 def fit(inputs: EMInputs, costs: tuple[Tensor, Tensor], grid: EMGrid, scales: EMScales) -> EMState:
@@ -193,11 +193,13 @@ class _Backward:
         grad_score: Tensor | None = None
         for step in reversed(range(len(self.fits))):
             coupling = self.couplings[step]
-            grad_share = self._round(step, coupling * active, grads, grad_score, result)
+            weights = coupling * active
+            grad_share = self._round(step, weights, grads, grad_score, result)
             mean = (coupling * grad_share).sum(1)
             result.activations[self.part] += mean
-            competing = self.layer.competition.total(mean).unsqueeze(1)
-            grad_score = coupling * active * (grad_share - competing)
+            if step > 0:
+                competing = self.layer.competition.total(mean).unsqueeze(1)
+                grad_score = grad_share.sub_(competing).mul_(weights)
         self._through_votes(result)
 
     def _round(

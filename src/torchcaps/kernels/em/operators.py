@@ -28,6 +28,8 @@ from .state import EMGrid, EMInputs, EMScales, EMState
 
 _MOST_NUMBERS = 256  # of a pose: a tile of votes must fit in registers
 _MOST_TYPES = 256  # a child's scores in one window must as well
+_FEWEST_CHILDREN = 8  # of a window, on a CPU: along shorter rows the plain path is faster
+_FEWEST_NUMBERS = 1 << 12  # of all votes, on a CPU: below them the number of operations decides
 
 
 def fused_em_routing(
@@ -72,15 +74,26 @@ def fused_em_routing(
     return mean.unflatten(0, (batch, rows, columns)), logit.sigmoid().unflatten(0, (batch, rows, columns))
 
 
-def em_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
-    """Why `fused_em_routing` cannot take these inputs, in one sentence; None when it can."""
+def em_unsupported_reason(poses: Tensor, weight: Tensor, *, insist: bool = True) -> str | None:
+    """Why `fused_em_routing` cannot take these inputs, in one sentence; None when it can.
+
+    Without `insist` there is also a reason where plain PyTorch is faster.
+    """
     if not poses.is_floating_point() or poses.device != weight.device:
-        return f"poses and weight must be floating point and on one device, got {poses.dtype} on {poses.device}"
+        got = f"{poses.dtype} on {poses.device} and {weight.dtype} on {weight.device}"
+        return f"poses and weight must be floating point and on one device, got {got}"
     if poses.numel() == 0:
         return "there is nothing to route"
     if not _is_for_kernel(poses):
-        return None
+        return None if insist or poses.device.type != "cpu" else _faster_plain(poses, weight)
     return kernel_obstacle("EM routing", poses, weight) or _too_large(poses, weight)
+
+
+def _faster_plain(poses: Tensor, weight: Tensor) -> str | None:
+    numbers = poses.numel() // weight.shape[1] * weight.shape[2] * weight.shape[3]
+    if poses.shape[-2] >= _FEWEST_CHILDREN and numbers >= _FEWEST_NUMBERS:
+        return None
+    return f"with {poses.shape[-2]} children and {numbers} vote numbers the plain path is faster on a CPU"
 
 
 def _is_for_kernel(poses: Tensor) -> bool:

@@ -74,7 +74,7 @@ def route_backward(
 
 
 class _Buffers:
-    """Memory for intermediates of the size of a tile: fresh memory for each would cost more than arithmetic."""
+    """Memory for intermediates of a tile's size: fresh memory for each would cost more than arithmetic."""
 
     def __init__(self, count: int, dtype: torch.dtype) -> None:
         self.flat = [torch.empty(0, dtype=dtype) for _ in range(count)]

@@ -29,6 +29,7 @@ from ..operator import operator
 from . import cpu
 
 _MOST_NUMBERS = 8192  # votes of one position: they must fit in the registers of a program
+_FEWEST_NUMBERS = 1 << 11  # of all votes, on a CPU: below them the number of operations decides
 
 
 def fused_local_dynamic_routing(
@@ -60,18 +61,27 @@ def fused_local_dynamic_routing(
     return _routing_op(laid_out, offset, iterations, gradient == "full", leaky)
 
 
-def local_dynamic_unsupported_reason(votes: Tensor) -> str | None:
-    """Why `fused_local_dynamic_routing` cannot take these votes, in one sentence; None when it can."""
+def local_dynamic_unsupported_reason(votes: Tensor, *, insist: bool = True) -> str | None:
+    """Why `fused_local_dynamic_routing` cannot take these votes, in one sentence; None when it can.
+
+    Without `insist` there is also a reason where plain PyTorch is faster.
+    """
     if not votes.is_floating_point():
         return f"votes must be floating point, got {votes.dtype}"
     if not _is_for_kernel(votes):
-        return None
+        return None if insist or votes.device.type != "cpu" else _faster_plain(votes)
     if reason := kernel_obstacle("stored votes", votes):
         return reason
     sizes = (votes.shape[1], *votes.shape[3:])
     if prod(round_up(side) for side in sizes) > _MOST_NUMBERS:
         return f"the votes of one position, {'x'.join(map(str, sizes))}, exceed {_MOST_NUMBERS} numbers"
     return None
+
+
+def _faster_plain(votes: Tensor) -> str | None:
+    if votes.shape[1] > 1 and votes.numel() >= _FEWEST_NUMBERS:
+        return None
+    return f"with {votes.shape[1]} children and {votes.numel()} numbers the plain path is faster on a CPU"
 
 
 def _is_for_kernel(votes: Tensor) -> bool:
