@@ -15,13 +15,14 @@ sample are formed three times over.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..tiles import work_side_by_side
 from .competition import Competition
 from .state import EMGrads, EMGrid, EMInputs, EMScales, EMState
 
@@ -41,7 +42,7 @@ class _Fit(NamedTuple):
 class _Layer:
     """One call's inputs, laid out for votes with the children innermost."""
 
-    def __init__(self, inputs: EMInputs, grid: EMGrid, buffers: int) -> None:
+    def __init__(self, inputs: EMInputs, grid: EMGrid) -> None:
         self.inputs, self.grid = inputs, grid
         poses, _, matrices, offsets = inputs
         self.windows, self.children, in_pose = poses.shape
@@ -54,23 +55,24 @@ class _Layer:
         self.matrices = matrices.permute(1, 2, 3, 0).contiguous()[:, None, :, None]
         self.offsets = None if offsets is None else offsets.T.contiguous().view(self.rows, self.columns, -1)
         self.at_once = self._windows_at_once()
-        numbers = self.at_once * self.types * self.pose * self.children
-        self._memory = [poses.new_empty(numbers) for _ in range(buffers)]
 
     def _windows_at_once(self) -> int:
         of_sample = self.grid.rows * self.grid.columns
         numbers = of_sample * self.types * self.pose * self.children
         return min(self.windows, of_sample * max(1, _TILE_ELEMENTS // numbers))
 
-    def parts(self) -> Iterator[slice]:
+    def parts(self) -> list[slice]:
         """Windows of whole samples."""
         starts = range(0, self.windows, self.at_once)
-        return (slice(start, min(start + self.at_once, self.windows)) for start in starts)
+        return [slice(start, min(start + self.at_once, self.windows)) for start in starts]
 
-    def buffers(self, part: slice) -> list[Tensor]:
-        """Memory for numbers of each vote, `[windows, types, pose, children]`."""
-        shape = (part.stop - part.start, self.types, self.pose, self.children)
-        return [memory[: math.prod(shape)].view(shape) for memory in self._memory]
+    def buffers(self, count: int) -> list[Tensor]:
+        """Memory for numbers of each vote of a part, `[windows, types, pose, children]`.
+
+        Fresh memory for each part would cost more than the arithmetic.
+        """
+        shape = (self.at_once, self.types, self.pose, self.children)
+        return [self.inputs.poses.new_empty(shape) for _ in range(count)]
 
     def cast(self, part: slice, out: Tensor) -> Tensor:
         """The votes of these windows."""
@@ -99,7 +101,7 @@ class _Layer:
 
 def fit(inputs: EMInputs, costs: tuple[Tensor, Tensor], grid: EMGrid, scales: EMScales) -> EMState:
     """All rounds, given the activation and vote costs; the last means and logits are the result."""
-    layer, rounds = _Layer(inputs, grid, buffers=2), scales.iterations
+    layer, rounds = _Layer(inputs, grid), scales.iterations
     parents = (rounds, layer.windows, layer.types)
     new = inputs.poses.new_empty
     state = EMState(
@@ -110,16 +112,21 @@ def fit(inputs: EMInputs, costs: tuple[Tensor, Tensor], grid: EMGrid, scales: EM
         scores=new(0, layer.windows, layer.children, layer.types),
         shifts=new(0, layer.windows, layer.children),
     )
-    for part in layer.parts():
-        memory, squares = layer.buffers(part)
-        votes, coupling = layer.cast(part, memory), layer.even_split(part)
-        for step in range(rounds):
-            weights = coupling * inputs.activations[part].unsqueeze(1)
-            fitted = _m_step(votes, weights, costs, scales, step, squares)
-            for kept, value in zip(state, fitted, strict=False):
-                kept[step, part] = value
-            if step < rounds - 1:
-                coupling = layer.split(squares, fitted)
+
+    def fit_parts(parts: Sequence[slice]) -> None:
+        buffers = layer.buffers(2)
+        for part in parts:
+            memory, squares = (memory[: part.stop - part.start] for memory in buffers)
+            votes, coupling = layer.cast(part, memory), layer.even_split(part)
+            for step in range(rounds):
+                weights = coupling * inputs.activations[part].unsqueeze(1)
+                fitted = _m_step(votes, weights, costs, scales, step, squares)
+                for kept, value in zip(state, fitted, strict=False):
+                    kept[step, part] = value
+                if step < rounds - 1:
+                    coupling = layer.split(squares, fitted)
+
+    work_side_by_side(fit_parts, layer.parts())
     return state
 
 
@@ -150,30 +157,38 @@ def fit_backward(
     scales: EMScales,
 ) -> EMGrads:
     """Gradients, from those of the last means and logits."""
-    layer = _Layer(inputs, grid, buffers=3)
-    result = EMGrads(
-        torch.empty_like(inputs.poses),
-        torch.zeros_like(inputs.activations),
-        torch.zeros_like(inputs.matrices),
-        torch.zeros_like(vote_cost),
-        torch.zeros_like(vote_cost),
-    )
-    for part in layer.parts():
-        fits = [_Fit(*(kept[step, part] for kept in state[:4])) for step in range(scales.iterations)]
-        walk = _Backward(layer, part, fits, vote_cost, scales)
-        walk.run((grads[0][part], grads[1][part]), result)
-    return result
+    layer = _Layer(inputs, grid)
+    of_children = torch.empty_like(inputs.poses), torch.zeros_like(inputs.activations)
+
+    def differentiate(parts: Sequence[slice]) -> EMGrads:
+        learned = (torch.zeros_like(x) for x in (inputs.matrices, vote_cost, vote_cost))
+        result, buffers = EMGrads(*of_children, *learned), layer.buffers(3)
+        for part in parts:
+            fits = [_Fit(*(kept[step, part] for kept in state[:4])) for step in range(scales.iterations)]
+            walk = _Backward(layer, part, fits, vote_cost, scales, buffers)
+            walk.run((grads[0][part], grads[1][part]), result)
+        return result
+
+    shares = work_side_by_side(differentiate, layer.parts())
+    sums = (torch.stack(values).sum(0) for values in zip(*(share[2:] for share in shares), strict=True))
+    return EMGrads(*of_children, *sums)
 
 
 class _Backward:
     """The backward pass of some windows."""
 
     def __init__(
-        self, layer: _Layer, part: slice, fits: list[_Fit], vote_cost: Tensor, scales: EMScales
+        self,
+        layer: _Layer,
+        part: slice,
+        fits: list[_Fit],
+        vote_cost: Tensor,
+        scales: EMScales,
+        buffers: list[Tensor],
     ) -> None:
         self.layer, self.part, self.fits, self.scales = layer, part, fits, scales
         self.vote_cost = vote_cost
-        self.votes, self.away, self.squares = layer.buffers(part)
+        self.votes, self.away, self.squares = (memory[: part.stop - part.start] for memory in buffers)
         layer.cast(part, self.votes)
         self.couplings = self._couplings()
         self.centre = fits[-1].mean  # what is added to a product of votes must not dwarf their spread

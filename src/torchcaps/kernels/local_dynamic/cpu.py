@@ -8,9 +8,9 @@ run over them; of a map nothing is kept but the votes. Any size that fits in mem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -18,6 +18,9 @@ from torch import Tensor
 from torchcaps.core import squash
 
 from ..squash import squash_backward
+from ..tiles import work_side_by_side
+
+Tile: TypeAlias = tuple[Any, ...]  # an index: slices of samples and of positions
 
 _TILE_ELEMENTS = 1 << 19  # votes of a tile: 2 MB, and as much for each of two intermediates
 _FEWEST_SPOTS = 64  # positions of a tile: operations on shorter rows are bound by their overhead
@@ -38,12 +41,16 @@ def route(votes: Tensor, bias: Tensor | None, iterations: int, leaky: bool) -> t
     dtype = torch.promote_types(votes.dtype, torch.float32)
     poses = votes.new_empty(batch, num_out, pose, positions, dtype=dtype)
     lengths = votes.new_empty(batch, num_out, positions, dtype=dtype)
-    buffers = _Buffers(1, dtype)
-    for tile in _tiles(maps):
-        some = maps[tile].to(dtype)
-        pooled = _iterate(some, bias, iterations, leaky, *buffers.like(some)).pooled[-1]
-        poses[tile] = squash(pooled.mT).mT
-        lengths[tile] = poses[tile].square().sum(2).sqrt()
+
+    def route_tiles(tiles: Sequence[Tile]) -> None:
+        buffers = _Buffers(1, dtype)
+        for tile in tiles:
+            some = maps[tile].to(dtype)
+            pooled = _iterate(some, bias, iterations, leaky, *buffers.like(some)).pooled[-1]
+            poses[tile] = squash(pooled.mT).mT
+            lengths[tile] = poses[tile].square().sum(2).sqrt()
+
+    work_side_by_side(route_tiles, list(_tiles(maps)))
     return poses.mT, lengths
 
 
@@ -59,18 +66,22 @@ def route_backward(
     """Gradients of votes and bias, from those of poses and lengths."""
     maps, routed, towards = planes(votes), poses.mT, grads[0].mT
     grad_maps = torch.empty_like(maps)
-    grad_bias = poses.new_zeros(maps.shape[2:4])
-    buffers = _Buffers(2, poses.dtype)
-    for tile in _tiles(maps):
-        some = maps[tile].to(poses.dtype)
-        scratch, wide = buffers.like(some)
-        grad_tile = grad_maps[tile] if grad_maps.dtype == wide.dtype else wide
-        rounds = _iterate(some, bias, iterations, leaky, scratch)
-        incoming = towards[tile] + _along(routed[tile], grads[1][tile])
-        grad_bias += _tile_backward(incoming, some, rounds, (full, leaky), scratch, grad_tile)
-        if grad_tile is wide:
-            grad_maps[tile] = wide
-    return grad_maps.permute(0, 1, 4, 2, 3), grad_bias
+
+    def differentiate(tiles: Sequence[Tile]) -> Tensor:
+        buffers, grad_bias = _Buffers(2, poses.dtype), poses.new_zeros(maps.shape[2:4])
+        for tile in tiles:
+            some = maps[tile].to(poses.dtype)
+            scratch, wide = buffers.like(some)
+            grad_tile = grad_maps[tile] if grad_maps.dtype == wide.dtype else wide
+            rounds = _iterate(some, bias, iterations, leaky, scratch)
+            incoming = towards[tile] + _along(routed[tile], grads[1][tile])
+            grad_bias += _tile_backward(incoming, some, rounds, (full, leaky), scratch, grad_tile)
+            if grad_tile is wide:
+                grad_maps[tile] = wide
+        return grad_bias
+
+    grad_biases = work_side_by_side(differentiate, list(_tiles(maps)))
+    return grad_maps.permute(0, 1, 4, 2, 3), torch.stack(grad_biases).sum(0)
 
 
 class _Buffers:
@@ -90,7 +101,7 @@ def planes(votes: Tensor) -> Tensor:
     return votes.permute(0, 1, 3, 4, 2).contiguous()
 
 
-def _tiles(maps: Tensor) -> Iterator[tuple[Any, ...]]:
+def _tiles(maps: Tensor) -> Iterator[Tile]:
     """Samples and positions of each tile."""
     batch, *sizes, positions = maps.shape
     spots = max(1, _TILE_ELEMENTS // max(1, prod(sizes)))
