@@ -5,7 +5,7 @@ import torch
 
 from torchcaps.core import Capsules, UserError
 from torchcaps.kernels import EMScales, availability, em_unsupported_reason, fused_em_routing
-from torchcaps.kernels.em import cpu
+from torchcaps.kernels.em import cpu_layer
 from torchcaps.layers import ConvCaps2d, FcCaps
 
 from kernels import em_reference
@@ -39,7 +39,7 @@ def test_it_is_as_accurate_as_the_plain_layer(case):
 @pytest.mark.parametrize("case", [EMCase(), EMCase(stride=1), DENSE])
 def test_every_element_is_written_and_tiles_join_without_a_seam(case, monkeypatch):
     poison_fresh_memory(monkeypatch)
-    monkeypatch.setattr(cpu, "_TILE_ELEMENTS", 1)  # one sample at a time
+    monkeypatch.setattr(cpu_layer, "_TILE_ELEMENTS", 1)  # one sample at a time
     assert_as_accurate_as_the_plain_layer(case)
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from torchcaps.kernels.em import cpu
+from torchcaps.kernels.em import cpu_layer
 from torchcaps.kernels.tiles import work_side_by_side
 
 from kernels.em_reference import EMCase
@@ -21,7 +21,7 @@ def _three_threads():
 @pytest.mark.usefixtures("_three_threads")
 @pytest.mark.parametrize("count", [0, 1, 3, 8])
 def test_shares_come_back_in_order_and_hold_every_tile_once(count):
-    shares = work_side_by_side(list, list(range(count)))
+    shares = work_side_by_side(lambda tiles: [*tiles], list(range(count)))
     assert [tile for share in shares for tile in share] == list(range(count))
     assert len(shares) == (3 if count >= 3 else 1)
 
@@ -42,5 +42,5 @@ def test_an_error_of_a_tile_is_raised_and_the_threads_are_as_before():
 
 @pytest.mark.usefixtures("_three_threads")
 def test_a_layer_answers_the_same_on_several_threads(monkeypatch):
-    monkeypatch.setattr(cpu, "_TILE_ELEMENTS", 1)
+    monkeypatch.setattr(cpu_layer, "_TILE_ELEMENTS", 1)
     assert_as_accurate_as_the_plain_layer(EMCase(batch=5, stride=1), seeds=2)
