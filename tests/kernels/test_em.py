@@ -1,25 +1,140 @@
-"""What fused EM routing says where it cannot run; `interpreted_em.py` and `test_em_gpu.py` run it."""
+"""Fused EM routing on a CPU, against the plain layers, and what it says where it cannot run."""
 
 import pytest
 import torch
 
 from torchcaps.core import Capsules, UserError
 from torchcaps.kernels import EMScales, availability, em_unsupported_reason, fused_em_routing
+from torchcaps.kernels.em import cpu_layer
 from torchcaps.layers import ConvCaps2d, FcCaps
 
+from kernels import em_reference
 from kernels.em_reference import EMCase
+from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
+from kernels.poison import poison_fresh_memory
+
+ALL = {**em_reference.QUICK, **em_reference.CASES}
+DENSE = EMCase(kernel=0, height=2, width=2, coordinates=True)
 
 
 def like(*shape, dtype=torch.float32):
     return torch.zeros((), dtype=dtype).expand(shape)
 
 
-def test_a_cpu_is_named_as_the_reason():
-    assert "CUDA only" in em_unsupported_reason(like(1, 1, 1, 9, 16), like(9, 4, 2, 4))
-    with pytest.raises(ValueError, match="CUDA only"):
+def routed_by(case, backend, inputs, layer=None):
+    layer = layer or case.layer().double()
+    layer.backend = backend
+    return layer(Capsules(*inputs), return_coupling=False)[:2]
+
+
+def drawn(case, dtype=torch.float64):
+    return [x.to(dtype).requires_grad_() for x in case.children(0)]
+
+
+@pytest.mark.parametrize("case", ALL.values(), ids=ALL)
+def test_it_is_as_accurate_as_the_plain_layer(case):
+    assert_as_accurate_as_the_plain_layer(case)
+
+
+@pytest.mark.parametrize("case", [EMCase(), EMCase(stride=1), DENSE])
+def test_every_element_is_written_and_tiles_join_without_a_seam(case, monkeypatch):
+    poison_fresh_memory(monkeypatch)
+    monkeypatch.setattr(cpu_layer, "_TILE_ELEMENTS", 1)  # one sample at a time
+    assert_as_accurate_as_the_plain_layer(case)
+
+
+@pytest.mark.parametrize("case", [EMCase(height=3, batch=1), EMCase(competing=False, batch=1), DENSE])
+def test_the_backward_pass_is_the_derivative_of_the_forward_pass(case):
+    layer = case.layer().double()
+    names, parameters = zip(*layer.named_parameters(), strict=True)
+
+    def route(poses, activations, *values):
+        layer.backend = "fused"
+        kids = (Capsules(poses, activations),)
+        changed = dict(zip(names, values, strict=True))
+        return torch.func.functional_call(layer, changed, kids, {"return_coupling": False})[:2]
+
+    assert torch.autograd.gradcheck(route, (*drawn(case), *parameters), fast_mode=True)
+
+
+def test_votes_far_from_zero_are_no_less_accurate():
+    case = EMCase(height=3, width=5, rows=4, in_columns=4, out_columns=4)
+
+    def far(dtype, backend):
+        poses, activations = (x.detach().to(dtype) for x in case.children(0))
+        inputs = [(poses + 20).requires_grad_(), activations.requires_grad_()]
+        routed = routed_by(case, backend, inputs, case.layer().to(dtype))
+        return [*routed, *torch.autograd.grad(routed[0].sum() + routed[1].sum(), inputs)]
+
+    exact, plain, fused = (
+        far(*how) for how in ((torch.double, "torch"), (torch.float, "torch"), (torch.float, "fused"))
+    )
+    for of_exact, of_plain, of_fused in zip(exact, plain, fused, strict=True):
+        assert (of_fused - of_exact).norm() <= 2 * (of_plain - of_exact).norm() + 1e-6 * of_exact.norm()
+
+
+@pytest.mark.parametrize("case", [EMCase(batch=3), DENSE])
+def test_a_sample_does_not_see_its_batch(case):
+    poses, activations = drawn(case)
+    whole = routed_by(case, "fused", (poses, activations))
+    for sample in range(len(poses)):
+        alone = routed_by(case, "fused", (poses[sample : sample + 1], activations[sample : sample + 1]))
+        torch.testing.assert_close(alone, tuple(x[sample : sample + 1] for x in whole))
+
+
+def test_inputs_may_lie_in_memory_in_any_order():
+    case = EMCase()
+    poses, activations = (x.detach() for x in drawn(case))
+    turned = poses.transpose(1, 2).contiguous().transpose(1, 2), activations.flip(0).flip(0)
+    torch.testing.assert_close(
+        routed_by(case, "fused", turned), routed_by(case, "torch", (poses, activations))
+    )
+
+
+def test_two_calls_give_the_same_bits():
+    case, layer = EMCase(stride=1), EMCase(stride=1).layer()
+    inputs = drawn(case, torch.float32)
+    runs = []
+    for _ in range(2):
+        routed = routed_by(case, "fused", inputs, layer)
+        learned = [*inputs, *layer.parameters()]
+        runs.append([*routed, *torch.autograd.grad(routed[0].sum() + routed[1].sum(), learned)])
+    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+
+
+def test_autocast_changes_nothing():
+    case, layer = EMCase(), EMCase().layer()
+    inputs = drawn(case, torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = routed_by(case, "fused", inputs, layer)
+    assert all(torch.equal(a, b) for a, b in zip(cast, routed_by(case, "fused", inputs, layer), strict=True))
+
+
+def test_wild_votes_and_absent_children_stay_finite():
+    case = EMCase()
+    for scale, present in ((1e4, 1.0), (1.0, 0.0)):
+        poses, activations = (x.detach() for x in drawn(case, torch.float32))
+        inputs = (scale * poses).requires_grad_(), (present * activations).requires_grad_()
+        routed = routed_by(case, "fused", inputs, case.layer())
+        gradients = torch.autograd.grad(routed[0].sum() + routed[1].sum(), inputs)
+        assert all(x.isfinite().all() for x in (*routed, *gradients))
+
+
+def test_the_operator_keeps_its_promises_to_the_compiler():
+    children = torch.rand(4, 3, 4, requires_grad=True), torch.rand(4, 3)
+    costs = torch.rand(2), torch.rand(2)
+    settings = [1, 1, 1, 1], 2, [1.0, 0.1, 1.5]
+    torch.library.opcheck(
+        torch.ops.torchcaps.em_routing.default, (*children, torch.rand(3, 2, 2, 2), None, *costs, *settings)
+    )
+
+
+def test_nothing_to_route_is_named():
+    assert "nothing" in em_unsupported_reason(like(0, 1, 1, 9, 16), like(9, 4, 2, 4))
+    with pytest.raises(ValueError, match="nothing"):
         fused_em_routing(
-            like(1, 1, 1, 9, 16),
-            like(1, 1, 1, 9),
+            like(0, 1, 1, 9, 16),
+            like(0, 1, 1, 9),
             like(9, 4, 2, 4),
             costs=(like(2), like(2)),
             window=(3, 1),
@@ -27,7 +142,7 @@ def test_a_cpu_is_named_as_the_reason():
         )
 
 
-def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
+def test_sizes_and_dtypes_beyond_the_gpu_kernel_are_named(monkeypatch):
     monkeypatch.setattr(availability, "KERNEL_DEVICE", "cpu")
     weight = like(9, 4, 2, 4)
     assert em_unsupported_reason(like(1, 1, 1, 9, 16), weight) is None
@@ -35,24 +150,28 @@ def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
     assert "17x17" in em_unsupported_reason(like(1, 1, 1, 9, 17), like(9, 1, 2, 17))
     assert "257" in em_unsupported_reason(like(1, 1, 1, 9, 16), like(9, 4, 257, 4))
     assert "2**31" in em_unsupported_reason(like(2**20, 1, 1, 2**7, 16), weight)
-    assert "nothing" in em_unsupported_reason(like(0, 1, 1, 9, 16), weight)
 
 
-CASES = [EMCase(), EMCase(competing=False), EMCase(kernel=0, height=2, width=2, coordinates=True)]
+def test_few_children_or_votes_take_the_plain_path_unless_it_is_insisted_on():
+    weight, few, many = like(8, 4, 2, 4), like(1, 1, 1, 8, 16), like(64, 1, 1, 8, 16)
+    assert em_unsupported_reason(many, weight, insist=False) is None
+    assert "plain path is faster" in em_unsupported_reason(few, weight, insist=False)
+    assert "with 7 children" in em_unsupported_reason(many[..., :7, :], weight[:7], insist=False)
+    assert em_unsupported_reason(few, weight) is None
+
+
+CASES = [EMCase(), EMCase(competing=False), DENSE]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_layers_fall_back_and_say_why(case):
+def test_couplings_come_from_the_plain_path(case):
     layer, children = case.layer(), Capsules(*case.children(0))
-    assert layer(children, return_coupling=False).coupling is not None
-    assert "CUDA only" in layer.fallback_reason(children, return_coupling=False)
     assert "couplings were asked for" in layer.fallback_reason(children)
+    assert layer(children).coupling is not None
     layer.backend = "fused"
-    with pytest.raises(UserError, match="CUDA only"):
-        layer(children, return_coupling=False)
-
-
-CASES = [EMCase(), EMCase(competing=False), EMCase(kernel=0, height=2, width=2, coordinates=True)]
+    assert layer(children, return_coupling=False).coupling is None
+    with pytest.raises(UserError, match="couplings were asked for"):
+        layer(children)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -48,6 +48,12 @@ class TrainCase:
 
 
 DR, EFFICIENT, EM = "mnist/dr_capsnet", "mnist/efficient_capsnet_fast", "mnist/em_capsnet"
+# its images have masks, and shrink to a side at which a step fits a CPU
+SEGMENTATION = TrainCase(
+    recipe="segmentation/segcaps_r3",
+    batch=16,
+    changes={"data.name": "synthetic_masks", "data.validation": 0.1, "model.image_size": 64},
+)
 EPOCH = TrainCase(recipe=DR, images=60_000, validation=3_000)
 
 
@@ -58,12 +64,12 @@ def train_suite(
     steps: tuple[TrainCase, ...] | None = None,
     epochs: tuple[TrainCase, ...] = (EPOCH, replace(EPOCH, recipe=EFFICIENT)),
 ) -> Iterator[Measurement]:
-    """Steps of DR-, Efficient- and EM-CapsNet in both precisions, and epochs of MNIST's size."""
+    """Steps of DR-, Efficient- and EM-CapsNet and SegCaps in both precisions, and epochs of MNIST's size."""
     on_gpu = bench.device.type == "cuda"
     batches = (128, 1024) if on_gpu else (128,)
     precisions: tuple[Precision, ...] = ("32",) if quick else ("32", "bf16")
     usual = [TrainCase(recipe=name, batch=size) for name in (DR, EFFICIENT) for size in batches]
-    cases = steps or [*usual, TrainCase(recipe=EM)]
+    cases = steps or [*usual, TrainCase(recipe=EM), SEGMENTATION]
     for case, precision in product(cases, precisions):
         for backend in _backends(case, bench.device):
             yield _step(bench, case, backend, precision)
@@ -91,7 +97,7 @@ def _step(bench: Bench, case: TrainCase, backend: str, precision: Precision) -> 
         counts_setup=True,
         cost=partial(model_cost, name, case.batch, options, backward=True, adam=True),
         precision=precision,
-        sizes=f"model {name}, images {case.batch}x1x28x28",
+        sizes=f"model {name}, images {case.batch}x1x{options.get('image_size', 28)} px",
         facts={"precision": precision, "model": name, "pass": "step"},
     )
 
@@ -117,7 +123,9 @@ def _epoch(bench: Bench, case: TrainCase, backend: str, precision: Precision, qu
 
 
 def _words(recipe: Recipe) -> str:
-    return recipe.model["name"] + (" with decoder" if recipe.loss.reconstruction else "")
+    side = recipe.model.get("image_size")
+    decoder = " with decoder" if recipe.loss.reconstruction else ""
+    return f"{recipe.model['name']}{decoder}" + (f", {side} px" if side else "")
 
 
 def _session(device: torch.device, recipe: Recipe, backend: str, precision: Precision) -> Session:

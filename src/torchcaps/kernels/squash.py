@@ -22,4 +22,4 @@ def squash_backward(
     shrink = torch.where(squared < 1, squared / (1 + squared), 1 - 1 / (1 + squared))
     twice_slope = inverse * (2 * (1 + squared).square().reciprocal() - shrink * inverse.square())
     along = (pooled * grad).sum(-1, keepdim=True)
-    return (grad * (shrink * inverse) + pooled * (twice_slope * along)) * scale
+    return torch.addcmul(grad * (shrink * inverse), pooled, twice_slope * along) * scale

@@ -160,9 +160,8 @@ class PositionalEM(EMRouting):
         return _even_mass(shape, self.kernel_size, self.stride)
 
     def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
-        """A kernel for CUDA that gives no couplings."""
-        del insist  # it is always faster
-        return self._fuse_windows(votes, (self.kernel_size, self.stride), votes.where)
+        """A kernel for any device that gives no couplings."""
+        return self._fuse_windows(votes, (self.kernel_size, self.stride), votes.where, insist)
 
     def batch_parts(self, votes: UncastVotes) -> Parts | None:
         """On a CPU that learns, a few samples at a time: the votes of a batch would take gigabytes."""

@@ -189,8 +189,7 @@ class DynamicRouting(nn.Module):
         return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
 
     def fuse_stored(self, votes: StoredVotes, *, insist: bool) -> FusedPath:
-        """A kernel for CUDA that gives no couplings."""
-        del insist  # it is always faster
+        """A kernel for any device that gives no couplings."""
         if not self.inner_bias:
             return _BIAS_IS_LATE
         if self.gradient == "last_votes":
@@ -198,7 +197,8 @@ class DynamicRouting(nn.Module):
         if votes.return_coupling:
             return "the couplings were asked for, which only the plain path gives"
         flat = votes.votes.flatten(2, 3)
-        return local_dynamic_unsupported_reason(flat) or partial(self._route_stored, flat, votes)
+        reason = local_dynamic_unsupported_reason(flat, insist=insist)
+        return reason or partial(self._route_stored, flat, votes)
 
     def _route_stored(self, flat: Tensor, votes: StoredVotes) -> Routed:
         poses, lengths = fused_local_dynamic_routing(

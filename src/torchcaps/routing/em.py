@@ -228,19 +228,20 @@ class EMRouting(nn.Module):
         return in_caps / out_caps
 
     def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
-        """A kernel for CUDA that gives no couplings."""
-        del insist  # it is always faster
+        """A kernel for any device that gives no couplings."""
         positions = votes._replace(
             poses=votes.poses.flatten(0, -3)[:, None, None],
             activations=votes.activations.flatten(0, -2)[:, None, None],
         )
-        return self._fuse_windows(positions, (1, 1), votes.where)
+        return self._fuse_windows(positions, (1, 1), votes.where, insist)
 
-    def _fuse_windows(self, votes: UncastVotes, window: tuple[int, int], where: torch.Size) -> FusedPath:
+    def _fuse_windows(
+        self, votes: UncastVotes, window: tuple[int, int], where: torch.Size, insist: bool
+    ) -> FusedPath:
         """The kernel for windows of this side and stride; parents have the axes `where`."""
         if votes.return_coupling:
             return "the couplings were asked for, which only the plain path gives"
-        reason = em_unsupported_reason(votes.poses, votes.weight)
+        reason = em_unsupported_reason(votes.poses, votes.weight, insist=insist)
         return reason or partial(self._route_windows, votes, window, where)
 
     def _route_windows(self, votes: UncastVotes, window: tuple[int, int], where: torch.Size) -> Routed:

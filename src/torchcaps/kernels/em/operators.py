@@ -2,9 +2,11 @@
 
 Formulas and log-space form as in `routing.em`; parents of all windows that a child stands in compete for it,
 as in `layers.em_conv2d`. Plain PyTorch keeps several tensors of `O(N C O H)` numbers for each round: 340 MB
-each for 64/8/16/16 at batch 128. Here the largest that are kept are `O(N C O)`, 21 MB, and the gradient of
-the votes exists for some windows at a time. On CUDA, in float32, for any number of children, up to 256 parent
-types, and poses of up to 256 numbers, with rows and columns rounded up to powers of two.
+each for 64/8/16/16 at batch 128. Here the largest that are kept are `O(N C O)`, 21 MB, on a CPU `O(N O H)`,
+and votes and their gradient exist for some windows at a time.
+
+`cpu.py` runs on any device and in float64; `launch.py` on CUDA in float32, for any number of children, up to
+256 parent types, and poses of up to 256 numbers, with rows and columns rounded up to powers of two.
 """
 
 from __future__ import annotations
@@ -16,12 +18,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from torchcaps.core.precision import without_autocast
+
+from .. import availability
 from ..availability import kernel_obstacle, round_up
 from ..operator import operator
+from . import cpu
 from .state import EMGrid, EMInputs, EMScales, EMState
 
 _MOST_NUMBERS = 256  # of a pose: a tile of votes must fit in registers
 _MOST_TYPES = 256  # a child's scores in one window must as well
+_FEWEST_CHILDREN = 8  # of a window, on a CPU: along shorter rows the plain path is faster
+_FEWEST_NUMBERS = 1 << 12  # of all votes, on a CPU: below them the number of operations decides
 
 
 def fused_em_routing(
@@ -52,12 +60,13 @@ def fused_em_routing(
         raise ValueError(reason)
     batch, rows, columns, in_caps, _ = poses.shape
     matrices = weight.repeat(in_caps // weight.shape[0], 1, 1, 1)
+    dtype = torch.promote_types(poses.dtype, torch.float32)
     mean, logit, *_ = _em_op(
-        poses.flatten(0, 2).float().contiguous(),
-        activations.flatten(0, 2).float().contiguous(),
-        matrices.float(),
-        None if offsets is None else offsets.float().contiguous(),
-        *(cost.float().contiguous() for cost in costs),
+        poses.flatten(0, 2).to(dtype).contiguous(),
+        activations.flatten(0, 2).to(dtype).contiguous(),
+        matrices.to(dtype),
+        None if offsets is None else offsets.to(dtype).contiguous(),
+        *(cost.to(dtype).contiguous() for cost in costs),
         [rows, columns, *window],
         scales.iterations,
         list(scales[1:]),
@@ -65,9 +74,30 @@ def fused_em_routing(
     return mean.unflatten(0, (batch, rows, columns)), logit.sigmoid().unflatten(0, (batch, rows, columns))
 
 
-def em_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
-    """Why `fused_em_routing` cannot take these inputs, in one sentence; None when it can."""
+def em_unsupported_reason(poses: Tensor, weight: Tensor, *, insist: bool = True) -> str | None:
+    """Why `fused_em_routing` cannot take these inputs, in one sentence; None when it can.
+
+    Without `insist` there is also a reason where plain PyTorch is faster.
+    """
+    if not poses.is_floating_point() or poses.device != weight.device:
+        got = f"{poses.dtype} on {poses.device} and {weight.dtype} on {weight.device}"
+        return f"poses and weight must be floating point and on one device, got {got}"
+    if poses.numel() == 0:
+        return "there is nothing to route"
+    if not _is_for_kernel(poses):
+        return None if insist or poses.device.type != "cpu" else _faster_plain(poses, weight)
     return kernel_obstacle("EM routing", poses, weight) or _too_large(poses, weight)
+
+
+def _faster_plain(poses: Tensor, weight: Tensor) -> str | None:
+    numbers = poses.numel() // weight.shape[1] * weight.shape[2] * weight.shape[3]
+    if poses.shape[-2] >= _FEWEST_CHILDREN and numbers >= _FEWEST_NUMBERS:
+        return None
+    return f"with {poses.shape[-2]} children and {numbers} vote numbers the plain path is faster on a CPU"
+
+
+def _is_for_kernel(poses: Tensor) -> bool:
+    return poses.device.type == availability.KERNEL_DEVICE
 
 
 def _too_large(poses: Tensor, weight: Tensor) -> str | None:
@@ -78,15 +108,16 @@ def _too_large(poses: Tensor, weight: Tensor) -> str | None:
         return f"the fused kernel takes at most {_MOST_TYPES} parent types, not {weight.shape[2]}"
     if max(poses.numel(), poses.shape[-2] * weight[0].numel()) >= 2**31:
         return "the fused kernel takes fewer than 2**31 numbers in poses and in matrices"
-    if poses.numel() == 0:
-        return "there is nothing to route"
     return None
 
 
-def _launch() -> ModuleType:
-    from . import launch  # only here: a CPU install has no triton
+def _backend(poses: Tensor) -> ModuleType:
+    """The module that computes these inputs."""
+    if _is_for_kernel(poses):
+        from . import launch  # only here: a CPU install has no triton
 
-    return launch
+        return launch
+    return cpu
 
 
 _INPUTS = "Tensor poses, Tensor activations, Tensor matrices, Tensor? offsets"
@@ -111,7 +142,8 @@ def _em_op(  # noqa: PLR0913  an operator takes its tensors one by one
 ) -> tuple[Tensor, ...]:
     inputs = EMInputs(poses, activations, matrices, offsets)
     costs = activation_cost, vote_cost
-    state = _launch().fit(inputs, costs, EMGrid(*grid), EMScales(iterations, *scales))
+    with without_autocast(poses):  # autocast also acts inside registered operators
+        state = _backend(poses).fit(inputs, costs, EMGrid(*grid), EMScales(iterations, *scales))
     return state.means[-1].clone(), state.logits[-1].clone(), *state
 
 
@@ -139,8 +171,8 @@ def _em_backward_op(  # noqa: PLR0913
     iterations: int,
     scales: list[float],
 ) -> tuple[Tensor, ...]:
-    with torch.autocast(poses.device.type, enabled=False):  # autocast also acts inside registered operators
-        grads = _launch().fit_backward(
+    with without_autocast(poses):
+        grads = _backend(poses).fit_backward(
             (grad_mean.contiguous(), grad_logit.contiguous()),
             EMInputs(poses, activations, matrices, offsets),
             vote_cost,
@@ -156,6 +188,7 @@ def _(poses, activations, matrices, offsets, activation_cost, vote_cost, grid, i
     windows, children, in_pose = poses.shape
     _, in_columns, types, out_columns = matrices.shape
     pose = in_pose // in_columns * out_columns
+    splits = iterations if _is_for_kernel(poses) else 0  # on a CPU they are found again
     shapes = [
         (windows, types, pose),
         (windows, types),
@@ -163,8 +196,8 @@ def _(poses, activations, matrices, offsets, activation_cost, vote_cost, grid, i
         (iterations, windows, types, pose),
         (iterations, windows, types),
         (iterations, windows, types),
-        (iterations - 1, windows, children, types),
-        (iterations, windows, children),
+        (max(splits - 1, 0), windows, children, types),
+        (splits, windows, children),
     ]
     return tuple(poses.new_empty(shape) for shape in shapes)
 

@@ -39,7 +39,10 @@ class EMScales(NamedTuple):
 
 
 class EMState(NamedTuple):
-    """What a forward pass leaves behind; H is the numbers of a parent's pose."""
+    """What a forward pass leaves behind; H is the numbers of a parent's pose.
+
+    On a CPU scores and shifts are empty.
+    """
 
     means: Tensor  # (iterations, N, O, H)
     variances: Tensor  # (iterations, N, O, H)

@@ -4,8 +4,10 @@ A convolution has stored the votes, and each position is routed by itself, unlik
 `map_routing` couples all positions. All iterations run on one reading of the votes (formulas in
 `dynamic/operators.py`); plain PyTorch reads them several times an iteration. The tensors of
 `O(batch T positions O)` and `O(batch T positions O P)` that autograd would keep for each iteration never
-exist: the backward pass needs the votes and the output alone. On CUDA; a position may have up to 8192 vote
-numbers, with the sizes of its axes rounded up to powers of two.
+exist: the backward pass needs the votes and the output alone.
+
+`cpu.py` runs on any device and in float64; `launch.py` on CUDA in float32, where a position may have up to
+8192 vote numbers, with the sizes of its axes rounded up to powers of two.
 """
 
 from __future__ import annotations
@@ -18,11 +20,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from torchcaps.core.precision import without_autocast
+
+from .. import availability
 from ..availability import kernel_obstacle, round_up
 from ..dynamic import Gradient
 from ..operator import operator
+from . import cpu
 
 _MOST_NUMBERS = 8192  # votes of one position: they must fit in the registers of a program
+_FEWEST_NUMBERS = 1 << 11  # of all votes, on a CPU: below them the number of operations decides
 
 
 def fused_local_dynamic_routing(
@@ -33,11 +40,12 @@ def fused_local_dynamic_routing(
     gradient: Gradient = "full",
     leaky: bool = False,
 ) -> tuple[Float[Tensor, "batch out_caps positions pose"], Float[Tensor, "batch out_caps positions"]]:
-    """Output poses and their lengths in float32, differentiable in votes and bias.
+    """Output poses and their lengths in at least float32, differentiable in votes and bias.
 
     Args:
-        votes: Children at one position compete there; this order of axes is what a channels-last convolution
-            of every child type writes, and the result's is what the next one reads.
+        votes: Children at one position compete there. On CUDA this order of axes is what a channels-last
+            convolution of every child type writes, and the result's is what the next one reads; on a CPU
+            both have their positions innermost in memory, as its convolutions do.
         bias: Added to the pooled votes in every iteration.
         iterations: As in `fused_dynamic_routing`, like the settings that follow.
         gradient: "full" or "last".
@@ -49,12 +57,21 @@ def fused_local_dynamic_routing(
         raise ValueError("gradient must be 'full' or 'last' here, got 'last_votes'")
     if reason := local_dynamic_unsupported_reason(votes):
         raise ValueError(reason)
-    offset = None if bias is None else bias.float().contiguous()
-    return _routing_op(votes.contiguous(), offset, iterations, gradient == "full", leaky)
+    dtype = torch.promote_types(votes.dtype, torch.float32)
+    offset = None if bias is None else bias.to(dtype).contiguous()
+    laid_out = votes.contiguous() if _is_for_kernel(votes) else cpu.planes(votes).permute(0, 1, 4, 2, 3)
+    return _routing_op(laid_out, offset, iterations, gradient == "full", leaky)
 
 
-def local_dynamic_unsupported_reason(votes: Tensor) -> str | None:
-    """Why `fused_local_dynamic_routing` cannot take these votes, in one sentence; None when it can."""
+def local_dynamic_unsupported_reason(votes: Tensor, *, insist: bool = True) -> str | None:
+    """Why `fused_local_dynamic_routing` cannot take these votes, in one sentence; None when it can.
+
+    Without `insist` there is also a reason where plain PyTorch is faster.
+    """
+    if not votes.is_floating_point():
+        return f"votes must be floating point, got {votes.dtype}"
+    if not _is_for_kernel(votes):
+        return None if insist or votes.device.type != "cpu" else _faster_plain(votes)
     if reason := kernel_obstacle("stored votes", votes):
         return reason
     sizes = (votes.shape[1], *votes.shape[3:])
@@ -63,10 +80,23 @@ def local_dynamic_unsupported_reason(votes: Tensor) -> str | None:
     return None
 
 
-def _launch() -> ModuleType:
-    from . import launch  # only here: a CPU install has no triton
+def _faster_plain(votes: Tensor) -> str | None:
+    if votes.shape[1] > 1 and votes.numel() >= _FEWEST_NUMBERS:
+        return None
+    return f"with {votes.shape[1]} children and {votes.numel()} numbers the plain path is faster on a CPU"
 
-    return launch
+
+def _is_for_kernel(votes: Tensor) -> bool:
+    return votes.device.type == availability.KERNEL_DEVICE
+
+
+def _backend(votes: Tensor) -> ModuleType:
+    """The module that computes these votes."""
+    if _is_for_kernel(votes):
+        from . import launch  # only here: a CPU install has no triton
+
+        return launch
+    return cpu
 
 
 @operator(
@@ -76,7 +106,8 @@ def _launch() -> ModuleType:
 def _routing_op(
     votes: Tensor, bias: Tensor | None, iterations: int, full: bool, leaky: bool
 ) -> tuple[Tensor, Tensor]:
-    return _launch().route(votes, bias, iterations, leaky)
+    with without_autocast(votes):  # autocast also acts inside registered operators
+        return _backend(votes).route(votes, bias, iterations, leaky)
 
 
 @operator(
@@ -94,20 +125,26 @@ def _routing_backward_op(  # noqa: PLR0913  an operator takes its tensors one by
     full: bool,
     leaky: bool,
 ) -> tuple[Tensor, Tensor]:
-    grads = grad_poses.contiguous(), grad_lengths.contiguous()
-    return _launch().route_backward(grads, votes, bias, poses, iterations, full, leaky)
+    backend, grads = _backend(votes), (grad_poses, grad_lengths.contiguous())
+    if backend is not cpu:
+        grads = grad_poses.contiguous(), grads[1]
+    with without_autocast(votes):
+        return backend.route_backward(grads, votes, bias, poses, iterations, full, leaky)
 
 
 @_routing_op.register_fake
 def _(votes, bias, iterations, full, leaky):  # noqa: ANN001, ANN202
     batch, _, positions, num_out, pose = votes.shape
-    poses = votes.new_empty(batch, num_out, positions, pose, dtype=torch.float32)
-    return poses, votes.new_empty(batch, num_out, positions, dtype=torch.float32)
+    dtype = torch.promote_types(votes.dtype, torch.float32)
+    lengths = votes.new_empty(batch, num_out, positions, dtype=dtype)
+    if _is_for_kernel(votes):
+        return votes.new_empty(batch, num_out, positions, pose, dtype=dtype), lengths
+    return votes.new_empty(batch, num_out, pose, positions, dtype=dtype).mT, lengths
 
 
 @_routing_backward_op.register_fake
 def _(grad_poses, grad_lengths, votes, bias, poses, iterations, full, leaky):  # noqa: ANN001, ANN202, PLR0913
-    return torch.empty_like(votes), votes.new_empty(votes.shape[3:], dtype=torch.float32)
+    return torch.empty_like(votes), votes.new_empty(votes.shape[3:], dtype=poses.dtype)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

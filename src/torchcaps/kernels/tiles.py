@@ -1,0 +1,36 @@
+"""Tiles of a CPU path, each worked on by one thread.
+
+An operation on a tile takes some ten microseconds: divided among threads, it would end thousands of times a
+step with a wait for the slowest, for milliseconds where another program has a core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeVar
+
+import torch
+
+Tile = TypeVar("Tile")
+Result = TypeVar("Result")
+
+
+def work_side_by_side(work: Callable[[Sequence[Tile]], Result], tiles: Sequence[Tile]) -> list[Result]:
+    """`work` of as many shares of the tiles as PyTorch has threads, in the order of the tiles.
+
+    Fewer tiles than threads are one share, whose operations are divided among the threads as usual.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1 or len(tiles) < threads:
+        return [work(tiles)]
+    bounds = [len(tiles) * number // threads for number in range(threads + 1)]
+    shares = [tiles[first:last] for first, last in pairwise(bounds)]
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(
+                pool.map(torch.no_grad()(work), shares)
+            )  # whether gradients are on belongs to a thread
+    finally:
+        torch.set_num_threads(threads)  # what a new thread begins with; this one still has it
