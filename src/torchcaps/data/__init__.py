@@ -49,8 +49,6 @@ from .synthetic import (
     draw_masks,
     draw_places,
     draw_poses,
-    random_rotations,
-    rotation_matrices,
     synthetic_images,
 )
 from .transforms import (
@@ -115,7 +113,6 @@ __all__ = [
     "outline_dataset",
     "preprocess",
     "random_crop",
-    "random_rotations",
     "read_cifar10",
     "read_idx_split",
     "read_imagenette",
@@ -126,7 +123,6 @@ __all__ = [
     "resize_and_crop",
     "resize_and_crop_pairs",
     "resolve_data_dir",
-    "rotation_matrices",
     "shift",
     "shift_in_margins",
     "split_indices",
