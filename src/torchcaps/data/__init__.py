@@ -1,5 +1,6 @@
 """Datasets, their synthetic twins, and what happens to images on their way to a network."""
 
+from . import rendering
 from .api import (
     DATASETS,
     FOLDER_PREFIX,
@@ -19,7 +20,15 @@ from .api import (
 from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
 from .download import get_dataset
-from .examples import Examples, FileImages, LabelledImages, MaskedImages, PlacedImages, PosedImages
+from .examples import (
+    Examples,
+    FileImages,
+    LabelledImages,
+    LazyImages,
+    MaskedImages,
+    PlacedImages,
+    PosedImages,
+)
 from .fit import Fit, fit_picture, undo_fit
 from .preprocess import (
     Preprocess,
@@ -78,6 +87,7 @@ __all__ = [
     "Fit",
     "Frame",
     "LabelledImages",
+    "LazyImages",
     "MaskedImages",
     "Outline",
     "PlacedImages",
@@ -120,6 +130,7 @@ __all__ = [
     "read_smallnorb",
     "read_smallnorb_info",
     "read_svhn",
+    "rendering",
     "resize_and_crop",
     "resize_and_crop_pairs",
     "resolve_data_dir",

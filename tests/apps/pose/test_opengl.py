@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from torchcaps.apps.pose.opengl import opengl_renderer
 from torchcaps.core import UserError
 from torchcaps.core.rotation import random_rotations
 from torchcaps.data.rendering import View, cube, rasterise, tetrahedron
 
 pytest.importorskip("moderngl", reason="moderngl is not installed")
-from torchcaps.apps.pose.opengl import opengl_renderer
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import write_atomically
 
+RADIUS = 1.3  # of objects: the whole of one is in the image, whichever way it is turned
 _KEYS = (
     "vertices",
     "faces",
@@ -64,10 +65,10 @@ class Mesh(NamedTuple):
         )
 
     def normalised(self) -> Mesh:
-        """In the unit ball around the middle of its bounding box, touching it."""
+        """In a ball of `RADIUS` around the middle of its bounding box, touching it."""
         low, high = self.vertices.amin(0), self.vertices.amax(0)
         centred = self.vertices - (low + high) / 2
-        return self._replace(vertices=centred / torch.linalg.vector_norm(centred, dim=1).max())
+        return self._replace(vertices=centred * (RADIUS / torch.linalg.vector_norm(centred, dim=1).max()))
 
     def turned(self, matrix: Float[Tensor, "3 3"]) -> Mesh:
         """Turned by a rotation matrix."""

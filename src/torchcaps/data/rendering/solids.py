@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .mesh import Mesh, MeshSet, NamedMesh
+from .mesh import RADIUS, Mesh, MeshSet, NamedMesh
 
 _BORDER = 0.28  # share of the way from an edge to the middle of its face
 _PLAIN = (0.8, 0.8, 0.8)  # Blender's usual grey
@@ -23,18 +23,18 @@ _FACE_COLOURS = (
 
 
 def cube(*, borders: bool = True) -> Mesh:
-    """A cube with its corners on the unit sphere; see `_solid`."""
+    """A cube with its corners on the sphere of `RADIUS`; see `_solid`."""
     signs = torch.tensor([-1.0, 1.0])
-    corners = F.normalize(torch.cartesian_prod(signs, signs, signs), dim=1)
+    corners = RADIUS * F.normalize(torch.cartesian_prod(signs, signs, signs), dim=1)
     faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
     return _solid(corners, faces, borders=borders)
 
 
 def tetrahedron(*, borders: bool = True) -> Mesh:
-    """A tetrahedron with its corners on the unit sphere; see `_solid`."""
+    """A tetrahedron with its corners on the sphere of `RADIUS`; see `_solid`."""
     corners = torch.tensor([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
     faces = [(1, 3, 2), (0, 2, 3), (0, 3, 1), (0, 1, 2)]
-    return _solid(F.normalize(corners, dim=1), faces, borders=borders)
+    return _solid(RADIUS * F.normalize(corners, dim=1), faces, borders=borders)
 
 
 def _solid(corners: Tensor, faces: list[tuple[int, ...]], *, borders: bool) -> Mesh:
