@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.nn import functional as F
 
-_SQUARINGS = 10  # of a scatter matrix: directions that are weaker by 1 % shrink to e^-10 of the strongest
+AXIAL_SQUARINGS = 10  # a direction that is weaker by 1 % shrinks to e^-10 of the strongest
 
 
 def hamilton(p: Float[Tensor, "*#batch 4"], q: Float[Tensor, "*#batch 4"]) -> Float[Tensor, "*batch 4"]:
@@ -163,8 +163,8 @@ def axial_mean(
     Of unit quaternions it is the mean rotation. It is the strongest eigenvector of the weighted scatter
     matrix, found by squaring that matrix: no step waits for the device, and equal eigenvalues have gradients.
     """
-    scatter = torch.einsum("...n,...ni,...nj->...ij", weights, vectors, vectors)
-    for _ in range(_SQUARINGS):
+    scatter = (weights.unsqueeze(-1) * vectors).mT @ vectors
+    for _ in range(AXIAL_SQUARINGS):
         scatter = scatter / scatter.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None].clamp(min=1e-30)
         scatter = scatter @ scatter
     return F.normalize(_strongest_row(scatter), dim=-1)

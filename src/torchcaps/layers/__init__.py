@@ -22,6 +22,7 @@ from .geometry import (
 from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
 from .product_conv2d import StemConv2d
+from .quaternion import HamiltonMatrices, use_quaternion_votes
 from .routed import Backend, RoutedCaps
 from .selected_fc import SelectedFcCaps, build_fc_caps
 from .vote import cast_votes
@@ -35,6 +36,7 @@ __all__ = [
     "CoordinateAddition",
     "FcCaps",
     "FcDecoder",
+    "HamiltonMatrices",
     "LocalConvCaps2d",
     "LocalDeconvCaps2d",
     "MapRouting",
@@ -58,4 +60,5 @@ __all__ = [
     "squash",
     "squash_exponential",
     "too_small",
+    "use_quaternion_votes",
 ]

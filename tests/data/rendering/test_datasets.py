@@ -88,6 +88,7 @@ def test_the_thesis_split_has_all_images_of_the_grid():
     [
         "cube_tetrahedron",
         "cube_tetrahedron_plain",
+        "synthetic_cube_tetrahedron",
         "cube_tetrahedron_grid",
         "cube_tetrahedron_thesis",
         "cube_tetrahedron_plain_thesis",

@@ -166,8 +166,8 @@ def _without_borders(data_dir: Path, split: Split) -> MeshSet:
 _SOLID = {"mean": (0.087, 0.086, 0.077), "std": (0.153, 0.138, 0.134)}
 _GREY = {"mean": (0.143, 0.143, 0.143), "std": (0.203, 0.203, 0.203)}
 _TINY = {
-    "mean": (0.061, 0.061, 0.061),
-    "std": (0.166, 0.166, 0.166),
+    "mean": (0.1, 0.1, 0.1),
+    "std": (0.21, 0.21, 0.21),
     "classes": TINY_CLASSES,
     "files": (RemoteFile(path="meshes.npz"),),
 }
@@ -179,6 +179,13 @@ for _name, _plan in {
         objects=_with_borders,
         poses=_uniform(_MANY, _FEW),
         counts=(_MANY, _FEW),
+        **_SOLID,
+    ),
+    "synthetic_cube_tetrahedron": _Plan(
+        title="cube and tetrahedron with borders, few random rotations",
+        objects=_with_borders,
+        poses=_uniform(512, 64),
+        counts=(512, 64),
         **_SOLID,
     ),
     "cube_tetrahedron_plain": _Plan(
