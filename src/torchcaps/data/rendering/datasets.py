@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -16,9 +16,9 @@ from torchcaps.core.seeding import generator
 
 from ..api import DATASETS, DatasetInfo, Frame, RemoteFile, Split
 from ..examples import PosedImages
-from .mesh import MeshSet, load_meshes
+from .mesh import MeshSet, NamedMesh, load_meshes
 from .rendered import RenderedImages
-from .solids import cube_tetrahedron
+from .solids import cube, cube_tetrahedron, tetrahedron
 from .view import View
 
 SIDE = 28
@@ -163,6 +163,32 @@ def _without_borders(data_dir: Path, split: Split) -> MeshSet:
     return cube_tetrahedron(borders=False)
 
 
+def _stand_ins(data_dir: Path, split: Split) -> MeshSet:
+    """Two stretched solids for each class of the meshes."""
+    del data_dir, split
+    solids = (cube(borders=False), tetrahedron(borders=False))
+    objects = []
+    for label, name in enumerate(TINY_CLASSES):
+        for number, solid in enumerate(solids):
+            shape = torch.tensor([1.0, 0.4 + 0.1 * label, 1.0 - 0.12 * label])
+            mesh = solid._replace(vertices=solid.vertices * shape)
+            objects.append(NamedMesh(f"{name}/{number}", label, mesh.normalised()))
+    return MeshSet(TINY_CLASSES, tuple(objects))
+
+
+def _twin(plan: _Plan) -> _Plan:
+    """A few images in random rotations that need no file."""
+    return replace(
+        plan,
+        title=f"a few images like: {plan.title}",
+        objects=_stand_ins if plan.files else plan.objects,
+        poses=_uniform(*_TWIN_COUNTS),
+        counts=_TWIN_COUNTS,
+        files=(),
+    )
+
+
+_TWIN_COUNTS = (512, 64)
 _SOLID = {"mean": (0.087, 0.086, 0.077), "std": (0.153, 0.138, 0.134)}
 _GREY = {"mean": (0.143, 0.143, 0.143), "std": (0.203, 0.203, 0.203)}
 _TINY = {
@@ -179,13 +205,6 @@ for _name, _plan in {
         objects=_with_borders,
         poses=_uniform(_MANY, _FEW),
         counts=(_MANY, _FEW),
-        **_SOLID,
-    ),
-    "synthetic_cube_tetrahedron": _Plan(
-        title="cube and tetrahedron with borders, few random rotations",
-        objects=_with_borders,
-        poses=_uniform(512, 64),
-        counts=(512, 64),
         **_SOLID,
     ),
     "cube_tetrahedron_plain": _Plan(
@@ -239,3 +258,4 @@ for _name, _plan in {
     ),
 }.items():
     _register(_name, _plan)
+    _register(f"synthetic_{_name}", _twin(_plan))
