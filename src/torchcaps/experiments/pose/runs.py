@@ -107,7 +107,10 @@ register(
             Claim(
                 "A median error under 5 degrees on rotations that were held out.",
                 claims.below(
-                    SOLIDS, "test_rotation_error", 5, tuple(name_of(network, _RANDOM) for network in NETWORKS)
+                    SOLIDS,
+                    "test_rotation_error",
+                    5.0,
+                    tuple(name_of(network, _RANDOM) for network in NETWORKS),
                 ),
             ),
             Claim(
@@ -189,7 +192,7 @@ register(
                 claims.below(
                     TABLE,
                     "test_rotation_error",
-                    5,
+                    5.0,
                     tuple(name_of(network, _RANDOM) for network in _TABLE_NETWORKS),
                 ),
             ),
