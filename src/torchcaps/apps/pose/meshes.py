@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,12 @@ def _colours(loaded: Any, faces: int) -> torch.Tensor:
 
 
 def read_mesh_folder(
-    folder: Path, classes: Sequence[str] | None = None, *, most: int = 0, report: Report
+    folder: Path,
+    classes: Sequence[str] | None = None,
+    *,
+    most: int = 0,
+    leave_out: frozenset[str] = frozenset(),
+    report: Report,
 ) -> MeshSet:
     """The objects in a folder of class folders (the layout of ShapeNet's classes).
 
@@ -107,6 +113,7 @@ def read_mesh_folder(
         folder: It has a folder of mesh files for each class.
         classes: Of these classes alone, in this order; all of them, sorted, by default.
         most: Objects of a class, the first by name; 0 means all.
+        leave_out: Objects as class/name.
         report: Told of each file that is left out, and why.
     """
     if not folder.is_dir():
@@ -114,7 +121,8 @@ def read_mesh_folder(
     names = tuple(classes or sorted(each.name for each in folder.iterdir() if each.is_dir()))
     objects: list[NamedMesh] = []
     for label, name in enumerate(names):
-        mine = list(_usable(folder, name, most, report))
+        found = _usable(folder, name, leave_out, report)
+        mine = list(islice(found, most or None))
         if not mine:
             raise MissingDataError(f"class {name}: no mesh that can be used in {folder / name}")
         objects += [NamedMesh(f"{name}/{path.stem}", label, mesh) for path, mesh in mine]
@@ -123,13 +131,15 @@ def read_mesh_folder(
     return MeshSet(names, tuple(objects))
 
 
-def _usable(folder: Path, name: str, most: int, report: Report) -> Iterator[tuple[Path, Mesh]]:
+def _usable(
+    folder: Path, name: str, leave_out: frozenset[str], report: Report
+) -> Iterator[tuple[Path, Mesh]]:
     place = folder / name
     if Path(os.path.normpath(place)).parent != Path(os.path.normpath(folder)):
         raise UserError(f"{name!r} is not the name of a class folder")
-    found = 0
     for path in sorted(place.iterdir() if place.is_dir() else ()):
-        if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
+        is_mesh = path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+        if not is_mesh or f"{name}/{path.stem}" in leave_out:
             continue
         try:
             mesh = read_mesh(path)
@@ -137,6 +147,3 @@ def _usable(folder: Path, name: str, most: int, report: Report) -> Iterator[tupl
             report(f"left out: {error}")
             continue
         yield path, mesh
-        found += 1
-        if found == most:
-            return

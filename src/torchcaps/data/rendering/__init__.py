@@ -15,10 +15,11 @@ from .mesh import RADIUS, Mesh, MeshSet, NamedMesh, load_meshes, save_meshes
 from .rasterise import Rendered, rasterise
 from .rendered import RenderedImages, render_smooth
 from .solids import cube, cube_tetrahedron, tetrahedron
-from .view import Camera, Light, View
+from .view import THESIS_LIGHTS, Camera, Light, View
 
 __all__ = [
     "RADIUS",
+    "THESIS_LIGHTS",
     "TINY_CLASSES",
     "TINY_FILE",
     "Camera",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
@@ -63,6 +63,9 @@ class Light:
     colour: Point = (1.0, 1.0, 1.0)
 
 
+THESIS_LIGHTS = (Light(position=(6.0, 6.0, 4.0)), Light(position=(0.0, 0.0, 0.0)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class View:
     """A camera, lights, background and the size of images.
@@ -78,8 +81,8 @@ class View:
 
     height: int = 128
     width: int = 128
-    camera: Camera = Camera()
-    lights: tuple[Light, ...] = (Light(position=(6.0, 6.0, 4.0)), Light(position=(0.0, 0.0, 0.0)))
+    camera: Camera = field(default_factory=Camera)
+    lights: tuple[Light, ...] = THESIS_LIGHTS
     ambient: float = 0.05
     background: Point = (0.0, 0.0, 0.0)
 
