@@ -21,6 +21,7 @@ from . import (
     import_weights,
     listing,
     parse,
+    pose,
     predict,
     prune,
     recipe,
@@ -56,6 +57,7 @@ for _name, _command in _COMMANDS.items():
 for _name, _group in {
     "recipe": recipe.app,
     "bench": bench.app,
+    "pose": pose.app,
     "data": data.app,
     "import-weights": import_weights.app,
 }.items():
@@ -93,6 +95,8 @@ _EXTRAS = {
     "onnx": "export",
     "onnxscript": "export",
     "ray": "cluster",
+    "trimesh": "pose",
+    "moderngl": "pose",
 }
 
 _INTERRUPTED = 130
