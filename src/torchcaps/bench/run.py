@@ -13,6 +13,7 @@ from torchcaps.core.errors import UserError, unknown_name
 from .bench import Bench, Measurement
 from .layer import routing_suite
 from .model import model_suite
+from .render import render_suite
 from .roofline import measure_ceilings
 from .row import BenchResults, BenchRow, read_rows
 from .step import train_suite
@@ -22,6 +23,7 @@ SUITES: dict[str, Callable[..., Iterator[Measurement]]] = {
     "routing": routing_suite,
     "train": train_suite,
     "models": model_suite,
+    "render": render_suite,
 }
 
 

@@ -120,7 +120,7 @@ def euler_grid(step: int = 20, *, repeated: bool = True) -> Float[Tensor, "count
 def first_of_each(rotations: Float[Tensor, "count 4"], digits: int = 5) -> Int64[Tensor, " distinct"]:
     """The places, ascending, where a rotation occurs for the first time, to so many digits."""
     rounded = _signless(rotations, digits)
-    _, group = rounded.unique(dim=0, return_inverse=True)
+    _, group = torch.unique(rounded, dim=0, return_inverse=True)
     first = torch.full((int(group.max()) + 1,), len(rotations), device=group.device)
     places = torch.arange(len(rotations), device=group.device)
     return first.scatter_reduce(0, group, places, "amin").sort().values

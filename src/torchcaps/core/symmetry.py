@@ -17,7 +17,7 @@ _GENERATORS: dict[str, tuple[tuple[float, ...], ...]] = {  # quarter turns; thir
     "cube": ((_HALF, _HALF, 0.0, 0.0), (_HALF, 0.0, _HALF, 0.0)),
     "tetrahedron": ((0.5, 0.5, 0.5, 0.5), (0.0, 1.0, 0.0, 0.0)),
 }
-_MOST = 1000  # elements; a generator by an odd angle would never close
+_MOST = 240  # elements; a generator by an odd angle would never close
 
 
 def symmetry_group(spec: str) -> Float[Tensor, "elements 4"]:

@@ -66,7 +66,7 @@ class OpenGLRenderer:
         import moderngl
 
         try:
-            self.context: Any = moderngl.create_standalone_context(backend="egl")
+            self.context: Any = moderngl.create_context(standalone=True, backend="egl")  # type: ignore[arg-type]
         except Exception as error:  # drivers fail in their own ways
             raise UserError(
                 f"OpenGL without a screen does not start ({error}); install libegl1 and a driver such as "

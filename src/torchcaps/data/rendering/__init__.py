@@ -1,8 +1,8 @@
 """Images of objects in known rotations: meshes, a camera with lights, and a rasteriser for any device."""
 
-from .datasets import (
-    TINY_CLASSES,
-    TINY_FILE,
+from .datasets import TINY_CLASSES, TINY_FILE
+from .mesh import RADIUS, Mesh, MeshSet, NamedMesh, load_meshes, save_meshes
+from .poses import (
     Poses,
     grid_poses,
     held_out_instances,
@@ -11,7 +11,6 @@ from .datasets import (
     thesis_poses,
     uniform_poses,
 )
-from .mesh import RADIUS, Mesh, MeshSet, NamedMesh, load_meshes, save_meshes
 from .rasterise import Rendered, rasterise
 from .rendered import RenderedImages, render_smooth
 from .solids import cube, cube_tetrahedron, tetrahedron

@@ -2,97 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from torchcaps.core import UserError
-from torchcaps.core.rotation import euler_grid, quaternions_of_euler, random_rotations
-from torchcaps.core.seeding import generator
 
 from ..api import DATASETS, DatasetInfo, Frame, RemoteFile, Split
 from ..examples import PosedImages
 from .mesh import MeshSet, NamedMesh, load_meshes
-from .rendered import RenderedImages
+from .poses import Poses, grid_poses, held_out_instances, posed_images, thesis_poses, uniform_poses
 from .solids import cube, cube_tetrahedron, tetrahedron
 from .view import View
 
 SIDE = 28
-TEST_SHARE = 0.2
 TINY_CLASSES = ("animal", "bike", "car", "chair", "person", "sofa")
 TINY_FILE = "tiny_meshes/meshes.npz"
-
-
-@dataclass(frozen=True)
-class Poses:
-    """Which object is in each image, and how it is turned."""
-
-    numbers: Tensor
-    rotations: Tensor
-
-
-def uniform_poses(objects: int, count: int, split: Split) -> Poses:
-    """Uniformly random rotations, objects taking turns; those of the test images are others."""
-    rng = generator(0, "uniform poses", split)
-    return Poses(torch.arange(count) % objects, random_rotations(count, rng))
-
-
-def grid_poses(objects: int, split: Split) -> Poses:
-    """Each distinct rotation of the thesis's grid, a fifth of them for testing, the same for all objects."""
-    rotations = quaternions_of_euler(euler_grid(repeated=False).double()).float()
-    return _crossed(objects, _shared(rotations, split, "rotations"))
-
-
-def thesis_poses(objects: int, split: Split) -> Poses:
-    """The thesis's grid with its repetitions, a fifth of the images for testing, chosen at random.
-
-    A rotation that is tested was nearly always trained on as well: this split leaks.
-    """
-    whole = _crossed(objects, quaternions_of_euler(euler_grid().double()).float())
-    chosen = _shared(torch.arange(len(whole.numbers)), split, "images")
-    return Poses(whole.numbers[chosen], whole.rotations[chosen])
-
-
-def leaked_share(train: Tensor, test: Tensor) -> float:
-    """The share of test rotations that are also trained on."""
-    cosines = torch.cat([(part @ train.T).abs().amax(1) for part in torch.split(test, 1024)])
-    return float((cosines > 1 - 1e-5).float().mean())  # half a degree; grid rotations are 20 apart
-
-
-def _shared(items: Tensor, split: Split, purpose: str) -> Tensor:
-    order = torch.randperm(len(items), generator=generator(0, "held-out", purpose))
-    count = round(TEST_SHARE * len(items))
-    return items[(order[:count] if split == "test" else order[count:]).sort().values]
-
-
-def _crossed(objects: int, rotations: Tensor) -> Poses:
-    return Poses(torch.arange(objects).repeat_interleave(len(rotations)), rotations.repeat(objects, 1))
-
-
-def held_out_instances(meshes: MeshSet, split: Split) -> MeshSet:
-    """A fifth of each class for testing, at least one object, chosen by their names; or the others."""
-    chosen = []
-    for label in range(len(meshes.classes)):
-        mine = sorted(
-            (each for each in meshes.objects if each.label == label),
-            key=lambda each: hashlib.blake2b(each.name.encode(), digest_size=8).digest(),
-        )
-        if len(mine) < 2:
-            raise UserError(f"class {meshes.classes[label]} needs two objects or more to hold one out")
-        count = max(1, round(TEST_SHARE * len(mine)))
-        chosen += mine[:count] if split == "test" else mine[count:]
-    return MeshSet(meshes.classes, tuple(chosen))
-
-
-def posed_images(meshes: MeshSet, poses: Poses, view: View) -> PosedImages:
-    """Examples that are rendered when they are put on a device."""
-    labels = torch.tensor([each.label for each in meshes.objects])
-    images = RenderedImages(tuple(each.mesh for each in meshes.objects), poses.numbers, poses.rotations, view)
-    return PosedImages(images, labels[poses.numbers], poses.rotations, meshes.classes)
 
 
 def _tiny_meshes(data_dir: Path) -> MeshSet:
@@ -110,6 +38,13 @@ def _uniform(num_train: int, num_test: int) -> Drawn:
     return lambda objects, split: uniform_poses(objects, num_train if split == "train" else num_test, split)
 
 
+class _Pixels(NamedTuple):
+    """Mean and deviation of each channel."""
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
     """One dataset: objects, rotations, how many images, and the statistics of their pixels."""
@@ -118,8 +53,7 @@ class _Plan:
     objects: Objects
     poses: Drawn
     counts: tuple[int, int]
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    pixels: _Pixels
     classes: tuple[str, ...] = ("cube", "tetrahedron")
     files: tuple[RemoteFile, ...] = ()
 
@@ -139,8 +73,8 @@ def _register(name: str, plan: _Plan) -> None:
             height=SIDE,
             width=SIDE,
             classes=plan.classes,
-            mean=plan.mean,
-            std=plan.std,
+            mean=plan.pixels.mean,
+            std=plan.pixels.std,
             num_train=plan.counts[0],
             num_test=plan.counts[1],
             licence="rendered by the library",
@@ -189,14 +123,10 @@ def _twin(plan: _Plan) -> _Plan:
 
 
 _TWIN_COUNTS = (512, 64)
-_SOLID = {"mean": (0.087, 0.086, 0.077), "std": (0.153, 0.138, 0.134)}
-_GREY = {"mean": (0.143, 0.143, 0.143), "std": (0.203, 0.203, 0.203)}
-_TINY = {
-    "mean": (0.1, 0.1, 0.1),
-    "std": (0.21, 0.21, 0.21),
-    "classes": TINY_CLASSES,
-    "files": (RemoteFile(path="meshes.npz"),),
-}
+_SOLID = _Pixels((0.087, 0.086, 0.077), (0.153, 0.138, 0.134))
+_GREY = _Pixels((0.143, 0.143, 0.143), (0.203, 0.203, 0.203))
+_TINY = _Pixels((0.1, 0.1, 0.1), (0.21, 0.21, 0.21))
+_TINY_FILES = (RemoteFile(path="meshes.npz"),)
 _MANY, _FEW = 1 << 17, 1 << 13
 
 for _name, _plan in {
@@ -205,56 +135,62 @@ for _name, _plan in {
         objects=_with_borders,
         poses=_uniform(_MANY, _FEW),
         counts=(_MANY, _FEW),
-        **_SOLID,
+        pixels=_SOLID,
     ),
     "cube_tetrahedron_plain": _Plan(
         title="grey cube and tetrahedron, random rotations",
         objects=_without_borders,
         poses=_uniform(_MANY, _FEW),
         counts=(_MANY, _FEW),
-        **_GREY,
+        pixels=_GREY,
     ),
     "cube_tetrahedron_grid": _Plan(
         title="cube and tetrahedron with borders, distinct rotations in steps of 20 degrees",
         objects=_with_borders,
         poses=grid_poses,
         counts=(2 * 2333, 2 * 583),
-        **_SOLID,
+        pixels=_SOLID,
     ),
     "cube_tetrahedron_thesis": _Plan(
         title="cube and tetrahedron with borders, grid and random split of the thesis",
         objects=_with_borders,
         poses=thesis_poses,
         counts=(10974, 2744),
-        **_SOLID,
+        pixels=_SOLID,
     ),
     "cube_tetrahedron_plain_thesis": _Plan(
         title="grey cube and tetrahedron, grid and random split of the thesis",
         objects=_without_borders,
         poses=thesis_poses,
         counts=(10974, 2744),
-        **_GREY,
+        pixels=_GREY,
     ),
     "tiny_meshes": _Plan(
         title="meshes of six classes, random rotations",
         objects=lambda data_dir, split: _tiny_meshes(data_dir),
         poses=_uniform(2 * _MANY, _FEW),
         counts=(2 * _MANY, _FEW),
-        **_TINY,
+        pixels=_TINY,
+        classes=TINY_CLASSES,
+        files=_TINY_FILES,
     ),
     "tiny_meshes_instances": _Plan(
         title="meshes of six classes, random rotations, tested on objects never seen",
         objects=lambda data_dir, split: held_out_instances(_tiny_meshes(data_dir), split),
         poses=_uniform(2 * _MANY, _FEW),
         counts=(2 * _MANY, _FEW),
-        **_TINY,
+        pixels=_TINY,
+        classes=TINY_CLASSES,
+        files=_TINY_FILES,
     ),
     "tiny_meshes_thesis": _Plan(
         title="meshes of six classes, grid and random split of the thesis",
         objects=lambda data_dir, split: _tiny_meshes(data_dir),
         poses=thesis_poses,
         counts=(296309, 74077),
-        **_TINY,
+        pixels=_TINY,
+        classes=TINY_CLASSES,
+        files=_TINY_FILES,
     ),
 }.items():
     _register(_name, _plan)

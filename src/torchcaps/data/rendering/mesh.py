@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -97,7 +97,7 @@ class MeshSet(NamedTuple):
 def save_meshes(path: Path, meshes: MeshSet) -> None:
     """Write objects as one compressed archive of NumPy arrays, which `load_meshes` reads without trimesh."""
     parts = [each.mesh for each in meshes.objects]
-    arrays: Mapping[str, np.ndarray] = {
+    arrays: dict[str, Any] = {
         "vertices": torch.cat([mesh.vertices for mesh in parts]).float().numpy(),
         "faces": torch.cat([mesh.faces for mesh in parts]).int().numpy(),
         "colours": torch.cat([mesh.colours for mesh in parts]).mul(255).round().byte().numpy(),
@@ -135,8 +135,10 @@ def _unpacked(arrays: Mapping[str, np.ndarray]) -> MeshSet:
     faces = _pieces(torch.from_numpy(arrays["faces"]).long(), arrays["face_ends"])
     colours = _pieces(torch.from_numpy(arrays["colours"]).float() / 255, arrays["face_ends"])
     meshes = [
-        Mesh(*parts, bool(is_closed))
-        for *parts, is_closed in zip(vertices, faces, colours, arrays["is_closed"], strict=True)
+        Mesh(corners, triangles, shown, bool(is_closed))
+        for corners, triangles, shown, is_closed in zip(
+            vertices, faces, colours, arrays["is_closed"], strict=True
+        )
     ]
     for mesh in meshes:
         if not len(mesh.faces) or int(mesh.faces.min()) < 0 or int(mesh.faces.max()) >= len(mesh.vertices):

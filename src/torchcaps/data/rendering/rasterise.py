@@ -55,7 +55,7 @@ def rasterise(mesh: Mesh, rotations: Float[Tensor, "batch 4"], view: View) -> Re
     ):
         fill(_visible(mesh, part, view), target, view)
     pixels = packed[:, :, : view.width].view(torch.uint8)
-    channels = pixels.unflatten(-1, (-1, 4)).permute(0, 3, 1, 2)
+    channels = torch.unflatten(pixels, -1, (-1, 4)).permute(0, 3, 1, 2)
     return Rendered(channels[:, 1:], channels[:, :1])
 
 

@@ -71,7 +71,7 @@ class RenderedImages(LazyImages):
         """The images, one object after the other, each put in its place."""
         size = (len(numbers), *self.shape[1:])
         images = torch.empty(size, dtype=torch.uint8, device=self.device)
-        for number in numbers.unique().tolist():
+        for number in sorted(set(numbers.tolist())):
             mesh = self.meshes[number].to(self.device)
             for places in torch.split((numbers == number).nonzero().squeeze(1), _CHUNK):
                 turns = rotations[places].to(self.device)

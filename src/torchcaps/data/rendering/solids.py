@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import torch
@@ -37,12 +38,14 @@ def tetrahedron(*, borders: bool = True) -> Mesh:
     return _solid(RADIUS * F.normalize(corners, dim=1), faces, borders=borders)
 
 
-def _solid(corners: Tensor, faces: list[tuple[int, ...]], *, borders: bool) -> Mesh:
+def _solid(corners: Tensor, faces: Sequence[tuple[int, ...]], *, borders: bool) -> Mesh:
     """A convex solid, grey, or with a colour for each face and its neighbours' colours along its edges.
 
     A single plain face looks the same after a turn about its middle. A border tells which turn it was.
     """
-    points, triangles, colours = list(corners), [], []
+    points = list(corners)
+    triangles: list[tuple[int, ...]] = []
+    colours: list[tuple[float, ...]] = []
     for number, face in enumerate(faces):
         if not borders:
             _add_polygon(triangles, colours, face, _PLAIN)
@@ -70,7 +73,7 @@ def _add_polygon(
         colours.append(colour)
 
 
-def _neighbour(faces: list[tuple[int, ...]], number: int, edge: set[int]) -> int:
+def _neighbour(faces: Sequence[tuple[int, ...]], number: int, edge: set[int]) -> int:
     return next(other for other, face in enumerate(faces) if other != number and edge <= set(face))
 
 
