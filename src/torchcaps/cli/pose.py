@@ -26,6 +26,10 @@ def render(
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder of the images.")] = Path("rendered"),
     engine: Annotated[str, typer.Option("--engine", help="auto, torch, opengl or blender.")] = "auto",
+    meshes: Annotated[
+        Path | None,
+        typer.Option("--meshes", help="Folder of class folders of meshes, instead of the scene's."),
+    ] = None,
     blender: Annotated[
         Path | None, typer.Option("--blender-python", help="Python that can import bpy.")
     ] = None,
@@ -38,9 +42,9 @@ def render(
 ) -> None:
     """Render a scene to images with quaternions (w, x, y, z), masks and the camera matrix."""
     from torchcaps.apps.pose.render import choose_engine, prepare_meshes, render_scene
-    from torchcaps.apps.pose.scene import Scene, load_scene
+    from torchcaps.apps.pose.scene import Scene, load_scene, with_meshes
 
-    settings = Scene() if scene is None else load_scene(scene)
+    settings = with_meshes(Scene() if scene is None else load_scene(scene), meshes)
 
     def report(words: str) -> None:
         typer.echo(words, err=True)

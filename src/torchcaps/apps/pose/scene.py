@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -138,6 +138,11 @@ def load_scene(path: Path) -> Scene:
         if own:
             values = {**values, part: {**values[part], key: str(path.parent / Path(own).expanduser())}}
     return build_dataclass(Scene, values, "scene")
+
+
+def with_meshes(scene: Scene, folder: Path | None) -> Scene:
+    """The same scene with the meshes of another folder; None changes nothing."""
+    return scene if folder is None else replace(scene, meshes=replace(scene.meshes, folder=str(folder)))
 
 
 def objects_of(scene: Scene, report: Report) -> MeshSet:

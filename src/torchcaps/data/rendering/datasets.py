@@ -187,7 +187,7 @@ for _name, _plan in {
         title="meshes of six classes, grid and random split of the thesis",
         objects=lambda data_dir, split: _tiny_meshes(data_dir),
         poses=thesis_poses,
-        counts=(296309, 74077),
+        counts=(268873, 67218),
         pixels=_TINY,
         classes=TINY_CLASSES,
         files=_TINY_FILES,
