@@ -35,7 +35,7 @@ def test_images_of_another_size_are_refused(name):
 
 def test_matrices_of_quaternions_multiply_from_the_right():
     learned, children = unit(5, 2), unit(7, 5)
-    weight = HamiltonMatrices()(3 * learned)
+    weight = HamiltonMatrices().double()(3 * learned)
     votes = torch.einsum("nip,ipod->niod", children, weight)
     assert_close(votes, hamilton(children[:, :, None], learned))
 

@@ -163,7 +163,7 @@ def axial_mean(
     Of unit quaternions it is the mean rotation. It is the strongest eigenvector of the weighted scatter
     matrix, found by squaring that matrix: no step waits for the device, and equal eigenvalues have gradients.
     """
-    scatter = (weights.unsqueeze(-1) * vectors).mT @ vectors
+    scatter = (weights.unsqueeze(-1) * vectors).transpose(-2, -1) @ vectors
     for _ in range(AXIAL_SQUARINGS):
         scatter = scatter / scatter.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None].clamp(min=1e-30)
         scatter = scatter @ scatter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
@@ -23,12 +23,19 @@ class HamiltonMatrices(nn.Module):
     by r, the part turns by r q and its vote becomes r (q w): votes turn with the scene by construction.
     """
 
+    products: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        units = torch.eye(_SIZE)
+        products = hamilton(units.unsqueeze(1), units)
+        self.register_buffer("products", products, persistent=False)  # constants belong in no file of weights
+
     def forward(
         self, quaternions: Float[Tensor, "matrices out_caps 4"]
     ) -> Float[Tensor, "matrices 4 out_caps 4"]:
         """Row p of a matrix is the product of the unit p and the learned quaternion, brought to length 1."""
-        unit = torch.eye(_SIZE, dtype=quaternions.dtype, device=quaternions.device).view(1, _SIZE, 1, _SIZE)
-        return hamilton(unit, F.normalize(quaternions, dim=-1).unsqueeze(1))
+        return einsum("pqd,moq->mpod", self.products, F.normalize(quaternions, dim=-1))
 
     def right_inverse(self, weight: Tensor) -> Tensor:
         """Quaternions near 1, as far from it as the first rows of `weight` are from 0."""
