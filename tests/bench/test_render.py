@@ -30,6 +30,7 @@ def test_the_render_suite_measures_every_engine_of_the_machine():
 def test_the_measured_ball_is_closed_and_round():
     ball = sphere(2)
     assert len(ball.faces) == 320
+    assert len(ball.vertices) == 162  # Euler: V = 2 + F / 2
     assert ((ball.normals * ball.centres).sum(1) > 0).all()
     volume = torch.linalg.det(ball.corners.double()).sum() / 6
     assert volume.item() == pytest.approx(4 / 3 * math.pi * RADIUS**3, rel=0.05)

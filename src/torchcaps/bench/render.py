@@ -71,9 +71,10 @@ def sphere(divisions: int) -> Mesh:
     a, b, c = triangles.unbind(1)
     is_inward = (torch.linalg.cross(b - a, c - a) * a).sum(1) < 0
     triangles[is_inward] = triangles[is_inward].flip(1)
-    numbers = torch.arange(3 * len(triangles)).view(-1, 3)
+    rounded = (triangles.flatten(0, 1) * 1e4).round()  # triangles share their corners, as in a file
+    shared, numbers = torch.unique(rounded, dim=0, return_inverse=True)
     grey = torch.full((len(triangles), 3), 0.8)
-    return Mesh(RADIUS * triangles.flatten(0, 1), numbers, grey, is_closed=True)
+    return Mesh(RADIUS * F.normalize(shared, dim=1), numbers.view(-1, 3), grey, is_closed=True)
 
 
 def _engines() -> dict[str, Draw | str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import torch
 from jaxtyping import Bool, Float, Int32
@@ -11,6 +12,7 @@ from torch import Tensor
 from .mesh import Mesh
 from .view import View
 
+_STEPS = 1 << 14  # the first is 0.2 grey levels high
 _NEAREST = 1e-4  # squared distance of a light that stands on a triangle
 
 
@@ -37,17 +39,23 @@ def shade_faces(
         towards = (position @ normals.T - (centres * normals).sum(1)) * side
         squared = position.square().sum(1, keepdim=True) - 2 * position @ centres.T + centres.square().sum(1)
         squared = squared.clamp(min=_NEAREST)
-        lambert = light.energy / (4 * math.pi**2) * towards.clamp(min=0) * squared.pow(-1.5)
+        inverse = squared.rsqrt()  # cubed, it is several times faster than a power of -1.5
+        lambert = light.energy / (4 * math.pi**2) * towards.clamp(min=0) * (inverse * inverse * inverse)
         received += lambert.unsqueeze(-1) * torch.tensor(light.colour, device=side.device)
     return _encoded(received * mesh.colours)
 
 
 def _encoded(linear: Tensor) -> Tensor:
-    """Light as screens encode it (IEC 61966-2-1)."""
-    linear = linear.clamp(0, 1)
-    return torch.where(
-        linear <= 0.0031308, 12.92 * linear, 1.055 * linear.clamp(min=1e-6).pow(1 / 2.4) - 0.055
-    )
+    """Light as screens encode it, to a quarter of a grey level; a table is faster than powers."""
+    places = (linear.clamp(0, 1) * (_STEPS - 1)).round().to(torch.int32)
+    return _encoding(linear.device).index_select(0, places.flatten()).view_as(linear)
+
+
+@cache
+def _encoding(device: torch.device) -> Tensor:
+    """Encoded values of evenly spaced light (IEC 61966-2-1)."""
+    linear = torch.linspace(0, 1, _STEPS, device=device)
+    return torch.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear.pow(1 / 2.4) - 0.055)
 
 
 def pack_colours(colours: Float[Tensor, "*batch 3"], alpha: int) -> Int32[Tensor, "*batch"]:
