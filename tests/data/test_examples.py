@@ -6,6 +6,7 @@ from PIL import Image
 from torch.utils.data import DataLoader
 
 from torchcaps.core import UserError
+from torchcaps.core.rotation import random_rotations
 from torchcaps.data import (
     FileImages,
     LabelledImages,
@@ -13,7 +14,6 @@ from torchcaps.data import (
     PlacedImages,
     PosedImages,
     as_bytes,
-    random_rotations,
 )
 
 from refusal import REFUSED

@@ -45,6 +45,11 @@ PARAMETERS = {
     "conv_twin_mnist": 161_766,
     "pose_mlp": 3_071_768,
     "pose_convnet": 2_719_896,
+    "pose_convnet_6d": 2_719_896 + 128 * 12 + 12,
+    "pose_mlp_small": 2352 * 300 + 300 + 300 * 100 + 100 + 100 * 8 + 8,
+    "em_posenet": 3_490_988,
+    "em_posenet_hemisphere": 3_490_988,
+    "em_posenet_quaternion": 3_490_988 - 1152 * 6 * 12,  # four numbers a pair instead of sixteen
     "descriptor_fcn": 57_079_888,
     "descriptor_capsules": 42_399_824,
 }

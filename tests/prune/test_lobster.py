@@ -22,6 +22,13 @@ def transcription(weight, gradients, *, strength, rate, zeros):
     return result
 
 
+def test_weights_that_are_computed_from_other_numbers_are_left_alone():
+    names = [name for name, _ in prunable_layers(create_model("em_posenet_tiny_test"))]
+    assert names == ["stem", "activations", "poses"]
+    plain = create_model("em_posenet_tiny_test", votes="matrix")
+    assert "classes" in [name for name, _ in prunable_layers(plain)]
+
+
 def test_the_update_is_that_of_the_thesis():
     random = np.random.default_rng(0)
     weights = [random.normal(size=shape) for shape in ((3, 4), (2, 2, 2))]

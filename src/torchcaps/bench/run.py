@@ -13,6 +13,7 @@ from torchcaps.core.errors import UserError, unknown_name
 from .bench import Bench, Measurement
 from .layer import routing_suite
 from .model import model_suite
+from .render import render_suite
 from .roofline import measure_ceilings
 from .row import BenchResults, BenchRow, read_rows
 from .segmentation import segmentation_suite
@@ -24,6 +25,7 @@ SUITES: dict[str, Callable[..., Iterator[Measurement]]] = {
     "train": train_suite,
     "models": model_suite,
     "segmentation": segmentation_suite,
+    "render": render_suite,
 }
 
 

@@ -77,6 +77,19 @@ def segmentation(
     _run("segmentation", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
 
 
+@app.command("render")
+def render(
+    device: Device = "auto",
+    quick: Quick = False,
+    out: Out = None,
+    minutes: Minutes = None,
+    goes_on: GoesOn = False,
+    json: Json = False,
+) -> None:
+    """Images of a cube and of a mesh of 5,120 faces, by every engine of this machine."""
+    _run("render", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
+
+
 @app.command("chart")
 def chart(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Results of one device.")],

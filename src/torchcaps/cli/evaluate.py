@@ -35,12 +35,13 @@ def command(
     if json:
         print_json(result | ({} if report is None else {"health": report.as_json()}))
         return
-    _print(result, loaded.task)
+    show_result(result, loaded.task)
     if report is not None:
         typer.echo(f"\n{report}")
 
 
-def _print(result: dict[str, Any], task: AnyTask) -> None:
+def show_result(result: dict[str, Any], task: AnyTask) -> None:
+    """Print loss, metrics and tables of an evaluation."""
     typer.echo(f"{result['data']} {result['split']}: {result['images']:,} images")
     found = [f"{each.title} {each.format(result[each.name])}" for each in task.metrics]
     typer.echo(", ".join([*found, f"loss {result['loss']:.5f}"]))

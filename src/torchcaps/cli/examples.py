@@ -29,6 +29,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("torchcaps demo", "torchcaps demo --out my_demo"),
     "reproduce": ("torchcaps reproduce --list", "torchcaps reproduce smoke-mnist --budget quick"),
     "bench": ("torchcaps bench routing --quick", "torchcaps bench train --out rows.json"),
+    "pose": (
+        "torchcaps pose render scene.yaml --out rendered",
+        "torchcaps pose train --data rendered --set epochs=20",
+        "torchcaps pose predict runs/mine photo.png --out pictures",
+    ),
     "data": ("torchcaps data get mnist", "torchcaps data check folder:my_photos"),
     "lung": (
         "torchcaps lung phantom phantom --patients 20",

@@ -23,6 +23,7 @@ from . import (
     lung,
     lung_segment,
     parse,
+    pose,
     predict,
     prune,
     recipe,
@@ -63,6 +64,7 @@ lung.app.command("segment")(lung_segment.segment)
 for _name, _group in {
     "recipe": recipe.app,
     "bench": bench.app,
+    "pose": pose.app,
     "data": data.app,
     "import-weights": import_weights.app,
     "lung": lung.app,
@@ -106,6 +108,8 @@ _EXTRAS = {
     "nibabel": "lung",
     "highdicom": "lung",
     "defusedxml": "lung",
+    "trimesh": "pose",
+    "moderngl": "pose",
 }
 
 _settings = {"verbose": False}

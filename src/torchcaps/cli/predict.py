@@ -52,7 +52,7 @@ def command(
     rows = []
     predictor = photo_predictor(run, place, data_dir, trust=trust)
     for path, answer in _tracked(predictor.answers(paths), len(paths), is_shown=json):
-        files = [] if out is None else _save(answer, path, out)
+        files = [] if out is None else save_pictures(answer, path, out)
         best = {} if top is None else {"top": _top(answer, top)}
         rows.append({"image": str(path), **answer.row, **best, **({"files": files} if files else {})})
         if not json:
@@ -84,7 +84,7 @@ def _listed(best: list[dict[str, Any]]) -> str:
     return ", ".join(f"{each['class']} {each['activation']:.3f}" for each in best)
 
 
-def _save(answer: Answer, path: Path, out: Path) -> list[str]:
+def save_pictures(answer: Answer, path: Path, out: Path) -> list[str]:
     """Write the pictures of an answer, named after the image."""
     from torchcaps.storage import write_atomically
 

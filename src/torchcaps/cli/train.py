@@ -64,12 +64,13 @@ def command(
     if json:
         print_json(result)
         return
-    typer.echo(_summary(result, settings, folder))
+    typer.echo(summary(result, settings, folder))
     if not quiet and settings.task.is_explained:
         typer.echo(f"see why it decides as it does: torchcaps explain {quote(str(folder))} test:0")
 
 
-def _summary(result: dict[str, Any], recipe: Recipe, folder: Path) -> str:
+def summary(result: dict[str, Any], recipe: Recipe, folder: Path) -> str:
+    """What came out of a training, in one line."""
     metrics, task = result["metrics"], recipe.task
     found = ", ".join(f"{each.title} {each.format(metrics[f'test_{each.name}'])}" for each in task.metrics)
     return (

@@ -1,5 +1,6 @@
 """Datasets, their synthetic twins, and what happens to images on their way to a network."""
 
+from . import rendering
 from .api import (
     DATASETS,
     FOLDER_PREFIX,
@@ -19,7 +20,15 @@ from .api import (
 from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
 from .download import get_dataset
-from .examples import Examples, FileImages, LabelledImages, MaskedImages, PlacedImages, PosedImages
+from .examples import (
+    Examples,
+    FileImages,
+    LabelledImages,
+    LazyImages,
+    MaskedImages,
+    PlacedImages,
+    PosedImages,
+)
 from .fit import Fit, fit_picture, undo_fit
 from .preprocess import (
     Preprocess,
@@ -49,8 +58,6 @@ from .synthetic import (
     draw_masks,
     draw_places,
     draw_poses,
-    random_rotations,
-    rotation_matrices,
     synthetic_images,
 )
 from .transforms import (
@@ -80,6 +87,7 @@ __all__ = [
     "Fit",
     "Frame",
     "LabelledImages",
+    "LazyImages",
     "MaskedImages",
     "Outline",
     "PlacedImages",
@@ -115,7 +123,6 @@ __all__ = [
     "outline_dataset",
     "preprocess",
     "random_crop",
-    "random_rotations",
     "read_cifar10",
     "read_idx_split",
     "read_imagenette",
@@ -123,10 +130,10 @@ __all__ = [
     "read_smallnorb",
     "read_smallnorb_info",
     "read_svhn",
+    "rendering",
     "resize_and_crop",
     "resize_and_crop_pairs",
     "resolve_data_dir",
-    "rotation_matrices",
     "shift",
     "shift_in_margins",
     "split_indices",

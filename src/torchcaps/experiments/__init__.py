@@ -1,6 +1,6 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
-from . import annealing, backbones, equal_size, lung, rem, shrunk, smoke
+from . import annealing, backbones, equal_size, lung, pose, rem, shrunk, smoke
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
@@ -33,6 +33,7 @@ __all__ = [
     "merge_runs",
     "outdated_runs",
     "pack_runs",
+    "pose",
     "read_budget",
     "rem",
     "run_in_processes",

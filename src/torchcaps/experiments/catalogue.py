@@ -13,12 +13,12 @@ from .annealing import CHAPTER as _ANNEALING
 from .backbones import CHAPTER as _BACKBONES
 from .lung import CHAPTER as _LUNG
 from .plan import EXPERIMENTS, Experiment
+from .pose import CHAPTER as _POSE
 from .records import BUDGETS, Budget, Rows, by_setting, load_rows
 from .rem import CHAPTER as _REM
 from .runner import count_runs
 
 _UAV = "LSVL: Large-scale season-invariant visual localization for UAVs"
-_POSE = "Encoding rotation representations as quaternions"
 
 State = Literal["reproduced", "partly", "not started", "data missing", "not built"]
 

@@ -24,6 +24,7 @@ from .geometry import (
 from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
 from .product_conv2d import StemConv2d
+from .quaternion import HamiltonMatrices, use_quaternion_votes
 from .routed import Backend, RoutedCaps
 from .selected_fc import SelectedFcCaps, build_fc_caps
 from .vote import cast_votes
@@ -38,6 +39,7 @@ __all__ = [
     "CoordinateAddition",
     "FcCaps",
     "FcDecoder",
+    "HamiltonMatrices",
     "LocalConvCaps2d",
     "LocalDeconvCaps2d",
     "MapRouting",
@@ -62,4 +64,5 @@ __all__ = [
     "squash",
     "squash_exponential",
     "too_small",
+    "use_quaternion_votes",
 ]

@@ -6,7 +6,7 @@ from .cross_entropy import CrossEntropyLoss, cross_entropy_loss
 from .dice import DiceCrossEntropyLoss, class_masks, pixel_cross_entropy, soft_dice_loss
 from .margin import MarginLoss, margin_loss
 from .reconstruction import reconstruction_loss
-from .rotation import SpreadRotationLoss, rotation_angle, rotation_loss
+from .rotation import SpreadRotationLoss, nearest_symmetric, render_loss, rotation_loss, rotations_of
 from .spread import SpreadLoss, margin_by_epoch, spread_loss
 from .triplet import TripletLoss, batch_all_triplet_loss
 
@@ -27,10 +27,12 @@ __all__ = [
     "list_losses",
     "margin_by_epoch",
     "margin_loss",
+    "nearest_symmetric",
     "pixel_cross_entropy",
     "reconstruction_loss",
-    "rotation_angle",
+    "render_loss",
     "rotation_loss",
+    "rotations_of",
     "soft_dice_loss",
     "spread_loss",
 ]

@@ -26,10 +26,11 @@ from .dr_capsnet import DRCapsNet, DRCapsNetConfig
 from .effconv_capsnet import EffConvCapsNet, EffConvCapsNetConfig
 from .efficient_capsnet import EfficientCapsNet, EfficientCapsNetConfig
 from .em_capsnet import EMCapsNet, EMCapsNetConfig
+from .em_posenet import EMPoseNet, EMPoseNetConfig
 from .gamma_capsnet import GammaCapsNet, GammaCapsNetConfig
 from .network import CapsuleGrid, ModelConfig, Network
 from .parse_capsnet import ParseCapsNet, ParseCapsNetConfig
-from .pose_networks import PoseConvNet, PoseConvNetConfig, PoseMLP, PoseMLPConfig, PoseNetwork
+from .pose_networks import PoseConvNet, PoseConvNetConfig, PoseMLP, PoseMLPConfig, PoseNetwork, PoseRegressor
 from .segcaps import SegCaps, SegCapsConfig
 from .segmenter import Segmenter
 from .trunk_classifier import TrunkClassifier, TrunkClassifierConfig
@@ -55,6 +56,8 @@ __all__ = [
     "DescriptorNetwork",
     "EMCapsNet",
     "EMCapsNetConfig",
+    "EMPoseNet",
+    "EMPoseNetConfig",
     "EffConvCapsNet",
     "EffConvCapsNetConfig",
     "EfficientCapsNet",
@@ -73,6 +76,7 @@ __all__ = [
     "PoseMLP",
     "PoseMLPConfig",
     "PoseNetwork",
+    "PoseRegressor",
     "Removable",
     "SegCaps",
     "SegCapsConfig",

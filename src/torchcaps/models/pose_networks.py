@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from einops import rearrange
 from jaxtyping import Float, Int
@@ -12,17 +13,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from torchcaps.core import ImageSize, UserError, squash
+from torchcaps.core.rotation import rotations_of_6d
 from torchcaps.core.types import PoseOutput
 from torchcaps.layers import ConvStage, map_sizes
 
 from .api import register_variants
 from .network import ModelConfig, Network
 
-_QUATERNION = 4  # w, x, y, z
+QUATERNION = 4  # w, x, y, z
+RotationName = Literal["quaternion", "6d"]
+_NUMBERS = {"quaternion": QUATERNION, "6d": 6}
 
 
 class PoseNetwork(Network):
-    """Four numbers for each class: their squashed length is its activation, their direction its rotation."""
+    """A network for images of one size that gives an activation and a rotation for each class."""
 
     decoder = None
 
@@ -31,11 +35,25 @@ class PoseNetwork(Network):
             raise UserError(f"num_classes must be at least 2, got {config.num_classes}")
         super().__init__(config)
 
+    def require_shape(self, images: Float[Tensor, "batch channels height width"]) -> None:
+        """Raise unless images are normalised and of the size the network was built for."""
+        self.require_images(images)
+        if images.shape[1:] != self.image_shape:
+            expected, got = ("x".join(map(str, shape)) for shape in (self.image_shape, images.shape[1:]))
+            raise UserError(f"this {type(self).__name__} takes images of {expected}, got {got}")
+
+
+class PoseRegressor(PoseNetwork):
+    """Some numbers for each class: their squashed length is its activation, their direction its rotation.
+
+    Four numbers are a quaternion; six are two columns of a rotation matrix (Zhou 2019).
+    """
+
+    rotation: RotationName
+
     @abstractmethod
-    def quaternions(
-        self, images: Float[Tensor, "batch channels height width"]
-    ) -> Float[Tensor, "batch numbers"]:
-        """The four numbers of each class, one class after the other, of any length."""
+    def numbers(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch numbers"]:
+        """The numbers of each class, one class after the other, of any length."""
 
     def forward(
         self,
@@ -46,13 +64,11 @@ class PoseNetwork(Network):
     ) -> PoseOutput:
         """Class and rotation of normalised images; labels and routing have nothing to act on."""
         del labels, return_routing
-        self.require_images(images)
-        if images.shape[1:] != self.image_shape:
-            expected, got = ("x".join(map(str, shape)) for shape in (self.image_shape, images.shape[1:]))
-            raise UserError(f"this {type(self).__name__} takes images of {expected}, got {got}")
-        numbers = self.quaternions(images).to(next(self.parameters()).dtype)
-        each = rearrange(numbers, "b (c q) -> b c q", q=_QUATERNION)
-        return PoseOutput(squash(each).norm(dim=-1), F.normalize(each, dim=-1))
+        self.require_shape(images)
+        numbers = self.numbers(images).to(next(self.parameters()).dtype)
+        each = rearrange(numbers, "b (c q) -> b c q", q=_NUMBERS[self.rotation])
+        rotations = rotations_of_6d(each) if self.rotation == "6d" else F.normalize(each, dim=-1)
+        return PoseOutput(squash(each).norm(dim=-1), rotations)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +79,10 @@ class PoseMLPConfig:
     image_size: ImageSize = 28
     num_classes: int = 6
     hidden: tuple[int, ...] = (1024, 512, 256)
+    rotation: RotationName = "quaternion"
 
 
-class PoseMLP(PoseNetwork):
+class PoseMLP(PoseRegressor):
     """Fully connected layers with rectifiers between them."""
 
     config: PoseMLPConfig
@@ -73,14 +90,14 @@ class PoseMLP(PoseNetwork):
     def __init__(self, config: PoseMLPConfig) -> None:
         super().__init__(config)
         channels, height, width = self.image_shape
-        sizes = [channels * height * width, *config.hidden, _QUATERNION * config.num_classes]
+        self.rotation = config.rotation
+        outputs = _NUMBERS[config.rotation] * config.num_classes
+        sizes = [channels * height * width, *config.hidden, outputs]
         layers = [layer for pair in pairwise(sizes) for layer in (nn.Linear(*pair), nn.ReLU())]
         self.layers = nn.Sequential(nn.Flatten(), *layers[:-1])
 
-    def quaternions(
-        self, images: Float[Tensor, "batch channels height width"]
-    ) -> Float[Tensor, "batch numbers"]:
-        """Four numbers for each class."""
+    def numbers(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch numbers"]:
+        """The numbers of each class."""
         return self.layers(images)
 
 
@@ -93,6 +110,7 @@ class PoseConvNetConfig:
     num_classes: int = 6
     channels: tuple[int, int] = (256, 128)
     kernel_size: int = 9
+    rotation: RotationName = "quaternion"
 
     @property
     def stages(self) -> list[ConvStage]:
@@ -100,7 +118,7 @@ class PoseConvNetConfig:
         return [ConvStage("stem", self.kernel_size), ConvStage("features", self.kernel_size, 2)]
 
 
-class PoseConvNet(PoseNetwork):
+class PoseConvNet(PoseRegressor):
     """Two convolutions, the mean of the map, and a linear layer."""
 
     config: PoseConvNetConfig
@@ -111,12 +129,11 @@ class PoseConvNet(PoseNetwork):
         first, second = config.channels
         self.stem = nn.Conv2d(config.in_channels, first, config.kernel_size)
         self.features = nn.Conv2d(first, second, config.kernel_size, 2)
-        self.head = nn.Linear(second, _QUATERNION * config.num_classes)
+        self.rotation = config.rotation
+        self.head = nn.Linear(second, _NUMBERS[config.rotation] * config.num_classes)
 
-    def quaternions(
-        self, images: Float[Tensor, "batch channels height width"]
-    ) -> Float[Tensor, "batch numbers"]:
-        """Four numbers for each class."""
+    def numbers(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch numbers"]:
+        """The numbers of each class."""
         return self.head(self.features(self.stem(images).relu()).relu().mean((2, 3)))
 
 
@@ -127,6 +144,7 @@ register_variants(
     task="pose",
     variants={
         "pose_mlp": PoseMLPConfig(),
+        "pose_mlp_small": PoseMLPConfig(num_classes=2, hidden=(300, 100)),
         "pose_mlp_tiny_test": PoseMLPConfig(image_size=16, num_classes=3, hidden=(24,)),
     },
 )
@@ -137,6 +155,7 @@ register_variants(
     task="pose",
     variants={
         "pose_convnet": PoseConvNetConfig(),
+        "pose_convnet_6d": PoseConvNetConfig(rotation="6d"),
         "pose_convnet_tiny_test": PoseConvNetConfig(
             image_size=16, num_classes=3, channels=(6, 5), kernel_size=3
         ),

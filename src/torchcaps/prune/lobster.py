@@ -77,6 +77,8 @@ def prunable_layers(network: nn.Module, pattern: str = "*") -> Iterator[tuple[st
     for name, module in network.named_modules():
         if not isinstance(module, _PRUNABLE) or (spares_decoder and name.startswith(decoder)):
             continue
+        if not isinstance(module.weight, nn.Parameter):
+            continue  # it is computed from other numbers, which zeros in it would not reach
         if fnmatch(name, pattern) and module.weight.requires_grad:
             yield name, module
 

@@ -19,6 +19,7 @@ from .api import (
 from .cost import RoutingCost
 from .dynamic import DynamicRouting, dynamic_routing, of_inner_rounds, require_gradient
 from .em import EMRouting, em_routing
+from .em_rotation import EMRotationRouting, em_rotation_routing, fit_rotations
 from .fused import (
     FusedPath,
     FusedRouting,
@@ -40,6 +41,7 @@ from .variational_bayes import VariationalBayesRouting, variational_bayes_routin
 __all__ = [
     "ROUTINGS",
     "DynamicRouting",
+    "EMRotationRouting",
     "EMRouting",
     "FusedPath",
     "FusedRouting",
@@ -66,8 +68,10 @@ __all__ = [
     "create_routing",
     "describe_routing",
     "dynamic_routing",
+    "em_rotation_routing",
     "em_routing",
     "even_routing",
+    "fit_rotations",
     "fused_path",
     "inverted_attention_routing",
     "keep_float32",

@@ -249,6 +249,13 @@ def read_values(name: str | Path) -> dict[str, Any]:
     return values
 
 
+def read_yaml(path: Path) -> Any:
+    """The plain data in a YAML file that is no recipe, read as carefully."""
+    if not path.is_file():
+        raise MissingDataError(f"no file at {path}")
+    return _parse(_read_text(path), str(path))
+
+
 def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -289,7 +296,7 @@ def _check_amount(values: Any, name: str) -> None:
         if isinstance(value, dict | list):
             waiting += value.values() if isinstance(value, dict) else value
         if seen + len(waiting) > _MOST_VALUES:
-            raise UserError(f"{name} has more than {_MOST_VALUES:,} values; a recipe needs far fewer")
+            raise UserError(f"{name} has more than {_MOST_VALUES:,} values; such files need far fewer")
 
 
 def apply_overrides(values: Any, overrides: Iterable[str]) -> Any:

@@ -27,7 +27,7 @@ QUICK = ("dr_capsnet_tiny_test", "efficient_capsnet_tiny_test")
 FAMILIES = [
     pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
     for name in list_models("*_tiny_test")
-    if MODELS[name].task == "classification"
+    if MODELS[name].task == "classification" or name == "em_posenet_tiny_test"
 ]
 
 

@@ -13,7 +13,7 @@ from torchcaps.core import (
     UserError,
 )
 from torchcaps.data import LabelledImages, MaskedImages, PlacedImages, PosedImages, dataset_info
-from torchcaps.losses import LOSSES
+from torchcaps.losses import LOSSES, SpreadRotationLoss
 from torchcaps.train import LossSettings, Objective, build
 from torchcaps.train.tasks import TASKS, predicted_masks, task_named
 
@@ -139,7 +139,30 @@ class TestPose(TaskContract):
         assert metrics["rotation_error"] == pytest.approx(90)
         assert metrics["rotation_error_mean"] == pytest.approx(90)
         assert metrics["rotation_error_95"] == pytest.approx(171)
+        assert metrics["symmetric_error"] == metrics["rotation_error"]  # no symmetry is known
         assert metrics["accuracy"] == pytest.approx(2 / 3)
+
+    def test_a_known_symmetry_is_forgiven_in_the_symmetric_error_alone(self):
+        true, labels = torch.tensor([[1.0, 0, 0, 0]]), torch.tensor([0])
+        loss = LossSettings(task_loss=SpreadRotationLoss(symmetries=("cube", "none")))
+        examples = PosedImages(blank(1), labels, true, ("a", "b"))
+        found = task_named("pose").meter(examples, Objective(loss, has_decoder=False))
+        quarter = torch.tensor([0.5, 0.5, 0, 0]).sqrt().expand(1, 2, 4)
+        found.add(
+            PoseOutput(torch.tensor([[0.9, 0.1]]), quarter), PoseTarget(labels, true), torch.zeros(1, 1, 2, 2)
+        )
+        metrics, _ = found.metrics()
+        assert metrics["rotation_error"] == pytest.approx(90)
+        assert metrics["symmetric_error"] == pytest.approx(0, abs=0.1)
+
+    def test_an_answer_gives_euler_angles(self):
+        info = dataset_info("synthetic_poses")
+        outputs = {
+            "activations": torch.tensor([[0.1, 0.9]]),
+            "rotations": torch.tensor([[[1.0, 0, 0, 0], [0.5**0.5, 0, 0, 0.5**0.5]]]),
+        }
+        answer = task_named("pose").answer(outputs, info, Image.new("RGB", (4, 4)))
+        assert answer.row["euler"] == pytest.approx([0, 0, 90], abs=0.01)
 
     def test_an_augmentation_that_moves_pixels_is_refused(self):
         data = {**self.recipe["data"], "augment": {"rotation": 10}}

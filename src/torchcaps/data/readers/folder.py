@@ -16,10 +16,12 @@ from ..fit import Fit
 from .class_folders import open_class_folders
 from .layout import SPLIT_FOLDERS, FolderContent
 from .mask_folders import open_mask_folders
+from .posed_folder import open_posed_folder
 
 LAYOUTS: dict[str, Callable[[Path, Frame | None], FolderContent]] = {
     "classification": open_class_folders,
     "segmentation": open_mask_folders,
+    "pose": open_posed_folder,
 }
 _MOST_MEASURED = 1000
 

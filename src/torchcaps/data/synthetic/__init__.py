@@ -2,14 +2,12 @@
 
 from .masks import draw_masks
 from .places import draw_places
-from .poses import draw_poses, random_rotations, rotation_matrices
+from .poses import draw_poses
 from .strokes import synthetic_images
 
 __all__ = [
     "draw_masks",
     "draw_places",
     "draw_poses",
-    "random_rotations",
-    "rotation_matrices",
     "synthetic_images",
 ]

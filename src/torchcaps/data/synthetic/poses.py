@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from torchcaps.core.rotation import random_rotations, rotation_matrices
 from torchcaps.core.seeding import generator
 
 from ..api import DATASETS, DatasetInfo, Split
@@ -19,22 +20,6 @@ _CLASSES = {  # lengths of the red, green and blue arm, along x, y and z
     "even": (0.9, 0.9, 0.9),
     "uneven": (0.95, 0.35, 0.6),
 }
-
-
-def random_rotations(count: int, rng: torch.Generator) -> Float[Tensor, "{count} 4"]:
-    """Uniformly distributed unit quaternions (w, x, y, z)."""
-    return torch.nn.functional.normalize(torch.randn(count, 4, generator=rng), dim=1)
-
-
-def rotation_matrices(rotations: Float[Tensor, "count 4"]) -> Float[Tensor, "count 3 3"]:
-    """The matrices that turn column vectors as unit quaternions (w, x, y, z) do."""
-    w, x, y, z = rotations.unbind(1)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
 
 
 def draw_poses(split: Split, count: int) -> PosedImages:

@@ -79,6 +79,10 @@ register_metrics(
         for device in ("cpu", "gpu")
         for batch in (1, 128)
     ),
+    # rotations
+    Metric("novel_error", "median rotation error on new rotations", "lower", "°"),
+    _share("leaked_share", "test rotations that were trained on", "neither"),
+    Metric("training_minutes", "training time", "lower", "min"),
 )
 
 

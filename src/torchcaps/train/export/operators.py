@@ -25,6 +25,7 @@ _NAMES = """
     aten.conv3d.default
     aten.conv_transpose2d.input
     aten.detach.default
+    aten.diagonal.default
     aten.digamma.default
     aten.div.Tensor
     aten.dropout.default
@@ -44,6 +45,7 @@ _NAMES = """
     aten.instance_norm.default
     aten.layer_norm.default
     aten.leaky_relu.default
+    aten.linalg_cross.default
     aten.linalg_vector_norm.default
     aten.linear.default
     aten.log.default
@@ -51,6 +53,7 @@ _NAMES = """
     aten.logsumexp.default
     aten.lt.Scalar
     aten.masked_fill.Scalar
+    aten.matmul.default
     aten.max_pool2d.default
     aten.mean.dim
     aten.mul.Tensor
@@ -65,16 +68,20 @@ _NAMES = """
     aten.reshape.default
     aten.rsqrt.default
     aten.rsub.Scalar
+    aten.select.int
     aten.sigmoid.default
     aten.slice.Tensor
     aten.softmax.int
     aten.sqrt.default
     aten.square.default
     aten.squeeze.dim
+    aten.stack.default
     aten.sub.Tensor
     aten.sum.dim_IntList
     aten.sym_size.int
     aten.to.dtype
+    aten.transpose.int
+    aten.unbind.int
     aten.unflatten.int
     aten.unfold.default
     aten.unsqueeze.default

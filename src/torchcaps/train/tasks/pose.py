@@ -11,9 +11,10 @@ from torch import Tensor
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.metric import Metric, register_metrics
+from torchcaps.core.rotation import euler_of_quaternions, rotation_angle
 from torchcaps.core.types import PoseOutput, PoseTarget
 from torchcaps.data import Augment, DatasetInfo, Examples, PosedImages
-from torchcaps.losses import rotation_angle
+from torchcaps.losses import SpreadRotationLoss, nearest_symmetric, rotations_of
 
 from ..objective import Objective
 from .api import TASKS, Answer, Meter, Task
@@ -23,6 +24,7 @@ register_metrics(
     Metric("rotation_error", "median rotation error", "lower", "°"),
     Metric("rotation_error_mean", "mean rotation error", "lower", "°"),
     Metric("rotation_error_95", "rotation error, 95th percentile", "lower", "°"),
+    Metric("symmetric_error", "median rotation error up to symmetry", "lower", "°"),
 )
 
 
@@ -33,13 +35,23 @@ class PoseMeter(Meter[PoseOutput, PoseTarget]):
         super().__init__(examples, objective)
         self._classes = ClassMeter(examples, objective)
         self._angles: list[Tensor] = []
+        self._alike: list[Tensor] = []
+        self._settings = objective.settings.task_loss
 
     def measure(self, output: PoseOutput, targets: PoseTarget) -> None:
         """Take the rotation of the class with the largest activation."""
         self._classes.count(output.activations, targets.labels)
-        winners = output.activations.argmax(1)
-        chosen = output.rotations[torch.arange(len(winners)), winners]
-        self._angles.append(rotation_angle(chosen.float(), targets.rotations))
+        chosen = rotations_of(output, output.activations.argmax(1)).float()
+        self._angles.append(rotation_angle(chosen, targets.rotations))
+        self._alike.append(
+            rotation_angle(chosen, self._nearest(chosen, targets, output.activations.shape[1]))
+        )
+
+    def _nearest(self, chosen: Tensor, targets: PoseTarget, classes: int) -> Tensor:
+        """The true rotation, or one that looks the same where the loss knows the symmetries of objects."""
+        loss = self._settings
+        groups = loss.groups(targets.labels, classes) if isinstance(loss, SpreadRotationLoss) else None
+        return targets.rotations if groups is None else nearest_symmetric(chosen, targets.rotations, groups)
 
     def metrics(self) -> tuple[Mapping[str, float], Mapping[str, object]]:
         """Errors in degrees over all images, right class or not, and accuracy."""
@@ -49,6 +61,7 @@ class PoseMeter(Meter[PoseOutput, PoseTarget]):
             "rotation_error": float(angles.quantile(0.5)),
             "rotation_error_mean": float(angles.mean()),
             "rotation_error_95": float(angles.quantile(0.95)),
+            "symmetric_error": float(torch.cat(self._alike).double().cpu().quantile(0.5)),
         }
         return {**errors, **found}, tables
 
@@ -64,6 +77,7 @@ class Pose(Task[PoseOutput, PoseTarget]):
         "rotation_error",
         "rotation_error_mean",
         "rotation_error_95",
+        "symmetric_error",
         "accuracy",
     )
 
@@ -101,8 +115,10 @@ class Pose(Task[PoseOutput, PoseTarget]):
         del picture
         of_class = class_answer(outputs["activations"][0], info)
         winner = int(outputs["activations"][0].argmax())
-        rotation = [round(value, 6) for value in outputs["rotations"][0, winner].float().tolist()]
+        found = outputs["rotations"][0, winner].float().cpu()
+        rotation = [round(value, 6) for value in found.tolist()]
+        euler = [round(value, 2) for value in euler_of_quaternions(found).tolist()]
         words = (
             f"{of_class.words}, rotation (w, x, y, z) = ({', '.join(f'{value:.3f}' for value in rotation)})"
         )
-        return Answer({**of_class.row, "rotation": rotation}, words)
+        return Answer({**of_class.row, "rotation": rotation, "euler": euler}, words)

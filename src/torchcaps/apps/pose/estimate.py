@@ -1,0 +1,113 @@
+"""Class and rotation of the object in an image file, how certain that is, and a picture of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.core.fields import build_dataclass
+from torchcaps.data import FOLDER_PREFIX, resolve_data_dir
+from torchcaps.data.readers.folder import parse_folder_name
+from torchcaps.data.rendering import (
+    TINY_FILE,
+    MeshSet,
+    View,
+    cube_tetrahedron,
+    load_meshes,
+    render_smooth,
+)
+from torchcaps.storage import read_mapping
+from torchcaps.train import Answer, Run, read_image
+from torchcaps.train.pipeline import Pipeline
+from torchcaps.train.predict import open_picture
+
+from .uncertainty import SHARE, has_votes, read_calibration, vote_spread
+
+_SIDE = 256  # of each half of a picture
+_GAP = 8
+
+
+class Estimator:
+    """A trained run with the objects it knows.
+
+    Args:
+        run: Of a pose task.
+        meshes: The objects, to be drawn in the predicted rotation; those of the run's dataset by default,
+            and none where it has none.
+        data_dir: Folder of the datasets.
+    """
+
+    def __init__(self, run: Run, meshes: MeshSet | None = None, data_dir: Path | None = None) -> None:
+        if run.task.name != "pose":
+            raise UserError(f"{run.folder} is a run of {run.task.name}; this needs one of pose")
+        self.run, self.info = run, run.info(data_dir)
+        self.meshes, self.view = _known_objects(run, data_dir) if meshes is None else (meshes, View())
+        if self.meshes is not None and self.meshes.classes != self.info.classes:
+            raise UserError(
+                f"the meshes are of {', '.join(self.meshes.classes)}, the run knows "
+                f"{', '.join(self.info.classes)}; give those of the run"
+            )
+        self.calibration = read_calibration(run) if has_votes(run) else None
+
+    @torch.no_grad()
+    def answer(self, path: Path) -> Answer:
+        """What the run says of an image file; pictures of another size are fitted as in training."""
+        image = read_image(path, self.info).to(self.run.device)
+        batch = Pipeline(self.run.recipe.data, self.info).for_evaluation(image)
+        output = self.run.model(batch.inputs, return_routing=True)
+        task = self.run.task
+        found = task.answer(task.outputs(output), self.info, open_picture(path, self.info))
+        winner = output.activations.argmax(1)
+        row, words = dict(found.row), found.words
+        row["uncertainty"] = None
+        if self.calibration is not None:
+            spread = float(vote_spread(self.run.model, output.layers[0], winner))  # type: ignore[arg-type]
+            usual, within = self.calibration.at(spread)
+            row["uncertainty"] = {"median": round(usual, 2), "within": round(within, 2), "share": SHARE}
+            words += f", usually {usual:.1f}° off, {SHARE:.0%} within {within:.1f}°"
+        words += f", Euler angles {', '.join(f'{angle:.1f}°' for angle in row['euler'])}"
+        pictures = {}
+        if self.meshes is not None:
+            pictures["pose"] = self._picture(path, int(winner), output.rotations[0, winner].cpu())
+        return Answer(row, words, pictures)
+
+    def _picture(self, path: Path, winner: int, rotation: Tensor) -> Image.Image:
+        """The image beside the object in the predicted rotation."""
+        assert self.meshes is not None
+        mesh = self.meshes.of_class(winner)[0]
+        drawn = render_smooth(mesh, rotation.view(1, 4), replace(self.view, height=_SIDE, width=_SIDE))[0]
+        seen = read_image(path, replace(self.info, channels=3, height=_SIDE, width=_SIDE))[0]
+        pair = Image.new("RGB", (2 * _SIDE + _GAP, _SIDE), "white")
+        for place, half in enumerate((seen, drawn)):
+            pixels = np.ascontiguousarray(half.permute(1, 2, 0))
+            pair.paste(Image.fromarray(pixels), (place * (_SIDE + _GAP), 0))
+        return pair
+
+    def answers(self, paths: Sequence[Path]) -> Iterator[tuple[Path, Answer]]:
+        """What the run says of image files, one after the other."""
+        for path in paths:
+            yield path, self.answer(path)
+
+
+def _known_objects(run: Run, data_dir: Path | None) -> tuple[MeshSet | None, View]:
+    """The objects that a run was trained on and how they were seen, where its dataset still has them."""
+    name, view = run.recipe.data.name.removeprefix("synthetic_"), View()
+    if name.startswith("cube_tetrahedron"):
+        return cube_tetrahedron(borders="plain" not in name), view
+    try:
+        if name.startswith(FOLDER_PREFIX):
+            root = parse_folder_name(name, resolve_data_dir(data_dir)).root
+            view = build_dataclass(View, read_mapping(root / "scene.json")["view"], "scene.json")
+            return load_meshes(root / "meshes.npz"), view
+        if name.startswith("tiny_meshes"):
+            return load_meshes(resolve_data_dir(data_dir) / TINY_FILE), view
+    except (MissingDataError, FileNotFoundError, KeyError):
+        pass  # the answer has no picture then
+    return None, view

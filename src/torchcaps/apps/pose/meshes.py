@@ -1,0 +1,149 @@
+"""Mesh files (OBJ, OFF, PLY, STL, GLB) as meshes of one size; what cannot be used is left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.data.rendering import Mesh, MeshSet, NamedMesh
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SUFFIXES = {".obj", ".off", ".ply", ".stl", ".glb"}
+MOST_FACES = 500_000
+_MOST_BYTES = 200 << 20
+_GREY = 0.8
+_SMALLEST_AREA = 1e-12  # of the whole surface, when the longest side is 1
+
+Report = Callable[[str], None]
+
+
+def read_mesh(path: Path) -> Mesh:
+    """The mesh in a file, centred and scaled; an error says why a file cannot be used."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise UserError(f"{path} is no mesh file; known are {', '.join(sorted(SUFFIXES))}")
+    if not path.is_file():
+        raise MissingDataError(f"no mesh at {path}")
+    if path.stat().st_size > _MOST_BYTES:
+        raise UserError(f"{path} has more than {_MOST_BYTES >> 20} MiB; simplify it")
+    loaded = _load(path)
+    _check(path, loaded)
+    loaded.merge_vertices()  # STL repeats the corners of every triangle: it would look open everywhere
+    faces = torch.from_numpy(_writable(loaded.faces)).long()
+    mesh = Mesh(
+        torch.from_numpy(_writable(loaded.vertices)).float(),
+        faces,
+        _colours(loaded, len(faces)),
+        is_closed=bool(loaded.is_watertight and loaded.is_winding_consistent and loaded.volume > 0),
+    )
+    return mesh.normalised()
+
+
+def _load(path: Path) -> Any:
+    import trimesh
+
+    try:  # maps and materials are not needed, and a file must not name others to be opened
+        return trimesh.load(path, force="mesh", process=False, skip_materials=True, resolver=_NoOtherFiles())
+    except Exception as error:  # readers of damaged files fail in any way
+        problem = " ".join(str(error).split())[:200] or type(error).__name__
+        raise UserError(f"{path} is damaged or empty ({problem})") from error
+
+
+class _NoOtherFiles:
+    """Answers a mesh file that asks for a texture or a part in another file."""
+
+    def get(self, name: str) -> bytes:
+        """Refuse."""
+        raise FileNotFoundError(name)
+
+    def namespaced(self, namespace: str) -> _NoOtherFiles:
+        """The same for a part of the file."""
+        del namespace
+        return self
+
+
+def _check(path: Path, loaded: Any) -> None:
+    vertices, faces = getattr(loaded, "vertices", ()), getattr(loaded, "faces", ())
+    if not len(vertices) or not len(faces):
+        raise UserError(f"{path} has no faces")
+    if len(faces) > MOST_FACES:
+        raise UserError(f"{path} has {len(faces):,} faces; simplify it to at most {MOST_FACES:,}")
+    corners = torch.from_numpy(_writable(vertices))
+    if not bool(corners.isfinite().all()):
+        raise UserError(f"{path} has corners that are not finite numbers (NaN)")
+    longest = float((corners.amax(0) - corners.amin(0)).max())
+    if longest <= 0 or float(loaded.area) / max(longest, 1e-300) ** 2 < _SMALLEST_AREA:
+        raise UserError(f"{path} has no area: its corners lie in one point or on one line")
+
+
+def _writable(array: Any) -> np.ndarray:
+    import numpy as np
+
+    return np.array(array)
+
+
+def _colours(loaded: Any, faces: int) -> torch.Tensor:
+    """The colours of the faces where the file has them, as light thrown back; grey otherwise."""
+    kind = getattr(loaded.visual, "kind", None)
+    if kind not in ("face", "vertex"):
+        return torch.full((faces, 3), _GREY)
+    stored = torch.from_numpy(_writable(loaded.visual.face_colors))[:, :3].double() / 255
+    linear = torch.where(stored <= 0.04045, stored / 12.92, ((stored + 0.055) / 1.055) ** 2.4)
+    return linear.float()
+
+
+def read_mesh_folder(
+    folder: Path,
+    classes: Sequence[str] | None = None,
+    *,
+    most: int = 0,
+    leave_out: frozenset[str] = frozenset(),
+    report: Report,
+) -> MeshSet:
+    """The objects in a folder of class folders (the layout of ShapeNet's classes).
+
+    Args:
+        folder: It has a folder of mesh files for each class.
+        classes: Of these classes alone, in this order; all of them, sorted, by default.
+        most: Objects of a class, the first by name; 0 means all.
+        leave_out: Objects as class/name.
+        report: Told of each file that is left out, and why.
+    """
+    if not folder.is_dir():
+        raise MissingDataError(f"{folder} is not a folder of class folders of meshes")
+    names = tuple(classes or sorted(each.name for each in folder.iterdir() if each.is_dir()))
+    objects: list[NamedMesh] = []
+    for label, name in enumerate(names):
+        found = _usable(folder, name, leave_out, report)
+        mine = list(islice(found, most or None))
+        if not mine:
+            raise MissingDataError(f"class {name}: no mesh that can be used in {folder / name}")
+        objects += [NamedMesh(f"{name}/{path.stem}", label, mesh) for path, mesh in mine]
+    if not objects:
+        raise MissingDataError(f"{folder} has no class folders")
+    return MeshSet(names, tuple(objects))
+
+
+def _usable(
+    folder: Path, name: str, leave_out: frozenset[str], report: Report
+) -> Iterator[tuple[Path, Mesh]]:
+    place = folder / name
+    if Path(os.path.normpath(place)).parent != Path(os.path.normpath(folder)):
+        raise UserError(f"{name!r} is not the name of a class folder")
+    for path in sorted(place.iterdir() if place.is_dir() else ()):
+        is_mesh = path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+        if not is_mesh or f"{name}/{path.stem}" in leave_out:
+            continue
+        try:
+            mesh = read_mesh(path)
+        except UserError as error:
+            report(f"left out: {error}")
+            continue
+        yield path, mesh

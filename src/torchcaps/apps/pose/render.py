@@ -1,0 +1,189 @@
+"""From a scene to a folder of images with labels and masks; an interrupted rendering goes on.
+
+OUT/poses.csv            image, class, object, split, w, x, y, z
+OUT/images/CLASS/OBJECT/NUMBER.png, OUT/masks/... the same
+OUT/scene.json           the resolved scene, the view, the camera matrix, the classes and the quaternion order
+OUT/meshes.npz           the objects in their default poses
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from torchcaps.core import UserError
+from torchcaps.core.fields import as_plain
+from torchcaps.core.seeding import generator
+from torchcaps.data.rendering import Mesh, MeshSet, Rendered, View, held_out_instances, rasterise, save_meshes
+from torchcaps.storage import read_mapping, write_atomically, write_json, write_text
+
+from .meshes import Report
+from .scene import Scene, objects_of, rotations_of
+
+EngineName = Literal["auto", "torch", "opengl", "blender"]
+_AT_ONCE = 256
+_COLUMNS = ("image", "class", "object", "split", "w", "x", "y", "z")
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Renders one object in many rotations."""
+
+    def __call__(self, mesh: Mesh, rotations: Tensor, view: View) -> Rendered:
+        """As `rasterise`."""
+        ...
+
+
+class Pose(NamedTuple):
+    """One image of the plan."""
+
+    image: str  # path below the folder
+    number: int  # of the object
+    split: str
+    rotation: tuple[float, ...]
+
+    @property
+    def mask(self) -> str:
+        """Path of the mask."""
+        return self.image.replace("images/", "masks/", 1)
+
+
+def choose_engine(name: EngineName, device: str = "cpu", blender: Path | None = None) -> Engine:
+    """The engine called `name`; "auto" is PyTorch on a GPU, and elsewhere OpenGL where it starts."""
+    if name == "blender":
+        from .blender import BlenderEngine
+
+        return BlenderEngine(blender)
+    if name == "opengl" or (name == "auto" and device == "cpu"):
+        from .opengl import opengl_renderer
+
+        try:
+            return opengl_renderer()
+        except (UserError, ModuleNotFoundError):
+            if name == "opengl":
+                raise
+    return lambda mesh, rotations, view: rasterise(mesh, rotations.to(device), view)
+
+
+def render_scene(
+    scene: Scene,
+    out: Path,
+    engine: Engine,
+    *,
+    report: Report = lambda words: None,
+    on_images: Callable[[int, int], None] = lambda done, planned: None,
+) -> int:
+    """Write the images of a scene that are not in `out` yet; how many were rendered.
+
+    Args:
+        scene: What to render.
+        out: Folder; one with images of another scene is an error.
+        engine: What renders.
+        report: Told of mesh files that are left out.
+        on_images: Told how many of how many images are there.
+    """
+    meshes = prepare_meshes(scene, out, report)
+    poses = plan_poses(scene, meshes)
+    _write_plan(out, meshes, poses)
+    missing = [pose for pose in poses if not all((out / file).is_file() for file in (pose.image, pose.mask))]
+    done = len(poses) - len(missing)
+    on_images(done, len(poses))
+    with ThreadPoolExecutor() as threads:
+        for number, part in _chunks(missing):
+            rotations = torch.tensor([pose.rotation for pose in part])
+            found = engine(meshes.objects[number].mesh, rotations, scene.view)
+            images, masks = (each.permute(0, 2, 3, 1).cpu().contiguous().numpy() for each in found)
+            jobs = [
+                *zip((out / pose.image for pose in part), images, strict=True),
+                *zip((out / pose.mask for pose in part), masks[..., 0], strict=True),
+            ]
+            list(threads.map(lambda job: _write_picture(*job), jobs))
+            done += len(part)
+            on_images(done, len(poses))
+    return len(missing)
+
+
+def prepare_meshes(scene: Scene, out: Path, report: Report) -> MeshSet:
+    """The objects of a scene, written with the scene itself; what is there must be of the same scene."""
+    path, plain = out / "scene.json", as_plain(scene)
+    if path.is_file() and read_mapping(path).get("scene") != plain:
+        raise UserError(f"{out} holds images of another scene; choose another --out or delete it")
+    meshes = objects_of(scene, report)
+    save_meshes(out / "meshes.npz", meshes)
+    description = {
+        "format": 1,
+        "quaternion_order": "wxyz",
+        "classes": list(meshes.classes),
+        "camera_matrix": scene.view.matrix().tolist(),
+        "view": as_plain(scene.view),
+        "scene": plain,
+    }
+    write_json(path, description)
+    return meshes
+
+
+def plan_poses(scene: Scene, meshes: MeshSet) -> list[Pose]:
+    """One image for each object and rotation, in a fixed order."""
+    rotations = rotations_of(scene)
+    is_test = _tested(scene, meshes, len(rotations))
+    digits = len(str(len(rotations) - 1))
+    return [
+        Pose(
+            f"images/{_folder_of(meshes, number)}/{place:0{digits}}.png",
+            number,
+            "test" if bool(is_test[number, place]) else "train",
+            tuple(rotation),
+        )
+        for number in range(len(meshes.objects))
+        for place, rotation in enumerate(rotations.tolist())
+    ]
+
+
+def _folder_of(meshes: MeshSet, number: int) -> str:
+    each = meshes.objects[number]
+    return f"{meshes.classes[each.label]}/{each.name.rpartition('/')[2]}"
+
+
+def _tested(scene: Scene, meshes: MeshSet, rotations: int) -> Tensor:
+    """Which images test, by object and rotation."""
+    settings, objects = scene.split, len(meshes.objects)
+    draw = generator(0, "scene split")
+    if settings.by == "object":
+        held = {each.name for each in held_out_instances(meshes, "test").objects}
+        return torch.tensor([each.name in held for each in meshes.objects])[:, None].expand(-1, rotations)
+    count = rotations if settings.by == "rotation" else objects * rotations
+    chosen = torch.randperm(count, generator=draw) < round(settings.test * count)
+    return chosen.expand(objects, -1) if settings.by == "rotation" else chosen.view(objects, rotations)
+
+
+def _write_plan(out: Path, meshes: MeshSet, poses: Sequence[Pose]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for pose in poses:
+        each = meshes.objects[pose.number]
+        numbers = (f"{value:.9g}" for value in pose.rotation)
+        writer.writerow((pose.image, meshes.classes[each.label], each.name, pose.split, *numbers))
+    write_text(out / "poses.csv", text.getvalue())
+
+
+def _chunks(poses: Sequence[Pose]) -> Iterator[tuple[int, list[Pose]]]:
+    """Some images of one object at a time."""
+    for number in dict.fromkeys(pose.number for pose in poses):
+        mine = [pose for pose in poses if pose.number == number]
+        for start in range(0, len(mine), _AT_ONCE):
+            yield number, mine[start : start + _AT_ONCE]
+
+
+def _write_picture(path: Path, pixels: object) -> None:
+    picture = Image.fromarray(pixels)  # type: ignore[arg-type]
+    write_atomically(path, partial(picture.save, format="PNG"))

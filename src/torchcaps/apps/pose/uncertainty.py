@@ -1,0 +1,143 @@
+"""How far off a predicted rotation may be: the spread of its votes, calibrated on validation images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.core.fields import as_plain, build_dataclass
+from torchcaps.core.rotation import rotation_angle
+from torchcaps.core.types import LayerTrace, PoseOutput, PoseTarget
+from torchcaps.layers import cast_votes
+from torchcaps.losses import SpreadRotationLoss, nearest_symmetric, rotations_of
+from torchcaps.models import EMPoseNet
+from torchcaps.routing import EMRotationRouting
+from torchcaps.storage import read_json, write_json
+from torchcaps.train import Run, load_split
+
+CALIBRATION_FILE = "calibration.json"
+SHARE = 0.9  # of images whose error is within the stated angle
+_BINS = 10
+_FEWEST = 5  # images of a bin
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """What the spread of votes says of the error, found on validation images.
+
+    Attributes:
+        edges: Spreads that divide images into groups of equal size.
+        median: Median error of each group in degrees; it does not fall as the spread grows.
+        within: The angle within which a share of 0.9 of each group lies.
+        images: How many were looked at.
+    """
+
+    edges: tuple[float, ...]
+    median: tuple[float, ...]
+    within: tuple[float, ...]
+    images: int
+
+    def at(self, spread: float) -> tuple[float, float]:
+        """The usual error of images with votes so far apart, and what nine in ten stay within, in degrees."""
+        group = sum(spread > edge for edge in self.edges)
+        return self.median[group], self.within[group]
+
+
+class Judged(NamedTuple):
+    """Spreads of the votes and errors in degrees of some images."""
+
+    spreads: Float[Tensor, " count"]
+    errors: Float[Tensor, " count"]
+
+
+def vote_spread(
+    network: EMPoseNet, trace: LayerTrace, winners: Int[Tensor, " batch"]
+) -> Float[Tensor, " batch"]:
+    """The EM variance of the winning class capsules: of their votes around their means, over components."""
+    poses, routed = trace.children.poses, trace.routed
+    if routed.coupling is None:
+        raise UserError("the spread of votes needs couplings; call the network with return_routing=True")
+    batch = torch.arange(len(winners), device=winners.device)
+    votes = cast_votes(poses, network.classes.weight)[batch, :, winners]
+    means = routed.poses[batch, winners].unsqueeze(1)
+    if isinstance(network.classes.routing, EMRotationRouting):  # there, votes of either sign agree
+        votes = torch.where((votes * means).sum(-1, keepdim=True) < 0, -votes, votes)
+    weights = routed.coupling[batch, :, winners] * trace.children.activations
+    distances = (votes - means).square().mean(-1)
+    return (weights * distances).sum(1) / weights.sum(1).clamp(min=1e-12)
+
+
+def fit_calibration(judged: Judged) -> Calibration:
+    """Groups of equal size by spread, whose errors do not fall as the spread grows."""
+    count = len(judged.spreads)
+    groups = max(1, min(_BINS, count // _FEWEST))
+    order = judged.spreads.argsort()
+    parts = torch.tensor_split(order, groups)
+    edges = [float(judged.spreads[part[-1]]) for part in parts[:-1]]
+    median, within = (
+        torch.stack([judged.errors[part].quantile(share) for part in parts]).cummax(0).values.tolist()
+        for share in (0.5, SHARE)
+    )
+    return Calibration(edges=tuple(edges), median=tuple(median), within=tuple(within), images=count)
+
+
+def has_votes(run: Run) -> bool:
+    """Whether the network of a run has class capsules that are voted for."""
+    return isinstance(run.model, EMPoseNet)
+
+
+@torch.no_grad()
+def judge(run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None) -> Judged:
+    """Spreads and errors of a run on a split; known symmetries are forgiven."""
+    network = run.model
+    if not isinstance(network, EMPoseNet):
+        raise UserError(f"{run.folder} has no votes, from whose spread uncertainty is read")
+    examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
+    spreads, errors = [], []
+    for images, targets in examples.batches(_AT_ONCE):
+        batch = pipeline.for_evaluation(images, targets)
+        output = network(batch.inputs, return_routing=True)
+        winners = output.activations.argmax(1)
+        spreads.append(vote_spread(network, output.layers[0], winners))
+        errors.append(_errors(run, output, winners, targets))
+    return Judged(torch.cat(spreads).cpu(), torch.cat(errors).cpu())
+
+
+def _errors(run: Run, output: PoseOutput, winners: Tensor, targets: PoseTarget) -> Tensor:
+    loss, found = run.recipe.loss.task_loss, rotations_of(output, winners)
+    groups = None
+    if isinstance(loss, SpreadRotationLoss):
+        groups = loss.groups(targets.labels, output.activations.shape[1])
+    true = targets.rotations if groups is None else nearest_symmetric(found, targets.rotations, groups)
+    return rotation_angle(found, true)
+
+
+def calibrate_run(run: Run, data_dir: Path | None = None) -> Calibration:
+    """Calibrate a run on its validation images and keep the result in its folder."""
+    found = fit_calibration(judge(run, "validation", data_dir=data_dir))
+    write_json(run.folder / CALIBRATION_FILE, as_plain(found))
+    return found
+
+
+def read_calibration(run: Run) -> Calibration:
+    """The calibration in the folder of a run."""
+    path = run.folder / CALIBRATION_FILE
+    if not path.is_file():
+        raise MissingDataError(f"{run.folder} is not calibrated; torchcaps pose eval {run.folder} does it")
+    found = build_dataclass(Calibration, read_json(path), str(path))
+    if not len(found.median) == len(found.within) == len(found.edges) + 1:
+        raise UserError(f"{path} is damaged; delete it and run torchcaps pose eval {run.folder}")
+    return found
+
+
+def coverage(calibration: Calibration, judged: Judged) -> float:
+    """The share of images whose error is within the stated angle; 0.9 where the calibration holds."""
+    limits = torch.tensor([calibration.at(float(spread))[1] for spread in judged.spreads])
+    return float((judged.errors <= limits).float().mean())

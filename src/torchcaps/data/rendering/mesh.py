@@ -1,0 +1,151 @@
+"""A triangle mesh as tensors, what is derived from it, and archives of many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.nn import functional as F
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.storage import write_atomically
+
+RADIUS = 1.3  # of objects: the whole of one is in the image, whichever way it is turned
+_KEYS = (
+    "vertices",
+    "faces",
+    "colours",
+    "vertex_ends",
+    "face_ends",
+    "is_closed",
+    "labels",
+    "names",
+    "classes",
+)
+
+
+class Mesh(NamedTuple):
+    """Triangles, counter-clockwise when seen from outside, with one colour each.
+
+    A closed mesh shows its outer sides alone. The outer sides of a convex mesh do not hide each other.
+    """
+
+    vertices: Float[Tensor, "vertices 3"]
+    faces: Int64[Tensor, "faces 3"]
+    colours: Float[Tensor, "faces 3"]  # share of red, green and blue light that is thrown back
+    is_closed: bool = False
+    is_convex: bool = False
+
+    @property
+    def corners(self) -> Float[Tensor, "faces 3 3"]:
+        """The three corners of each triangle."""
+        return self.vertices[self.faces]
+
+    @property
+    def centres(self) -> Float[Tensor, "faces 3"]:
+        """The middle of each triangle."""
+        return self.corners.mean(1)
+
+    @property
+    def normals(self) -> Float[Tensor, "faces 3"]:
+        """Unit vectors outwards."""
+        a, b, c = self.corners.unbind(1)
+        return F.normalize(torch.linalg.cross(b - a, c - a), dim=1)
+
+    def to(self, device: torch.device | str) -> Mesh:
+        """The same mesh on another device."""
+        return self._replace(
+            vertices=self.vertices.to(device), faces=self.faces.to(device), colours=self.colours.to(device)
+        )
+
+    def normalised(self) -> Mesh:
+        """In a ball of `RADIUS` around the middle of its bounding box, touching it."""
+        low, high = self.vertices.amin(0), self.vertices.amax(0)
+        centred = self.vertices - (low + high) / 2
+        return self._replace(vertices=centred * (RADIUS / torch.linalg.vector_norm(centred, dim=1).max()))
+
+    def turned(self, matrix: Float[Tensor, "3 3"]) -> Mesh:
+        """Turned by a rotation matrix."""
+        return self._replace(vertices=self.vertices @ matrix.to(self.vertices).T)
+
+
+class NamedMesh(NamedTuple):
+    """A mesh that belongs to a class."""
+
+    name: str
+    label: int
+    mesh: Mesh
+
+
+class MeshSet(NamedTuple):
+    """Objects of some classes."""
+
+    classes: tuple[str, ...]
+    objects: tuple[NamedMesh, ...]
+
+    def of_class(self, label: int) -> list[Mesh]:
+        """The meshes of a class."""
+        return [each.mesh for each in self.objects if each.label == label]
+
+
+def save_meshes(path: Path, meshes: MeshSet) -> None:
+    """Write objects as one compressed archive of NumPy arrays, which `load_meshes` reads without trimesh."""
+    parts = [each.mesh for each in meshes.objects]
+    arrays: dict[str, Any] = {
+        "vertices": torch.cat([mesh.vertices for mesh in parts]).float().numpy(),
+        "faces": torch.cat([mesh.faces for mesh in parts]).int().numpy(),
+        "colours": torch.cat([mesh.colours for mesh in parts]).mul(255).round().byte().numpy(),
+        "vertex_ends": np.cumsum([len(mesh.vertices) for mesh in parts]),
+        "face_ends": np.cumsum([len(mesh.faces) for mesh in parts]),
+        "is_closed": np.array([mesh.is_closed for mesh in parts]),
+        "labels": np.array([each.label for each in meshes.objects]),
+        "names": np.array([each.name for each in meshes.objects]),
+        "classes": np.array(meshes.classes),
+    }
+
+    def write(draft: Path) -> None:
+        with draft.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+
+    write_atomically(path, write)
+
+
+def load_meshes(path: Path) -> MeshSet:
+    """The objects in an archive that `save_meshes` wrote; no code in it is run."""
+    if not path.is_file():
+        raise MissingDataError(
+            f"no meshes at {path}; make them with "
+            f"torchcaps pose render SCENE --meshes-only --out {path.parent}"
+        )
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return _unpacked({key: archive[key] for key in _KEYS})
+    except (BadZipFile, KeyError, ValueError, OSError, EOFError, IndexError) as error:
+        raise UserError(f"{path} is no archive of meshes ({error}); make it again") from error
+
+
+def _unpacked(arrays: Mapping[str, np.ndarray]) -> MeshSet:
+    vertices = _pieces(torch.from_numpy(arrays["vertices"]).float(), arrays["vertex_ends"])
+    faces = _pieces(torch.from_numpy(arrays["faces"]).long(), arrays["face_ends"])
+    colours = _pieces(torch.from_numpy(arrays["colours"]).float() / 255, arrays["face_ends"])
+    meshes = [
+        Mesh(corners, triangles, shown, bool(is_closed))
+        for corners, triangles, shown, is_closed in zip(
+            vertices, faces, colours, arrays["is_closed"], strict=True
+        )
+    ]
+    for mesh in meshes:
+        if not len(mesh.faces) or int(mesh.faces.min()) < 0 or int(mesh.faces.max()) >= len(mesh.vertices):
+            raise ValueError("a face names a corner that is not there")
+    named = zip(arrays["names"].tolist(), arrays["labels"].tolist(), meshes, strict=True)
+    return MeshSet(tuple(map(str, arrays["classes"])), tuple(NamedMesh(*each) for each in named))
+
+
+def _pieces(whole: Tensor, ends: Sequence[int] | np.ndarray) -> list[Tensor]:
+    return list(torch.tensor_split(whole, torch.as_tensor(ends)[:-1].long()))

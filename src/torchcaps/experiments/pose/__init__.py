@@ -1,0 +1,6 @@
+"""Chapter 9, rotations as quaternions: the runs behind its table and figure, and experiments beyond them."""
+
+from . import runs
+from .setting import CHAPTER
+
+__all__ = ["CHAPTER", "runs"]

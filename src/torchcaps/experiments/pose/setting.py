@@ -1,0 +1,107 @@
+"""The settings of the chapter on rotations: a network, a dataset, and rotations it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchcaps.data.rendering import leaked_share, thesis_poses
+from torchcaps.train import Machine, Watcher, device_of, evaluate_run, load_run, train
+
+from ..plan import Changes, Outcome, PlannedRun, Setting, leave_result
+
+CHAPTER = "Encoding rotation representations as quaternions"
+METRICS = (
+    "test_accuracy",
+    "test_rotation_error",
+    "test_rotation_error_mean",
+    "test_rotation_error_95",
+    "test_symmetric_error",
+    "test_loss",
+    "novel_error",
+    "leaked_share",
+    "training_minutes",
+)
+NETWORKS: Mapping[str, Changes] = {
+    "MLP": {"model.name": "pose_mlp"},
+    "ConvNet": {"model.name": "pose_convnet"},
+    "ConvNet, 6D head": {"model.name": "pose_convnet_6d"},
+    "EM-CapsNet": {"model.name": "em_posenet"},
+    "EM-CapsNet, hemisphere": {"model.name": "em_posenet_hemisphere"},
+    "EM-CapsNet, Markley": {
+        "model.name": "em_posenet_hemisphere",
+        "model.routing": {"name": "em_rotation", "average": "markley"},
+    },
+    "EM-CapsNet, quaternion votes": {"model.name": "em_posenet_quaternion"},
+}
+_TINY = {"pose_mlp": "pose_mlp_tiny_test", "pose_convnet": "pose_convnet_tiny_test"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoseSetting(Setting):
+    """A network that learns rotations.
+
+    Attributes:
+        novel: A dataset of the same objects in rotations that were never seen, where the test images of its
+            own dataset are not; its test images are looked at as well.
+    """
+
+    novel: str = ""
+
+
+def tiny_model(name: str, classes: int) -> dict[str, object]:
+    """The smallest network of the family of `name`."""
+    sizes: dict[str, object] = {"image_size": 16, "num_classes": classes}
+    for start, tiny in _TINY.items():
+        if name.startswith(start):
+            return {"name": tiny, **sizes}
+    plain = {"votes": "matrix", "routing": "em"} if name == "em_posenet" else {}
+    return {"name": "em_posenet_tiny_test", **sizes, **plain}
+
+
+def pose_setting(
+    name: str,
+    network: str,
+    data: str,
+    *,
+    classes: int = 2,
+    changes: Changes | None = None,
+    thesis: Mapping[str, float] | None = None,
+) -> PoseSetting:
+    """A network on a dataset; one whose name ends in `_thesis` is also tested on new rotations."""
+    novel = data.removesuffix("_thesis") if data.endswith("_thesis") else ""
+    model = NETWORKS[network]
+    tiny = tiny_model(str(model["model.name"]), classes)
+    return PoseSetting(
+        name=name,
+        network=network,
+        recipe="pose/pose_convnet",
+        changes={**model, "model.num_classes": classes, "data.name": data, **(changes or {})},
+        budgets={"smoke": {"model": tiny, "data.name": f"synthetic_{data}"}},
+        thesis=thesis or {},
+        novel=novel,
+    )
+
+
+def learn_rotations(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+    """Train a network and test it, also on rotations that are certainly new."""
+    setting, folder = run.setting, run.folder(out) / "network"
+    assert isinstance(setting, PoseSetting)
+    trained = Outcome.of_training(train(run.recipe, folder, machine, resume=True, watcher=watcher))
+    (folder / "last.ckpt").unlink(missing_ok=True)  # of no use once there is a result
+    metrics = {"training_minutes": trained.seconds / 60}
+    if setting.novel:
+        name = f"synthetic_{setting.novel}" if run.budget == "smoke" else setting.novel
+        network = load_run(folder, device_of(machine))
+        found = evaluate_run(network, "test", data_name=name, data_dir=machine.data_dir)
+        metrics |= {"novel_error": found["rotation_error"], "leaked_share": leak_of_thesis()}
+    leave_result(run, out, device_of(machine), replace(trained.with_metrics(metrics)))
+
+
+def leak_of_thesis() -> float:
+    """The share of an object's test images whose rotation it was also trained on, in the thesis's split."""
+    train_poses, test_poses = (thesis_poses(2, split) for split in ("train", "test"))
+    return leaked_share(
+        train_poses.rotations[train_poses.numbers == 0], test_poses.rotations[test_poses.numbers == 0]
+    )

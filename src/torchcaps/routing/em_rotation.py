@@ -1,0 +1,153 @@
+"""EM routing of rotations: votes of either sign agree, and parents have one variance for all components.
+
+A quaternion and its negative are the same rotation, so that votes are turned to one side of their mean before
+they are averaged; otherwise those that agree can cancel. One variance for all components makes the routing
+equivariant: when all votes are turned together, parents turn with them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, einsum, nn
+from torch.nn import functional as F
+
+from torchcaps.core import Routed
+from torchcaps.core.rotation import AXIAL_SQUARINGS, axial_mean
+
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .cost import RoutingCost, sigmoid_cost, softmax_cost
+from .em import EMCosts, EMSettings
+
+Average = Literal["hemisphere", "markley"]
+
+
+def fit_rotations(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    weights: Float[Tensor, "*where in_caps out_caps"],
+    *,
+    average: Average,
+    min_variance: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """M-step: mass, mean and variance of each parent, and the squared distance of each vote from its mean.
+
+    Args:
+        votes: One rotation per (input, output) pair, of either sign.
+        weights: Couplings times activations.
+        average: "hemisphere" is the mean of votes on the side of Markley's mean; "markley" that mean itself.
+        min_variance: Added to each variance.
+    """
+    mass = weights.sum(-2) + 1e-7
+    axis = axial_mean(votes.transpose(-3, -2), weights.transpose(-2, -1)).unsqueeze(-3)
+    is_other_side = (votes * axis).sum(-1, keepdim=True) < 0
+    aligned = torch.where(is_other_side, -votes, votes)
+    share = weights / mass.unsqueeze(-2)
+    mean = axis if average == "markley" else einsum("...io,...iod->...od", share, aligned).unsqueeze(-3)
+    distance = (aligned - mean).square().sum(-1)
+    variance = (share * distance).sum(-2) / votes.shape[-1] + min_variance
+    return mass, mean.squeeze(-3), variance, distance
+
+
+@keep_float32
+def em_rotation_routing(
+    votes: Float[Tensor, "*where in_caps out_caps pose"],
+    activations: Float[Tensor, "*where in_caps"],
+    *,
+    costs: EMCosts,
+    settings: EMSettings,
+    average: Average = "hemisphere",
+    coupling: Float[Tensor, "*where in_caps out_caps"] | None = None,
+) -> Routed:
+    """Explain the votes by one Gaussian with a single variance per output capsule; see `em_routing`.
+
+    Args:
+        votes: One rotation per (input, output) pair, of either sign.
+        activations: Probability that each child is present.
+        costs: The learned costs of each parent.
+        settings: Iterations, inverse temperature and smallest variance.
+        average: As in `fit_rotations`.
+        coupling: Of the last M-step, the only one then; found in the loop by default.
+    """
+    in_caps, out_caps, pose = votes.shape[-3:]
+    rounds = range(settings.iterations if coupling is None else 1)
+    if coupling is None:
+        coupling = votes.new_full(votes.shape[:-1], 1 / out_caps)
+    for step in rounds:
+        weights = coupling.to(votes.dtype) * activations.unsqueeze(-1)
+        mass, mean, variance, distance = fit_rotations(
+            votes, weights, average=average, min_variance=settings.min_variance
+        )
+        cost = pose * (costs.vote + 0.5 * variance.log()) * mass * (out_caps / in_caps)
+        power = step + 1 if len(rounds) > 1 else settings.iterations
+        logit = settings.inverse_temperature * (1 - 0.95**power) * (costs.activation - cost)
+        if step + 1 < len(rounds):
+            density = -0.5 * (distance / variance.unsqueeze(-2))
+            constant = 0.5 * pose * (2 * math.pi * variance).log()
+            coupling = (density + (F.logsigmoid(logit) - constant).unsqueeze(-2)).softmax(-1)
+    return Routed(mean, logit.sigmoid(), coupling)
+
+
+def em_rotation_cost(shape: RoutingShape, iterations: int, average: Average) -> RoutingCost:
+    """Work of `iterations` M-steps, and of E-steps between them, on the votes of one position."""
+    in_caps, out_caps, pose = shape
+    pairs = in_caps * out_caps
+    products = pairs * pose**2 + AXIAL_SQUARINGS * out_caps * pose**3
+    products += pairs * pose if average == "hemisphere" else 0
+    elementwise = iterations * (pairs * (7 * pose + 4) + AXIAL_SQUARINGS * out_caps * 2 * pose**2)
+    between = (iterations - 1) * (4 * pairs + in_caps * softmax_cost(out_caps) + sigmoid_cost(out_caps))
+    return RoutingCost(iterations * products, elementwise + between + sigmoid_cost(out_caps))
+
+
+@ROUTINGS.register("em_rotation")
+class EMRotationRouting(nn.Module):
+    """`em_rotation_routing` with its settings and the two learned costs of each parent."""
+
+    def __init__(
+        self,
+        shape: RoutingShape,
+        *,
+        iterations: int = 3,
+        inverse_temperature: float = 1.0,
+        min_variance: float = 0.01,
+        average: Average = "hemisphere",
+    ) -> None:
+        super().__init__()
+        self.iterations = require_iterations(iterations)
+        self.inverse_temperature, self.min_variance = inverse_temperature, min_variance
+        self.average: Average = average
+        self.activation_cost = nn.Parameter(torch.zeros(shape.out_caps))
+        self.vote_cost = nn.Parameter(torch.zeros(shape.out_caps))
+
+    def _route(self, votes: Tensor, activations: Tensor, coupling: Tensor | None) -> Routed:
+        return em_rotation_routing(
+            votes,
+            activations,
+            costs=EMCosts(self.activation_cost, self.vote_cost),
+            settings=EMSettings(self.iterations, self.inverse_temperature, self.min_variance),
+            average=self.average,
+            coupling=coupling,
+        )
+
+    def forward(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+    ) -> Routed:
+        """Route `votes`."""
+        return self._route(votes, activations, None)
+
+    def read_out(
+        self,
+        votes: Float[Tensor, "*where in_caps out_caps pose"],
+        activations: Float[Tensor, "*where in_caps"],
+        coupling: Float[Tensor, "*where in_caps out_caps"],
+    ) -> Routed:
+        """The parents that `coupling` makes, as after the last round."""
+        return self._route(votes, activations, coupling)
+
+    def cost(self, shape: RoutingShape) -> RoutingCost:
+        """Work at one position."""
+        return em_rotation_cost(shape, self.iterations, self.average)

@@ -1,0 +1,124 @@
+"""Mesh files of each format are read; those that cannot be used are reported and left out."""
+
+import numpy as np
+import pytest
+import torch
+
+from torchcaps.apps.pose import meshes
+from torchcaps.apps.pose.meshes import read_mesh, read_mesh_folder
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.core.rotation import quaternions_of_euler
+from torchcaps.data.rendering import RADIUS, View, rasterise
+
+trimesh = pytest.importorskip("trimesh", reason="trimesh is not installed")
+
+STILL = torch.tensor([[1.0, 0, 0, 0]])
+
+
+def write(path, **kind):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trimesh.creation.box(extents=kind.get("extents", (1, 2, 3))).export(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", sorted(meshes.SUFFIXES))
+def test_every_format_gives_the_same_object(tmp_path, suffix):
+    mesh = read_mesh(write(tmp_path / f"box{suffix}"))
+    assert len(mesh.faces) == 12
+    assert mesh.is_closed
+    assert torch.linalg.vector_norm(mesh.vertices, dim=1).max() == pytest.approx(RADIUS)
+    assert sorted((mesh.vertices.amax(0) - mesh.vertices.amin(0)).tolist()) == pytest.approx(
+        [each * 2 * RADIUS / 14**0.5 for each in (1, 2, 3)], rel=1e-3
+    )
+
+
+def test_colours_of_faces_are_read(tmp_path):
+    box = trimesh.creation.box()
+    box.visual.face_colors = np.tile(np.array([255, 0, 0, 255], dtype=np.uint8), (12, 1))
+    box.export(tmp_path / "red.ply")
+    assert read_mesh(tmp_path / "red.ply").colours.tolist() == [[1, 0, 0]] * 12
+
+
+def test_a_mesh_with_a_hole_is_seen_from_both_sides(tmp_path):
+    box = trimesh.creation.box()
+    box.update_faces(np.arange(12) > 1)
+    box.export(tmp_path / "open.obj")
+    mesh = read_mesh(tmp_path / "open.obj")
+    assert not mesh.is_closed
+    assert rasterise(mesh, STILL, View(height=16, width=16)).masks.any()
+
+
+def test_a_mesh_whose_edges_have_three_faces_is_rendered(tmp_path):
+    (tmp_path / "fin.obj").write_text(
+        "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 -1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 1 2 5\n", encoding="utf-8"
+    )
+    mesh = read_mesh(tmp_path / "fin.obj")
+    assert not mesh.is_closed
+    turned = quaternions_of_euler(torch.tensor([[0.0, 40, 20]]))
+    assert rasterise(mesh, turned, View(height=16, width=16)).masks.any()
+
+
+BAD = {
+    "nan.obj": ("v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "not finite"),
+    "flat.obj": ("v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n", "no area"),
+    "point.obj": ("v 1 1 1\nv 1 1 1\nv 1 1 1\nf 1 2 3\n", "no area|no faces"),
+    "empty.obj": ("", "no faces|empty"),
+    "cloud.obj": ("v 0 0 0\nv 1 0 0\nv 0 1 0\n", "no faces|empty"),
+    "damaged.glb": ("this is no mesh", "damaged"),
+    "damaged.stl": ("solid nothing", "damaged|no faces"),
+    "text.txt": ("hello", "no mesh file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_files_that_cannot_be_used_are_one_line(tmp_path, name):
+    text, words = BAD[name]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=words) as caught:
+        read_mesh(tmp_path / name)
+    assert "\n" not in str(caught.value)
+    assert name in str(caught.value)
+
+
+def test_a_mesh_of_too_many_faces_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(meshes, "MOST_FACES", 11)
+    with pytest.raises(UserError, match="12 faces; simplify it to at most 11"):
+        read_mesh(write(tmp_path / "box.ply"))
+
+
+def test_a_file_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(meshes, "_MOST_BYTES", 10)
+    with pytest.raises(UserError, match="simplify it"):
+        read_mesh(write(tmp_path / "box.ply"))
+
+
+def test_a_mesh_file_opens_no_other_file(tmp_path):
+    (tmp_path / "secret.mtl").write_text("newmtl a\nKd 1 0 0\n", encoding="utf-8")
+    (tmp_path / "box.obj").write_text(
+        "mtllib secret.mtl\nusemtl a\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", encoding="utf-8"
+    )
+    assert read_mesh(tmp_path / "box.obj").colours.unique().tolist() == pytest.approx([0.8])
+
+
+def test_a_folder_of_classes_leaves_out_what_cannot_be_used(tmp_path):
+    for name in ("b/one.obj", "a/two.stl", "a/three.ply"):
+        write(tmp_path / name)
+    (tmp_path / "a" / "broken.obj").write_text("v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", encoding="utf-8")
+    told = []
+    found = read_mesh_folder(tmp_path, report=told.append)
+    assert found.classes == ("a", "b")
+    assert [each.name for each in found.objects] == ["a/three", "a/two", "b/one"]
+    assert len(told) == 1
+    assert "broken.obj" in told[0]
+    few = read_mesh_folder(tmp_path, ("b", "a"), most=1, report=told.append)
+    assert [each.name for each in few.objects] == ["b/one", "a/three"]
+
+
+def test_folders_that_are_missing_or_elsewhere_are_refused(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(MissingDataError, match="no mesh that can be used"):
+        read_mesh_folder(tmp_path, report=print)
+    with pytest.raises(MissingDataError, match="is not a folder"):
+        read_mesh_folder(tmp_path / "none", report=print)
+    with pytest.raises(UserError, match="not the name of a class folder"):
+        read_mesh_folder(tmp_path / "a", ("../a",), report=print)

@@ -1,0 +1,289 @@
+"""Scenes become folders that can be read for training; a rendering that was interrupted goes on."""
+
+import csv
+import json
+import stat
+import sys
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from torchcaps.apps.pose.blender import BlenderEngine
+from torchcaps.apps.pose.render import choose_engine, plan_poses, render_scene
+from torchcaps.apps.pose.scene import (
+    Meshes,
+    Rotations,
+    Scene,
+    Splitting,
+    load_scene,
+    objects_of,
+    rotations_of,
+)
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.core.rotation import rotation_angle
+from torchcaps.data import load_dataset
+from torchcaps.data.rendering import View, cube, cube_tetrahedron, load_meshes, rasterise
+
+SCENE = Scene(
+    resolution=(24, 24),
+    rotations=Rotations(kind="random", count=5),
+    split=Splitting(by="rotation", test=0.4),
+)
+TORCH = choose_engine("torch")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("rendered")
+    assert render_scene(SCENE, out, TORCH) == 10
+    return out
+
+
+def test_a_rendered_folder_is_read_as_it_was_rendered(folder):
+    examples = {split: load_dataset(f"folder:{folder}", split, task="pose") for split in ("train", "test")}
+    assert [len(each) for each in examples.values()] == [6, 4]
+    for each in examples.values():
+        assert each.classes == ("cube", "tetrahedron")
+        for image, label, rotation in each:
+            mesh = cube_tetrahedron().objects[label].mesh
+            assert torch.equal(image, rasterise(mesh, rotation[None], SCENE.view).images[0])
+
+
+def test_masks_camera_and_order_are_written(folder):
+    about = json.loads((folder / "scene.json").read_text())
+    assert about["quaternion_order"] == "wxyz"
+    assert np.allclose(about["camera_matrix"], SCENE.view.matrix())
+    mask = np.array(Image.open(next((folder / "masks/cube").rglob("*.png"))))
+    assert set(np.unique(mask)) == {0, 255}
+    assert load_meshes(folder / "meshes.npz").classes == ("cube", "tetrahedron")
+
+
+def test_an_interrupted_rendering_goes_on(tmp_path):
+    class Tired:
+        calls = 0
+
+        def __call__(self, *arguments):
+            self.calls += 1
+            if self.calls == 2:
+                raise KeyboardInterrupt
+            return TORCH(*arguments)
+
+    with pytest.raises(KeyboardInterrupt):
+        render_scene(SCENE, tmp_path, Tired())
+    first = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.png")}
+    assert len(first) == 10  # images and masks of the cube
+    told = []
+    assert render_scene(SCENE, tmp_path, TORCH, on_images=lambda *counts: told.append(counts)) == 5
+    assert told == [(5, 10), (10, 10)]
+    assert all(path.stat().st_mtime_ns == when for path, when in first.items())
+    assert render_scene(SCENE, tmp_path, TORCH) == 0
+
+
+def test_a_folder_with_another_scene_is_kept(folder):
+    with pytest.raises(UserError, match="holds images of another scene"):
+        render_scene(Scene(resolution=(16, 16)), folder, TORCH)
+
+
+def test_splits_by_rotation_object_and_image():
+    meshes = cube_tetrahedron()
+    by_rotation = plan_poses(SCENE, meshes)
+    tested = [{pose.rotation for pose in by_rotation if pose.split == split} for split in ("train", "test")]
+    assert not tested[0] & tested[1]
+    by_image = plan_poses(Scene(rotations=SCENE.rotations, split=Splitting(by="image", test=0.3)), meshes)
+    assert sum(pose.split == "test" for pose in by_image) == 3
+    with pytest.raises(UserError, match="needs two objects"):
+        plan_poses(Scene(rotations=SCENE.rotations, split=Splitting(by="object")), meshes)
+
+
+def test_the_default_scene_is_that_of_the_thesis():
+    scene = Scene()
+    assert scene.camera.position == (4.0, 0.0, 0.0)
+    assert [light.position for light in scene.lights] == [(6.0, 6.0, 4.0), (0.0, 0.0, 0.0)]
+    assert scene.resolution == (128, 128)
+    assert len(rotations_of(scene)) == 6859
+    assert len(rotations_of(Scene(rotations=Rotations(kind="distinct")))) == 2916
+
+
+def test_scene_files_are_read_and_their_paths_count_from_the_file(tmp_path):
+    (tmp_path / "turns.csv").write_text("x,y,z,w\n0,0,0,1\n1,0,0,0\n", encoding="utf-8")
+    (tmp_path / "scene.yaml").write_text(
+        "background: [0, 0, 1]\nresolution: [16, 20]\ncamera: {position: [5, 0, 0]}\n"
+        "lights: [{position: [1, 2, 3], energy: 10}]\nmeshes: {borders: false, location: [0, 0.5, 0]}\n"
+        "rotations: {kind: file, file: turns.csv}\n",
+        encoding="utf-8",
+    )
+    scene = load_scene(tmp_path / "scene.yaml")
+    assert scene.view.camera.position == (5.0, -0.5, 0.0)
+    assert rotations_of(scene).tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]  # read by the names of the columns
+    assert objects_of(scene, print).objects[0].mesh.colours.unique().tolist() == pytest.approx([0.8])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0,0,0,1\n", "must name the columns w, x, y and z"),
+        ("w,x,y,z\n2,0,0,0\n", "line 2 is no unit quaternion"),
+        ("w,x,y,z\na,0,0,0\n", "must be numbers"),
+        ("w,x,y,z\n", "no rotations"),
+    ],
+)
+def test_rotation_files_in_an_unknown_order_are_refused(tmp_path, text, words):
+    (tmp_path / "turns.csv").write_text(text, encoding="utf-8")
+    scene = Scene(rotations=Rotations(kind="file", file=str(tmp_path / "turns.csv")))
+    with pytest.raises(UserError, match=words):
+        rotations_of(scene)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("colour: red\n", "unknown key in scene"),
+        ("resolution: 128\n", "expected a list"),
+        ("split: {test: 2}\n", "between 0 and 1"),
+        ("camera: {position: [0, 0, 0]}\n", "must differ"),
+        ("- 1\n", "expected a mapping"),
+        ("a: [\n", "not valid YAML"),
+    ],
+)
+def test_scene_files_with_mistakes_are_one_line(tmp_path, text, words):
+    (tmp_path / "scene.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=words):
+        load_scene(tmp_path / "scene.yaml")
+
+
+@pytest.mark.parametrize(
+    ("rotations", "words"),
+    [
+        (Rotations(step=25), "must divide 360"),
+        (Rotations(kind="random", count=0), "at least 1"),
+        (Rotations(kind="file"), "names none"),
+    ],
+)
+def test_rotations_that_are_none_are_refused(rotations, words):
+    with pytest.raises(UserError, match=words):
+        rotations_of(Scene(rotations=rotations))
+
+
+def changed_copy(folder, target, change):
+    """The rendered folder with another poses.csv."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            place = target / path.relative_to(folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(path.read_bytes())
+    with (folder / "poses.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    (target / "poses.csv").write_text(change(rows), encoding="utf-8")
+    return f"folder:{target}"
+
+
+def as_text(rows, columns):
+    return "\n".join((",".join(columns), *(",".join(row[name] for name in columns) for row in rows))) + "\n"
+
+
+def test_quaternions_with_w_last_are_found_out_by_their_silhouettes(folder, tmp_path):
+    def wrong(rows):
+        for row in rows:
+            row["w"], row["x"], row["y"], row["z"] = row["x"], row["y"], row["z"], row["w"]
+        return as_text(rows, ("image", "class", "object", "split", "w", "x", "y", "z"))
+
+    with pytest.raises(UserError, match="read as x, y, z, w"):
+        load_dataset(changed_copy(folder, tmp_path, wrong), "train", task="pose")
+
+
+def test_columns_in_another_order_are_read_by_their_names(folder, tmp_path):
+    name = changed_copy(
+        folder, tmp_path, lambda rows: as_text(rows, ("x", "y", "z", "w", "class", "image", "split"))
+    )
+    found, expected = (load_dataset(each, "test", task="pose") for each in (name, f"folder:{folder}"))
+    assert rotation_angle(found.rotations, expected.rotations).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda rows: as_text(rows, ("image", "class", "x", "y", "z")),
+            "so that it is known which number is w",
+        ),
+        (lambda rows: "", "must name the columns"),
+        (lambda rows: as_text([{**rows[0], "w": "3"}], tuple(rows[0])), "line 2: .* unit quaternion"),
+        (lambda rows: as_text([{**rows[0], "w": "?"}], tuple(rows[0])), "must be numbers"),
+        (lambda rows: as_text([{**rows[0], "image": "none.png"}], tuple(rows[0])), "there is no file"),
+        (
+            lambda rows: as_text([{**rows[0], "image": "../../x.png"}], tuple(rows[0])),
+            "outside of the folder",
+        ),
+        (lambda rows: as_text([{**rows[0], "split": "later"}], tuple(rows[0])), "train or test"),
+        (
+            lambda rows: as_text([{**rows[0], "split": "test"}], tuple(rows[0])),
+            "no images with the split train",
+        ),
+    ],
+)
+def test_labels_with_mistakes_are_one_line(folder, tmp_path, change, words):
+    with pytest.raises(UserError, match=words):
+        load_dataset(changed_copy(folder, tmp_path, change), "train", task="pose")
+
+
+def test_an_image_of_another_size_is_named(folder, tmp_path):
+    name = changed_copy(folder, tmp_path, lambda rows: as_text(rows, tuple(rows[0])))
+    odd = sorted((tmp_path / "images").rglob("*.png"))[0]
+    Image.new("RGB", (30, 24)).save(odd)
+    with pytest.raises(UserError, match=odd.name):
+        [load_dataset(name, split, task="pose") for split in ("train", "test")]
+
+
+def test_a_folder_without_labels_says_what_writes_them(tmp_path):
+    with pytest.raises(MissingDataError, match="torchcaps pose render writes"):
+        load_dataset(f"folder:{tmp_path}", "train", task="pose")
+
+
+def test_where_blender_is_missing_the_message_says_what_to_do(monkeypatch):
+    monkeypatch.delenv("TORCHCAPS_BLENDER_PYTHON", raising=False)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UserError, match="Blender is missing: make an environment"):
+        choose_engine("blender")
+
+
+FAKE = """#!{python}
+import json, sys
+from pathlib import Path
+from PIL import Image
+folder = Path(sys.argv[-1])
+job = json.loads((folder / "job.json").read_text())
+assert (folder / "mesh.npz").is_file() and Path(sys.argv[1]).name == "blender_script.py"
+for number, rotation in enumerate(job["rotations"]):
+    size = job["view"]["width"], job["view"]["height"]
+    Image.new("RGBA", size, (200, 100, 50, 255 * (number % 2))).save(folder / f"{{number}}.png")
+"""
+
+
+def test_blender_is_handed_a_job_and_its_pictures_are_read(tmp_path):
+    program = tmp_path / "python"
+    program.write_text(FAKE.format(python=sys.executable), encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    view = View(height=8, width=10, background=(0.0, 0.0, 1.0))
+    found = BlenderEngine(program)(cube(), torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0]]), view)
+    assert found.images[:, :, 0, 0].tolist() == [[0, 0, 255], [200, 100, 50]]
+    assert found.masks[:, 0, 0, 0].tolist() == [0, 255]
+
+
+def test_a_blender_that_fails_is_one_line(tmp_path):
+    program = tmp_path / "python"
+    program.write_text(f"#!{sys.executable}\nimport bpy_that_is_missing\n", encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    still = torch.tensor([[1.0, 0, 0, 0]])
+    with pytest.raises(UserError, match="Blender failed: ModuleNotFoundError"):
+        BlenderEngine(program)(cube(), still, View(height=8, width=8))
+    with pytest.raises(UserError, match="does not run"):
+        BlenderEngine(tmp_path / "nowhere")(cube(), still, View(height=8, width=8))
+
+
+def test_meshes_are_turned_into_their_default_pose():
+    scene = Scene(meshes=Meshes(rotation=(0.0, 0.0, 90.0)))
+    turned, plain = (each.objects[1].mesh.vertices for each in (objects_of(scene, print), cube_tetrahedron()))
+    x, y, z = plain[0].tolist()
+    assert turned[0].tolist() == pytest.approx([-y, x, z])

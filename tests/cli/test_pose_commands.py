@@ -1,0 +1,108 @@
+"""Render, train, evaluate and predict, as a user would."""
+
+import json
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+from torchcaps.core import UserError
+
+CLI = CliRunner()
+SCENE = """
+resolution: [32, 32]
+rotations: {kind: random, count: 40}
+"""
+TINY = (
+    "model={name: em_posenet_tiny_test, image_size: 16, num_classes: 2}",
+    "epochs=1",
+    "batch_size=8",
+    "data.validation=0.3",
+)
+
+
+def call(*arguments):
+    found = CLI.invoke(app, [*map(str, arguments)])
+    if found.exception and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pose")
+    (folder / "scene.yaml").write_text(SCENE, encoding="utf-8")
+    out = folder / "rendered"
+    told = json.loads(
+        call("pose", "render", folder / "scene.yaml", "--out", out, "--engine", "torch", "--json")
+    )
+    assert told == {"folder": str(out), "images": 80, "rendered": 80}
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(rendered, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    sets = [part for each in TINY for part in ("--set", each)]
+    call(
+        "pose",
+        "train",
+        "pose/em_posenet_quaternion",
+        *sets,
+        "--data",
+        rendered,
+        "--out",
+        out,
+        "--device",
+        "cpu",
+        "-q",
+    )
+    assert (out / "calibration.json").is_file()
+    return out
+
+
+def test_eval_says_whether_the_uncertainty_holds(run):
+    found = json.loads(call("pose", "eval", run, "--device", "cpu", "--json"))
+    assert 0 <= found["covered"] <= 1
+    assert 0 <= found["rotation_error"] <= 180
+    assert "of the images" in call("pose", "eval", run, "--device", "cpu")
+
+
+def test_predict_gives_class_rotation_and_uncertainty_and_draws_the_object(run, rendered, tmp_path):
+    image = sorted((rendered / "images/cube").rglob("*.png"))[0]
+    (row,) = json.loads(call("pose", "predict", run, image, "--out", tmp_path, "--device", "cpu", "--json"))
+    assert row["class"] in ("cube", "tetrahedron")
+    assert sum(value**2 for value in row["rotation"]) == pytest.approx(1, abs=1e-3)
+    assert len(row["euler"]) == 3
+    assert row["uncertainty"]["median"] <= row["uncertainty"]["within"]
+    with Image.open(row["files"][0]) as picture:
+        assert picture.size == (520, 256)
+    words = call("pose", "predict", run, image, "--device", "cpu")
+    assert "Euler angles" in words
+    assert "within" in words
+
+
+def test_an_image_of_another_size_is_fitted(run, tmp_path):
+    Image.new("L", (50, 70), 30).save(tmp_path / "tall.png")
+    assert "Euler" in call("pose", "predict", run, tmp_path / "tall.png", "--device", "cpu")
+
+
+def test_meshes_alone_can_be_written(tmp_path):
+    assert "objects 2" in call("pose", "render", "--out", tmp_path, "--meshes-only")
+    assert (tmp_path / "meshes.npz").is_file()
+    assert not (tmp_path / "images").exists()
+
+
+def test_a_run_without_calibration_says_how_to_get_one(run, rendered):
+    (run / "calibration.json").rename(run / "aside.json")
+    image = sorted((rendered / "images/cube").rglob("*.png"))[0]
+    with pytest.raises(UserError, match="torchcaps pose eval"):
+        call("pose", "predict", run, image, "--device", "cpu")
+    (run / "aside.json").rename(run / "calibration.json")
+
+
+def test_an_unknown_engine_is_answered_with_the_known_ones(tmp_path):
+    with pytest.raises(UserError, match="known: auto, blender, opengl, torch"):
+        call("pose", "render", "--out", tmp_path, "--engine", "povray")
