@@ -19,8 +19,18 @@ from .api import (
 )
 from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
+from .corrupt import CORRUPTIONS, STRENGTHS, corrupt_images
+from .derived import Overlaid, affine_versions, overlay_digits
 from .download import get_dataset
-from .examples import Examples, FileImages, LabelledImages, MaskedImages, PlacedImages, PosedImages
+from .examples import (
+    Examples,
+    FileImages,
+    LabelledImages,
+    MaskedImages,
+    OverlaidImages,
+    PlacedImages,
+    PosedImages,
+)
 from .fit import Fit, fit_picture, undo_fit
 from .preprocess import (
     Preprocess,
@@ -32,12 +42,16 @@ from .preprocess import (
 )
 from .readers import (
     DamagedFileError,
+    Eth80,
     SmallNorbInfo,
     as_bytes,
     find_images,
     open_any,
     opened_picture,
+    read_affnist,
+    read_affnist_file,
     read_cifar10,
+    read_eth80_views,
     read_idx_split,
     read_imagenette,
     read_mnist5k,
@@ -76,14 +90,17 @@ from .twin import write_twin
 from .warp import AffineLimits, affine, squish, warp
 
 __all__ = [
+    "CORRUPTIONS",
     "DATASETS",
     "FOLDER_PREFIX",
+    "STRENGTHS",
     "AffineLimits",
     "Augment",
     "DamagedFileError",
     "Dataset",
     "DatasetInfo",
     "Design",
+    "Eth80",
     "Examples",
     "FileFinding",
     "FileImages",
@@ -92,6 +109,8 @@ __all__ = [
     "LabelledImages",
     "MaskedImages",
     "Outline",
+    "Overlaid",
+    "OverlaidImages",
     "PartWhole",
     "PartWholeSettings",
     "PlacedImages",
@@ -102,11 +121,13 @@ __all__ = [
     "Split",
     "Tree",
     "affine",
+    "affine_versions",
     "as_bytes",
     "augment",
     "augment_pairs",
     "center_crop",
     "check_dataset",
+    "corrupt_images",
     "dataset_info",
     "draw_masks",
     "draw_numbers",
@@ -129,11 +150,15 @@ __all__ = [
     "open_dataset",
     "opened_picture",
     "outline_dataset",
+    "overlay_digits",
     "partwhole_settings",
     "preprocess",
     "random_crop",
     "random_rotations",
+    "read_affnist",
+    "read_affnist_file",
     "read_cifar10",
+    "read_eth80_views",
     "read_idx_split",
     "read_imagenette",
     "read_mnist5k",
