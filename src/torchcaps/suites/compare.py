@@ -1,0 +1,58 @@
+"""Several runs under one suite: a table of plain rows, and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torchcaps.core.metric import metric_of
+from torchcaps.storage import write_atomically
+from torchcaps.viz import Measured, draw_dots, to_png
+
+from .api import Measurement
+
+Found = Mapping[str, Sequence[Measurement]]  # by the name of the run
+
+
+def table_of(found: Found) -> list[dict[str, Any]]:
+    """A row for each condition and metric, a column for each run."""
+    rows: dict[tuple[str, str, str], dict[str, str]] = {}
+    for run, measurements in found.items():
+        for each in measurements:
+            for name, value in each.metrics.items():
+                row = rows.setdefault((each.group, each.condition, name), {})
+                row[run] = metric_of(name).format(value)
+    return [
+        {
+            "condition": f"{group} {condition}",
+            "metric": metric_of(name).title,
+            **{run: row.get(run, "-") for run in found},
+        }
+        for (group, condition, name), row in rows.items()
+    ]
+
+
+def as_json(found: Found, suite: str) -> dict[str, Any]:
+    """All numbers as plain data."""
+    return {
+        "suite": suite,
+        "runs": {
+            run: [{"group": each.group, "condition": each.condition, **each.metrics} for each in measurements]
+            for run, measurements in found.items()
+        },
+    }
+
+
+def draw_suite(found: Found, path: Path) -> None:
+    """A chart for each group of conditions, a series for each run: the first metric of each condition."""
+    charts: dict[str, dict[str, dict[str, Measured]]] = {}
+    leading = next(iter(next(iter(found.values()))[0].metrics))
+    metric = metric_of(leading)
+    for run, measurements in found.items():
+        for each in measurements:
+            if leading in each.metrics:
+                chart = charts.setdefault(each.group, {}).setdefault(run, {})
+                chart[each.condition] = Measured(metric.scale * each.metrics[leading])
+    picture = to_png(draw_dots(charts, unit=f"{metric.title}, {metric.unit}"))
+    write_atomically(path, lambda draft: draft.write_bytes(picture))
