@@ -1,6 +1,6 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
-from . import annealing, backbones, rem, smoke
+from . import annealing, backbones, rem, robustness, smoke
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
@@ -33,6 +33,7 @@ __all__ = [
     "pack_runs",
     "read_budget",
     "rem",
+    "robustness",
     "run_in_processes",
     "run_missing",
     "run_on_cluster",

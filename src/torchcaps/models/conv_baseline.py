@@ -87,10 +87,3 @@ register_variants(
         ),
     },
 )
-register_variants(
-    ConvBaseline,
-    family="conv_baseline",
-    paper="sabour2017dynamic",
-    task="overlap",
-    variants={"conv_baseline_multimnist": ConvBaselineConfig(image_size=36)},
-)

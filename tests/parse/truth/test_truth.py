@@ -87,6 +87,11 @@ def test_a_hidden_capsule_stands_for_what_most_of_it_is_made_of():
     assert measure_agreement(spoiled, looks_at, OBJECT) == pytest.approx((2 / 5, 0.5))
 
 
+def test_a_hidden_capsule_without_carved_children_stands_for_nothing():
+    found = measure_agreement([edge(0, 0, 0), edge(1, 0, 9), edge(1, 1, 9)], [0, 1], OBJECT)
+    assert found == pytest.approx((2 / 3, 0.5))
+
+
 def test_objects_of_a_scene_are_found_by_hidden_capsules():
     looks_at = [0, 1, 2, 3]
     objects = [edge(0, 0, 0), edge(0, 1, 0), edge(0, 2, 1), edge(0, 3, 1)]

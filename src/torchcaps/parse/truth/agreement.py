@@ -74,7 +74,9 @@ def measure_agreement(edges: Sequence[Edge], looks_at: Sequence[int], truth: Tru
         own = [edge for edge in edges if edge.layer == layer]
         _assign_parents(own, stands_for, truth, is_last=layer == highest)
         for edge in own:
-            child, parent = stands_for[layer, edge.child], stands_for[layer + 1, edge.parent]
+            # a capsule all of whose edges from below were cut off stands for nothing
+            child = stands_for.get((layer, edge.child), _NOTHING)
+            parent = stands_for[layer + 1, edge.parent]
             if child != _NOTHING and (parent == child or parent in truth.ancestors(child)):
                 right += 1
                 found.add((child, parent))
@@ -92,7 +94,9 @@ def _assign_parents(
         if is_last:
             stands_for[own[0].layer + 1, parent] = whole
             continue
-        weights = [(stands_for[edge.layer, edge.child], max(edge.contribution, 0.0)) for edge in own]
+        weights = [
+            (stands_for.get((edge.layer, edge.child), _NOTHING), max(edge.contribution, 0.0)) for edge in own
+        ]
         stands_for[own[0].layer + 1, parent] = _majority(weights, truth)
 
 
