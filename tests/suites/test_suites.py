@@ -10,7 +10,7 @@ from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.core.metric import METRICS
 from torchcaps.data import load_dataset
-from torchcaps.suites import SUITES, measure_run, overlay_pairs
+from torchcaps.suites import SUITES, Measurement, draw_suite, measure_run, overlay_pairs
 from torchcaps.suites.affine import transform
 from torchcaps.suites.viewpoint import with_setting
 from torchcaps.train import evaluate_run
@@ -98,6 +98,12 @@ def test_the_command_compares_runs_in_one_table_and_figure(digits, tmp_path):
     content = json.loads(told.stdout)
     assert content["suite"] == "overlap"
     assert len(next(iter(content["runs"].values()))) == 4
+
+
+def test_more_runs_than_colours_are_drawn_side_by_side(tmp_path):
+    rows = [Measurement("turn", words, {"accuracy": 0.5}) for words in ("little", "much")]
+    draw_suite({f"run {number}": rows for number in range(9)}, tmp_path / "many.png")
+    assert (tmp_path / "many.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

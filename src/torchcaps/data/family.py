@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from torchcaps.core import UserError
@@ -34,7 +34,10 @@ def register_family(name: str, kind: type[S], describe: Callable[[S], DatasetInf
 def read_settings(kind: type[S], full_name: str) -> S:
     """The settings in the name of a dataset; a name without any has the defaults."""
     name, colon, text = full_name.partition(":")
-    return build_dataclass(kind, _read(text, name) if colon else {}, name)
+    values = _read(text, name) if colon else {}
+    lists = {field.name for field in fields(kind) if isinstance(field.default, tuple)}  # type: ignore[arg-type]
+    listed = {key: [values[key]] for key in lists & values.keys() if isinstance(values[key], int)}
+    return build_dataclass(kind, {**values, **listed}, name)
 
 
 def _read(text: str, name: str) -> dict[str, Any]:

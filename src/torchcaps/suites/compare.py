@@ -12,6 +12,8 @@ from torchcaps.viz import Measured, draw_dots, to_png
 
 from .api import Measurement
 
+_MOST_SERIES = 6  # that a chart has colours for
+Charts = dict[str, dict[str, dict[str, Measured]]]
 Found = Mapping[str, Sequence[Measurement]]  # by the name of the run
 
 
@@ -45,14 +47,30 @@ def as_json(found: Found, suite: str) -> dict[str, Any]:
 
 
 def draw_suite(found: Found, path: Path) -> None:
-    """A chart for each group of conditions, a series for each run: the first metric of each condition."""
-    charts: dict[str, dict[str, dict[str, Measured]]] = {}
+    """A chart for each group of conditions: the first metric of each condition.
+
+    Up to six runs are a series each. More stand side by side, each with the first and the last condition of
+    the group.
+    """
+    charts: Charts = {}
     leading = next(iter(next(iter(found.values()))[0].metrics))
     metric = metric_of(leading)
     for run, measurements in found.items():
-        for each in measurements:
-            if leading in each.metrics:
-                chart = charts.setdefault(each.group, {}).setdefault(run, {})
-                chart[each.condition] = Measured(metric.scale * each.metrics[leading])
+        for group, values in _by_group(measurements, leading).items():
+            shown = {name: Measured(metric.scale * value) for name, value in values.items()}
+            if len(found) <= _MOST_SERIES:
+                charts.setdefault(group, {})[run] = shown
+                continue
+            for words, name in (("first condition", next(iter(shown))), ("last condition", [*shown][-1])):
+                charts.setdefault(group, {}).setdefault(words, {})[run] = shown[name]
     picture = to_png(draw_dots(charts, unit=f"{metric.title}, {metric.unit}"))
     write_atomically(path, lambda draft: draft.write_bytes(picture))
+
+
+def _by_group(measurements: Sequence[Measurement], name: str) -> dict[str, dict[str, float]]:
+    """The values of one metric by group and condition."""
+    values: dict[str, dict[str, float]] = {}
+    for each in measurements:
+        if name in each.metrics:
+            values.setdefault(each.group, {})[each.condition] = each.metrics[name]
+    return values

@@ -24,8 +24,10 @@ from .report import Report
 from .saliency import SaliencyPanel, draw_saliency
 from .style import to_png, to_svg
 from .trees import Forest, draw_forest, draw_tree, tree_markup
+from .true_trees import Branch, TreeOnImage, draw_true_trees
 
 __all__ = [
+    "Branch",
     "EntropyDot",
     "Forest",
     "LevelShares",
@@ -33,6 +35,7 @@ __all__ = [
     "Measured",
     "Report",
     "SaliencyPanel",
+    "TreeOnImage",
     "draw_accuracy_entropy",
     "draw_bars",
     "draw_bench",
@@ -49,6 +52,7 @@ __all__ = [
     "draw_saliency",
     "draw_surprise",
     "draw_tree",
+    "draw_true_trees",
     "measure_seeds",
     "to_png",
     "to_svg",

@@ -185,6 +185,7 @@ def test_a_name_holds_settings():
     name = "partwhole:branches=3x3,classes=6,clutter=0.5,train=30,test=20"
     assert partwhole_settings(name).design == Design(branches=(3, 3), classes=6, clutter=0.5)
     assert find_info(name).num_train == 30
+    assert partwhole_settings("partwhole:branches=5").design == Design(branches=(5,))
     train, test = (load_dataset(name, split, size=48) for split in ("train", "test"))
     assert train.images.shape == (30, 1, 48, 48)
     assert not torch.equal(train.images[:20], test.images)

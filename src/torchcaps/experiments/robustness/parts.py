@@ -103,6 +103,8 @@ def _draw(rows: Rows, path: Path, places: Mapping[str, float], across: str) -> N
     """Test accuracy of each network against what changes."""
     curves: dict[str, list[tuple[float, object]]] = {}
     for row in by_setting(rows, "test_accuracy").values():
+        if row.network in (_ENTROPY, _REM):  # in the table alone: a chart has six colours
+            continue
         point = (places[row.variant], with_deviation(row.ours, row.spread, most=100))
         curves.setdefault(row.network, []).append(point)
     chart = LineChart(

@@ -142,7 +142,9 @@ def compare_trees(
 
     alone = [_only(trace, sample) for trace in layers]
     rng = generator(seed, "random tree", sample)
-    return Trees(measure(alone), measure([_even(each) for each in alone]), measure(_random(alone, rng)))
+    return Trees(
+        measure(alone), measure([with_even_couplings(each) for each in alone]), measure(_random(alone, rng))
+    )
 
 
 def _only(trace: LayerTrace, sample: int) -> LayerTrace:
@@ -161,7 +163,8 @@ def _only(trace: LayerTrace, sample: int) -> LayerTrace:
     )
 
 
-def _even(trace: LayerTrace) -> LayerTrace:
+def with_even_couplings(trace: LayerTrace) -> LayerTrace:
+    """The same layer with even couplings and its own activations."""
     coupling = torch.full_like(_coupling(trace), 1 / _coupling(trace).shape[-1])
     return trace._replace(routed=trace.routed._replace(coupling=coupling))
 
