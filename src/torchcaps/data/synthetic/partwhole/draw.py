@@ -13,7 +13,9 @@ from torchcaps.core import UserError
 from .design import Design
 from .grammar import Tree, build_tree
 from .render import paint
-from .scene import BLOCK, draw_scene, num_parts
+from .scene import BLOCK, Scene, draw_scene, num_parts
+
+_CACHED = 1 << 18  # pixels
 
 
 class PartWhole(NamedTuple):
@@ -75,7 +77,7 @@ def draw_partwhole(
     drawn = []
     for block in range(-(-count // BLOCK)):
         scene = draw_scene(design, seed, block).first(count - block * BLOCK, device)
-        drawn.append((*paint(scene, design), scene))
+        drawn.append((*_painted(scene, design), scene))
     images, owners, scenes = zip(*drawn, strict=True)
     return PartWhole(
         images=torch.cat(images),
@@ -86,3 +88,13 @@ def draw_partwhole(
         present=torch.cat([scene.present for scene in scenes]),
         tree=build_tree(design.branches),
     )
+
+
+def _painted(scene: Scene, design: Design) -> tuple[Tensor, Tensor]:
+    """Images and owners; a processor paints pieces that fit its cache, a GPU all at once."""
+    if scene.labels.device.type != "cpu":
+        return paint(scene, design)
+    at_once = max(1, _CACHED // design.size**2)
+    pieces = [torch.split(part, at_once) for part in scene]
+    images, owners = zip(*(paint(Scene(*piece), design) for piece in zip(*pieces, strict=True)), strict=True)
+    return torch.cat(images), torch.cat(owners)
