@@ -109,7 +109,8 @@ def _even_accuracy(network: Network, drawn: PartWhole, pipeline: Pipeline) -> di
 
 def _equivariance(network: Network, drawn: PartWhole, pipeline: Pipeline) -> dict[str, float]:
     """How well the pose of the true class after a turn of the image follows from the one before."""
-    before, after = [], []
+    before: list[Tensor] = []
+    after: list[Tensor] = []
     for part, labels in zip(*(torch.split(each, _BATCH) for each in drawn[:2]), strict=True):
         angle = torch.full((len(part),), _TURN, device=part.device)
         zero, one = torch.zeros_like(angle), torch.ones_like(angle)
@@ -157,7 +158,7 @@ def _compare(layers: tuple[LayerTrace, ...], owners: Tensor, drawn: PartWhole, m
 
 
 def _summary(found: _Found, drawn: PartWhole, maps: tuple[CapsuleMap, ...]) -> dict[str, float]:
-    metrics = {}
+    metrics: dict[str, float] = {}
     for name, parts in found.maps.items():
         shares = evidence_shares(torch.cat(parts), drawn.is_object, drawn.is_clutter)
         metrics |= {f"{name}_on_object": shares.on_object, f"{name}_on_clutter": shares.on_clutter}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchcaps.viz import LineChart, draw_lines, to_png, with_deviation
+from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
 from ..plan import Changes, Experiment, Setting, Values, join_changes, register
 from ..records import Rows, by_setting
@@ -101,7 +101,7 @@ def _scenes() -> tuple[Setting, ...]:
 
 def _draw(rows: Rows, path: Path, places: Mapping[str, float], across: str) -> None:
     """Test accuracy of each network against what changes."""
-    curves: dict[str, list[tuple[float, object]]] = {}
+    curves: dict[str, list[tuple[float | int, Measured]]] = {}
     for row in by_setting(rows, "test_accuracy").values():
         if row.network in (_ENTROPY, _REM):  # in the table alone: a chart has six colours
             continue
@@ -109,7 +109,7 @@ def _draw(rows: Rows, path: Path, places: Mapping[str, float], across: str) -> N
         curves.setdefault(row.network, []).append(point)
     chart = LineChart(
         "Test accuracy in %",
-        {name: sorted(curve, key=lambda point: point[0]) for name, curve in curves.items()},  # type: ignore[misc]
+        {name: sorted(curve, key=lambda point: point[0]) for name, curve in curves.items()},
         across=across,
         log_ticks=tuple(places.values()) if across == "training images" else (),
     )

@@ -27,7 +27,7 @@ def equivariance_error(
         labels: The class of each image; classes have bases of their own.
     """
     residual = total = 0.0
-    for label in labels.unique().tolist():
+    for label in sorted(set(labels.tolist())):
         chosen = (labels == label).nonzero().squeeze(1)
         before, after = poses[chosen].double(), moved[chosen].double()
         if len(chosen) // 2 < _PER_DIMENSION * (poses.shape[1] + 1):

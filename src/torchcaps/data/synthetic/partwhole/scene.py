@@ -55,7 +55,7 @@ def draw_scene(design: Design, seed: int, block: int) -> Scene:
     rng = generator(seed, "partwhole", block)
     inner = sum(prod(design.branches[level:]) for level in range(len(design.branches)))
     parts, loose = num_parts(design), num_loose(design)
-    sizes = (6, 4 * inner, 5 * loose, _LOOKS * (parts + loose), sum(knots**2 for knots in KNOTS))
+    sizes = [6, 4 * inner, 5 * loose, _LOOKS * (parts + loose), sum(knots**2 for knots in KNOTS)]
     draws = torch.rand(BLOCK, sum(sizes), generator=rng)
     whole, moves, spread, looks, clouds = torch.split(draws, sizes, dim=1)
     labels = (block * BLOCK + torch.arange(BLOCK)) % design.classes
