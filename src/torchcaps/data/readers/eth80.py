@@ -131,8 +131,8 @@ def _describe(settings: Eth80Settings) -> DatasetInfo:
         height=SIDE,
         width=SIDE,
         classes=CLASSES,
-        mean=(0.427, 0.421, 0.413),
-        std=(0.21, 0.19, 0.19),
+        mean=(0.388, 0.418, 0.617),  # of the training images of fold 0, at 64 px
+        std=(0.203, 0.178, 0.172),
         num_train=2_624,
         num_test=656,
         licence="research use (Leibe and Schiele, 2003)",
