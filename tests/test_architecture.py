@@ -21,6 +21,7 @@ LEVELS = [  # lowest first; packages of one level do not see each other
     ["viz"],
     ["apps"],
     ["bench"],
+    ["suites"],
     ["pages"],
     ["experiments"],
     ["cli"],

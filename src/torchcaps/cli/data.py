@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,3 +44,20 @@ def check(name: Name, data_dir: DataDir = None, json: Json = False) -> None:
         typer.echo(f"{name} needs no files")
     if not all(finding.is_ok for finding in findings):
         raise typer.Exit(1)
+
+
+@app.command("draw")
+def draw(
+    out: Annotated[Path, typer.Argument(help="Folder to write.")],
+    name: Annotated[str, typer.Option("--name", help="partwhole, with or without settings.")] = "partwhole",
+    count: Annotated[int, typer.Option("--count", help="How many images.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", help="Of the random numbers.")] = 0,
+    pictures: Annotated[bool, typer.Option("--pictures", help="Also write PNG files.")] = False,
+) -> None:
+    """Draw PartWhole images and write them with their part masks, poses and trees, for any framework."""
+    from torchcaps.data import draw_partwhole, partwhole_settings, write_partwhole
+
+    design = partwhole_settings(name).design
+    drawn = draw_partwhole(count, design, seed=seed)
+    write_partwhole(out, drawn, design, seed=seed, pictures=pictures)
+    typer.echo(f"{out}: {count:,} images of {design.size}x{design.size}, {design.classes} classes")

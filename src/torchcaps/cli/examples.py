@@ -7,7 +7,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "torchcaps train mnist/dr_capsnet --set epochs=10 --set batch_size=64",
         "torchcaps train my.yaml --out runs/mine --resume",
     ),
-    "eval": ("torchcaps eval runs/mnist-dr_capsnet", "torchcaps eval runs/mine --split validation --health"),
+    "eval": (
+        "torchcaps eval runs/mnist-dr_capsnet",
+        "torchcaps eval runs/mine --split validation --health",
+        "torchcaps eval runs/a runs/b --suite affine --figure affine.png",
+    ),
     "predict": (
         "torchcaps predict runs/mine photo.jpg --top 3",
         "torchcaps predict efficient_capsnet_mnist.mnist digit.jpg",

@@ -11,6 +11,7 @@ from .api import (
     RemoteFile,
     Split,
     dataset_info,
+    find_info,
     list_datasets,
     load_dataset,
     open_dataset,
@@ -19,6 +20,8 @@ from .api import (
 )
 from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
+from .corrupt import CORRUPTIONS, STRENGTHS, corrupt_images
+from .derived import Overlaid, affine_versions, overlay_digits
 from .download import get_dataset
 from .examples import (
     Examples,
@@ -26,6 +29,7 @@ from .examples import (
     LabelledImages,
     LazyImages,
     MaskedImages,
+    OverlaidImages,
     PlacedImages,
     PosedImages,
 )
@@ -40,12 +44,16 @@ from .preprocess import (
 )
 from .readers import (
     DamagedFileError,
+    Eth80,
     SmallNorbInfo,
     as_bytes,
     find_images,
     open_any,
     opened_picture,
+    read_affnist,
+    read_affnist_file,
     read_cifar10,
+    read_eth80_views,
     read_idx_split,
     read_imagenette,
     read_mnist5k,
@@ -55,10 +63,18 @@ from .readers import (
 )
 from .split import split_indices, split_validation
 from .synthetic import (
+    Design,
+    PartWhole,
+    PartWholeSettings,
+    Tree,
     draw_masks,
+    draw_partwhole,
     draw_places,
     draw_poses,
+    load_partwhole,
+    partwhole_settings,
     synthetic_images,
+    write_partwhole,
 )
 from .transforms import (
     center_crop,
@@ -74,13 +90,17 @@ from .twin import write_twin
 from .warp import AffineLimits, affine, squish, warp
 
 __all__ = [
+    "CORRUPTIONS",
     "DATASETS",
     "FOLDER_PREFIX",
+    "STRENGTHS",
     "AffineLimits",
     "Augment",
     "DamagedFileError",
     "Dataset",
     "DatasetInfo",
+    "Design",
+    "Eth80",
     "Examples",
     "FileFinding",
     "FileImages",
@@ -90,25 +110,34 @@ __all__ = [
     "LazyImages",
     "MaskedImages",
     "Outline",
+    "Overlaid",
+    "OverlaidImages",
+    "PartWhole",
+    "PartWholeSettings",
     "PlacedImages",
     "PosedImages",
     "Preprocess",
     "RemoteFile",
     "SmallNorbInfo",
     "Split",
+    "Tree",
     "affine",
+    "affine_versions",
     "as_bytes",
     "augment",
     "augment_pairs",
     "center_crop",
     "check_dataset",
+    "corrupt_images",
     "dataset_info",
     "draw_masks",
     "draw_numbers",
+    "draw_partwhole",
     "draw_places",
     "draw_poses",
     "erase",
     "find_images",
+    "find_info",
     "fit_picture",
     "get_dataset",
     "has_files",
@@ -116,14 +145,20 @@ __all__ = [
     "jitter",
     "list_datasets",
     "load_dataset",
+    "load_partwhole",
     "normalize",
     "open_any",
     "open_dataset",
     "opened_picture",
     "outline_dataset",
+    "overlay_digits",
+    "partwhole_settings",
     "preprocess",
     "random_crop",
+    "read_affnist",
+    "read_affnist_file",
     "read_cifar10",
+    "read_eth80_views",
     "read_idx_split",
     "read_imagenette",
     "read_mnist5k",
@@ -144,5 +179,6 @@ __all__ = [
     "to_unit",
     "undo_fit",
     "warp",
+    "write_partwhole",
     "write_twin",
 ]

@@ -83,6 +83,13 @@ class DatasetInfo:
 
 
 DATASETS: Registry[DatasetInfo] = Registry("dataset")
+FAMILIES: dict[str, Callable[[str], DatasetInfo]] = {}  # datasets with settings behind a colon, by name
+
+
+def find_info(name: str) -> DatasetInfo:
+    """What is known about a dataset by its name, or by its name and settings as in `partwhole:classes=6`."""
+    family, colon, settings = name.partition(":")
+    return FAMILIES[family](settings) if colon and family in FAMILIES else DATASETS[name]
 
 
 def list_datasets(pattern: str = "*") -> list[str]:
@@ -143,7 +150,7 @@ def open_dataset(
         from .readers.folder import open_folder  # imports this module
 
         return open_folder(name, folder, size=size, fit=fit, task=task)
-    info = DATASETS[name]
+    info = find_info(name)
     if size and info.framed_reader is not None:
         frame, read = Frame(*sides(size), fit), info.framed_reader
         framed = replace(info, height=frame.height, width=frame.width, fit=fit)
@@ -180,7 +187,7 @@ def outline_dataset(
         from .readers.folder import outline_folder  # imports this module
 
         return outline_folder(name, resolve_data_dir(data_dir), task=task)
-    info = DATASETS[name]
+    info = find_info(name)
     return Outline(info.task, info.num_classes, info.channels, info.num_train)
 
 

@@ -281,6 +281,37 @@ class PlacedImages(Examples):
         return self.places[indices]
 
 
+class OverlaidImages(Examples):
+    """Images of two objects of different classes on top of each other, and each object alone."""
+
+    task: ClassVar[str] = "overlap"
+
+    def __init__(
+        self,
+        images: Images,
+        labels: Int64[Tensor, "count 2"],
+        alone: UInt8[Tensor, "count 2 height width"],
+        classes: tuple[str, ...],
+    ) -> None:
+        self.labels, self.alone = labels, alone
+        super().__init__(images, {"labels": labels, "alone": alone}, classes)
+
+    def _check_targets(self) -> None:
+        count = len(self.images)
+        if self.labels.shape != (count, 2):
+            raise UserError(f"labels must have shape ({count}, 2), got {tuple(self.labels.shape)}")
+        _check_numbers("labels", self.labels.flatten(), 2 * count, len(self.classes))
+        if self.alone.shape != (count, 2, *self.images.shape[2:]) or self.alone.dtype != torch.uint8:
+            shape = tuple(self.alone.shape)
+            raise UserError(
+                f"objects alone must be uint8 of the size of images, got {self.alone.dtype} {shape}"
+            )
+
+    def targets_at(self, indices: Tensor) -> Int64[Tensor, "chosen 2"]:
+        """Both class numbers."""
+        return self.labels[indices]
+
+
 def _check_numbers(name: str, numbers: Tensor, count: int, classes: int) -> None:
     if numbers.shape != (count,) or numbers.dtype != torch.int64:
         raise UserError(

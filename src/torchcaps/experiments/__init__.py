@@ -1,6 +1,6 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
-from . import annealing, backbones, equal_size, lung, pose, rem, shrunk, smoke
+from . import annealing, backbones, equal_size, lung, pose, rem, robustness, shrunk, smoke
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
@@ -36,6 +36,7 @@ __all__ = [
     "pose",
     "read_budget",
     "rem",
+    "robustness",
     "run_in_processes",
     "run_missing",
     "run_on_cluster",

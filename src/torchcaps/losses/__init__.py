@@ -5,6 +5,7 @@ from .coupling_entropy import coupling_entropy_loss
 from .cross_entropy import CrossEntropyLoss, cross_entropy_loss
 from .dice import DiceCrossEntropyLoss, class_masks, pixel_cross_entropy, soft_dice_loss
 from .margin import MarginLoss, margin_loss
+from .pair import PairCrossEntropyLoss, PairMarginLoss, pair_margin_loss
 from .reconstruction import reconstruction_loss
 from .rotation import SpreadRotationLoss, nearest_symmetric, render_loss, rotation_loss, rotations_of
 from .spread import SpreadLoss, margin_by_epoch, spread_loss
@@ -17,6 +18,8 @@ __all__ = [
     "DiceCrossEntropyLoss",
     "Loss",
     "MarginLoss",
+    "PairCrossEntropyLoss",
+    "PairMarginLoss",
     "SpreadLoss",
     "SpreadRotationLoss",
     "TripletLoss",
@@ -28,6 +31,7 @@ __all__ = [
     "margin_by_epoch",
     "margin_loss",
     "nearest_symmetric",
+    "pair_margin_loss",
     "pixel_cross_entropy",
     "reconstruction_loss",
     "render_loss",

@@ -33,8 +33,10 @@ from .parse_capsnet import ParseCapsNet, ParseCapsNetConfig
 from .pose_networks import PoseConvNet, PoseConvNetConfig, PoseMLP, PoseMLPConfig, PoseNetwork, PoseRegressor
 from .segcaps import SegCaps, SegCapsConfig
 from .segmenter import Segmenter
+from .strided_convnet import StridedConvNet, StridedConvNetConfig
 from .trunk_classifier import TrunkClassifier, TrunkClassifierConfig
 from .unet import UNet, UNetConfig
+from .vit import ViT, ViTConfig
 
 __all__ = [
     "MODELS",
@@ -82,12 +84,16 @@ __all__ = [
     "SegCapsConfig",
     "Segmenter",
     "Shrinkable",
+    "StridedConvNet",
+    "StridedConvNetConfig",
     "Task",
     "TrunkClassifier",
     "TrunkClassifierConfig",
     "UNet",
     "UNetConfig",
     "Variant",
+    "ViT",
+    "ViTConfig",
     "build_decoder",
     "build_model",
     "capsule_head",

@@ -12,7 +12,7 @@ from torchcaps.core.registry import Registry
 
 from .network import ModelConfig, Network
 
-Task = Literal["classification", "segmentation", "pose", "retrieval"]
+Task = Literal["classification", "segmentation", "pose", "retrieval", "overlap"]
 
 
 @dataclass(frozen=True)

@@ -171,3 +171,10 @@ register_variants(
         ),
     },
 )
+register_variants(
+    DRCapsNet,
+    family="dr_capsnet",
+    paper="sabour2017dynamic",
+    task="overlap",
+    variants={"dr_capsnet_multimnist": DRCapsNetConfig(image_size=36)},
+)

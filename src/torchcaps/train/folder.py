@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core.errors import UserError
-from torchcaps.data import DATASETS
+from torchcaps.data import find_info
 from torchcaps.data.api import FOLDER_PREFIX
 from torchcaps.storage import read_mapping
 
@@ -83,7 +83,7 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
 def _what_decides(recipe: Recipe) -> dict[str, Any]:
     """The settings that the numbers of a run depend on; `fit` matters only for files of several sizes."""
     settings, name = recipe_as_json(recipe), recipe.data.name
-    if not name.startswith(FOLDER_PREFIX) and DATASETS[name].framed_reader is None:
+    if not name.startswith(FOLDER_PREFIX) and find_info(name).framed_reader is None:
         del settings["data"]["fit"]
     return settings
 

@@ -26,8 +26,10 @@ from .slice_detail import SliceDetail, draw_slice_detail
 from .slice_viewer import Finding, SliceView, slice_viewer
 from .style import to_png, to_svg
 from .trees import Forest, draw_forest, draw_tree, tree_markup
+from .true_trees import Branch, TreeOnImage, draw_true_trees
 
 __all__ = [
+    "Branch",
     "EntropyDot",
     "Finding",
     "Forest",
@@ -38,6 +40,7 @@ __all__ = [
     "SaliencyPanel",
     "SliceDetail",
     "SliceView",
+    "TreeOnImage",
     "draw_accuracy_entropy",
     "draw_bars",
     "draw_bench",
@@ -55,6 +58,7 @@ __all__ = [
     "draw_slice_detail",
     "draw_surprise",
     "draw_tree",
+    "draw_true_trees",
     "measure_seeds",
     "slice_viewer",
     "to_png",

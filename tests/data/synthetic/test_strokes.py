@@ -7,8 +7,13 @@ import torch
 
 from torchcaps.core import UserError
 from torchcaps.data import DATASETS, list_datasets, load_dataset, synthetic_images, write_twin
+from torchcaps.data.api import FAMILIES
 
-TWINS = [f"synthetic_{name}" for name in list_datasets() if not name.startswith("synthetic_")]
+TWINS = [
+    f"synthetic_{name}"
+    for name in list_datasets()
+    if not name.startswith("synthetic_") and name not in FAMILIES  # those are drawn, or made from others
+]
 load_once = cache(load_dataset)
 
 

@@ -12,7 +12,14 @@ from torchcaps.core import (
     SegmentationOutput,
     UserError,
 )
-from torchcaps.data import LabelledImages, MaskedImages, PlacedImages, PosedImages, dataset_info
+from torchcaps.data import (
+    LabelledImages,
+    MaskedImages,
+    OverlaidImages,
+    PlacedImages,
+    PosedImages,
+    dataset_info,
+)
 from torchcaps.losses import LOSSES, SpreadRotationLoss
 from torchcaps.train import LossSettings, Objective, build
 from torchcaps.train.tasks import TASKS, predicted_masks, task_named
@@ -58,6 +65,35 @@ class TestClassification(TaskContract):
         assert answer.row["class"] == "1"
         assert answer.row["runner_up"] == "2"
         assert answer.row["margin"] == pytest.approx(0.05)
+
+
+class TestOverlap(TaskContract):
+    recipe = {
+        "model": {"name": "dr_capsnet_multimnist", "stem_channels": 4, "primary_types": 2, "class_pose": 6},
+        "data": {
+            "name": "multimnist:base=synthetic_mnist,train=60,test=20",
+            "validation": 0.2,
+            "augment": {"shift": 2},
+        },
+        "batch_size": 16,
+        "epochs": 2,
+    }
+
+    def test_metrics_by_hand(self):
+        labels = torch.tensor([[0, 1], [2, 0], [1, 2], [0, 3]])
+        alone = torch.zeros(4, 2, 2, 2, dtype=torch.uint8)
+        found = meter("overlap", OverlaidImages(blank(4), labels, alone, tuple("abcd")), "pair_margin")
+        said = torch.tensor([[0.9, 0.8, 0, 0], [0.1, 0.9, 0.8, 0], [0, 0.7, 0.9, 0.1], [0, 0.5, 0.6, 0.1]])
+        found.add(CapsuleOutput(said, torch.zeros(4, 4, 1)), labels, torch.zeros(4, 1, 2, 2))
+        metrics, _ = found.metrics()
+        assert metrics == {"pair_accuracy": 0.5, "digit_accuracy": 5 / 8}
+
+    def test_the_two_strongest_classes_are_told(self):
+        outputs = {"activations": torch.tensor([[0.2, 0.9, 0.85] + [0.0] * 7])}
+        answer = task_named("overlap").answer(
+            outputs, dataset_info("synthetic_mnist"), Image.new("L", (4, 4))
+        )
+        assert answer.row["classes"] == ["1", "2"]
 
 
 class TestSegmentation(TaskContract):

@@ -1,6 +1,8 @@
 """One reader for each dataset, in the file formats of the publishers."""
 
+from .affnist import AFFNIST, read_affnist, read_affnist_file
 from .cifar10 import CIFAR10, read_cifar10
+from .eth80 import ETH80, Eth80, Eth80Settings, read_eth80, read_eth80_views
 from .files import DamagedFileError
 from .folder import parse_folder_name
 from .idx import FASHION_MNIST, MNIST, read_idx_split
@@ -8,28 +10,40 @@ from .imagenette import IMAGENETTE, read_imagenette
 from .mnist5k import MNIST5K, read_mnist5k
 from .picture import as_bytes, find_images, open_any, opened_picture
 from .smallnorb import SMALLNORB, SmallNorbInfo, read_smallnorb, read_smallnorb_info
+from .smallnorb_views import SMALLNORB_VIEWS, SmallNorbViews, read_smallnorb_views
 from .svhn import SVHN, read_svhn
 
 __all__ = [
+    "AFFNIST",
     "CIFAR10",
+    "ETH80",
     "FASHION_MNIST",
     "IMAGENETTE",
     "MNIST",
     "MNIST5K",
     "SMALLNORB",
+    "SMALLNORB_VIEWS",
     "SVHN",
     "DamagedFileError",
+    "Eth80",
+    "Eth80Settings",
     "SmallNorbInfo",
+    "SmallNorbViews",
     "as_bytes",
     "find_images",
     "open_any",
     "opened_picture",
     "parse_folder_name",
+    "read_affnist",
+    "read_affnist_file",
     "read_cifar10",
+    "read_eth80",
+    "read_eth80_views",
     "read_idx_split",
     "read_imagenette",
     "read_mnist5k",
     "read_smallnorb",
     "read_smallnorb_info",
+    "read_smallnorb_views",
     "read_svhn",
 ]

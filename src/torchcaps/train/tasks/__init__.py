@@ -2,6 +2,7 @@
 
 from .api import TASKS, Answer, AnyTask, Evaluation, Meter, Task, task_named
 from .classification import Classification
+from .overlap import Overlap
 from .pose import Pose
 from .retrieval import Retrieval
 from .segmentation import Segmentation, predicted_masks
@@ -13,6 +14,7 @@ __all__ = [
     "Classification",
     "Evaluation",
     "Meter",
+    "Overlap",
     "Pose",
     "Retrieval",
     "Segmentation",

@@ -7,44 +7,20 @@ from collections.abc import Callable
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
-from torch.nn import functional as F
 
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import generator
+from torchcaps.data.corrupt import add_noise, blur, occlude
 
 _NOISE = 0.3  # deviation, of a range of 1
 _BLUR = 2.0  # deviation of the Gaussian, in pixels
 _HIDDEN = 0.4  # of each side of the image, by a grey square
 
 
-def _noise(images: Tensor, random: torch.Generator) -> Tensor:
-    return images + _NOISE * torch.randn(images.shape, generator=random).to(images)
-
-
-def _blur(images: Tensor, random: torch.Generator) -> Tensor:
-    reach = int(3 * _BLUR)
-    weights = torch.exp(-0.5 * (torch.arange(-reach, reach + 1).to(images) / _BLUR).square())
-    weights = (weights / weights.sum()).expand(images.shape[1], 1, -1)
-    padded = F.pad(images, (reach,) * 4)
-    across = F.conv2d(padded, weights[:, :, None, :], groups=images.shape[1])
-    return F.conv2d(across, weights[:, :, :, None], groups=images.shape[1])
-
-
-def _occlude(images: Tensor, random: torch.Generator) -> Tensor:
-    height, width = images.shape[-2:]
-    is_hidden = torch.ones(len(images), height, width, dtype=torch.bool, device=images.device)
-    for axis, pixels in ((1, height), (2, width)):
-        side = round(_HIDDEN * pixels)
-        start = torch.randint(pixels - side + 1, (len(images), 1), generator=random).to(images.device)
-        place = torch.arange(pixels, device=images.device)
-        is_hidden &= ((place >= start) & (place < start + side)).unsqueeze(3 - axis)
-    return torch.where(is_hidden.unsqueeze(1), 0.5, images)
-
-
 CORRUPTIONS: dict[str, Callable[[Tensor, torch.Generator], Tensor]] = {
-    "noise": _noise,
-    "blur": _blur,
-    "occlusion": _occlude,
+    "noise": lambda images, random: add_noise(images, _NOISE, random),
+    "blur": lambda images, random: blur(images, _BLUR),
+    "occlusion": lambda images, random: occlude(images, _HIDDEN, random),
     "mirrored": lambda images, random: images.flip(-1),
     "inverted": lambda images, random: 1 - images,
 }

@@ -1,0 +1,138 @@
+"""affNIST in the publisher's MATLAB files: columns of 1600 bytes, labels beside them."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from torchcaps.core import MissingDataError, UserError
+
+from ..api import DATASETS, Split
+from ..examples import LabelledImages
+from .files import MOST_UNPACKED, DamagedFileError, search_folders
+from .idx import MNIST
+
+_SIDE = 40
+_VARIABLE = "affNISTdata"
+_COMPRESSED = 15  # the type of a packed element of a MATLAB 5 file
+_CHUNK = 1 << 20
+_PLACES: dict[Split, tuple[str, ...]] = {
+    "train": ("training_batches", "training_and_validation_batches"),
+    "test": ("test_batches",),
+}
+
+
+def read_affnist(data_dir: Path, split: Split, *, most_bytes: int = MOST_UNPACKED) -> LabelledImages:
+    """One split: `test.mat` or `test_batches/*.mat`, or `training_batches/*.mat`.
+
+    Args:
+        data_dir: Where they lie, alone or in `affnist`.
+        split: Which.
+        most_bytes: Of one file when it is unpacked; a larger one is refused before it fills the memory.
+    """
+    parts = [read_affnist_file(path, most_bytes=most_bytes) for path in _files(data_dir, split)]
+    images, labels = (torch.from_numpy(np.concatenate(arrays)) for arrays in zip(*parts, strict=True))
+    return LabelledImages(images.unsqueeze(1), labels, AFFNIST.classes)
+
+
+def read_affnist_file(
+    path: Path, *, most_bytes: int = MOST_UNPACKED
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Images (count, 40, 40) and labels of one file; pixels are stored column by column."""
+    _check_size(path, most_bytes)
+    record = _load(path)
+    try:
+        pixels, labels = record["image"], record["label_int"].reshape(-1)
+    except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
+        raise DamagedFileError(path, f"holds no {_VARIABLE} with image and label_int", "affnist") from error
+    if pixels.dtype != np.uint8 or pixels.shape != (_SIDE * _SIDE, len(labels)):
+        problem = f"should hold bytes (1600, {len(labels)}), but holds {pixels.dtype} {pixels.shape}"
+        raise DamagedFileError(path, problem, "affnist")
+    if labels.size and not (labels.min() >= 0 and labels.max() <= 9):
+        problem = f"labels should lie in 0..9, but lie in {labels.min()}..{labels.max()}"
+        raise DamagedFileError(path, problem, "affnist")
+    images = pixels.T.reshape(-1, _SIDE, _SIDE).transpose(0, 2, 1)
+    return np.ascontiguousarray(images), labels.astype(np.int64)
+
+
+def _files(data_dir: Path, split: Split) -> list[Path]:
+    for folder in search_folders(AFFNIST, data_dir):
+        if split == "test" and (folder / "test.mat").is_file():
+            return [folder / "test.mat"]
+        for name in _PLACES[split]:
+            files = sorted((folder / name).glob("*.mat"), key=_number)
+            if files:
+                return files
+    wanted = "test.mat or test_batches/*.mat" if split == "test" else "training_batches/*.mat"
+    raise MissingDataError(
+        f"{data_dir} has no affNIST ({wanted}); unpack the 32x transformed files of "
+        "https://www.cs.toronto.edu/~tijmen/affNIST/ in affnist there, or use affnist_style, which needs none"
+    )
+
+
+def _number(path: Path) -> tuple[int, str]:
+    digits = re.sub(r"\D", "", path.stem)
+    return int(digits or 0), path.name
+
+
+def _load(path: Path) -> Any:
+    try:
+        from scipy.io import loadmat
+    except ImportError as error:
+        raise UserError('affNIST files need scipy: pip install "torchcaps[mat]"') from error
+    try:
+        return loadmat(path, variable_names=[_VARIABLE])[_VARIABLE][0, 0]
+    except Exception as error:  # scipy raises a dozen kinds for damaged files
+        raise DamagedFileError(path, f"not a complete affNIST file ({error})", "affnist") from error
+
+
+def _check_size(path: Path, most_bytes: int) -> None:
+    """Refuse a file that unpacks to more than `most_bytes`, unpacking a piece at a time."""
+    with path.open("rb") as file:
+        file.seek(128)  # the header
+        unpacked = 0
+        while len(tag := file.read(8)) == 8:
+            kind, size = (int.from_bytes(tag[at : at + 4], "little") for at in (0, 4))
+            unpacked += _unpacked_size(file.read(size), most_bytes) if kind == _COMPRESSED else size
+            if kind != _COMPRESSED:
+                file.seek(size, 1)
+            if unpacked > most_bytes:
+                problem = f"unpacks to more than {most_bytes >> 20} MiB"
+                raise DamagedFileError(path, problem, "affnist")
+
+
+def _unpacked_size(packed: bytes, most: int) -> int:
+    unpacker, size, rest = zlib.decompressobj(), 0, packed
+    while rest and size <= most and not unpacker.eof:
+        try:
+            size += len(unpacker.decompress(rest, _CHUNK))
+        except zlib.error:
+            break  # scipy says what is wrong
+        rest = unpacker.unconsumed_tail
+    return size
+
+
+AFFNIST = DATASETS.register("affnist")(
+    replace(
+        MNIST,
+        name="affnist",
+        title="affNIST: 32 random affine versions of each MNIST digit",
+        height=_SIDE,
+        width=_SIDE,
+        mean=(0.064,),  # of MNIST on a larger frame
+        std=(0.225,),
+        num_train=1_600_000,
+        num_test=320_000,
+        licence="of MNIST (T. Tieleman)",
+        reader=read_affnist,
+        files=(),
+        folders=("affnist", "affNIST", "affnist/transformed", "."),
+    )
+)

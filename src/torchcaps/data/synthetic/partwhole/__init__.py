@@ -1,0 +1,20 @@
+"""PartWhole: a benchmark whose classes differ in the relation of parts alone, with its true parse trees."""
+
+from .dataset import PARTWHOLE, PartWholeSettings, partwhole_settings
+from .design import Design
+from .draw import PartWhole, draw_partwhole
+from .files import load_partwhole, write_partwhole
+from .grammar import Tree, build_tree
+
+__all__ = [
+    "PARTWHOLE",
+    "Design",
+    "PartWhole",
+    "PartWholeSettings",
+    "Tree",
+    "build_tree",
+    "draw_partwhole",
+    "load_partwhole",
+    "partwhole_settings",
+    "write_partwhole",
+]

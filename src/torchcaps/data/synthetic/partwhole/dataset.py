@@ -1,0 +1,84 @@
+"""PartWhole as a dataset that a recipe names, with settings as in `partwhole:clutter=0.5,classes=6`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+from torchcaps.core import UserError
+from torchcaps.core.seeding import derive_seed
+
+from ...api import DatasetInfo, Frame, Split
+from ...examples import LabelledImages
+from ...family import read_settings, register_family
+from .design import Design
+from .draw import draw_partwhole
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartWholeSettings(Design):
+    """A design, how many images of it there are, and from which seed they are drawn."""
+
+    train: int = 20_000
+    test: int = 5_000
+    seed: int = 0
+
+    @property
+    def design(self) -> Design:
+        """The settings of the images alone."""
+        return Design(**{field.name: getattr(self, field.name) for field in fields(Design)})
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Numbers: what tells classes apart has no name."""
+        return tuple(str(number) for number in range(self.classes))
+
+    def seed_of(self, split: Split) -> int:
+        """Splits have random streams of their own."""
+        return derive_seed(self.seed, split)
+
+
+def read_partwhole(
+    data_dir: Path, split: Split, frame: Frame | None = None, *, settings: PartWholeSettings
+) -> LabelledImages:
+    """One split, drawn at the size of the network."""
+    del data_dir
+    if frame is not None and frame.height != frame.width:
+        raise UserError(f"partwhole draws square images, got {frame.width}x{frame.height}")
+    return _drawn(settings if frame is None else replace(settings, size=frame.height), split)
+
+
+@lru_cache(maxsize=8)  # many runs of an experiment read the same images
+def _drawn(settings: PartWholeSettings, split: Split) -> LabelledImages:
+    count = settings.train if split == "train" else settings.test
+    found = draw_partwhole(count, settings.design, seed=settings.seed_of(split))
+    return LabelledImages(found.images, found.labels, settings.class_names)
+
+
+def _describe(settings: PartWholeSettings) -> DatasetInfo:
+    return DatasetInfo(
+        name="partwhole",
+        title="objects that differ in the relation of their parts alone",
+        channels=1,
+        height=settings.size,
+        width=settings.size,
+        classes=settings.class_names,
+        mean=(0.171,),  # of the default settings
+        std=(0.219,),
+        num_train=settings.train,
+        num_test=settings.test,
+        licence="made by the library",
+        reader=partial(read_partwhole, settings=settings),
+        framed_reader=partial(read_partwhole, settings=settings),
+    )
+
+
+PARTWHOLE = register_family("partwhole", PartWholeSettings, _describe)
+
+
+def partwhole_settings(name: str) -> PartWholeSettings:
+    """The settings of `partwhole` or `partwhole:key=value,...`."""
+    if name.partition(":")[0] != PARTWHOLE.name:
+        raise UserError(f"{name} is not drawn from parts; use partwhole or partwhole:clutter=0.5")
+    return read_settings(PartWholeSettings, name)

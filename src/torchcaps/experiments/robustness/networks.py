@@ -1,0 +1,70 @@
+"""The networks that are compared, at equal parameters for one size of image."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ..plan import Changes, Values
+
+DR, ONE_ROUND, GAMMA, SHARED = "DR-CapsNet", "DR-CapsNet, one round", "gamma-CapsNet", "shared matrices"
+CONV, VIT = "convolutional network", "vision transformer"
+CAPSULES = "mnist/dr_capsnet_thesis"
+_ROUTING: Values = {"name": "dynamic", "gradient": "last"}
+_PLAIN: Changes = {"loss": {"name": "cross_entropy"}}
+
+
+class Compared(NamedTuple):
+    """A network of a comparison, as changes of the recipe of DR-CapsNet."""
+
+    name: str
+    model: Values
+    changes: Changes = MappingProxyType({})
+
+    @property
+    def has_capsules(self) -> bool:
+        """Whether it routes."""
+        return self.name not in (CONV, VIT)
+
+
+def small_networks(size: int, classes: int, channels: int = 1) -> dict[str, Compared]:
+    """Networks with as many parameters as a DR-CapsNet of 64 channels and 8 capsule types, within 5 %.
+
+    Shared matrices and one round have the convolutions of DR-CapsNet; the former have fewer parameters.
+    """
+    image: Values = {"image_size": size, "in_channels": channels, "num_classes": classes}
+    small: Values = {"stem_channels": 64, "primary_types": 8, **image}
+    capsules: Values = {"name": "dr_capsnet_mnist", **small}
+    votes = ((size - 16) // 2) ** 2 * 8  # primary capsules
+    target = 64 * 81 * (channels + 64) + 128 + votes * classes * 128
+    hidden_caps = max(2, round(votes * classes * 128 / (votes * 64 + classes * 128)))
+    gamma: Values = {"name": "gamma_capsnet_mnist", **small, "hidden_caps": hidden_caps}
+    found = [
+        Compared(DR, {**capsules, "routing": _ROUTING}),
+        Compared(ONE_ROUND, {**capsules, "routing": {**_ROUTING, "iterations": 1}}),
+        Compared(GAMMA, gamma),
+        Compared(SHARED, {**capsules, "routing": "shared_matrix"}),
+        Compared(CONV, {"name": "strided_convnet", **image, **_conv_sizes(size, target)}, _PLAIN),
+        Compared(VIT, {"name": "vit_small", **image, **_vit_sizes(target)}, _VIT_TRAINING),
+    ]
+    return {each.name: each for each in found}
+
+
+_VIT_TRAINING: Changes = {**_PLAIN, "optim.learning_rate": 5e-4}
+
+
+def _conv_sizes(size: int, target: int) -> Values:
+    """Four convolutions, and a dense layer that takes the rest of the parameters."""
+    channels = [32, 64, 128, 256]
+    spent = 9 * (32 + 32 * 64 + 64 * 128 + 128 * 256) + 2 * sum(channels)
+    places = (-(-size // 16)) ** 2
+    return {"channels": channels, "hidden": max(8, round((target - spent) / (256 * places + 10)))}
+
+
+def _vit_sizes(target: int) -> Values:
+    """Layers of width 128; what a whole number of them leaves goes into their dense layers."""
+    width, fixed = 128, 10_000  # patches, positions and classes
+    attention = 4 * width**2 + 8 * width
+    depth = max(1, round((target - fixed) / (attention + 2 * width * 256)))
+    hidden = ((target - fixed) / depth - attention) / (2 * width)
+    return {"width": width, "depth": depth, "hidden": max(64, round(hidden))}

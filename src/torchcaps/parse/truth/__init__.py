@@ -1,0 +1,20 @@
+"""What couplings say, measured against what is true of an image: its parts, their masks and their tree."""
+
+from .agreement import Agreement, Trees, compare_trees, measure_agreement
+from .equivariance import equivariance_error
+from .owners import owners_of_capsules
+from .purity import Purity, part_purity
+from .shares import Shares, evidence_shares
+
+__all__ = [
+    "Agreement",
+    "Purity",
+    "Shares",
+    "Trees",
+    "compare_trees",
+    "equivariance_error",
+    "evidence_shares",
+    "measure_agreement",
+    "owners_of_capsules",
+    "part_purity",
+]

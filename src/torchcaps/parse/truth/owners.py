@@ -1,0 +1,37 @@
+"""What each capsule on a grid looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int64, Integer
+from torch import Tensor
+
+from ..places import CapsuleMap
+
+
+def owners_of_capsules(
+    owners: Integer[Tensor, "images height width"], maps: Sequence[CapsuleMap]
+) -> Int64[Tensor, "images capsules"]:
+    """The number at the pixel in the centre of what each capsule sees, in the order of the capsules.
+
+    Args:
+        owners: What is seen at each pixel, as in `PartWhole`.
+        maps: The grids on which the capsules stand.
+    """
+    found = []
+    for each in maps:
+        rows, columns = (
+            _centres(count, first, each.field.step, pixels).to(owners.device)
+            for count, first, pixels in zip(each.grid[:2], each.field.first, owners.shape[1:], strict=True)
+        )
+        at = owners[:, rows][:, :, columns].long()
+        found.append(at.unsqueeze(-1).expand(-1, -1, -1, each.grid[2]).flatten(1))
+    return torch.cat(found, dim=1)
+
+
+def _centres(count: int, first: float, step: float | int, pixels: int) -> Int64[Tensor, " {count}"]:
+    """The pixel nearest to each centre; half a pixel is rounded down."""
+    at = torch.tensor([first + step * number for number in range(count)])
+    return (at - 0.5).ceil().long().clamp(0, pixels - 1)

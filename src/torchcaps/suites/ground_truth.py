@@ -1,0 +1,178 @@
+"""What a capsule network does on PartWhole, measured against what is true of each image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from torchcaps.core import UserError, evaluating
+from torchcaps.core.metric import Metric, register_metrics
+from torchcaps.core.types import CapsuleOutput, LayerTrace
+from torchcaps.data import PartWhole, warp
+from torchcaps.data.warp import inverse_map
+from torchcaps.models import Network
+from torchcaps.parse import (
+    CapsuleMap,
+    capsule_maps,
+    contribution_obstacle,
+    contributions,
+    evened,
+    fully_connected,
+    place_map,
+    quantizable_routings,
+    through_layers,
+)
+from torchcaps.parse.places import contribution_maps, evidence_maps
+from torchcaps.parse.truth import (
+    Trees,
+    compare_trees,
+    equivariance_error,
+    evidence_shares,
+    owners_of_capsules,
+    part_purity,
+)
+from torchcaps.train import Pipeline
+
+_BATCH = 100  # couplings of a convolutional layer may take 21 MB an image
+_MOST_TREES = 200  # images whose trees are compared
+_TURN = 15.0  # degrees of the known transformation
+
+
+def _share(name: str, title: str, better: str = "neither") -> Metric:
+    return Metric(name, title, better, "%", 100.0)  # type: ignore[arg-type]
+
+
+register_metrics(
+    _share("accuracy_with_even", "accuracy with even couplings"),
+    _share("saliency_on_object", "saliency on the object", "higher"),
+    _share("saliency_on_clutter", "saliency on clutter", "lower"),
+    _share("contribution_on_object", "contributions on the object", "higher"),
+    _share("contribution_on_clutter", "contributions on clutter", "lower"),
+    _share("even_on_object", "even map on the object"),
+    _share("even_on_clutter", "even map on clutter"),
+    _share("part_purity", "part purity", "higher"),
+    _share("part_purity_base", "part purity of one cluster"),
+    _share("tree_precision", "precision of carved edges", "higher"),
+    _share("tree_recall", "recall of true edges", "higher"),
+    _share("even_tree_precision", "precision, even-split tree"),
+    _share("even_tree_recall", "recall, even-split tree"),
+    _share("random_tree_precision", "precision, random tree"),
+    _share("random_tree_recall", "recall, random tree"),
+    Metric("equivariance_error", "equivariance error", "lower", digits=3),
+)
+
+
+@dataclass
+class _Found:
+    """What is collected over batches."""
+
+    maps: dict[str, list[Tensor]] = field(default_factory=dict)
+    activations: list[Tensor] = field(default_factory=list)
+    owners: list[Tensor] = field(default_factory=list)
+    trees: list[Trees] = field(default_factory=list)
+
+
+def measure_truth(network: Network, drawn: PartWhole, pipeline: Pipeline) -> dict[str, float]:
+    """Every metric that the network has: those of trees and maps need capsules with places on the image.
+
+    Args:
+        network: On the device of the images.
+        drawn: Images of the size of the network, with their truth.
+        pipeline: Prepares images as in training; it must not move pixels.
+    """
+    metrics = {**_even_accuracy(network, drawn, pipeline), **_equivariance(network, drawn, pipeline)}
+    maps = capsule_maps(network)
+    if maps:
+        metrics |= _summary(_collect(network, drawn, pipeline, maps), drawn, maps)
+    return metrics
+
+
+def _outputs(network: Network, inputs: Tensor, *, routing: bool = False) -> CapsuleOutput:
+    with torch.no_grad(), evaluating(network):
+        return network(inputs, return_routing=routing)
+
+
+def _even_accuracy(network: Network, drawn: PartWhole, pipeline: Pipeline) -> dict[str, float]:
+    try:
+        quantizable_routings(network)
+    except UserError:
+        return {}
+    right = 0
+    with evened(network):
+        for part, labels in zip(*(torch.split(each, _BATCH) for each in drawn[:2]), strict=True):
+            inputs = pipeline.for_evaluation(part).inputs
+            right += int((_outputs(network, inputs).activations.argmax(1) == labels).sum())
+    return {"accuracy_with_even": right / len(drawn)}
+
+
+def _equivariance(network: Network, drawn: PartWhole, pipeline: Pipeline) -> dict[str, float]:
+    """How well the pose of the true class after a turn of the image follows from the one before."""
+    before: list[Tensor] = []
+    after: list[Tensor] = []
+    for part, labels in zip(*(torch.split(each, _BATCH) for each in drawn[:2]), strict=True):
+        angle = torch.full((len(part),), _TURN, device=part.device)
+        zero, one = torch.zeros_like(angle), torch.ones_like(angle)
+        inverse = inverse_map(angle, zero, one[:, None].expand(-1, 2), one)
+        turned = warp(part.float() / 255, inverse, torch.stack([zero, zero], dim=1))
+        for images, poses in ((part, before), ((turned * 255).round().byte(), after)):
+            found = _outputs(network, pipeline.for_evaluation(images).inputs).poses
+            poses.append(found[torch.arange(len(labels), device=labels.device), labels])
+    if before[0].shape[1] < 2:  # a logit is no pose
+        return {}
+    try:
+        return {"equivariance_error": equivariance_error(torch.cat(before), torch.cat(after), drawn.labels)}
+    except UserError:  # too few images of each class
+        return {}
+
+
+def _collect(network: Network, drawn: PartWhole, pipeline: Pipeline, maps: tuple[CapsuleMap, ...]) -> _Found:
+    found = _Found()
+    height, width = drawn.owners.shape[1:]
+    has_parts = contribution_obstacle(network) is None
+    for start in range(0, len(drawn), _BATCH):
+        inputs = pipeline.for_evaluation(drawn.images[start : start + _BATCH]).inputs
+        output = _outputs(network, inputs, routing=True)
+        layers = fully_connected(output.layers)
+        chosen = output.activations.argmax(1)
+        owners = owners_of_capsules(drawn.owners[start : start + _BATCH], maps)
+        grids = {"saliency": evidence_maps(through_layers(layers), chosen, maps)}
+        if has_parts and len(layers) == 1:
+            grids["contribution"] = contribution_maps(contributions(network, layers[0], chosen).parts, maps)
+        grids["even"] = [torch.ones_like(each) for each in grids["saliency"]]
+        for name, each in grids.items():
+            placed = sum(place_map(m, (height, width), at.field) for m, at in zip(each, maps, strict=True))
+            assert isinstance(placed, Tensor)
+            found.maps.setdefault(name, []).append(placed)
+        found.activations.append(layers[0].children.activations.flatten(1))
+        found.owners.append(owners)
+        found.trees += _compare(layers, owners, drawn, _MOST_TREES - len(found.trees))
+    return found
+
+
+def _compare(layers: tuple[LayerTrace, ...], owners: Tensor, drawn: PartWhole, most: int) -> list[Trees]:
+    return [
+        compare_trees(layers, sample, owners[sample], drawn.tree) for sample in range(min(len(owners), most))
+    ]
+
+
+def _summary(found: _Found, drawn: PartWhole, maps: tuple[CapsuleMap, ...]) -> dict[str, float]:
+    metrics: dict[str, float] = {}
+    for name, parts in found.maps.items():
+        shares = evidence_shares(torch.cat(parts), drawn.is_object, drawn.is_clutter)
+        metrics |= {f"{name}_on_object": shares.on_object, f"{name}_on_clutter": shares.on_clutter}
+    first, types = 0, []
+    for each in maps:
+        own = torch.arange(each.grid[2]).repeat(each.grid[0] * each.grid[1])
+        types.append(first + own)
+        first += each.grid[2]
+    purity = part_purity(
+        torch.cat(found.activations), torch.cat(found.owners), torch.cat(types), drawn.tree.num_parts
+    )
+    metrics |= {"part_purity": purity.purity, "part_purity_base": purity.base}
+    for kind, prefix in (("carved", ""), ("even", "even_"), ("random", "random_")):
+        those = [getattr(trees, kind) for trees in found.trees]
+        metrics[f"{prefix}tree_precision"] = sum(each.precision for each in those) / len(those)
+        metrics[f"{prefix}tree_recall"] = sum(each.recall for each in those) / len(those)
+    return metrics

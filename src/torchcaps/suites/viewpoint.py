@@ -1,0 +1,37 @@
+"""Familiar against novel viewpoints of objects that were not trained on."""
+
+from __future__ import annotations
+
+from torchcaps.core import UserError
+from torchcaps.parse import some_images
+from torchcaps.train import load_labelled
+
+from .api import SUITES, Material, Measurement, accuracy_on
+
+_FAMILIES = ("eth80", "smallnorb_views")
+
+
+def with_setting(name: str, key: str, value: str) -> str:
+    """The name of a dataset with one of its settings changed."""
+    family, _, text = name.partition(":")
+    kept = [part for part in text.split(",") if part and not part.startswith(f"{key}=")]
+    return f"{family}:{','.join([*kept, f'{key}={value}'])}"
+
+
+@SUITES.register("viewpoint")
+def measure_viewpoint(material: Material) -> list[Measurement]:
+    """Accuracy on the views of training and on the others."""
+    name = material.run.recipe.data.name
+    if material.family not in _FAMILIES or "axis=instance" in name or name == "eth80":
+        raise UserError(
+            f"{material.run.folder} was trained on {name}, which has no novel views; the viewpoint suite "
+            "needs a run on eth80:axis=azimuth, eth80:axis=elevation or smallnorb_views"
+        )
+    found = []
+    for views in ("familiar", "novel"):
+        data, _ = load_labelled(
+            material.run, "test", data_name=with_setting(name, "views", views), data_dir=material.data_dir
+        )
+        data = some_images(data, material.limit)
+        found.append(Measurement("views", views, accuracy_on(material, data.images, data.labels)))
+    return found

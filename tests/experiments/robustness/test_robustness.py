@@ -1,0 +1,74 @@
+"""The plans of the robustness experiments: equal sizes, the right datasets, runs that leave metrics."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from torchcaps.core.metric import metric_of
+from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.plan import join_changes
+from torchcaps.experiments.robustness.networks import SHARED, small_networks
+from torchcaps.experiments.robustness.viewpoints import test_views as views_of
+from torchcaps.inspection import count_parameters
+from torchcaps.models import build_model
+from torchcaps.train import Machine, Silent
+
+LABELS = [
+    "tab:results-affnist",
+    "tab:novelviewpoints",
+    "robust:viewpoints-eth80",
+    "robust:multimnist",
+    "robust:partwhole-clutter",
+    "robust:partwhole-images",
+    "robust:partwhole-scenes",
+]
+
+
+@pytest.mark.parametrize(
+    ("size", "classes", "channels"), [(32, 8, 1), (36, 10, 1), (40, 10, 1), (48, 6, 1), (32, 8, 3)]
+)
+def test_compared_networks_have_equal_sizes(size, classes, channels):
+    with torch.device("meta"):
+        sizes = {
+            name: count_parameters(build_model(network.model))
+            for name, network in small_networks(size, classes, channels).items()
+        }
+    capsules = sizes["DR-CapsNet"]
+    assert sizes.pop(SHARED) < capsules
+    assert all(abs(count / capsules - 1) < 0.05 for count in sizes.values()), sizes
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_run_has_a_recipe_in_every_budget_and_known_metrics(label):
+    experiment = EXPERIMENTS[label]
+    for budget in ("smoke", "quick", "full"):
+        for run in experiment.planned(budget, 1):
+            assert run.recipe.model["name"]
+    for name in experiment.metrics:
+        assert metric_of(name).title
+
+
+def test_familiar_and_novel_views_are_those_of_the_run():
+    run = next(iter(EXPERIMENTS["robust:viewpoints-eth80"].planned("quick", 1)))
+    assert views_of(run) == {
+        "familiar": "eth80:axis=elevation,views=familiar",
+        "novel": "eth80:axis=elevation,views=novel",
+    }
+
+
+def test_a_run_on_partwhole_leaves_what_was_measured(tmp_path):
+    experiment = EXPERIMENTS["robust:partwhole-scenes"]
+    run = next(iter(experiment.planned("smoke", 1)))
+    tiny = {
+        "model.stem_channels": 4,
+        "model.primary_types": 2,
+        "data.name": "partwhole:branches=3x3,classes=6,train=40,test=20",
+    }
+    changes = join_changes(run.setting.changes, tiny)
+    setting = type(run.setting)(name="tiny", recipe=run.setting.recipe, changes=changes)
+    small = type(run)(experiment=experiment, setting=setting, budget="smoke", seed=1)
+    experiment.perform(small, Path(tmp_path), Machine(device="cpu"), Silent())
+    found = json.loads((small.folder(Path(tmp_path)) / "result.json").read_text())["metrics"]
+    assert {"test_accuracy", "accuracy_with_even", "tree_precision", "saliency_on_object"} <= set(found)

@@ -1,0 +1,119 @@
+"""Suites measure what they say, on small runs."""
+
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+from torchcaps.core import UserError
+from torchcaps.core.metric import METRICS
+from torchcaps.data import load_dataset
+from torchcaps.suites import SUITES, Measurement, draw_suite, measure_run, overlay_pairs
+from torchcaps.suites.affine import transform
+from torchcaps.suites.viewpoint import with_setting
+from torchcaps.train import evaluate_run
+
+
+def by_condition(found):
+    return {(each.group, each.condition): each.metrics for each in found}
+
+
+@pytest.mark.parametrize("suite", ["affine", "corruption"])
+def test_unchanged_images_have_the_accuracy_of_the_evaluation(digits, suite):
+    first = measure_run(digits, suite)[0]
+    assert first.metrics["accuracy"] == pytest.approx(evaluate_run(digits)["accuracy"])
+
+
+@pytest.mark.parametrize("suite", ["affine", "corruption", "overlap"])
+def test_a_suite_repeats_itself_and_its_metrics_are_known(digits, suite):
+    found = measure_run(digits, suite, limit=40)
+    assert found == measure_run(digits, suite, limit=40)
+    assert len(by_condition(found)) == len(found)
+    for each in found:
+        assert all(name in METRICS and 0 <= value <= 1 for name, value in each.metrics.items())
+
+
+def test_a_turn_of_nothing_changes_nothing():
+    from torchcaps.data import AffineLimits
+
+    images = load_dataset("synthetic_mnist", "test").images[:4]
+    assert torch.equal(transform(images, AffineLimits(), "none"), images)
+
+
+def test_pairs_of_the_overlap_suite_differ_in_class_and_add_up():
+    data = load_dataset("synthetic_mnist", "test")
+    images, labels = overlay_pairs(data, 0)
+    assert (labels[:, 0] != labels[:, 1]).all()
+    assert torch.equal(labels[:, 0], data.labels)
+    assert (images >= data.images).all()
+
+
+def test_partwhole_measures_trees_maps_and_poses(parts):
+    found = by_condition(measure_run(parts, "partwhole", limit=60))
+    assert [key for key in found if key[0] == "clutter"] == [
+        ("clutter", strength) for strength in ("0", "0.25", "0.5", "0.75", "1")
+    ]
+    truth = found["ground truth", "as trained"]
+    assert truth["saliency_on_object"] + truth["saliency_on_clutter"] <= 1
+    for name in (
+        "accuracy_with_even",
+        "part_purity",
+        "tree_precision",
+        "even_tree_recall",
+        "random_tree_recall",
+    ):
+        assert 0 <= truth[name] <= 1
+    assert truth["tree_recall"] == 0  # one routed layer cannot show the objects of a scene
+    assert truth["part_purity"] >= truth["part_purity_base"]
+    assert truth["equivariance_error"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("suite", "words"), [("partwhole", "needs a run on"), ("viewpoint", "no novel views")]
+)
+def test_a_suite_that_does_not_fit_the_data_says_so(digits, suite, words):
+    with pytest.raises(UserError, match=words):
+        measure_run(digits, suite)
+
+
+def test_one_setting_of_a_name_is_replaced():
+    assert with_setting("eth80:axis=azimuth,views=all", "views", "novel") == "eth80:axis=azimuth,views=novel"
+    assert with_setting("smallnorb_views", "views", "novel") == "smallnorb_views:views=novel"
+
+
+def test_five_suites_are_known():
+    assert SUITES.names() == ["affine", "corruption", "overlap", "partwhole", "viewpoint"]
+
+
+def test_the_command_compares_runs_in_one_table_and_figure(digits, tmp_path):
+    call = ["eval", str(digits.folder), str(digits.folder), "--suite", "overlap", "--limit", "30"]
+    figure = tmp_path / "overlap.png"
+    shown = CliRunner().invoke(app, [*call[:2], *call[3:], "--figure", str(figure)])
+    assert shown.exit_code == 0, shown.output
+    assert "accuracy of both" in shown.output
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    told = CliRunner().invoke(app, [*call, "--json"])
+    content = json.loads(told.stdout)
+    assert content["suite"] == "overlap"
+    assert len(next(iter(content["runs"].values()))) == 4
+
+
+def test_more_runs_than_colours_are_drawn_side_by_side(tmp_path):
+    rows = [Measurement("turn", words, {"accuracy": 0.5}) for words in ("little", "much")]
+    draw_suite({f"run {number}": rows for number in range(9)}, tmp_path / "many.png")
+    assert (tmp_path / "many.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--suite", "affin"], "affine"),
+        (["--suite", "affine", "--health"], "leave --data"),
+        (["--limit", "3"], "belong to a --suite"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(digits, options, words):
+    with pytest.raises(UserError, match=words):
+        CliRunner().invoke(app, ["eval", str(digits.folder), *options], catch_exceptions=False)
