@@ -1,0 +1,1 @@
+"""Applications: from the files of a field to the pictures its people read."""
