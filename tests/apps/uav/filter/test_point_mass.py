@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from apps.uav.filter.brute_force import brute_force_predict, brute_force_weights
 
 from torchcaps.apps.uav.filter import (
     FilterSettings,
@@ -14,11 +13,13 @@ from torchcaps.apps.uav.filter import (
     PointMassFilter,
     bayesian_likelihood,
     heading_weights,
-    learn_codebook,
     linear_likelihood,
     spread,
 )
 from torchcaps.core import UserError
+
+from apps.uav.filter.brute_force import brute_force_predict, brute_force_weights
+from apps.uav.filter.flights import fly, made_map
 
 SMALL = Grid(west=1000, south=-200, cell=10, columns=7, rows=6, headings=8)
 NOISE = MotionNoise(place=0.3, heading=math.radians(1.5))
@@ -40,11 +41,8 @@ BACKENDS = {"float64": exact, "float32": PlainBackend, "compiled": compiled}
 ALL = ["float64", "float32", pytest.param("compiled", marks=pytest.mark.slow)]  # compiling takes seconds
 
 
-def descriptors_of(grid, size=16, storage="float32", seed=0, **options):
-    vectors = np.random.default_rng(seed).normal(size=(*grid.shape, size)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
-    book = learn_codebook(vectors.reshape(-1, size), storage, **options)
-    return vectors, book.wrap(np.stack([book.encode(one) for one in vectors]))
+def small_map():
+    return made_map(columns=7, rows=6, headings=8)[1:]
 
 
 def settings(**changes):
@@ -63,7 +61,7 @@ def test_a_motion_sends_mass_where_single_voxels_send_it(backend):
 
 @pytest.mark.parametrize("backend", ALL)
 def test_an_update_is_the_product_of_motion_heading_and_map(backend):
-    vectors, descriptors = descriptors_of(SMALL)
+    vectors, descriptors = small_map()
     start, query = np.random.default_rng(1).random(SMALL.shape), vectors[3, 2, 4]
     filter = PointMassFilter(SMALL, BACKENDS[backend](), settings(), descriptors, linear_likelihood())
     filter.start(start)
@@ -82,23 +80,15 @@ def test_an_update_is_the_product_of_motion_heading_and_map(backend):
 @pytest.mark.slow
 @pytest.mark.parametrize("storage", ["float32", "float16", "int8", "product"])
 def test_backends_agree_over_a_flight(storage):
-    grid = Grid(0, 0, 10, columns=33, rows=21, headings=24)
-    options = {"bytes_each": 8} if storage == "product" else {}
-    vectors, descriptors = descriptors_of(grid, storage=storage, **options)
-    made = [
-        PointMassFilter(grid, backend(), FilterSettings(gate=gate), descriptors, linear_likelihood())
-        for backend, gate in ((exact, 0.0), (PlainBackend, 0.0), (compiled, 0.0), (compiled, 1e-9))
-    ]
-    for k in range(12):
-        motion, place = Odometry(20, 1, 0.2), vectors[(2 + k) % 24, 5 + k, 4 + k]
-        found = [filter.update(motion, heading=0.5 + 0.2 * k, descriptor=place) for filter in made]
-    reference = made[0].belief()
-    for filter, estimate in zip(made, found, strict=True):
-        mask = reference > 1e-30
-        divergence = reference[mask] @ np.log(reference[mask] / np.maximum(filter.belief()[mask], 1e-300))
+    world = made_map(storage, columns=33, rows=21, headings=24)
+    reference, truth = fly(*world, exact(), FilterSettings(gate=0.0), updates=12)
+    mask = reference > 1e-30
+    for backend, gate in ((PlainBackend, 0.0), (compiled, 0.0), (compiled, 1e-9)):
+        belief, found = fly(*world, backend(), FilterSettings(gate=gate), updates=12)
+        divergence = reference[mask] @ np.log(reference[mask] / np.maximum(belief[mask], 1e-300))
         assert abs(divergence) < 1e-6
-        assert estimate.discarded <= 2e-9
-        assert (estimate.x, estimate.y) == pytest.approx((found[0].x, found[0].y), abs=1e-3)
+        assert found.discarded <= 2e-9
+        assert (found.x, found.y) == pytest.approx((truth.x, truth.y), abs=1e-3)
 
 
 @pytest.mark.parametrize("backend", ALL)
@@ -133,17 +123,17 @@ def test_weights_of_headings_are_probabilities_around_the_circle(measured):
 
 @pytest.mark.parametrize(("shift", "sigma"), [(0.0, 0.0), (3.4, 0.25), (-7.9, 1.3), (0.5, 0.01)])
 def test_a_kernel_has_the_mean_and_spread_of_the_motion(shift, sigma):
-    taps = spread(shift, sigma)
-    cells = taps.first + np.arange(len(taps.weights))
-    assert taps.weights.sum() == pytest.approx(1)
-    assert abs(taps.weights @ cells - shift) <= (0.5 if sigma < 0.2 else 0.06)
+    taps = spread(np.array([shift]), sigma)
+    weights, cells = taps.weights[0], taps.first[0] + np.arange(taps.weights.shape[1])
+    assert weights.sum() == pytest.approx(1)
+    assert abs(weights @ cells - shift) <= (0.5 if sigma < 0.2 else 0.06)
     assert cells[0] <= shift - 4 * sigma
     assert cells[-1] >= shift + 4 * sigma
 
 
 @pytest.mark.slow
 def test_a_thousand_updates_stay_finite():
-    _, descriptors = descriptors_of(SMALL)
+    _, descriptors = small_map()
     filter = PointMassFilter(SMALL, compiled(), FilterSettings(), descriptors, linear_likelihood())
     draw = np.random.default_rng(0)
     for query in draw.normal(size=(1000, 16)):
@@ -197,7 +187,7 @@ def test_what_cannot_be_used_is_refused(wrong, message):
 
 
 def test_a_descriptor_of_another_size_is_refused():
-    _, descriptors = descriptors_of(SMALL)
+    _, descriptors = small_map()
     filter = PointMassFilter(SMALL, exact(), settings(), descriptors, linear_likelihood())
     with pytest.raises(UserError, match="16 components, the image's has 8"):
         filter.update(MOTION, descriptor=np.ones(8))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numba
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
 from .backend import Evidence, Match, Moments
-from .motion import Prediction, Taps
+from .motion import Prediction, Taps, sources_of
 
 _NO_MATCH, _FLOAT, _HALF, _SCALED, _CODED = 0, 1, 2, 3, 4
 _KINDS = {"float32": _FLOAT, "float16": _HALF, "int8": _SCALED, "product": _CODED}
@@ -38,18 +36,23 @@ class CompiledBackend:
     def update(self, prediction: Prediction, evidence: Evidence, scale: float) -> Moments:
         """Move the belief times `scale` along a prediction, weigh it by the evidence, sum it up."""
         numba.set_num_threads(self._threads)
-        wanted = _sources(evidence.headings > 0, prediction.heading)
+        wanted = sources_of(evidence.headings > 0, prediction.heading)
         moved = wanted & self._filled
         _move(
-            self._belief, self._moved, *_stack(prediction.x), *_stack(prediction.y), np.float32(scale), moved
+            self._belief,
+            self._moved,
+            *_single(prediction.x),
+            *_single(prediction.y),
+            np.float32(scale),
+            moved,
         )
         sums = _weigh(
             self._moved,
             self._belief,
             self._filled,
             moved,
-            prediction.heading.first,
-            prediction.heading.weights.astype(np.float32),
+            int(prediction.heading.first[0]),
+            prediction.heading.weights[0].astype(np.float32),
             evidence.headings.astype(np.float32),
             *_matching(evidence.match),
         )
@@ -58,14 +61,8 @@ class CompiledBackend:
         return Moments(mass, x, y, square, peak=float(sums[:, :, 4].max()))
 
 
-def _sources(wanted: NDArray[np.bool_], taps: Taps) -> NDArray[np.bool_]:
-    """The headings before a turn that feed wanted headings after it."""
-    fed = [np.roll(wanted, -offset) for offset in range(taps.first, taps.first + len(taps.weights))]
-    return np.any(fed, axis=0)
-
-
-def _stack(taps: Sequence[Taps]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    return np.array([tap.first for tap in taps]), np.stack([tap.weights for tap in taps]).astype(np.float32)
+def _single(taps: Taps) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    return taps.first, taps.weights.astype(np.float32)
 
 
 def _matching(

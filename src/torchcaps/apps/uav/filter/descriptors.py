@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -134,4 +135,7 @@ def _centres_of(parts: list[NDArray[np.float32]]) -> Iterator[NDArray[np.float32
 
     for number, part in enumerate(parts):
         start = part[np.random.default_rng(number).choice(len(part), _CODES, replace=False)]
-        yield kmeans2(part, start, iter=15, minit="matrix", missing="warn")[0].astype(np.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a centre may stay unused
+            centres, _ = kmeans2(part, start, iter=15, minit="matrix")
+        yield centres.astype(np.float32)

@@ -54,32 +54,31 @@ class MotionNoise:
 
 @dataclass(frozen=True)
 class Taps:
-    """A short kernel: `weights[k]` of a cell's mass moves by `first + k` cells."""
+    """Short kernels: `weights[n, k]` of the mass of a cell of slice n moves by `first[n] + k` cells."""
 
-    first: int
+    first: NDArray[np.int64]
     weights: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The kernels of one motion: along x and y for each heading before the motion, and along the heading."""
+    """The kernels of one motion: along x and y for each heading before it, and one along the heading."""
 
-    x: tuple[Taps, ...]
-    y: tuple[Taps, ...]
+    x: Taps
+    y: Taps
     heading: Taps
 
 
-def spread(shift: float, sigma: float) -> Taps:
-    """The share of a cell's mass that a normal motion takes to each cell; shift and sigma are in cells."""
+def spread(shifts: NDArray[np.float64], sigma: float) -> Taps:
+    """The share of a cell's mass that a normal motion takes to each cell; shifts and sigma are in cells."""
+    from scipy.special import ndtr
+
     reach = math.ceil(_SIGMAS * sigma + 0.5)
-    first = round(shift) - reach
-    edges = first - 0.5 + np.arange(2 * reach + 2)
-    if sigma == 0:
-        below = (edges > shift).astype(np.float64)
-    else:
-        below = np.array([0.5 * (1 + math.erf((edge - shift) / (sigma * math.sqrt(2)))) for edge in edges])
+    first = np.rint(shifts).astype(np.int64) - reach
+    edges = (first - shifts)[:, None] - 0.5 + np.arange(2 * reach + 2)
+    below = ndtr(edges / sigma) if sigma > 0 else (edges > 0).astype(np.float64)
     weights = np.diff(below)
-    return Taps(first, weights / weights.sum())
+    return Taps(first, weights / weights.sum(1, keepdims=True))
 
 
 def predict_motion(grid: Grid, odometry: Odometry, noise: MotionNoise) -> Prediction:
@@ -88,9 +87,15 @@ def predict_motion(grid: Grid, odometry: Odometry, noise: MotionNoise) -> Predic
     angles = grid.heading_centres
     east = (odometry.forward * np.cos(angles) - odometry.left * np.sin(angles)) / grid.cell
     north = (odometry.forward * np.sin(angles) + odometry.left * np.cos(angles)) / grid.cell
-    turned = spread(odometry.turn / grid.heading_step, noise.heading * odometry.travelled / grid.heading_step)
+    turn = np.array([odometry.turn / grid.heading_step])
     return Prediction(
-        tuple(spread(float(shift), sigma) for shift in east),
-        tuple(spread(float(shift), sigma) for shift in north),
-        turned,
+        spread(east, sigma),
+        spread(north, sigma),
+        spread(turn, noise.heading * odometry.travelled / grid.heading_step),
     )
+
+
+def sources_of(wanted: NDArray[np.bool_], turn: Taps) -> NDArray[np.bool_]:
+    """The headings before a turn that feed wanted headings after it."""
+    offsets = range(turn.first[0], turn.first[0] + turn.weights.shape[1])
+    return np.any([np.roll(wanted, -offset) for offset in offsets], axis=0)

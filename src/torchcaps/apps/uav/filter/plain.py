@@ -29,8 +29,8 @@ class PlainBackend:
     def update(self, prediction: Prediction, evidence: Evidence, scale: float) -> Moments:
         """Move the belief times `scale` along a prediction, weigh it by the evidence, sum it up."""
         moved = [
-            _shift(_shift(one, x, 1), y, 0)
-            for one, x, y in zip(self._belief * scale, prediction.x, prediction.y, strict=True)
+            _shift(_shift(plane, prediction.x, heading, 1), prediction.y, heading, 0)
+            for heading, plane in enumerate(self._belief * scale)
         ]
         belief = _turn(torch.stack(moved), prediction.heading)
         belief *= torch.as_tensor(evidence.headings, dtype=self._dtype, device=self._device)[:, None, None]
@@ -74,11 +74,11 @@ def sum_up(belief: Tensor) -> Moments:
     )
 
 
-def _shift(plane: Tensor, taps: Taps, axis: int) -> Tensor:
+def _shift(plane: Tensor, taps: Taps, heading: int, axis: int) -> Tensor:
     """A plane convolved along an axis; what leaves it is lost."""
     result = torch.zeros_like(plane)
     size = plane.shape[axis]
-    for offset, weight in enumerate(taps.weights, start=taps.first):
+    for offset, weight in enumerate(taps.weights[heading], start=int(taps.first[heading])):
         length = size - abs(offset)
         if length > 0:
             target = result.narrow(axis, max(offset, 0), length)
@@ -89,6 +89,6 @@ def _shift(plane: Tensor, taps: Taps, axis: int) -> Tensor:
 def _turn(belief: Tensor, taps: Taps) -> Tensor:
     """A belief convolved along its headings, around the circle."""
     result = torch.zeros_like(belief)
-    for offset, weight in enumerate(taps.weights, start=taps.first):
+    for offset, weight in enumerate(taps.weights[0], start=int(taps.first[0])):
         result += belief.roll(offset, 0) * weight
     return result

@@ -133,9 +133,9 @@ class PointMassFilter:
 
 
 def _turn_masses(mass: NDArray[np.float64], prediction: Prediction) -> NDArray[np.float64]:
-    taps = prediction.heading
-    turned = (np.roll(mass, taps.first + k) * weight for k, weight in enumerate(taps.weights))
-    return np.sum(list(turned), axis=0)
+    turn = prediction.heading
+    turned = [np.roll(mass, turn.first[0] + k) * weight for k, weight in enumerate(turn.weights[0])]
+    return np.sum(turned, axis=0)
 
 
 def _uniform_moments(grid: Grid) -> Moments:
