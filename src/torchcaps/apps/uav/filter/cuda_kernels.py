@@ -1,10 +1,14 @@
 """The two passes of the filter as Triton kernels; a program works on a part of a row."""
 
+# ruff: noqa: ANN001, ANN201, N803, PLR0913  to Triton an annotation means a compile-time constant
+from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
+
 import triton
 import triton.language as tl
 
 
 @triton.jit
+@no_type_check
 def move_kernel(
     belief,
     moved,
@@ -41,6 +45,7 @@ def move_kernel(
 
 
 @triton.jit
+@no_type_check
 def weigh_kernel(
     moved,
     belief,
