@@ -103,3 +103,16 @@ def test_half_precision_is_summed_in_float32():
     loss = soft_dice_loss(activations, torch.ones(1, 1, 64, 64, dtype=torch.bfloat16))
     assert loss.dtype == torch.float32
     assert loss == pytest.approx(1 - 2 * 0.7 / 1.7, abs=2e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("logits", [None, ACTIVATIONS.logit()])
+def test_it_can_be_captured(logits):
+    activations, masks = ACTIVATIONS.cuda(), MASKS[:, 0].long().cuda()
+    output = SegmentationOutput(activations, logits=None if logits is None else logits.cuda())
+    loss = DiceCrossEntropyLoss(positive_weight=5)
+    expected, graph = loss(output, masks), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = loss(output, masks)
+    graph.replay()
+    assert_close(captured, expected)

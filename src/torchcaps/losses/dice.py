@@ -56,7 +56,7 @@ def pixel_cross_entropy(
     if logits is not None:
         require_same_shape(logits=logits, masks=masks)
         logits = _at_least_float32(logits)
-        weight = logits.new_tensor(positive_weight)
+        weight = logits.new_full((), positive_weight)  # a copy from the host could not be captured
         return F.binary_cross_entropy_with_logits(logits, masks, pos_weight=weight)
     require_same_shape(activations=activations, masks=masks)
     inside = _at_least_float32(activations).clamp(eps, 1 - eps)

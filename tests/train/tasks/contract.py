@@ -109,6 +109,13 @@ class TaskContract:
         assert whole.keys() == resumed.keys()
         assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
+    @pytest.mark.gpu
+    def test_a_gpu_learns_what_the_processor_learns(self, folder, tmp_path):
+        """Steps on a GPU are captured; only the draws of the augmentation differ."""
+        expected = json.loads((folder / "result.json").read_text())["metrics"]["test_loss"]
+        found = train(build(self.recipe), tmp_path, Machine(device="cuda"))["metrics"]["test_loss"]
+        assert found == pytest.approx(expected, rel=0.3)
+
     @pytest.mark.slow
     def test_export_round_trips_and_answers_as_the_run(self, run, tmp_path):
         pytest.importorskip("onnxruntime")
