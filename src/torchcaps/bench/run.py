@@ -11,6 +11,7 @@ import torch
 from torchcaps.core.errors import UserError, unknown_name
 
 from .bench import Bench, Measurement
+from .filter import filter_suite
 from .layer import routing_suite
 from .model import model_suite
 from .roofline import measure_ceilings
@@ -22,6 +23,7 @@ SUITES: dict[str, Callable[..., Iterator[Measurement]]] = {
     "routing": routing_suite,
     "train": train_suite,
     "models": model_suite,
+    "filter": filter_suite,
 }
 
 

@@ -1,6 +1,7 @@
 """The point-mass filter and the parts it is made of."""
 
 from .backend import Backend, Evidence, Match, Moments
+from .choice import fast_backend
 from .descriptors import STORAGES, Codebook, Descriptors, Storage, learn_codebook
 from .estimate import Estimate
 from .grid import Grid
@@ -30,6 +31,7 @@ __all__ = [
     "Storage",
     "Taps",
     "bayesian_likelihood",
+    "fast_backend",
     "heading_weights",
     "learn_codebook",
     "linear_likelihood",

@@ -7,8 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from torchcaps.kernels.point_mass.passes import move_kernel, weigh_kernel
+
 from .backend import Evidence, Match, Moments
-from .cuda_kernels import move_kernel, weigh_kernel
 from .descriptors import Descriptors
 from .motion import Prediction, sources_of
 

@@ -1,6 +1,6 @@
 """The two passes of the filter as Triton kernels; a program works on a part of a row."""
 
-# ruff: noqa: ANN001, ANN201, N803, PLR0913  to Triton an annotation means a compile-time constant
+# ruff: noqa: ANN001, ANN201, PLR0913  to Triton an annotation means a compile-time constant
 from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
