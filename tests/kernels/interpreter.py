@@ -13,8 +13,8 @@ HERE = Path(__file__).parent
 
 
 def run_interpreted(marks: str) -> subprocess.CompletedProcess[str]:
-    """The tests of the files `interpreted_*.py` beside this one that have these marks."""
-    files = map(str, sorted(HERE.glob("interpreted_*.py")))
+    """The tests of all files `interpreted_*.py` that have these marks."""
+    files = map(str, sorted(HERE.parent.rglob("interpreted_*.py")))
     command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-m", marks, *files]
     environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     environment |= {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

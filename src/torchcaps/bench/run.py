@@ -11,6 +11,7 @@ import torch
 from torchcaps.core.errors import UserError, unknown_name
 
 from .bench import Bench, Measurement
+from .filter import filter_suite
 from .layer import routing_suite
 from .model import model_suite
 from .render import render_suite
@@ -26,6 +27,7 @@ SUITES: dict[str, Callable[..., Iterator[Measurement]]] = {
     "models": model_suite,
     "segmentation": segmentation_suite,
     "render": render_suite,
+    "filter": filter_suite,
 }
 
 

@@ -90,6 +90,19 @@ def render(
     _run("render", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
 
 
+@app.command("filter")
+def filter_updates(
+    device: Device = "auto",
+    quick: Quick = False,
+    out: Out = None,
+    minutes: Minutes = None,
+    goes_on: GoesOn = False,
+    json: Json = False,
+) -> None:
+    """Updates of the localization filter, on maps of 6.2 and of 100 square kilometres."""
+    _run("filter", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
+
+
 @app.command("chart")
 def chart(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Results of one device.")],

@@ -1,0 +1,1 @@
+"""Localization of unmanned aerial vehicles on orthophotos, without satellite navigation."""

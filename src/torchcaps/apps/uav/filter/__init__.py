@@ -1,0 +1,40 @@
+"""The point-mass filter and the parts it is made of."""
+
+from .backend import Backend, Evidence, Match, Moments
+from .choice import fast_backend
+from .descriptors import STORAGES, Codebook, Descriptors, Storage, learn_codebook
+from .estimate import Estimate
+from .grid import Grid
+from .heading import heading_weights
+from .likelihood import Likelihood, bayesian_likelihood, linear_likelihood
+from .motion import MotionNoise, Odometry, Prediction, Taps, predict_motion, spread
+from .plain import PlainBackend
+from .point_mass import FilterSettings, PointMassFilter
+
+__all__ = [
+    "STORAGES",
+    "Backend",
+    "Codebook",
+    "Descriptors",
+    "Estimate",
+    "Evidence",
+    "FilterSettings",
+    "Grid",
+    "Likelihood",
+    "Match",
+    "Moments",
+    "MotionNoise",
+    "Odometry",
+    "PlainBackend",
+    "PointMassFilter",
+    "Prediction",
+    "Storage",
+    "Taps",
+    "bayesian_likelihood",
+    "fast_backend",
+    "heading_weights",
+    "learn_codebook",
+    "linear_likelihood",
+    "predict_motion",
+    "spread",
+]

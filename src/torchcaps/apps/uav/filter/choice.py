@@ -1,0 +1,25 @@
+"""The fastest code for a device."""
+
+from __future__ import annotations
+
+import torch
+
+from torchcaps.core import UserError
+
+from .backend import Backend
+from .plain import PlainBackend
+
+
+def fast_backend(device: torch.device) -> Backend:
+    """Triton kernels on CUDA, compiled passes on the processor, plain PyTorch elsewhere."""
+    if device.type == "cuda":
+        from .cuda import CudaBackend
+
+        return CudaBackend(device)
+    if device.type == "cpu":
+        try:
+            from .compiled import CompiledBackend
+        except ImportError as error:
+            raise UserError('the filter needs numba: pip install "torchcaps[uav]"') from error
+        return CompiledBackend()
+    return PlainBackend(device=device)

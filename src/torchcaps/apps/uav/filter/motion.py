@@ -1,0 +1,101 @@
+"""How odometry moves and spreads a belief: short kernels along x, y and heading."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchcaps.core import UserError
+
+from .grid import Grid
+
+_SIGMAS = 4.0  # a kernel covers at least so many standard deviations on both sides
+
+
+@dataclass(frozen=True)
+class Odometry:
+    """A motion since the last update, in the frame of the vehicle at that update.
+
+    Attributes:
+        forward: Metres along the old heading.
+        left: Metres to the left of it.
+        turn: Change of the heading in radians, counter-clockwise.
+        distance: Metres travelled, which scale the noise; the straight distance where it is not given.
+    """
+
+    forward: float
+    left: float
+    turn: float
+    distance: float | None = None
+
+    def __post_init__(self) -> None:
+        values = (self.forward, self.left, self.turn, self.travelled)
+        if not all(math.isfinite(value) for value in values):
+            raise UserError(f"odometry must be finite, not {values}")
+        if self.travelled < 0:
+            raise UserError(f"a travelled distance cannot be negative: {self.travelled} m")
+
+    @property
+    def travelled(self) -> float:
+        """The distance that scales the noise."""
+        return math.hypot(self.forward, self.left) if self.distance is None else self.distance
+
+
+@dataclass(frozen=True)
+class MotionNoise:
+    """Standard deviations for each metre travelled, those of the thesis by default."""
+
+    place: float = 0.05
+    heading: float = math.radians(0.15)
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Short kernels: `weights[n, k]` of the mass of a cell of slice n moves by `first[n] + k` cells."""
+
+    first: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The kernels of one motion: along x and y for each heading before it, and one along the heading."""
+
+    x: Taps
+    y: Taps
+    heading: Taps
+
+
+def spread(shifts: NDArray[np.float64], sigma: float) -> Taps:
+    """The share of a cell's mass that a normal motion takes to each cell; shifts and sigma are in cells."""
+    from scipy.special import ndtr
+
+    reach = math.ceil(_SIGMAS * sigma + 0.5)
+    first = np.rint(shifts).astype(np.int64) - reach
+    edges = (first - shifts)[:, None] - 0.5 + np.arange(2 * reach + 2)
+    below = ndtr(edges / sigma) if sigma > 0 else (edges > 0).astype(np.float64)
+    weights = np.diff(below)
+    return Taps(first, weights / weights.sum(1, keepdims=True))
+
+
+def predict_motion(grid: Grid, odometry: Odometry, noise: MotionNoise) -> Prediction:
+    """The kernels for a grid: each heading moves along its own direction before the turn."""
+    sigma = noise.place * odometry.travelled / grid.cell
+    angles = grid.heading_centres
+    east = (odometry.forward * np.cos(angles) - odometry.left * np.sin(angles)) / grid.cell
+    north = (odometry.forward * np.sin(angles) + odometry.left * np.cos(angles)) / grid.cell
+    turn = np.array([odometry.turn / grid.heading_step])
+    return Prediction(
+        spread(east, sigma),
+        spread(north, sigma),
+        spread(turn, noise.heading * odometry.travelled / grid.heading_step),
+    )
+
+
+def sources_of(wanted: NDArray[np.bool_], turn: Taps) -> NDArray[np.bool_]:
+    """The headings before a turn that feed wanted headings after it."""
+    offsets = range(turn.first[0], turn.first[0] + turn.weights.shape[1])
+    return np.any([np.roll(wanted, -offset) for offset in offsets], axis=0)

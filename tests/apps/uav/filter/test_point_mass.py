@@ -1,0 +1,195 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from torchcaps.apps.uav.filter import (
+    FilterSettings,
+    Grid,
+    MotionNoise,
+    Odometry,
+    PlainBackend,
+    PointMassFilter,
+    bayesian_likelihood,
+    heading_weights,
+    linear_likelihood,
+    spread,
+)
+from torchcaps.core import UserError
+
+from apps.uav.filter.brute_force import brute_force_predict, brute_force_weights
+from apps.uav.filter.flights import fly, made_map
+
+SMALL = Grid(west=1000, south=-200, cell=10, columns=7, rows=6, headings=8)
+NOISE = MotionNoise(place=0.3, heading=math.radians(1.5))
+MOTION = Odometry(forward=14, left=-5, turn=0.5)
+
+
+def exact():
+    return PlainBackend(torch.float64)
+
+
+def compiled():
+    pytest.importorskip("numba", reason="the compiled filter needs numba")
+    from torchcaps.apps.uav.filter.compiled import CompiledBackend
+
+    return CompiledBackend(threads=1)
+
+
+BACKENDS = {"float64": exact, "float32": PlainBackend, "compiled": compiled}
+ALL = ["float64", "float32", pytest.param("compiled", marks=pytest.mark.slow)]  # compiling takes seconds
+
+
+def small_map():
+    return made_map(columns=7, rows=6, headings=8)[1:]
+
+
+def settings(**changes):
+    return FilterSettings(**({"noise": NOISE, "gate": 0.0} | changes))
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_a_motion_sends_mass_where_single_voxels_send_it(backend):
+    start = np.random.default_rng(1).random(SMALL.shape)
+    filter = PointMassFilter(SMALL, BACKENDS[backend](), settings())
+    filter.start(start)
+    filter.update(MOTION)
+    expected = brute_force_predict(SMALL, start, MOTION, NOISE)
+    assert filter.belief() == pytest.approx(expected / expected.sum(), rel=2e-3, abs=1e-7)
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_an_update_is_the_product_of_motion_heading_and_map(backend):
+    vectors, descriptors = small_map()
+    start, query = np.random.default_rng(1).random(SMALL.shape), vectors[3, 2, 4]
+    filter = PointMassFilter(SMALL, BACKENDS[backend](), settings(), descriptors, linear_likelihood())
+    filter.start(start)
+    found = filter.update(MOTION, heading=2.0, descriptor=query)
+    expected = brute_force_predict(SMALL, start, MOTION, NOISE)
+    expected *= heading_weights(SMALL, 2.0, settings().heading_sigma)[:, None, None]
+    expected *= brute_force_weights(vectors, query, lambda distance: (2 - distance) / 2)
+    expected /= expected.sum()
+    assert filter.belief() == pytest.approx(expected, rel=5e-3, abs=1e-7)
+    x, y = (expected.sum((0, 1)) @ SMALL.x_centres, expected.sum((0, 2)) @ SMALL.y_centres)
+    assert (found.x, found.y) == pytest.approx((x, y), abs=0.05)
+    square = (SMALL.x_centres[None] - x) ** 2 + (SMALL.y_centres[:, None] - y) ** 2
+    assert found.sigma == pytest.approx(math.sqrt((expected.sum(0) * square).sum()), rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8", "product"])
+def test_backends_agree_over_a_flight(storage):
+    world = made_map(storage, columns=33, rows=21, headings=24)
+    reference, truth = fly(*world, exact(), FilterSettings(gate=0.0), updates=12)
+    mask = reference > 1e-30
+    for backend, gate in ((PlainBackend, 0.0), (compiled, 0.0), (compiled, 1e-9)):
+        belief, found = fly(*world, backend(), FilterSettings(gate=gate), updates=12)
+        divergence = reference[mask] @ np.log(reference[mask] / np.maximum(belief[mask], 1e-300))
+        assert abs(divergence) < 1e-6
+        assert found.discarded <= 2e-9
+        assert (found.x, found.y) == pytest.approx((truth.x, truth.y), abs=1e-3)
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_a_normal_belief_moves_as_a_kalman_filter_moves_it(backend):
+    """Headings do not spread and noise is wide: mean and variance have a closed form."""
+    grid = Grid(0, 0, 10, columns=120, rows=110, headings=4)
+    x, y = grid.x_centres, grid.y_centres
+    start = np.zeros(grid.shape)
+    start[0] = np.exp(-((x[None] - 300) ** 2 + (y[:, None] - 400) ** 2) / (2 * 40**2))
+    filter = PointMassFilter(grid, BACKENDS[backend](), settings(noise=MotionNoise(0.5, 0.0)))
+    filter.start(start)
+    mean, variance = np.array([300.0, 400.0]), 40.0**2
+    for _ in range(6):
+        found = filter.update(Odometry(forward=40, left=10, turn=0.0, distance=50))
+        angle = math.pi / 4  # the middle of the first of four headings
+        turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+        mean, variance = mean + turn @ [40, 10], variance + 25**2
+        variance += 10**2 / 12  # a share of a cell is put at its middle
+    assert (found.x, found.y) == pytest.approx(tuple(mean), abs=0.5)
+    assert found.sigma == pytest.approx(math.sqrt(2 * variance), rel=0.01)
+    assert found.heading == pytest.approx(math.pi / 4)
+
+
+@pytest.mark.parametrize("measured", [0.0, 0.01, 3.1, 6.2, -2.0, 12.0])
+def test_weights_of_headings_are_probabilities_around_the_circle(measured):
+    grid = Grid(0, 0, 1, 1, 1, headings=60)
+    weights = heading_weights(grid, measured, math.radians(20))
+    assert weights.sum() == pytest.approx(1)
+    mean = math.atan2(weights @ np.sin(grid.heading_centres), weights @ np.cos(grid.heading_centres))
+    assert math.remainder(mean - measured, 2 * math.pi) == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize(("shift", "sigma"), [(0.0, 0.0), (3.4, 0.25), (-7.9, 1.3), (0.5, 0.01)])
+def test_a_kernel_has_the_mean_and_spread_of_the_motion(shift, sigma):
+    taps = spread(np.array([shift]), sigma)
+    weights, cells = taps.weights[0], taps.first[0] + np.arange(taps.weights.shape[1])
+    assert weights.sum() == pytest.approx(1)
+    assert abs(weights @ cells - shift) <= (0.5 if sigma < 0.2 else 0.06)
+    assert cells[0] <= shift - 4 * sigma
+    assert cells[-1] >= shift + 4 * sigma
+
+
+@pytest.mark.slow
+def test_a_thousand_updates_stay_finite():
+    _, descriptors = small_map()
+    filter = PointMassFilter(SMALL, compiled(), FilterSettings(), descriptors, linear_likelihood())
+    draw = np.random.default_rng(0)
+    for query in draw.normal(size=(1000, 16)):
+        found = filter.update(Odometry(0, 0, 0, distance=30), heading=1.0, descriptor=query)
+        assert math.isfinite(found.sigma)
+    assert filter.belief().sum() == pytest.approx(1)
+
+
+def test_a_flight_that_leaves_the_map_begins_anew():
+    filter = PointMassFilter(SMALL, exact(), settings())
+    found = filter.update(Odometry(forward=5000, left=0, turn=0, distance=10))
+    assert found.restarted
+    assert filter.belief() == pytest.approx(np.full(SMALL.shape, 1 / SMALL.voxels))
+
+
+def test_a_belief_that_stays_spread_out_begins_anew():
+    filter = PointMassFilter(SMALL, exact(), settings(converged=15.0, restart_after=3))
+    belief = np.zeros(SMALL.shape)
+    belief[0, 3, 3] = 1
+    filter.start(belief)
+    assert filter.update(Odometry(0, 0, 0)).converged
+    restarts = [filter.update(Odometry(0, 0, 0, distance=100)).restarted for _ in range(5)]
+    assert restarts == [False, False, False, True, False]
+
+
+def test_a_bayesian_weight_falls_from_matches_to_others():
+    draw = np.random.default_rng(0)
+    near, far = draw.normal(0.5, 0.1, 500).clip(0, 2), draw.normal(1.2, 0.1, 500).clip(0, 2)
+    weights = bayesian_likelihood(near, far).weights
+    assert weights[0] > 0.99
+    assert weights[256] > 0.99
+    assert weights[614] < 0.01
+    assert weights[-1] < 0.01
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Odometry(math.nan, 0, 0), "odometry must be finite"),
+        (lambda: Odometry(0, 0, 0, distance=-1), "cannot be negative"),
+        (lambda: Grid(0, 0, 0, 1, 1, 1), "positive size"),
+        (lambda: bayesian_likelihood(np.ones(5), np.ones(5)), "all distances are equal"),
+        (lambda: PointMassFilter(SMALL, exact()).start(np.full(SMALL.shape, np.nan)), "must be finite"),
+        (lambda: PointMassFilter(SMALL, exact()).update(MOTION, descriptor=np.ones(16)), "has no map"),
+        (lambda: PointMassFilter(SMALL, exact()).update(MOTION, heading=math.nan), "cannot weigh"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(wrong, message):
+    with pytest.raises(UserError, match=message):
+        wrong()
+
+
+def test_a_descriptor_of_another_size_is_refused():
+    _, descriptors = small_map()
+    filter = PointMassFilter(SMALL, exact(), settings(), descriptors, linear_likelihood())
+    with pytest.raises(UserError, match="16 components, the image's has 8"):
+        filter.update(MOTION, descriptor=np.ones(8))
+    with pytest.raises(UserError, match="not finite"):
+        filter.update(MOTION, descriptor=np.full(16, np.nan))
