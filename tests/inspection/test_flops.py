@@ -45,7 +45,9 @@ def test_a_convolutional_layer_routes_at_each_position():
 @pytest.mark.parametrize("name", list_models("*_tiny_test"))
 def test_twice_the_images_are_twice_the_work(name):
     model = create_model(name)
-    assert count_flops(model, batch=2)["total"] == 2 * count_flops(model)["total"]
+    one, two, three = (count_flops(model, batch=batch)["total"] for batch in (1, 2, 3))
+    assert three - two == two - one  # weights that a network computes are made once for all images
+    assert two == 2 * one or name.startswith("em_posenet")
     assert model.training
 
 

@@ -4,7 +4,7 @@ Importing a family registers its variants. `list_models` gives their names and `
 them. `register_variants` adds a family of your own, which extends `CapsuleClassifier` or `Segmenter`.
 """
 
-from .anatomy import ConvStep, Cut, KeptSizes, OnTrunk, Removable, Shrinkable
+from .anatomy import ConvStep, Cut, KeptSizes, OnTrunk, Removable, RoutedLevels, Shrinkable, ShrinksAndGrows
 from .api import (
     MODELS,
     Task,
@@ -80,10 +80,12 @@ __all__ = [
     "PoseNetwork",
     "PoseRegressor",
     "Removable",
+    "RoutedLevels",
     "SegCaps",
     "SegCapsConfig",
     "Segmenter",
     "Shrinkable",
+    "ShrinksAndGrows",
     "StridedConvNet",
     "StridedConvNetConfig",
     "Task",

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 from jaxtyping import Int64
 from torch import Tensor, nn
 
-from torchcaps.layers import FcCaps
+from torchcaps.layers import FcCaps, LocalConvCaps2d, LocalDeconvCaps2d
 
 from .network import ModelConfig
 
@@ -77,4 +77,28 @@ class OnTrunk(Protocol):
 
     def head_cuts(self, channels: Int64[Tensor, " kept"]) -> dict[str, Cut]:
         """What is left of each tensor of the head when the trunk's last map keeps these channels."""
+        ...
+
+
+class RoutedLevels(NamedTuple):
+    """The routed layers of a network that makes maps smaller and larger again.
+
+    Attributes:
+        stem_kernel: Side of the convolution before them.
+        down: From the first to the deepest one, in the order in which they run.
+        up: From the one above the deepest to that of the classes; later children of a layer may come from
+            `down`, past the deepest one.
+    """
+
+    stem_kernel: int
+    down: tuple[LocalConvCaps2d | LocalDeconvCaps2d, ...]
+    up: tuple[LocalConvCaps2d | LocalDeconvCaps2d, ...]
+
+
+@runtime_checkable
+class ShrinksAndGrows(Protocol):
+    """A network of such levels."""
+
+    def routed_levels(self) -> RoutedLevels:
+        """Its routed layers."""
         ...

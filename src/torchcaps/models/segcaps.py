@@ -15,6 +15,7 @@ from torchcaps.core.types import Capsules, LayerTrace, SegmentationOutput
 from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 from torchcaps.routing import RoutingSpec
 
+from .anatomy import RoutedLevels
 from .api import register_variants
 from .segmenter import Segmenter
 
@@ -161,6 +162,16 @@ class SegCaps(Segmenter):
     def decoder(self) -> nn.Module | None:  # type: ignore[override]  # a property, for state dicts keep its name
         """The head that draws the image, if there is one."""
         return self.reconstruction
+
+    def routed_levels(self) -> RoutedLevels:
+        """All routed layers in the order in which `encode` calls them."""
+        down = [layer for pair in zip(self.same, self.shrink, strict=True) for layer in pair]
+        up = [layer for pair in zip(self.grow, self.merge, strict=True) for layer in pair]
+        return RoutedLevels(
+            self.config.kernel_size,
+            (self.primary, *down, self.bottom),  # type: ignore[arg-type]
+            (*up, self.last_up, self.classes),  # type: ignore[arg-type]
+        )
 
     def encode(
         self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True

@@ -1,4 +1,4 @@
-"""Which capsules of the deepest level carry what a SegCaps marks: lengths carved back through the levels."""
+"""Which capsules of the deepest level carry what a network marks: lengths carved back through the levels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torchcaps.core.errors import UserError
 from torchcaps.core.types import Capsules, LayerTrace
 from torchcaps.layers import ConvStage, LocalConvCaps2d, LocalDeconvCaps2d, receptive_field
-from torchcaps.models import SegCaps
+from torchcaps.models import ShrinksAndGrows
 from torchcaps.routing import SumsVotes
 
 from .evenness import Evenness, measure_evenness
@@ -48,23 +48,12 @@ class Carriers(NamedTuple):
 
 def carriers_obstacle(network: nn.Module) -> str | None:
     """Why this network's marks cannot be carved back; None where they can."""
-    if not isinstance(network, SegCaps):
-        return f"{type(network).__name__} has no capsules"
-    for layer in _above_deepest(network):
+    if not isinstance(network, ShrinksAndGrows):
+        return f"{type(network).__name__} has no levels of capsules"
+    for layer in network.routed_levels().up:
         if not isinstance(layer.routing, SumsVotes):
             return f"{type(layer.routing).__name__} does not make parents sums of votes"
     return None
-
-
-def _layers(network: SegCaps) -> list[LocalCaps]:
-    """All routed layers in the order in which `encode` calls them."""
-    down = [layer for pair in zip(network.same, network.shrink, strict=True) for layer in pair]
-    up = [layer for pair in zip(network.grow, network.merge, strict=True) for layer in pair]
-    return [network.primary, *down, network.bottom, *up, network.last_up, network.classes]  # type: ignore[list-item]
-
-
-def _above_deepest(network: SegCaps) -> list[LocalCaps]:
-    return _layers(network)[2 + 2 * len(network.same) :]
 
 
 def carriers(
@@ -77,36 +66,33 @@ def carriers(
     class capsules down, layer by layer, with the couplings as they are.
 
     Args:
-        network: A SegCaps.
+        network: One of `ShrinksAndGrows`.
         layers: Of a forward pass with `return_routing=True`.
         marked: Pixels whose class capsules are looked at; every marked pixel counts the same.
     """
     reason = carriers_obstacle(network)
     if reason is not None:
         raise UserError(f"what carries a mark cannot be found here: {reason}")
-    assert isinstance(network, SegCaps)
+    assert isinstance(network, ShrinksAndGrows)
+    levels = network.routed_levels()
     if not layers or layers[-1].routed.coupling is None:
         raise UserError("the couplings were not kept: run the model with return_routing=True")
     if not bool(marked.any((1, 2)).all()):
         raise UserError("an image without a marked pixel has nothing to carry")
     shares = marked / marked.sum((1, 2), keepdim=True)
-    parts = shares.unsqueeze(-1).expand(-1, -1, -1, network.config.num_classes) / network.config.num_classes
+    classes = levels.up[-1].out_types
+    parts = shares.unsqueeze(-1).expand(-1, -1, -1, classes) / classes
     skipped, bias = parts.new_zeros(len(parts)), parts.new_zeros(len(parts))
     evenness: list[Evenness] = []
-    above = _above_deepest(network)
-    for layer, trace in zip(reversed(above), reversed(layers[-len(above) :]), strict=True):
+    traces = layers[-len(levels.up) :]
+    for number in reversed(range(len(levels.up))):
+        layer, trace = levels.up[number], traces[number]
         evenness += _evenness_along(trace, parts)
         parts, from_bias = carve(layer, trace, parts)
         bias = bias + from_bias
-        below = _types_from_below(layer, above, network)
+        below = (levels.up[number - 1] if number else levels.down[-1]).out_types
         skipped, parts = skipped + parts[..., below:].sum((1, 2, 3)), parts[..., :below]
     return Carriers(parts, skipped, bias, tuple(reversed(evenness)))
-
-
-def _types_from_below(layer: LocalCaps, above: list[LocalCaps], network: SegCaps) -> int:
-    """How many of a layer's child types are the layer before it; the others skip the deepest level."""
-    number = next(place for place, each in enumerate(above) if each is layer)
-    return above[number - 1].out_types if number else network.bottom.out_types  # type: ignore[return-value]
 
 
 def _evenness_along(trace: LayerTrace, parts: Tensor) -> list[Evenness]:
@@ -139,11 +125,11 @@ def carve(
 
 
 def carriers_on_image(
-    network: SegCaps, parts: Float[Tensor, "batch rows columns types"], size: tuple[int, int]
+    network: ShrinksAndGrows, parts: Float[Tensor, "batch rows columns types"], size: tuple[int, int]
 ) -> Float[Tensor, "batch height width"]:
     """Positive parts, summed over types, each capsule at the centre of what it looks at."""
-    kernel = network.config.kernel_size
-    stages = [ConvStage("stem", kernel, 1, "same")]
-    for layer in _layers(network)[: 2 + 2 * len(network.same)]:
+    levels = network.routed_levels()
+    stages = [ConvStage("stem", levels.stem_kernel, 1, "same")]
+    for layer in levels.down:
         stages.append(ConvStage("routed", layer.kernel_size, layer.stride, "same"))
     return place_map(parts.clamp(min=0).sum(-1), size, receptive_field(size, stages))

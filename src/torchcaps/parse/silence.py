@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import generator
 from torchcaps.core.types import Routed
-from torchcaps.models import SegCaps
+from torchcaps.models import ShrinksAndGrows
 
 _SHARE = 0.1  # of the capsules that can reach the mark
 _DRAWS = 16
@@ -41,7 +41,7 @@ class Silenced(NamedTuple):
 
 @torch.no_grad()
 def silence_carriers(
-    network: SegCaps,
+    network: nn.Module,
     inputs: Float[Tensor, "1 channels height width"],
     marked: Bool[Tensor, "1 height width"],
     parts: Float[Tensor, "1 rows columns types"],
@@ -68,8 +68,9 @@ def silence_carriers(
     return Silenced(answers[0], answers[1], sum(answers[2:]) / _DRAWS, count, len(reachable))
 
 
-def _activation(network: SegCaps, inputs: Tensor, marked: Tensor, kept: Tensor) -> float:
-    with _only(network.bottom, kept):
+def _activation(network: nn.Module, inputs: Tensor, marked: Tensor, kept: Tensor) -> float:
+    assert isinstance(network, ShrinksAndGrows)
+    with _only(network.routed_levels().down[-1], kept):
         activations = network(inputs).activations.amax(1)
     return float(activations[marked].mean())
 

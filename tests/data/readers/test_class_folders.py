@@ -169,8 +169,10 @@ def test_a_training_class_without_images_is_refused(root):
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_check_reads_both_splits(root, split):
     assert check_dataset(f"folder:{root}") == []
-    save(root / split / "b/odd.png", (8, 20, 3))
-    with pytest.raises(UserError, match=r"odd\.png has 20x8 pixels"):
+    save(root / split / "b/wide.png", (8, 20, 3))
+    assert check_dataset(f"folder:{root}") == []  # training brings photographs to one size
+    (root / split / "b/odd.png").write_text("no picture")
+    with pytest.raises(UserError, match=r"odd\.png"):
         check_dataset(f"folder:{root}")
 
 

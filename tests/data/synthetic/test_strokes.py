@@ -12,7 +12,9 @@ from torchcaps.data.api import FAMILIES
 TWINS = [
     f"synthetic_{name}"
     for name in list_datasets()
-    if not name.startswith("synthetic_") and name not in FAMILIES  # those are drawn, or made from others
+    if not name.startswith("synthetic_")
+    and name not in FAMILIES  # those are drawn, or made from others
+    and DATASETS[name].task == "classification"
 ]
 load_once = cache(load_dataset)
 

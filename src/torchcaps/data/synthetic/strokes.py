@@ -15,6 +15,7 @@ from torchcaps.core.seeding import generator
 
 from ..api import DATASETS, DatasetInfo, Split
 from ..examples import LabelledImages
+from ..readers.affnist import AFFNIST
 from ..readers.cifar10 import CIFAR10
 from ..readers.idx import FASHION_MNIST, MNIST
 from ..readers.imagenette import IMAGENETTE
@@ -99,7 +100,7 @@ def _read_synthetic(data_dir: Path, split: Split, *, original: DatasetInfo) -> L
     return synthetic_images(original, split, NUM_TRAIN if split == "train" else NUM_TEST)
 
 
-for _original in (MNIST, FASHION_MNIST, CIFAR10, SVHN, SMALLNORB, IMAGENETTE, MNIST5K):
+for _original in (MNIST, AFFNIST, FASHION_MNIST, CIFAR10, SVHN, SMALLNORB, IMAGENETTE, MNIST5K):
     DATASETS.register(PREFIX + _original.name)(
         replace(
             _original,

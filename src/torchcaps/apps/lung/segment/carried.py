@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from torchcaps.models import SegCaps
+from torchcaps.models import ShrinksAndGrows
 from torchcaps.parse import (
     Carriers,
     Silenced,
@@ -72,7 +72,7 @@ def nodule_carriers(
     """The carriers of a nodule in the slice that has most of it; None for a network without capsules."""
     if carriers_obstacle(model) is not None:
         return None
-    assert isinstance(model, SegCaps)
+    assert isinstance(model, ShrinksAndGrows)
     rows, columns = (
         _around(at, side, network.step)
         for at, side in zip((nodule.row, nodule.column), volume.hounsfield.shape[1:], strict=True)
