@@ -23,7 +23,7 @@ def test_every_label_of_the_thesis_has_an_experiment_or_a_reason(tmp_path):
 
 def test_a_label_without_data_is_refused_with_its_reason():
     with pytest.raises(UserError, match="smallNORB cannot be downloaded"):
-        find_experiment("tab:novelviewpoints")
+        find_experiment("tab:novelviewpoints_full_original")
 
 
 def rows_of(label):

@@ -194,9 +194,12 @@ def answers(model, batch, backend):
     "family", ["dr_capsnet", "gamma_capsnet", "effconv_capsnet", "em_capsnet", "segcaps"]
 )
 def test_fused_kernels_see_height_and_width(family, device):
-    """A batch of eight, for which the kernels are worth their while on a CPU too."""
+    """A batch of eight, for which the kernels are worth their while on a CPU too.
+
+    Tests of the kernels bound their rounding; sides that were taken for each other err by far more.
+    """
     model = wide(f"{family}_tiny_test").eval()
     batch = images(model, batch=8)
     exact = answers(copy.deepcopy(model).double(), batch.double(), "torch")
     plain, fused = (answers(model.to(device), batch.to(device), backend) for backend in ("torch", "auto"))
-    assert_as_accurate_as(fused, plain, exact, factor=2.0)
+    assert_as_accurate_as(fused, plain, exact, factor=8.0)

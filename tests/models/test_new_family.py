@@ -1,6 +1,7 @@
 """A family that prune and parse have never seen: what it declares is all they need."""
 
 from dataclasses import dataclass, replace
+from inspect import getattr_static
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from torchcaps.models import (
     PlainClassifier,
     Removable,
     Shrinkable,
+    ShrinksAndGrows,
+    create_model,
 )
 from torchcaps.parse import capsule_maps, fully_connected, parse_tree, quantized
 from torchcaps.prune import remove_channels, shrink, strongest_channels
@@ -159,3 +162,19 @@ def test_no_family_is_named_where_networks_are_pruned_and_parsed(package):
     families = {MODELS[name].build.__name__ for name in MODELS.names()}
     for path in (SOURCE / package).rglob("*.py"):
         assert not [family for family in families if family in path.read_text()], path
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [
+        ("dr_capsnet_tiny_test", Shrinkable),
+        ("trunk_classifier_tiny_test", OnTrunk),
+        ("segcaps_tiny_test", ShrinksAndGrows),
+    ],
+)
+def test_what_a_family_declares_is_seen_without_running_its_lookup(name, protocol):
+    """From Python 3.12 on `isinstance` finds attributes statically, which misses submodules."""
+    model = create_model(name)
+    members = {each for each in dir(protocol) if not each.startswith("_")} | set(protocol.__annotations__)
+    for member in members:
+        getattr_static(model, member)

@@ -97,7 +97,7 @@ def test_leaving_out_a_capsule_that_carries_all_changes_the_mark_and_hooks_are_r
 
 def test_networks_without_capsules_and_traces_without_couplings_are_refused(network):
     assert "no levels of capsules" in carriers_obstacle(create_model("unet_tiny_test"))
-    with pytest.raises(UserError, match="no capsules"):
+    with pytest.raises(UserError, match="no levels of capsules"):
         carriers(create_model("unet_tiny_test"), (), marks())
     with pytest.raises(UserError, match="return_routing"):
         carriers(network, (), marks())

@@ -42,9 +42,14 @@ def model_suite(
 
 
 def model_names(quick: bool = False) -> list[str]:
-    """The models of the suite, or the first of each family."""
+    """The models of the suite, or one of each family: that for MNIST, else the first."""
     names = list_models()
-    return list({MODELS[name].family: name for name in reversed(names)}.values())[::-1] if quick else names
+    if not quick:
+        return names
+    chosen: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: not name.endswith("_mnist")):
+        chosen.setdefault(MODELS[name].family, name)
+    return sorted(chosen.values())
 
 
 def _batch(name: str, device: torch.device) -> int:

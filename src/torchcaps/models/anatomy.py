@@ -65,10 +65,13 @@ class Shrinkable(Protocol):
 
 @runtime_checkable
 class OnTrunk(Protocol):
-    """A network on a trunk whose channels can be removed; its config has the field `trunk_widths`."""
+    """A network on a submodule `trunk` whose channels can be removed; its config has `trunk_widths`."""
 
     config: ModelConfig
-    trunk: nn.Module
+
+    def get_submodule(self, target: str) -> nn.Module:
+        """That of `nn.Module`: from Python 3.12 on a check of types does not see submodules as attributes."""
+        ...
 
     @property
     def least_channels(self) -> int:

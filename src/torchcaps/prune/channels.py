@@ -53,7 +53,10 @@ def remove_channels(model: nn.Module, kept: Kept) -> nn.Module:
     """
     if not isinstance(model, OnTrunk):
         raise UserError(f"only networks on a trunk are pruned by channels, not a {type(model).__name__}")
-    cuts = {f"trunk.{name}": cut for name, cut in _trunk_cuts(prunable_trunk(model.trunk), kept).items()}
+    cuts = {
+        f"trunk.{name}": cut
+        for name, cut in _trunk_cuts(prunable_trunk(model.get_submodule("trunk")), kept).items()
+    }
     cuts |= model.head_cuts(kept[-1])
     state = {name: _cut(values, cuts.get(name, ())) for name, values in model.state_dict().items()}
     config = replace(model.config, trunk_widths=tuple(len(channels) for channels in kept))

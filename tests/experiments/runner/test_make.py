@@ -79,7 +79,8 @@ def test_what_is_missing_is_run_once_and_failures_do_not_stop_the_others(experim
         ("small, one", 2, 50.0),
         ("small, two", 2, None),
     ]
-    assert rows[0]["protocols"] == [{"budget": "full", "epochs": 2, "images": 40}]
+    model = 'dr_capsnet_tiny_test(image_size=28, num_classes=10, decoder="fc")'
+    assert rows[0]["protocols"] == [{"budget": "full", "epochs": 2, "images": 40, "model": model}]
     assert {run["concurrency"] for row in rows for run in row["runs"]} == {1}
 
 
@@ -243,6 +244,6 @@ def test_the_list_names_every_table_with_its_state(tmp_path):
     found = {progress.label: progress for progress in list_experiments(tmp_path, tmp_path, tmp_path)}
     assert set(LABELS) < set(found)
     for label in set(LABELS) - set(EXPERIMENTS.names()):
-        assert found[label].state == "not built"
+        assert found[label].state == "data missing"
     assert found["fig:fashion"].state == "data missing"
     assert found["fig:fashion"].planned == 6 * 3 * 3 * 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..plan import Check, Finding, Mean, RowsOf, as_ours, decide, decide_together, difference, excess
-from ..records import Row, by_setting
+from ..records import Number, Row, by_setting
 
 BORDERS, TABLE = "fig:quaternions_visualdiff", "tab:quaternions_tinyshapenetresults"
 SOLIDS, ROUTING = "beyond:pose-networks", "beyond:pose-routing"
@@ -60,7 +60,7 @@ def _ahead(label: str, metric: str, one: str, others: tuple[str, ...], *, unit: 
     return check
 
 
-def below(label: str, metric: str, limit: float, names: tuple[str, ...]) -> Check:
+def below(label: str, metric: str, limit: Number, names: tuple[str, ...]) -> Check:
     """Whether the best of some settings has less of a metric than `limit`."""
 
     def check(rows_of: RowsOf) -> Finding:
@@ -74,7 +74,7 @@ def below(label: str, metric: str, limit: float, names: tuple[str, ...]) -> Chec
     return check
 
 
-def _lies_below(row: Row, limit: float, because: str) -> Finding:
+def _lies_below(row: Row, limit: Number, because: str) -> Finding:
     verdict = decide(excess(_mean(row).times(-1), -limit))
     return decide_together({row.setting: verdict}, 1, because)
 

@@ -74,7 +74,7 @@ def plan_candidates(model: nn.Module, settings: StructuredPruning) -> tuple[Trun
             f"structured pruning takes a network on a trunk, such as resnet50_classifier, "
             f"not a {type(model).__name__}"
         )
-    cost = TrunkCost(model.trunk, model.config.image_size)
+    cost = TrunkCost(model.get_submodule("trunk"), model.config.image_size)
     target = Target(share=settings.flops, last=model.least_channels, multiple=settings.multiple)
     if settings.method == "eagleeye":
         return cost, draw_widths(cost, target, settings.candidates, settings.seed)
@@ -118,7 +118,7 @@ class Candidates:
         return models
 
     def _prune(self, widths: tuple[int, ...]) -> nn.Module:
-        trunk: Any = self.model.trunk
+        trunk: Any = self.model.get_submodule("trunk")
         if self.settings.method == "random":
             kept = random_channels(trunk, widths, generator(self.settings.seed, "channels"))
         else:

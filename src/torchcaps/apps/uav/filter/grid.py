@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
+Number = float | int  # the run-time checker does not take one for the other
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -24,9 +26,9 @@ class Grid:
         headings: Parts of the full circle.
     """
 
-    west: float
-    south: float
-    cell: float
+    west: Number
+    south: Number
+    cell: Number
     columns: int
     rows: int
     headings: int
@@ -69,6 +71,6 @@ class Grid:
         """The middle of each row in metres."""
         return self.south + (np.arange(self.rows, dtype=np.float64) + 0.5) * self.cell
 
-    def holds(self, x: float, y: float) -> bool:
+    def holds(self, x: Number, y: Number) -> bool:
         """Whether a place lies on the grid."""
         return 0 <= x - self.west < self.columns * self.cell and 0 <= y - self.south < self.rows * self.cell

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
-from .grid import Grid
+from .grid import Grid, Number
 
 
-def heading_weights(grid: Grid, measured: float, sigma: float) -> NDArray[np.float64]:
+def heading_weights(grid: Grid, measured: Number, sigma: Number) -> NDArray[np.float64]:
     """The von Mises probability of each part of the circle around a measured heading, in radians."""
     if not (math.isfinite(measured) and sigma > 0):
         raise UserError(f"a heading of {measured} rad with a spread of {sigma} rad cannot weigh a belief")

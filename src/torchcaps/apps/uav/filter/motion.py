@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
-from .grid import Grid
+from .grid import Grid, Number
 
 _SIGMAS = 4.0  # a kernel covers at least so many standard deviations on both sides
 
@@ -26,10 +26,10 @@ class Odometry:
         distance: Metres travelled, which scale the noise; the straight distance where it is not given.
     """
 
-    forward: float
-    left: float
-    turn: float
-    distance: float | None = None
+    forward: Number
+    left: Number
+    turn: Number
+    distance: Number | None = None
 
     def __post_init__(self) -> None:
         values = (self.forward, self.left, self.turn, self.travelled)
@@ -39,7 +39,7 @@ class Odometry:
             raise UserError(f"a travelled distance cannot be negative: {self.travelled} m")
 
     @property
-    def travelled(self) -> float:
+    def travelled(self) -> Number:
         """The distance that scales the noise."""
         return math.hypot(self.forward, self.left) if self.distance is None else self.distance
 

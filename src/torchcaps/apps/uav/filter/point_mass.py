@@ -13,7 +13,7 @@ from torchcaps.core import UserError
 from .backend import Backend, Evidence, Match, Moments
 from .descriptors import Descriptors
 from .estimate import Estimate, estimate
-from .grid import Grid
+from .grid import Grid, Number
 from .heading import heading_weights
 from .likelihood import Likelihood
 from .motion import MotionNoise, Odometry, Prediction, predict_motion
@@ -33,9 +33,9 @@ class FilterSettings:
 
     noise: MotionNoise = field(default_factory=MotionNoise)
     heading_sigma: float = math.radians(3)
-    converged: float = 100.0
+    converged: Number = 100.0
     restart_after: int = 20
-    gate: float = 1e-9
+    gate: Number = 1e-9
 
 
 class PointMassFilter:
@@ -77,7 +77,7 @@ class PointMassFilter:
     def update(
         self,
         odometry: Odometry,
-        heading: float | None = None,
+        heading: Number | None = None,
         descriptor: NDArray[np.floating] | None = None,
     ) -> Estimate:
         """Take over a motion, and the heading and the descriptor of an image where they are there."""
@@ -94,7 +94,7 @@ class PointMassFilter:
         found = replace(found, converged=converged, discarded=left_out / (left_out + total))
         return self._watch(found)
 
-    def _heading_weights(self, heading: float | None) -> NDArray[np.float64]:
+    def _heading_weights(self, heading: Number | None) -> NDArray[np.float64]:
         if heading is None:
             return np.ones(self.grid.headings)
         weights = heading_weights(self.grid, heading, self.settings.heading_sigma)
