@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO, StringIO
 
 from matplotlib import rc_context
@@ -72,8 +72,14 @@ def plain_chart(axes: Axes, title: str = "", *, across: str = "", unit: str = ""
     axes.set_ylabel(unit, fontsize=TEXT, color=MUTED)
 
 
+def legend_columns(names: Sequence[str], width: Number) -> int:
+    """How many names fit side by side into a legend of so many pixels."""
+    widest = max(map(len, names)) * 0.62 * TEXT * SCREEN_DPI / 72 + 52
+    return max(1, min(len(names), int(width // widest)))
+
+
 def name_marks(figure: Figure, marks: Mapping[str, Artist], *, place: str = "lower center") -> None:
-    """One legend for the whole figure: which mark has which name."""
+    """One legend for the whole figure, in as many rows as it needs: which mark has which name."""
     figure.legend(
         list(marks.values()),
         list(marks),
@@ -81,7 +87,7 @@ def name_marks(figure: Figure, marks: Mapping[str, Artist], *, place: str = "low
         fontsize=TEXT,
         labelcolor=INK,
         loc=place,
-        ncols=len(marks),
+        ncols=legend_columns(list(marks), figure.get_figwidth() * SCREEN_DPI),
         handletextpad=0.4,
         columnspacing=1.2,
     )

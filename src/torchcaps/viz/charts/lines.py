@@ -11,10 +11,11 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from torchcaps.core.errors import UserError
 
-from ..style import SERIES, SMALL, Number, axes_at, canvas, name_marks, plain_chart
+from ..style import SERIES, SMALL, Number, axes_at, canvas, legend_columns, name_marks, plain_chart
 from .measured import Measured
 
 _WIDTH, _TOP, _HEIGHT, _BELOW = 450, 52, 226, 84
+_LEGEND_ROW = 20
 _MOST_BARS = 20  # points of a curve that have an interval each; more have a band
 _BESIDE = ((0, 7, "center"), (6, -11, "left"), (-7, 3, "right"))  # where the words of a curve stand
 
@@ -40,7 +41,9 @@ def draw_lines(charts: Sequence[LineChart]) -> Figure:
         raise UserError("there is no finished run to draw")
     if len(names) > len(SERIES):
         raise UserError(f"there is room for {len(SERIES)} curves, got {len(names)}")
-    figure = canvas(_WIDTH * len(charts), _TOP + _HEIGHT + _BELOW)
+    width = _WIDTH * len(charts)
+    more_rows = -(-len(names) // legend_columns(names, width)) - 1
+    figure = canvas(width, _TOP + _HEIGHT + _BELOW + _LEGEND_ROW * more_rows)
     for position, chart in enumerate(charts):
         axes = axes_at(figure, (64 + _WIDTH * position, _TOP, _WIDTH - 90, _HEIGHT))
         plain_chart(axes, chart.title, across=chart.across, unit=chart.unit)
