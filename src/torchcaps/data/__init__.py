@@ -19,8 +19,27 @@ from .api import (
 from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
 from .download import get_dataset
-from .examples import Examples, FileImages, LabelledImages, MaskedImages, PlacedImages, PosedImages
+from .examples import (
+    Examples,
+    FileImages,
+    LabelledImages,
+    LazyImages,
+    MaskedImages,
+    PlacedImages,
+    PosedImages,
+)
 from .fit import Fit, fit_picture, undo_fit
+from .maps import (
+    MapImages,
+    PlacedCrops,
+    PlacePlan,
+    SeasonStack,
+    Views,
+    load_stack,
+    sample_crops,
+    save_stack,
+    write_map_folder,
+)
 from .preprocess import (
     Preprocess,
     normalize,
@@ -80,14 +99,20 @@ __all__ = [
     "Fit",
     "Frame",
     "LabelledImages",
+    "LazyImages",
+    "MapImages",
     "MaskedImages",
     "Outline",
+    "PlacePlan",
+    "PlacedCrops",
     "PlacedImages",
     "PosedImages",
     "Preprocess",
     "RemoteFile",
+    "SeasonStack",
     "SmallNorbInfo",
     "Split",
+    "Views",
     "affine",
     "as_bytes",
     "augment",
@@ -108,6 +133,7 @@ __all__ = [
     "jitter",
     "list_datasets",
     "load_dataset",
+    "load_stack",
     "normalize",
     "open_any",
     "open_dataset",
@@ -127,6 +153,8 @@ __all__ = [
     "resize_and_crop_pairs",
     "resolve_data_dir",
     "rotation_matrices",
+    "sample_crops",
+    "save_stack",
     "shift",
     "shift_in_margins",
     "split_indices",
@@ -137,5 +165,6 @@ __all__ = [
     "to_unit",
     "undo_fit",
     "warp",
+    "write_map_folder",
     "write_twin",
 ]

@@ -19,19 +19,38 @@ Kind = TypeVar("Kind", bound="Examples")  # run-time checks of annotations do no
 Indices: TypeAlias = Int64[Tensor, " chosen"] | Sequence[int]
 
 
-class FileImages:
-    """Images that are read when they are asked for, for more of them than memory holds.
+class LazyImages(ABC):
+    """Images that are made when they are asked for, for more of them than memory holds.
 
-    It is indexed like a tensor of shape (count, channels, height, width).
+    They are indexed like a tensor of shape (count, channels, height, width).
+    """
+
+    dtype = torch.uint8
+    ndim = 4
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, indices: Tensor | slice) -> UInt8[Tensor, "chosen channels height width"]: ...
+
+    @abstractmethod
+    def to(self, device: torch.device | str) -> LazyImages:
+        """The same images, put on another device."""
+
+    @abstractmethod
+    def subset(self, indices: Indices) -> LazyImages:
+        """The images at `indices`."""
+
+
+class FileImages(LazyImages):
+    """Images that are read from files when they are asked for.
 
     Args:
         files: One for each image.
         read: Gives the image in a file as bytes (channels, height, width), the same size for all.
         device: Where images are put.
     """
-
-    dtype = torch.uint8
-    ndim = 4
 
     def __init__(
         self, files: Sequence[Path], read: Callable[[Path], Tensor], device: torch.device | str = "cpu"
@@ -77,8 +96,8 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="read-images")  # decoding does not hold up other threads
 
 
-Images: TypeAlias = UInt8[Tensor, "count channels height width"] | FileImages
-Masks: TypeAlias = UInt8[Tensor, "count 1 height width"] | FileImages
+Images: TypeAlias = UInt8[Tensor, "count channels height width"] | LazyImages
+Masks: TypeAlias = UInt8[Tensor, "count 1 height width"] | LazyImages
 
 
 class Examples(ABC):
@@ -90,7 +109,7 @@ class Examples(ABC):
     task: ClassVar[str]  # the one that learns from this kind
 
     def __init__(
-        self, images: Images, targets: dict[str, Tensor | FileImages], classes: tuple[str, ...]
+        self, images: Images, targets: dict[str, Tensor | LazyImages], classes: tuple[str, ...]
     ) -> None:
         if images.ndim != 4 or images.dtype != torch.uint8:
             shape = tuple(images.shape)
@@ -255,6 +274,14 @@ class PlacedImages(Examples):
     def targets_at(self, indices: Tensor) -> Int64[Tensor, " chosen"]:
         """Numbers of places."""
         return self.places[indices]
+
+    def split_places(self, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+        """The numbers of the places that train and of those that validate."""
+        from .split import split_indices  # imports this module
+
+        names = torch.unique(self.places)
+        train, validation = split_indices(len(names), fraction, seed)
+        return names[train], names[validation]
 
 
 def _check_numbers(name: str, numbers: Tensor, count: int, classes: int) -> None:

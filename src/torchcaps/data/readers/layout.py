@@ -27,6 +27,15 @@ class FolderContent:
     read: Callable[[Path], Tensor]  # one of them, as bytes (channels, height, width)
     examples: Callable[[Split], Examples]
 
+    def count(self, split: Split) -> int:
+        """Images of a split."""
+        return len(self.images[split])
+
+    def sample(self, most: int) -> list[Tensor]:
+        """At most so many evenly spaced training images."""
+        train = self.images["train"]
+        return [self.read(path) for path in train[:: -(-len(train) // most)]]
+
 
 def split_folder(root: Path, split: Split) -> Path:
     """The folder of a split: `train`, and `test` or `val`."""
