@@ -117,7 +117,8 @@ def test_training_validation_and_test_show_different_ground(folder):
     )
     assert isinstance(whole, PlacedCrops)
     train, validation = task_named("retrieval").split(whole, 0.3, 0)
-    assert len(train) and len(validation)
+    assert len(train)
+    assert len(validation)
     for number, (_, east) in ground(train).items():
         assert east <= ground(validation)[number][0] + 1e-3
         assert ground(whole)[number][1] <= ground(test)[number][0] + 1e-3
