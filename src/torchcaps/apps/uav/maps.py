@@ -100,7 +100,7 @@ def write_geotiff(
         "compress": "deflate",
         "tiled": True,
     }
-    with rasterio.open(path, "w", crs=crs, transform=transform, **profile) as file:
+    with rasterio.open(path, mode="w", crs=crs, transform=transform, **profile) as file:
         file.write(bands)
 
 
