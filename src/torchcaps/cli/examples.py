@@ -29,6 +29,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "reproduce": ("torchcaps reproduce --list", "torchcaps reproduce smoke-mnist --budget quick"),
     "bench": ("torchcaps bench routing --quick", "torchcaps bench train --out rows.json"),
     "data": ("torchcaps data get mnist", "torchcaps data check folder:my_photos"),
+    "uav": (
+        "torchcaps uav train maps/*.tif --out runs/uav",
+        "torchcaps uav compile-map map.tif --run runs/uav --out map.tcmap",
+        "torchcaps uav localize map.tcmap flight.csv images --run runs/uav --out flight",
+    ),
     "import-weights": ("torchcaps import-weights keras-efficient-capsnet weights.h5 --out runs/imported",),
 }
 

@@ -28,6 +28,7 @@ from . import (
     reproduce,
     shrink,
     train,
+    uav,
 )
 from .examples import epilog
 
@@ -58,6 +59,7 @@ for _name, _group in {
     "bench": bench.app,
     "data": data.app,
     "import-weights": import_weights.app,
+    "uav": uav.app,
 }.items():
     app.add_typer(_group, name=_name, epilog=epilog(_name))
 
@@ -93,6 +95,9 @@ _EXTRAS = {
     "onnx": "export",
     "onnxscript": "export",
     "ray": "cluster",
+    "numba": "uav",
+    "rasterio": "uav",
+    "pyproj": "uav",
 }
 
 _INTERRUPTED = 130

@@ -93,7 +93,7 @@ def compile_map(
     info = MapInfo(grid, stack.crs, describer.side * stack.pixel, describer.name, stack.names)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_map(out, info, book, describer.size, plane_of)
-    _write_picture(out.with_suffix(".png"), stack)
+    _write_picture(out.with_suffix(".png"), stack, grid)
     return storage_loss(sample, book, likelihood or linear_likelihood())
 
 
@@ -135,7 +135,9 @@ def _log_weights(dots: NDArray[np.floating], likelihood: Likelihood) -> NDArray[
     return np.log(weights)
 
 
-def _write_picture(path: Path, stack: SeasonStack) -> None:
-    picture = Image.fromarray(np.moveaxis(stack.images[0], 0, -1))
+def _write_picture(path: Path, stack: SeasonStack, grid: Grid) -> None:
+    """The map as far as the grid goes, small enough for a page."""
+    width, height = (round(count * grid.cell / stack.pixel) for count in (grid.columns, grid.rows))
+    picture = Image.fromarray(np.moveaxis(stack.images[0][:, -height:, :width], 0, -1))
     picture.thumbnail((_PICTURE, _PICTURE))
     write_atomically(path, lambda draft: picture.save(draft, "PNG"))

@@ -14,7 +14,10 @@ from torch.nn import functional as F
 from torchcaps.core import UserError
 from torchcaps.core.seeding import generator
 from torchcaps.models import DescriptorNetwork
+from torchcaps.storage import read_mapping, write_json
 from torchcaps.train import Pipeline, Run, load_run
+
+_ABBRIEF = "abbrief.json"
 
 # linear RGB to XYZ for D65, divided by the white point
 _TO_XYZ = ((0.43395, 0.37622, 0.18983), (0.21267, 0.71516, 0.07217), (0.01776, 0.10947, 0.87277))
@@ -50,8 +53,11 @@ class NetworkDescriber:
         return self._model(inputs).descriptors.float()
 
 
-def load_describer(folder: Path, device: torch.device | str = "cpu") -> NetworkDescriber:
-    """The network that the run in a folder ended with."""
+def load_describer(folder: Path, device: torch.device | str = "cpu") -> Describer:
+    """The network that the run in a folder ended with, or the abBRIEF that was put there."""
+    if (folder / _ABBRIEF).is_file():
+        values = read_mapping(folder / _ABBRIEF)
+        return AbBrief(int(values["side"]), int(values["bits"]), device)
     return NetworkDescriber(load_run(folder, device))
 
 
@@ -70,6 +76,10 @@ class AbBrief:
         self.device = torch.device(device)
         spread = torch.randn(size, 4, generator=generator(0, "abbrief")) * side / 5 + (side - 1) / 2
         self._points = spread.round().clamp(0, side - 1).long().to(self.device)
+
+    def save(self, folder: Path) -> None:
+        """Write it where `load_describer` finds it."""
+        write_json(folder / _ABBRIEF, {"side": self.side, "bits": self.size})
 
     def __call__(self, crops: Float[Tensor, "batch 3 side side"]) -> Float[Tensor, "batch descriptor"]:
         """Descriptors of crops."""

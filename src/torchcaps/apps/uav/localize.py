@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from torchcaps.core import UserError
 
 from .describe import Describer
 from .filter import Backend, Estimate, FilterSettings, Likelihood, Odometry, PointMassFilter, fast_backend
-from .flight import FlightStep
 from .map_file import CompiledMap
 
 _BLACK = 8  # an image whose brightest value is less shows nothing
@@ -142,18 +140,3 @@ def read_image(path: Path | None) -> NDArray[np.uint8] | None:
             return np.asarray(picture.convert("RGB"))
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError):
         return None
-
-
-def fly(
-    localizer: Localizer,
-    steps: Iterable[FlightStep],
-    on_update: Callable[[FlightStep, Update], None] = lambda step, update: None,
-) -> list[Update]:
-    """Localize a whole flight."""
-    updates = []
-    for step in steps:
-        found = localizer.update(read_image(step.image), step.odometry, step.heading)
-        update = Update(found.estimate, step.problems + found.problems)
-        on_update(step, update)
-        updates.append(update)
-    return updates
