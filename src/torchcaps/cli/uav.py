@@ -21,9 +21,7 @@ app = typer.Typer(
 )
 Maps = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="MAP...", help="GeoTIFFs of one place on several dates, folders of them, or .npz."
-    ),
+    typer.Argument(metavar="MAP...", help="GeoTIFFs of one place on several dates, folders of them, or .npz"),
 ]
 RunOption = Annotated[Path, typer.Option("--run", help="Folder that uav train or uav abbrief wrote.")]
 Pixel = Annotated[

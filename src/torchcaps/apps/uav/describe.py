@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -23,6 +23,7 @@ _ABBRIEF = "abbrief.json"
 _TO_XYZ = ((0.43395, 0.37622, 0.18983), (0.21267, 0.71516, 0.07217), (0.01776, 0.10947, 0.87277))
 
 
+@runtime_checkable
 class Describer(Protocol):
     """Gives a unit vector for each crop in [0, 1] of `side` pixels; the vectors have `size` components."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ class Moments:
     peak: float
 
 
+@runtime_checkable
 class Backend(Protocol):
     """Holds a belief that need not sum to one, and updates it in place."""
 
