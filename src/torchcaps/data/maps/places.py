@@ -97,6 +97,11 @@ class PlaceContent:
     def _tested(self) -> int:
         return max(2, round(self.plan.places * _TEST_SHARE))
 
+    @property
+    def channels(self) -> int:
+        """Channels of all images."""
+        return int(self.stacks[0].images.shape[1])
+
     def count(self, split: Split) -> int:
         """Images of a split."""
         return self.plan.views * (self.plan.places if split == "train" else self._tested)

@@ -27,6 +27,11 @@ class FolderContent:
     read: Callable[[Path], Tensor]  # one of them, as bytes (channels, height, width)
     examples: Callable[[Split], Examples]
 
+    @property
+    def channels(self) -> int:
+        """Channels of all images."""
+        return int(self.sample(1)[0].shape[0])
+
     def count(self, split: Split) -> int:
         """Images of a split."""
         return len(self.images[split])
