@@ -51,4 +51,4 @@ def motion_blur(
     batch, channels = images.shape[:2]
     padded = F.pad(images, (side, side, side, side), mode="replicate").flatten(0, 1).unsqueeze(0)
     weights = kernels.repeat_interleave(channels, 0).unsqueeze(1).to(images.dtype)
-    return F.conv2d(padded, weights, groups=batch * channels).unflatten(1, (batch, channels))[0]
+    return F.conv2d(padded, weights, groups=batch * channels).view(images.shape)

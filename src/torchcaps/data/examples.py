@@ -31,6 +31,11 @@ class LazyImages(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
+    @property
+    @abstractmethod
+    def shape(self) -> torch.Size:
+        """As of a tensor."""
+
     @abstractmethod
     def __getitem__(self, indices: Tensor | slice) -> UInt8[Tensor, "chosen channels height width"]: ...
 

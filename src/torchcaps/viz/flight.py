@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
@@ -77,7 +79,7 @@ def draw_errors(drawing: FlightDrawing) -> Figure:
     figure = canvas(_WIDTH, 330)
     axes = axes_at(figure, (64, 44, _WIDTH - 96, 206))
     plain_chart(axes, "Error and spread of the belief", across="update", unit="metres")
-    marks = {"spread (sigma)": _curve(axes, drawing.sigmas, COOL)}
+    marks: dict[str, Artist] = {"spread (sigma)": _curve(axes, drawing.sigmas, COOL)}
     if any(error is not None for error in drawing.errors):
         marks["error"] = _curve(axes, drawing.errors, WARM)
     axes.set_yscale("symlog", linthresh=10)
@@ -87,7 +89,7 @@ def draw_errors(drawing: FlightDrawing) -> Figure:
     return figure
 
 
-def _curve(axes: Axes, values: Sequence[float | None], colour: str) -> object:
+def _curve(axes: Axes, values: Sequence[float | None], colour: str) -> Line2D:
     heights = [np.nan if value is None else value for value in values]
     return axes.plot(np.arange(1, len(values) + 1), heights, color=colour, linewidth=2)[0]
 

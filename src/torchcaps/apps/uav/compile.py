@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -113,7 +114,7 @@ def _plane(
     centres = torch.from_numpy(stack.centres_of(x.ravel(), y.ravel())).to(describer.device)
     angle = float(grid.heading_centres[heading])
     found = []
-    for part in centres.split(batch):
+    for part in torch.split(centres, batch):
         dates = torch.zeros(len(part), dtype=torch.int64, device=part.device)
         crops = sample_crops(images, dates, part, torch.full_like(part[:, 0], angle), describer.side)
         found.append(describer(crops).cpu())
@@ -140,4 +141,4 @@ def _write_picture(path: Path, stack: SeasonStack, grid: Grid) -> None:
     width, height = (round(count * grid.cell / stack.pixel) for count in (grid.columns, grid.rows))
     picture = Image.fromarray(np.moveaxis(stack.images[0][:, -height:, :width], 0, -1))
     picture.thumbnail((_PICTURE, _PICTURE))
-    write_atomically(path, lambda draft: picture.save(draft, "PNG"))
+    write_atomically(path, partial(picture.save, format="PNG"))

@@ -164,8 +164,8 @@ def odometry_of(
         left = north * math.cos(old) - east * math.sin(old)
         turn = math.remainder(new - old, 2 * math.pi)
         errors = rng.normal(size=3) * distance * [noise.place, noise.place, noise.heading]
-        measured = (float(value) for value in np.array([ahead, left, turn]) + errors)
-        motions.append(Odometry(*measured, distance))
+        forward, aside, turned = (float(value) for value in np.array([ahead, left, turn]) + errors)
+        motions.append(Odometry(forward, aside, turned, distance))
     return motions
 
 

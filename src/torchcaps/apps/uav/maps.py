@@ -151,7 +151,7 @@ def _common_frame(sources: Sequence[Any], paths: Sequence[Path], pixel: float | 
 
 def _bounds(source: Any, crs: Any) -> tuple[float, float, float, float]:
     if source.crs == crs:
-        return tuple(source.bounds)  # type: ignore[return-value]  # four numbers
+        return tuple(source.bounds)
     return need("rasterio.warp").transform_bounds(source.crs, crs, *source.bounds)
 
 

@@ -125,8 +125,8 @@ def describe_places(
     headings = torch.from_numpy(places[:, 2].astype(np.float32))
     parts = (part.to(describer.device) for part in (torch.from_numpy(dates), centres, headings))
     found = [
-        describer(sample_crops(images, *batch, describer.side))
-        for batch in zip(*(part.split(_BATCH) for part in parts), strict=True)
+        describer(sample_crops(images, date, centre, heading, describer.side))
+        for date, centre, heading in zip(*(torch.split(part, _BATCH) for part in parts), strict=True)
     ]
     return torch.cat(found).cpu().numpy()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -53,10 +54,8 @@ class Flight:
         """Write `flight.csv` and `images/`."""
         for step, pixels in zip(self.steps, self.images, strict=True):
             assert step.image is not None
-            picture = Image.fromarray(pixels)
-            write_atomically(
-                folder / "images" / step.image.name, lambda draft, shown=picture: shown.save(draft, "PNG")
-            )
+            save = partial(Image.fromarray(pixels).save, format="PNG")
+            write_atomically(folder / "images" / step.image.name, save)
         write_flight(folder / "flight.csv", self.steps)
 
 

@@ -63,9 +63,9 @@ class Terrain:
         if columns < 1 or rows < 1:
             raise UserError(f"a terrain of {width} x {height} m has no pixel of {pixel} m")
         images = np.empty((len(seasons), 3, rows, columns), np.uint8)
-        x = (np.arange(columns) + 0.5) * pixel
+        x = (np.arange(columns, dtype=np.float64) + 0.5) * pixel
         for top in range(0, rows, _ROWS):
-            y = (np.arange(top, min(top + _ROWS, rows)) + 0.5) * pixel
+            y = (np.arange(top, min(top + _ROWS, rows), dtype=np.float64) + 0.5) * pixel
             self._draw_rows(images[:, :, top : top + len(y)], x, y, seasons)
         known = np.ones((len(seasons), rows, columns), bool)
         return SeasonStack(images, known, tuple(seasons), _WEST, _NORTH, pixel, _CRS)

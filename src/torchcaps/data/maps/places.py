@@ -61,7 +61,9 @@ class PlacedCrops(PlacedImages):
         images = self.images
         assert isinstance(images, MapImages)
         reach = _half_diagonal(images.side)
-        parts = [self._split_map(number, fraction, reach) for number in images.views.maps.unique().tolist()]
+        parts = [
+            self._split_map(number, fraction, reach) for number in torch.unique(images.views.maps).tolist()
+        ]
         train, validation = (torch.cat(list(part)) for part in zip(*parts, strict=True))
         if not len(train) or not len(validation):
             raise UserError(
@@ -75,9 +77,9 @@ class PlacedCrops(PlacedImages):
         rows = views.maps == number
         places, column = self.places[rows], views.centres[rows, 0]
         border = torch.quantile(column.float(), 1 - fraction)
-        train, validation = places.unique(), places.unique()
+        found = torch.unique(places)
         not_west, not_east = places[column > border - 2 * reach], places[column < border]
-        return train[~torch.isin(train, not_west)], validation[~torch.isin(validation, not_east)]
+        return found[~torch.isin(found, not_west)], found[~torch.isin(found, not_east)]
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,9 @@ class PlaceContent:
         rng = generator(self.plan.seed, "places", split)
         shares = [stack.width * stack.height for stack in self.stacks]
         maps = torch.multinomial(torch.tensor(shares, dtype=torch.float64), count, True, generator=rng)
-        parts = [self._places(number, int((maps == number).sum()), split, rng) for number in maps.unique()]
+        parts = [
+            self._places(number, int((maps == number).sum()), split, rng) for number in torch.unique(maps)
+        ]
         views = Views(*(torch.cat(list(part)) for part in zip(*map(_columns, parts), strict=True)))
         first = 0 if split == "train" else self.plan.places
         places = first + torch.arange(count).repeat_interleave(self.plan.views)
