@@ -46,6 +46,23 @@ def terrain(
         typer.echo(str(path))
 
 
+@app.command("stack")
+def stack(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.npz")],
+    pixel: Pixel = None,
+) -> None:
+    """Keep maps of several dates in one file, for machines that cannot read GeoTIFFs."""
+    from torchcaps.apps.uav import open_maps
+    from torchcaps.data import save_stack
+
+    found = open_maps(maps, pixel)
+    save_stack(out, found)
+    typer.echo(
+        f"{out}: {len(found.names)} dates of {found.width}x{found.height} pixels, {found.pixel:g} m each"
+    )
+
+
 @app.command("train")
 def train(
     maps: Maps,

@@ -7,6 +7,7 @@ from .localize import Localizer, Update, read_image
 from .map_file import CompiledMap, MapInfo, open_map, verify_map, write_map
 from .maps import open_maps, read_maps, write_geotiff
 from .matching import LIKELIHOODS, Matching, Pairing, load_matching, measure_matching
+from .orthoproject import Camera, Orthophoto, View, orthoproject
 from .results import Recorder, record_flight, summarize, write_results
 from .simulate import Flight, FlightPlan, simulate_flight
 from .terrain import SEASONS, Terrain, write_seasons
@@ -16,6 +17,7 @@ __all__ = [
     "LIKELIHOODS",
     "SEASONS",
     "AbBrief",
+    "Camera",
     "CompileSettings",
     "CompiledMap",
     "Describer",
@@ -26,11 +28,13 @@ __all__ = [
     "MapInfo",
     "Matching",
     "NetworkDescriber",
+    "Orthophoto",
     "Pairing",
     "Recorder",
     "StorageLoss",
     "Terrain",
     "Update",
+    "View",
     "compile_map",
     "grid_of",
     "load_describer",
@@ -38,6 +42,7 @@ __all__ = [
     "measure_matching",
     "open_map",
     "open_maps",
+    "orthoproject",
     "read_flight",
     "read_image",
     "read_maps",

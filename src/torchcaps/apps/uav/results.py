@@ -99,13 +99,14 @@ def summarize(recorder: Recorder, seconds: float) -> Plain:
 
 
 def write_results(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) -> list[Path]:
-    """Write all files of a flight to a folder; those written."""
+    """Write all files of a flight to a folder; those written. What needs no other library comes first."""
     grid, crs = compiled.info.grid, compiled.info.crs
     write_text(out / "trajectory.csv", _as_csv(recorder))
+    write_json(out / "summary.json", summary)
+    drawn = _draw(recorder, compiled, out, summary)
     places = to_degrees(recorder, crs)
     write_text(out / "trajectory.geojson", json.dumps(_as_geojson(recorder, places)))
     write_text(out / "trajectory.kml", _as_kml(places, compiled.path.stem))
-    write_json(out / "summary.json", summary)
     names = ["trajectory.csv", "trajectory.geojson", "trajectory.kml", "summary.json"]
     if recorder.beliefs:
         belief = recorder.beliefs[max(recorder.beliefs)]
@@ -113,7 +114,7 @@ def write_results(recorder: Recorder, compiled: CompiledMap, out: Path, summary:
         corner = (grid.west, north, grid.cell)
         write_geotiff(out / "belief.tif", belief[::-1][None].astype(np.float32), corner, crs)
         names.append("belief.tif")
-    return [out / name for name in names] + _draw(recorder, compiled, out, summary)
+    return [out / name for name in names] + drawn
 
 
 def _draw(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) -> list[Path]:
