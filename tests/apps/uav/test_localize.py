@@ -160,9 +160,11 @@ def test_distances_are_kept_with_the_run(country, tmp_path):
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_over_ten_thousand_updates(localizer):
+def test_memory_stays_flat_over_ten_thousand_updates(country):
     import resource
 
+    pytest.importorskip("numba")
+    localizer = Localizer(country.map, country.describer, country.matching.likelihood("bayesian"))
     image = picture()
     for _ in range(200):
         localizer.update(image, STEP, 0.3)
