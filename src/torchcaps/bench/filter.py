@@ -86,6 +86,6 @@ def filter_work(grid: Grid, storage: Storage, gate: float, device: torch.device,
     def work() -> None:
         nonlocal count
         count += 1
-        filter.update(Odometry(40, 2, 0.1, distance=50), heading=0.1 * count, descriptor=query)
+        filter.update(Odometry(40.0, 2.0, 0.1, distance=50.0), heading=0.1 * count, descriptor=query)
 
     return work

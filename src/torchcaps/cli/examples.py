@@ -51,6 +51,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "torchcaps weights get efficient_capsnet_mnist.mnist",
         "torchcaps weights pack runs/mine efficient_capsnet_mnist.mnist --half",
     ),
+    "uav": (
+        "torchcaps uav train maps/*.tif --out runs/uav",
+        "torchcaps uav compile-map map.tif --run runs/uav --out map.tcmap",
+        "torchcaps uav localize map.tcmap flight.csv images --run runs/uav --out flight",
+    ),
     "import-weights": ("torchcaps import-weights keras-efficient-capsnet weights.h5 --out runs/imported",),
 }
 

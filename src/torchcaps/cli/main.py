@@ -31,6 +31,7 @@ from . import (
     reproduce,
     shrink,
     train,
+    uav,
     weights,
 )
 from .examples import epilog
@@ -69,6 +70,7 @@ for _name, _group in {
     "import-weights": import_weights.app,
     "lung": lung.app,
     "weights": weights.app,
+    "uav": uav.app,
 }.items():
     app.add_typer(_group, name=_name, epilog=epilog(_name))
 
@@ -110,6 +112,9 @@ _EXTRAS = {
     "defusedxml": "lung",
     "trimesh": "pose",
     "moderngl": "pose",
+    "numba": "uav",
+    "rasterio": "uav",
+    "pyproj": "uav",
 }
 
 _settings = {"verbose": False}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -12,11 +13,13 @@ from torch import Tensor
 
 from torchcaps.core import ImageSize, UserError, sides
 
+from .camera import motion_blur, shift_colours
 from .transforms import erase, horizontal_flip, jitter, move_by, move_in_margins, random_crop, shift, uniform
 from .warp import AffineLimits, draw_affine, warp
 
 # Every change has its own columns of random numbers, so switching one on leaves the others as they were.
 _COLUMNS = {"affine": 8, "crop": 2, "flip": 1, "shift": 2, "margin": 2, "jitter": 3, "erase": 2}
+_LENGTHS = ("motion_blur", "noise")
 NUM_DRAWS = sum(_COLUMNS.values())
 
 
@@ -40,6 +43,10 @@ class Augment:
         brightness_gain: Multiplied, 1 ± gain.
         contrast: Lowest and highest factor.
         erase: Side of a square set to zero.
+        hue: Degrees by which colours turn, to each side.
+        saturation: Multiplied, 1 ± saturation.
+        motion_blur: Longest line in pixels along which an image is averaged.
+        noise: Largest standard deviation of what is added to each pixel.
     """
 
     shift: int = 0
@@ -57,14 +64,18 @@ class Augment:
     brightness_gain: float = 0.0
     contrast: tuple[float, float] | None = None
     erase: int = 0
+    hue: float = 0.0
+    saturation: float = 0.0
+    motion_blur: float = 0.0
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         _require(min(sides(self.crop)) >= 0, "crop", "must not be negative", self.crop)
-        for name in ("shift", "erase", "rotation", "shear", "translation", "brightness"):
+        for name in ("shift", "erase", "rotation", "shear", "translation", "brightness", "hue", *_LENGTHS):
             _require(getattr(self, name) >= 0, name, "must not be negative", getattr(self, name))
         for name in ("scale", "squish"):
             _require(0 <= getattr(self, name) < 1, name, "must lie in [0, 1)", getattr(self, name))
-        for name in ("rotation_probability", "brightness_gain"):
+        for name in ("rotation_probability", "brightness_gain", "saturation"):
             _require(0 <= getattr(self, name) <= 1, name, "must lie in [0, 1]", getattr(self, name))
         _require(
             self.rotation_law in ("uniform", "normal"),
@@ -85,6 +96,11 @@ class Augment:
     def is_geometric(self) -> bool:
         """Whether pixels move, and with them what an image shows and where."""
         return any(getattr(self, name) for name in ("is_affine", "crop", "flip", "shift", "margin_shift"))
+
+    @property
+    def is_photographic(self) -> bool:
+        """Whether images change as those of a moving camera do."""
+        return any((self.hue, self.saturation, self.motion_blur, self.noise))
 
     @property
     def affine_limits(self) -> AffineLimits:
@@ -110,7 +126,8 @@ def augment(
     settings: Augment,
     randomness: torch.Generator | Float[Tensor, "batch draws"],
 ) -> Float[Tensor, "batch channels new_height new_width"]:
-    """Images in [0, 1] changed at random, in this order: affine map, crop, flip, shift, jitter, erasing.
+    """Images in [0, 1] changed at random, in this order: affine map, crop, flip, shift, jitter, erasing,
+    colours, motion blur, noise.
 
     Give the numbers of `draw_numbers` instead of a generator where the call is compiled.
     """
@@ -133,7 +150,10 @@ def augment_pairs(
         if getattr(settings, name):
             move = _MOVES[name](images, settings, draws)
             images, masks = move(images, "bilinear"), None if masks is None else move(masks, "nearest")
-    return _change_pixels(images, settings, draws), masks
+    images = _change_pixels(images, settings, draws)
+    if settings.is_photographic:
+        images = _photograph(images, settings, randomness)
+    return images, masks
 
 
 Mode = Literal["bilinear", "nearest"]
@@ -170,6 +190,23 @@ def _change_pixels(images: Tensor, settings: Augment, draws: dict[str, Tensor]) 
         contrast=settings.contrast,
     )
     return erase(images, settings.erase, draws["erase"]) if settings.erase else images
+
+
+def _photograph(images: Tensor, settings: Augment, randomness: torch.Generator | Tensor) -> Tensor:
+    """Colours, motion blur and noise; their random numbers are drawn after all others, so those stay."""
+    if isinstance(randomness, Tensor):
+        raise UserError("hue, saturation, motion_blur and noise need a generator, not numbers drawn before")
+    draws = torch.rand(len(images), 5, generator=randomness, device=images.device)
+    if settings.hue or settings.saturation:
+        hue, saturation = (2 * draws[:, column] - 1 for column in (0, 1))
+        images = shift_colours(images, math.radians(settings.hue) * hue, 1 + settings.saturation * saturation)
+    if settings.motion_blur:
+        length = settings.motion_blur * draws[:, 2]
+        images = motion_blur(images, length, math.pi * draws[:, 3], settings.motion_blur)
+    if settings.noise:
+        added = torch.randn(images.shape, generator=randomness, device=images.device)
+        images = images + settings.noise * draws[:, 4, None, None, None] * added
+    return images
 
 
 def _require(is_valid: bool, name: str, rule: str, value: object) -> None:

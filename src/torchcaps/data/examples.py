@@ -47,9 +47,7 @@ class LazyImages(ABC):
 
 
 class FileImages(LazyImages):
-    """Images that are read when they are asked for, for more of them than memory holds.
-
-    It is indexed like a tensor of shape (count, channels, height, width).
+    """Images that are read from files when they are asked for.
 
     Args:
         files: One for each image.
@@ -279,6 +277,14 @@ class PlacedImages(Examples):
     def targets_at(self, indices: Tensor) -> Int64[Tensor, " chosen"]:
         """Numbers of places."""
         return self.places[indices]
+
+    def split_places(self, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+        """The numbers of the places that train and of those that validate."""
+        from .split import split_indices  # imports this module
+
+        names = torch.unique(self.places)
+        train, validation = split_indices(len(names), fraction, seed)
+        return names[train], names[validation]
 
 
 class OverlaidImages(Examples):

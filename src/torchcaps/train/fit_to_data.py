@@ -64,7 +64,7 @@ def _choose(recipe: Recipe, outline: Outline, stated: dict[str, Any], devices: i
     chosen = {
         f"model.{key}": value
         for key, value in fitting.items()
-        if key not in model and getattr(config, key, value) != value
+        if key in config.__dataclass_fields__ and key not in model and getattr(config, key) != value
     }
     if "batch_size" not in stated:
         batch = _fitting_batch(recipe, outline.num_train, devices)

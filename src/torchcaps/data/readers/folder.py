@@ -13,15 +13,18 @@ from torchcaps.core import ImageSize, MissingDataError, UserError, sides
 
 from ..api import FOLDER_PREFIX, Dataset, DatasetInfo, Frame, Outline
 from ..fit import Fit
+from ..maps.places import PlaceContent, open_map_folder
 from .class_folders import open_class_folders
 from .layout import SPLIT_FOLDERS, FolderContent
 from .mask_folders import open_mask_folders
 from .posed_folder import open_posed_folder
 
-LAYOUTS: dict[str, Callable[[Path, Frame | None], FolderContent]] = {
+Content = FolderContent | PlaceContent
+LAYOUTS: dict[str, Callable[[Path, Frame | None], Content]] = {
     "classification": open_class_folders,
     "segmentation": open_mask_folders,
     "pose": open_posed_folder,
+    "retrieval": open_map_folder,
 }
 _MOST_MEASURED = 1000
 
@@ -62,7 +65,7 @@ def guess_task(name: str, data_dir: Path) -> str:
     return "segmentation" if has_masks else "classification"
 
 
-def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> tuple[Path, FolderContent]:
+def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> tuple[Path, Content]:
     if task not in LAYOUTS:
         raise UserError(f"folder:PATH holds examples of {' or '.join(LAYOUTS)}, not of {task}")
     root, own = parse_folder_name(name, data_dir)
@@ -81,15 +84,12 @@ def open_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: s
 def outline_folder(name: str, data_dir: Path, *, task: str) -> Outline:
     """What a network must fit, by the names of the files, their headers and one image."""
     _, content = _open(name, data_dir, size=0, fit="crop", task=task)
-    train = content.images["train"]
-    return Outline(task, len(content.classes), content.read(train[0]).shape[0], len(train))
+    return Outline(task, len(content.classes), content.channels, content.count("train"))
 
 
-def _describe(name: str, root: Path, content: FolderContent, *, fit: Fit, task: str) -> DatasetInfo:
+def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -> DatasetInfo:
     """What the files say; mean and std are those of at most 1,000 evenly spaced training images."""
-    train = content.images["train"]
-    step = -(-len(train) // _MOST_MEASURED)
-    sample = [content.read(path) for path in train[::step]]
+    sample = content.sample(_MOST_MEASURED)
     channels, height, width = sample[0].shape  # of all of them: the reader accepts no two sizes
     pixels = torch.cat([image.flatten(1) for image in sample], dim=1).double() / 255
     return DatasetInfo(
@@ -101,8 +101,8 @@ def _describe(name: str, root: Path, content: FolderContent, *, fit: Fit, task: 
         classes=content.classes,
         mean=tuple(pixels.mean(1).tolist()),
         std=tuple(pixels.std(1, correction=0).clamp(min=1e-3).tolist()),  # a flat colour must not divide by 0
-        num_train=len(train),
-        num_test=len(content.images["test"]),
+        num_train=content.count("train"),
+        num_test=content.count("test"),
         licence="unknown: these are your files",
         reader=lambda data_dir, split: content.examples(split),
         fit=fit,

@@ -28,6 +28,20 @@ class FolderContent:
     examples: Callable[[Split], Examples]
     validation: Callable[[], Examples] | None = None  # where the folder says which images validate
 
+    @property
+    def channels(self) -> int:
+        """Channels of all images."""
+        return int(self.sample(1)[0].shape[0])
+
+    def count(self, split: Split) -> int:
+        """Images of a split."""
+        return len(self.images[split])
+
+    def sample(self, most: int) -> list[Tensor]:
+        """At most so many evenly spaced training images."""
+        train = self.images["train"]
+        return [self.read(path) for path in train[:: -(-len(train) // most)]]
+
 
 def split_folder(root: Path, split: Split) -> Path:
     """The folder of a split: `train`, and `test` or `val`."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from torchcaps.core.errors import UserError
 from torchcaps.core.metric import Metric, register_metrics
 from torchcaps.core.types import DescriptorOutput
-from torchcaps.data import DatasetInfo, Examples, PlacedImages, split_indices
+from torchcaps.data import DatasetInfo, Examples, PlacedImages
 from torchcaps.models import Network
 
 from ..objective import Objective
@@ -79,13 +79,11 @@ class Retrieval(Task[DescriptorOutput, Tensor]):
 
     def split(self, examples: Kind, fraction: float, seed: int) -> tuple[Kind, Kind]:
         """Whole places: images of a place that trains would make validation too easy."""
-        places = examples.targets["places"]
-        assert isinstance(places, Tensor)
-        names, numbers = torch.unique(places, return_inverse=True)
-        train, validation = split_indices(len(names), fraction, seed)
+        assert isinstance(examples, PlacedImages)
+        train, validation = examples.split_places(fraction, seed)
         return (
-            examples.subset(torch.isin(numbers, train).nonzero()[:, 0]),
-            examples.subset(torch.isin(numbers, validation).nonzero()[:, 0]),
+            examples.subset(torch.isin(examples.places, train).nonzero()[:, 0]),
+            examples.subset(torch.isin(examples.places, validation).nonzero()[:, 0]),
         )
 
     def batches(

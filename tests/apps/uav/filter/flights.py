@@ -7,7 +7,7 @@ from torchcaps.apps.uav.filter import Grid, Odometry, PointMassFilter, learn_cod
 
 def made_map(storage="float32", size=16, **sides):
     """A grid, its vectors (heading, row, column, component) and the same as stored descriptors."""
-    grid = Grid(west=0, south=0, cell=10, **sides)
+    grid = Grid(west=0.0, south=0.0, cell=10.0, **sides)
     vectors = np.random.default_rng(0).normal(size=(*grid.shape, size)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
     book = learn_codebook(vectors.reshape(-1, size), storage, bytes_each=8)
@@ -20,5 +20,5 @@ def fly(grid, vectors, descriptors, backend, settings, updates):
     filter = PointMassFilter(grid, backend, settings, descriptors, likelihood)
     for k in range(updates):
         seen = None if descriptors is None else vectors[(2 + k) % grid.headings, 2 + k, 4 + k]
-        found = filter.update(Odometry(20, 1, 0.2), heading=0.5 + 0.2 * k, descriptor=seen)
+        found = filter.update(Odometry(20.0, 1.0, 0.2), heading=0.5 + 0.2 * k, descriptor=seen)
     return filter.belief(), found

@@ -21,9 +21,9 @@ from torchcaps.core import UserError
 from apps.uav.filter.brute_force import brute_force_predict, brute_force_weights
 from apps.uav.filter.flights import fly, made_map
 
-SMALL = Grid(west=1000, south=-200, cell=10, columns=7, rows=6, headings=8)
+SMALL = Grid(west=1000.0, south=-200.0, cell=10.0, columns=7, rows=6, headings=8)
 NOISE = MotionNoise(place=0.3, heading=math.radians(1.5))
-MOTION = Odometry(forward=14, left=-5, turn=0.5)
+MOTION = Odometry(forward=14.0, left=-5.0, turn=0.5)
 
 
 def exact():
@@ -94,7 +94,7 @@ def test_backends_agree_over_a_flight(storage):
 @pytest.mark.parametrize("backend", ALL)
 def test_a_normal_belief_moves_as_a_kalman_filter_moves_it(backend):
     """Headings do not spread and noise is wide: mean and variance have a closed form."""
-    grid = Grid(0, 0, 10, columns=120, rows=110, headings=4)
+    grid = Grid(0.0, 0.0, 10.0, columns=120, rows=110, headings=4)
     x, y = grid.x_centres, grid.y_centres
     start = np.zeros(grid.shape)
     start[0] = np.exp(-((x[None] - 300) ** 2 + (y[:, None] - 400) ** 2) / (2 * 40**2))
@@ -102,7 +102,7 @@ def test_a_normal_belief_moves_as_a_kalman_filter_moves_it(backend):
     filter.start(start)
     mean, variance = np.array([300.0, 400.0]), 40.0**2
     for _ in range(6):
-        found = filter.update(Odometry(forward=40, left=10, turn=0.0, distance=50))
+        found = filter.update(Odometry(forward=40.0, left=10.0, turn=0.0, distance=50.0))
         angle = math.pi / 4  # the middle of the first of four headings
         turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
         mean, variance = mean + turn @ [40, 10], variance + 25**2
@@ -114,7 +114,7 @@ def test_a_normal_belief_moves_as_a_kalman_filter_moves_it(backend):
 
 @pytest.mark.parametrize("measured", [0.0, 0.01, 3.1, 6.2, -2.0, 12.0])
 def test_weights_of_headings_are_probabilities_around_the_circle(measured):
-    grid = Grid(0, 0, 1, 1, 1, headings=60)
+    grid = Grid(0.0, 0.0, 1.0, 1, 1, headings=60)
     weights = heading_weights(grid, measured, math.radians(20))
     assert weights.sum() == pytest.approx(1)
     mean = math.atan2(weights @ np.sin(grid.heading_centres), weights @ np.cos(grid.heading_centres))
@@ -137,14 +137,14 @@ def test_a_thousand_updates_stay_finite():
     filter = PointMassFilter(SMALL, compiled(), FilterSettings(), descriptors, linear_likelihood())
     draw = np.random.default_rng(0)
     for query in draw.normal(size=(1000, 16)):
-        found = filter.update(Odometry(0, 0, 0, distance=30), heading=1.0, descriptor=query)
+        found = filter.update(Odometry(0.0, 0.0, 0.0, distance=30.0), heading=1.0, descriptor=query)
         assert math.isfinite(found.sigma)
     assert filter.belief().sum() == pytest.approx(1)
 
 
 def test_a_flight_that_leaves_the_map_begins_anew():
     filter = PointMassFilter(SMALL, exact(), settings())
-    found = filter.update(Odometry(forward=5000, left=0, turn=0, distance=10))
+    found = filter.update(Odometry(forward=5000.0, left=0.0, turn=0.0, distance=10.0))
     assert found.restarted
     assert filter.belief() == pytest.approx(np.full(SMALL.shape, 1 / SMALL.voxels))
 
@@ -154,8 +154,8 @@ def test_a_belief_that_stays_spread_out_begins_anew():
     belief = np.zeros(SMALL.shape)
     belief[0, 3, 3] = 1
     filter.start(belief)
-    assert filter.update(Odometry(0, 0, 0)).converged
-    restarts = [filter.update(Odometry(0, 0, 0, distance=100)).restarted for _ in range(5)]
+    assert filter.update(Odometry(0.0, 0.0, 0.0)).converged
+    restarts = [filter.update(Odometry(0.0, 0.0, 0.0, distance=100.0)).restarted for _ in range(5)]
     assert restarts == [False, False, False, True, False]
 
 
@@ -169,12 +169,21 @@ def test_a_bayesian_weight_falls_from_matches_to_others():
     assert weights[-1] < 0.01
 
 
+def test_a_bayesian_weight_does_not_rise_where_pairs_are_rare():
+    """A single match far beyond all other pairs."""
+    draw = np.random.default_rng(0)
+    near = np.append(draw.normal(0.5, 0.1, 500).clip(0, 2), 1.9)
+    far = draw.normal(1.2, 0.05, 500).clip(0, 2)
+    weights = bayesian_likelihood(near, far).weights
+    assert weights[972] < 0.01  # at 1.9
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: Odometry(math.nan, 0, 0), "odometry must be finite"),
-        (lambda: Odometry(0, 0, 0, distance=-1), "cannot be negative"),
-        (lambda: Grid(0, 0, 0, 1, 1, 1), "positive size"),
+        (lambda: Odometry(math.nan, 0.0, 0.0), "odometry must be finite"),
+        (lambda: Odometry(0.0, 0.0, 0.0, distance=-1.0), "cannot be negative"),
+        (lambda: Grid(0.0, 0.0, 0.0, 1, 1, 1), "positive size"),
         (lambda: bayesian_likelihood(np.ones(5), np.ones(5)), "all distances are equal"),
         (lambda: PointMassFilter(SMALL, exact()).start(np.full(SMALL.shape, np.nan)), "must be finite"),
         (lambda: PointMassFilter(SMALL, exact()).update(MOTION, descriptor=np.ones(16)), "has no map"),

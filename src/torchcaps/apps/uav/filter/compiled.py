@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
+
 import numba
 import numpy as np
 from numba import njit, prange
@@ -83,12 +85,14 @@ def _matching(
 
 
 @njit(fastmath=True, cache=True)
+@no_type_check
 def _add(target, factor, values):
     for column in range(len(target)):
         target[column] += factor * np.float32(values[column])
 
 
 @njit(parallel=True, fastmath=True, cache=True)
+@no_type_check
 def _move(belief, moved, x_first, x_taps, y_first, y_taps, scale, active):
     """Shift and spread each active heading along x and y; a source row is read once."""
     headings, rows, columns = belief.shape
@@ -107,6 +111,7 @@ def _move(belief, moved, x_first, x_taps, y_first, y_taps, scale, active):
 
 
 @njit(fastmath=True, cache=True)
+@no_type_check
 def _spread_row(source, spread, first, taps, scale):
     """Shift and spread a row; what leaves it is lost."""
     spread[:] = 0
@@ -118,6 +123,7 @@ def _spread_row(source, spread, first, taps, scale):
 
 
 @njit(parallel=True, fastmath=True, cache=True)
+@no_type_check
 def _weigh(moved, belief, filled, active, first, taps, weights, kind, stored, tables, likelihood):
     """Turn, weigh and sum the belief row by row; sums are (heading, row, [1, x, y, square, peak])."""
     headings, rows, columns = belief.shape
@@ -142,6 +148,7 @@ def _weigh(moved, belief, filled, active, first, taps, weights, kind, stored, ta
 
 
 @njit(fastmath=True, cache=True)
+@no_type_check
 def _dot(stored, tables, kind, dots, bits):
     """The dot product of each cell of a row with the image; numba has no half floats, so their bits move."""
     dots[:] = 0
@@ -163,6 +170,7 @@ def _dot(stored, tables, kind, dots, bits):
 
 
 @njit(fastmath=True, cache=True)
+@no_type_check
 def _look_up(likelihood, dots, target):
     """Multiply by the weight of each distance."""
     last = len(likelihood) - 1
@@ -175,6 +183,7 @@ def _look_up(likelihood, dots, target):
 
 
 @njit(fastmath=True, cache=True)
+@no_type_check
 def _sum_row(target, row, sums):
     mass, along, square, peak = 0.0, 0.0, 0.0, np.float32(0)
     for column in range(len(target)):

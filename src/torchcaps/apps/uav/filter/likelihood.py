@@ -43,7 +43,10 @@ def bayesian_likelihood(matching: NDArray[np.floating], others: NDArray[np.float
     # beyond all pairs the weight stays that of the last pair: there both densities vanish
     at = np.clip(np.linspace(0, 2, _ENTRIES), both.min(), both.max())
     near, far = _density(near_samples, at), _density(far_samples, at)
-    return Likelihood(_positive(near / np.maximum(near + far, np.finfo(np.float64).tiny)), "bayesian")
+    share = near / np.maximum(near + far, np.finfo(np.float64).tiny)
+    usual = int(far.argmax())  # beyond the usual distance of other pairs few samples are left: no rise there
+    share[usual:] = np.minimum.accumulate(share[usual:])
+    return Likelihood(_positive(share), "bayesian")
 
 
 def _positive(weights: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -74,6 +74,11 @@ class PointMassFilter:
         values = self._backend.read().astype(np.float64)
         return values / values.sum()
 
+    def places(self) -> NDArray[np.float64]:
+        """The probability of each cell as (row, column), whatever the heading."""
+        values = self._backend.read().sum(0, dtype=np.float64)
+        return values / values.sum()
+
     def update(
         self,
         odometry: Odometry,

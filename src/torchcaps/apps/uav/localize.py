@@ -1,0 +1,142 @@
+"""Localization in flight: images, odometry and compass in, places with their uncertainty out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from torchcaps.core import UserError
+
+from .describe import Describer
+from .filter import Backend, Estimate, FilterSettings, Likelihood, Odometry, PointMassFilter, fast_backend
+from .map_file import CompiledMap
+
+_BLACK = 8  # an image whose brightest value is less shows nothing
+_FLAT = 1.0  # standard deviation of the values of an image that shows nothing
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update gave.
+
+    Attributes:
+        estimate: Place, heading and spread.
+        problems: Which measurements were left out, and why.
+    """
+
+    estimate: Estimate
+    problems: tuple[str, ...] = ()
+
+
+class Localizer:
+    """Follows a flight on a compiled map, one update after the other.
+
+    A measurement that cannot be used is left out and named in the update; nothing raises in flight.
+
+    Args:
+        compiled: The map.
+        describer: The one that made the map; None flies by odometry and compass alone.
+        likelihood: How well a distance of descriptors fits.
+        settings: Noise and limits.
+        backend: Holds the belief; the fastest of the describer's device by default.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledMap,
+        describer: Describer | None,
+        likelihood: Likelihood | None,
+        settings: FilterSettings | None = None,
+        backend: Backend | None = None,
+    ) -> None:
+        if describer is not None and describer.name != compiled.info.model:
+            raise UserError(
+                f"{compiled.path} was compiled with {compiled.info.model}, not with {describer.name}: "
+                "compile it anew, or name the run that it was compiled with"
+            )
+        device = torch.device("cpu") if describer is None else describer.device
+        matches = describer is not None
+        self._describer = describer
+        self._last = 0.0  # metres of the last known motion
+        self.filter = PointMassFilter(
+            compiled.info.grid,
+            backend or fast_backend(device),
+            settings,
+            compiled.descriptors if matches else None,
+            likelihood if matches else None,
+        )
+
+    def update(
+        self,
+        image: NDArray[np.uint8] | None,
+        odometry: Odometry | None,
+        heading: float | None = None,
+    ) -> Update:
+        """Take over what was measured since the last update.
+
+        Args:
+            image: The ground as the map's crops show it, north nowhere in particular and ahead on top, as
+                (height, width, 3); it is brought to the size of the network.
+            odometry: The motion; where it is unknown, the belief spreads as far as the last one went.
+            heading: Radians, counter-clockwise from east.
+        """
+        problems = []
+        if odometry is None:
+            problems.append("no odometry: the belief was spread instead")
+        if heading is not None and not math.isfinite(heading):
+            problems.append("the heading is not finite: it was left out")
+            heading = None
+        descriptor, problem = self._describe(image)
+        problems += [problem] if problem else []
+        found = self.filter.update(self._motion(odometry), heading, descriptor)
+        if found.restarted:
+            problems.append("the belief left the map or stayed spread out: it began anew")
+        return Update(found, tuple(problems))
+
+    def _motion(self, odometry: Odometry | None) -> Odometry:
+        if odometry is not None:
+            self._last = odometry.travelled or self._last
+            return odometry
+        return Odometry(0.0, 0.0, 0.0, self._last / self.filter.settings.noise.place)
+
+    def _describe(self, image: NDArray[np.uint8] | None) -> tuple[NDArray[np.float32] | None, str]:
+        if self._describer is None:
+            return None, ""
+        problem = _unusable(image)
+        if problem or image is None:
+            return None, f"{problem}: it was left out"
+        side = self._describer.side
+        if image.shape[:2] != (side, side):
+            image = np.asarray(Image.fromarray(image).resize((side, side), Image.Resampling.BOX))
+        crop = torch.from_numpy(np.ascontiguousarray(np.moveaxis(image, -1, 0)))
+        crop = crop.to(self._describer.device).float() / 255
+        vector = self._describer(crop[None])[0].cpu().numpy()
+        return (vector, "") if np.isfinite(vector).all() else (None, "the descriptor is not finite")
+
+
+def _unusable(image: NDArray[np.uint8] | None) -> str:
+    """Why an image cannot be compared with the map; empty where it can."""
+    if image is None:
+        return "the image is missing"
+    if image.ndim != 3 or image.shape[2] != 3 or image.shape[0] != image.shape[1]:
+        return f"the image has the shape {image.shape}, not that of a square in colour"
+    if image.max() < _BLACK or image.std() < _FLAT:
+        return "the image is black or shows nothing"
+    return ""
+
+
+def read_image(path: Path | None) -> NDArray[np.uint8] | None:
+    """The pixels of a file as (height, width, 3); None where there is none that can be read."""
+    if path is None:
+        return None
+    try:
+        with Image.open(path) as picture:
+            return np.asarray(picture.convert("RGB"))
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError):
+        return None

@@ -1,0 +1,177 @@
+"""Orthophotos as GeoTIFF, read on one grid of pixels as a season stack."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.data import SeasonStack, load_stack
+
+from .extras import need
+
+_ROWS = 1024  # of a window that is read at once
+_SUFFIXES = (".tif", ".tiff")
+
+
+class _Frame(NamedTuple):
+    """The grid of pixels on which all dates are read."""
+
+    west: float
+    north: float
+    width: int
+    height: int
+    pixel: float
+    crs: Any
+
+
+def open_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
+    """Dates of one place, from GeoTIFFs, one `.npz` stack, or a folder of GeoTIFFs.
+
+    Args:
+        paths: The files.
+        pixel: Metres per pixel to read at; None takes those of the first file.
+    """
+    files = [file for path in paths for file in _files(path)]
+    if not files:
+        raise MissingDataError("no map was given; name a GeoTIFF, a folder of them or a season stack (.npz)")
+    if files[0].suffix != ".npz":
+        return read_maps(files, pixel)
+    if len(files) > 1:
+        raise UserError("a season stack (.npz) holds all dates of a place; give one alone")
+    stack = load_stack(files[0])
+    if pixel is not None and not math.isclose(pixel, stack.pixel, rel_tol=1e-6):
+        raise UserError(f"{files[0]} has {stack.pixel} m per pixel, not {pixel}: write it anew from its maps")
+    return stack
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in _SUFFIXES)
+    return found or sorted(path.glob("*.npz"))
+
+
+def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
+    """GeoTIFFs of one place on the ground that all of them show, in the projection of the first."""
+    vrt = need("rasterio.vrt")
+    resampling = need("rasterio.enums").Resampling
+    with ExitStack() as open_files:
+        sources = [open_files.enter_context(_opened(path)) for path in paths]
+        frame = _common_frame(sources, paths, pixel)
+        dates = []
+        for source in sources:
+            finer = abs(source.transform.a) < 0.9 * frame.pixel
+            warped = vrt.WarpedVRT(
+                source,
+                crs=frame.crs,
+                transform=_transform(frame),
+                width=frame.width,
+                height=frame.height,
+                resampling=resampling.average if finer else resampling.bilinear,
+                add_alpha=source.nodata is None and not _has_alpha(source),
+            )
+            dates.append(_read(open_files.enter_context(warped), frame))
+    images, known = (np.stack(part) for part in zip(*dates, strict=True))
+    names = _names(paths)
+    return SeasonStack(images, known, names, frame.west, frame.north, frame.pixel, frame.crs.to_string())
+
+
+def write_geotiff(
+    path: Path, bands: NDArray[np.generic], corner: tuple[float, float, float], crs: str
+) -> None:
+    """Write bands of (count, height, width); `corner` is west, north and the side of a pixel in metres."""
+    rasterio = need("rasterio")
+    west, north, pixel = corner
+    path.parent.mkdir(parents=True, exist_ok=True)
+    transform = rasterio.Affine(pixel, 0, west, 0, -pixel, north)
+    profile = {
+        "driver": "GTiff",
+        "count": len(bands),
+        "height": bands.shape[1],
+        "width": bands.shape[2],
+        "dtype": bands.dtype.name,
+        "compress": "deflate",
+        "tiled": True,
+    }
+    with rasterio.open(path, mode="w", crs=crs, transform=transform, **profile) as file:
+        file.write(bands)
+
+
+def _opened(path: Path) -> Any:
+    rasterio = need("rasterio")
+    if not path.is_file():
+        raise MissingDataError(f"no map at {path}")
+    try:
+        source = rasterio.open(path)
+    except rasterio.errors.RasterioIOError as error:
+        raise UserError(f"{path} is no GeoTIFF that can be read: {error}") from error
+    _check(source, path)
+    return source
+
+
+def _check(source: Any, path: Path) -> None:
+    crs = source.crs
+    if crs is None:
+        raise UserError(f"{path} has no coordinate system: name it with gdal_edit.py -a_srs EPSG:CODE {path}")
+    metres = crs.linear_units_factor[1] if crs.is_projected else 0.0
+    if not math.isclose(metres, 1.0, rel_tol=1e-6):
+        raise UserError(
+            f"{path} is not in a projection in metres ({crs.to_string()[:80]}): bring it into that of its "
+            "zone with gdalwarp -t_srs EPSG:CODE"
+        )
+    if source.count < 3 or any(kind != "uint8" for kind in source.dtypes[:3]):
+        raise UserError(f"{path} should have three bands of bytes (RGB), it has {source.count}")
+
+
+def _has_alpha(source: Any) -> bool:
+    return any(band.name == "alpha" for band in source.colorinterp)
+
+
+def _common_frame(sources: Sequence[Any], paths: Sequence[Path], pixel: float | None) -> _Frame:
+    """The ground that all dates show; its corner lies on the pixels of the first."""
+    crs, pixel = sources[0].crs, pixel or abs(sources[0].transform.a)
+    bounds = [_bounds(source, crs) for source in sources]
+    west, south = (max(edge[k] for edge in bounds) for k in (0, 1))
+    east, north = (min(edge[k] for edge in bounds) for k in (2, 3))
+    first_west, first_north = bounds[0][0], bounds[0][3]
+    west = first_west + math.ceil((west - first_west) / pixel - 1e-6) * pixel
+    north = first_north - math.ceil((first_north - north) / pixel - 1e-6) * pixel
+    width, height = (math.floor(side / pixel + 1e-6) for side in (east - west, north - south))
+    if width < 1 or height < 1:
+        raise UserError(f"these maps show no common ground: {', '.join(path.name for path in paths)}")
+    return _Frame(west, north, width, height, pixel, crs)
+
+
+def _bounds(source: Any, crs: Any) -> tuple[float, float, float, float]:
+    if source.crs == crs:
+        return tuple(source.bounds)
+    return need("rasterio.warp").transform_bounds(source.crs, crs, *source.bounds)
+
+
+def _transform(frame: _Frame) -> Any:
+    return need("rasterio").Affine(frame.pixel, 0, frame.west, 0, -frame.pixel, frame.north)
+
+
+def _read(warped: Any, frame: _Frame) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """All pixels in windows of whole rows; what is not known is black."""
+    window = need("rasterio.windows").Window
+    images = np.zeros((3, frame.height, frame.width), np.uint8)
+    known = np.zeros((frame.height, frame.width), bool)
+    for top in range(0, frame.height, _ROWS):
+        rows = min(_ROWS, frame.height - top)
+        part = window(0, top, frame.width, rows)
+        known[top : top + rows] = warped.dataset_mask(window=part) > 0
+        images[:, top : top + rows] = warped.read((1, 2, 3), window=part) * known[top : top + rows]
+    return images, known
+
+
+def _names(paths: Sequence[Path]) -> tuple[str, ...]:
+    names = [path.stem for path in paths]
+    return tuple(names if len(set(names)) == len(names) else map(str, paths))

@@ -1,0 +1,216 @@
+"""What is left of a localized flight: tables, files for maps and globes, pictures and a page."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from html import escape
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from torchcaps.core import Plain
+from torchcaps.storage import write_atomically, write_json, write_text
+
+from .extras import need
+from .filter import Grid
+from .flight import FlightStep
+from .localize import Localizer, Update, read_image
+from .map_file import CompiledMap
+from .maps import write_geotiff
+
+_IN_95 = math.sqrt(
+    -math.log(0.05)
+)  # radius of 95 % over the root mean square distance, of a round normal law
+_HEADER = "time,x,y,heading,sigma,converged,restarted,discarded,true_x,true_y,error,problems"
+
+
+@dataclass
+class Recorder:
+    """Collects a flight while it is localized, with some of its beliefs."""
+
+    every: int = 1
+    steps: list[FlightStep] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
+    beliefs: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+
+    def add(self, step: FlightStep, update: Update, places: NDArray[np.float64] | None) -> None:
+        """Take in an update, and the probability of each cell where it is to be shown."""
+        if places is not None:
+            self.beliefs[len(self.steps)] = places
+        self.steps.append(step)
+        self.updates.append(update)
+
+    @property
+    def wants_belief(self) -> bool:
+        """Whether the belief after the next update is to be shown."""
+        return len(self.steps) % self.every == 0
+
+    @property
+    def errors(self) -> list[float | None]:
+        """Metres between estimate and truth, where it is known."""
+        return [
+            None if step.truth is None else math.dist((update.estimate.x, update.estimate.y), step.truth)
+            for step, update in zip(self.steps, self.updates, strict=True)
+        ]
+
+
+def record_flight(
+    localizer: Localizer,
+    steps: Iterable[FlightStep],
+    recorder: Recorder,
+    on_update: Callable[[int], None] = lambda done: None,
+) -> None:
+    """Localize a whole flight and keep what it gave."""
+    for step in steps:
+        found = localizer.update(read_image(step.image), step.odometry, step.heading)
+        places = localizer.filter.places() if recorder.wants_belief else None
+        recorder.add(step, Update(found.estimate, step.problems + found.problems), places)
+        on_update(len(recorder.steps))
+
+
+def summarize(recorder: Recorder, seconds: float) -> Plain:
+    """The numbers of a flight."""
+    found = [update.estimate for update in recorder.updates]
+    first = next((k for k, each in enumerate(found) if each.converged), None)
+    after = range(len(found), len(found)) if first is None else range(first, len(found))
+    errors = recorder.errors
+    known = [(errors[k], found[k].sigma) for k in after if errors[k] is not None]
+    mean = sum(error for error, _ in known if error is not None) / len(known) if known else None
+    inside = sum(error <= _IN_95 * sigma for error, sigma in known if error is not None)
+    return {
+        "updates": len(found),
+        "converged": first is not None,
+        "updates_to_convergence": None if first is None else first + 1,
+        "mean_error_after_convergence_m": mean,
+        "share_of_truth_in_95_percent_region": inside / len(known) if known else None,
+        "final_error_m": errors[-1] if errors else None,
+        "final_sigma_m": found[-1].sigma if found else None,
+        "restarts": sum(each.restarted for each in found),
+        "updates_with_problems": sum(bool(update.problems) for update in recorder.updates),
+        "largest_discarded_share": max((each.discarded for each in found), default=0.0),
+        "seconds_per_update": seconds / max(len(found), 1),
+    }
+
+
+def write_results(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) -> list[Path]:
+    """Write all files of a flight to a folder; those written. What needs no other library comes first."""
+    grid, crs = compiled.info.grid, compiled.info.crs
+    write_text(out / "trajectory.csv", _as_csv(recorder))
+    write_json(out / "summary.json", summary)
+    drawn = _draw(recorder, compiled, out, summary)
+    places = to_degrees(recorder, crs)
+    write_text(out / "trajectory.geojson", json.dumps(_as_geojson(recorder, places)))
+    write_text(out / "trajectory.kml", _as_kml(places, compiled.path.stem))
+    names = ["trajectory.csv", "trajectory.geojson", "trajectory.kml", "summary.json"]
+    if recorder.beliefs:
+        belief = recorder.beliefs[max(recorder.beliefs)]
+        north = grid.south + grid.rows * grid.cell
+        corner = (grid.west, north, grid.cell)
+        write_geotiff(out / "belief.tif", belief[::-1][None].astype(np.float32), corner, crs)
+        names.append("belief.tif")
+    return [out / name for name in names] + drawn
+
+
+def _draw(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) -> list[Path]:
+    from torchcaps.viz.flight import FlightDrawing, draw_belief, draw_errors, flight_page
+    from torchcaps.viz.style import to_png
+
+    grid = compiled.info.grid
+    drawing = FlightDrawing(
+        title=f"Flight over {compiled.path.stem}",
+        picture=_picture(compiled),
+        estimates=np.array([_fraction(each.estimate.x, each.estimate.y, grid) for each in recorder.updates]),
+        truth=[None if step.truth is None else _fraction(*step.truth, grid) for step in recorder.steps],
+        sigmas=[update.estimate.sigma for update in recorder.updates],
+        errors=recorder.errors,
+        words=["; ".join(update.problems) for update in recorder.updates],
+        beliefs={number: belief[::-1] for number, belief in recorder.beliefs.items()},
+        metres=(grid.columns * grid.cell, grid.rows * grid.cell),
+    )
+    files = {"belief.png": to_png(draw_belief(drawing)), "errors.png": to_png(draw_errors(drawing))}
+    for name, data in files.items():
+        write_atomically(out / name, partial(Path.write_bytes, data=data))
+    write_text(out / "flight.html", flight_page(drawing, summary))
+    return [*(out / name for name in files), out / "flight.html"]
+
+
+def _picture(compiled: CompiledMap) -> NDArray[np.float64] | None:
+    """The picture that the compiler put beside the map."""
+    path = compiled.path.with_suffix(".png")
+    if not path.is_file():
+        return None
+    with Image.open(path) as picture:
+        return np.asarray(picture.convert("RGB")) / 255
+
+
+def _fraction(x: float, y: float, grid: Grid) -> tuple[float, float]:
+    """A place as shares of the width from the west and of the height from the north."""
+    across, up = (x - grid.west) / (grid.columns * grid.cell), (y - grid.south) / (grid.rows * grid.cell)
+    return across, 1 - up
+
+
+def _as_csv(recorder: Recorder) -> str:
+    lines = [_HEADER]
+    for step, update, error in zip(recorder.steps, recorder.updates, recorder.errors, strict=True):
+        found = update.estimate
+        truth = ("", "") if step.truth is None else (f"{step.truth[0]:.3f}", f"{step.truth[1]:.3f}")
+        cells = [
+            f"{step.time:g}",
+            f"{found.x:.3f}",
+            f"{found.y:.3f}",
+            f"{math.degrees(found.heading):.3f}",
+            f"{found.sigma:.3f}",
+            str(int(found.converged)),
+            str(int(found.restarted)),
+            f"{found.discarded:.3g}",
+            *truth,
+            "" if error is None else f"{error:.3f}",
+            '"' + "; ".join(update.problems).replace('"', "'") + '"',
+        ]
+        lines.append(",".join(cells))
+    return "\n".join(lines) + "\n"
+
+
+def to_degrees(recorder: Recorder, crs: str) -> list[tuple[float, float]]:
+    """Longitude and latitude of each estimate."""
+    transform = need("pyproj").Transformer.from_crs(crs, "EPSG:4326", always_xy=True).transform
+    found = [transform(update.estimate.x, update.estimate.y) for update in recorder.updates]
+    return [(float(longitude), float(latitude)) for longitude, latitude in found]
+
+
+def _as_geojson(recorder: Recorder, places: Sequence[tuple[float, float]]) -> Plain:
+    line = {
+        "type": "Feature",
+        "geometry": {"type": "LineString", "coordinates": [list(place) for place in places]},
+        "properties": {"name": "estimated trajectory"},
+    }
+    points = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Point", "coordinates": list(place)},
+            "properties": {
+                "time": step.time,
+                "sigma_m": round(update.estimate.sigma, 2),
+                "converged": update.estimate.converged,
+            },
+        }
+        for place, step, update in zip(places, recorder.steps, recorder.updates, strict=True)
+    ]
+    return {"type": "FeatureCollection", "features": [line, *points]}
+
+
+def _as_kml(places: Sequence[tuple[float, float]], name: str) -> str:
+    coordinates = " ".join(f"{longitude:.7f},{latitude:.7f},0" for longitude, latitude in places)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<kml xmlns="http://www.opengis.net/kml/2.2"><Document>'
+        f"<name>{escape(name)}</name><Placemark><name>estimated trajectory</name>"
+        "<Style><LineStyle><color>ff2b74f0</color><width>3</width></LineStyle></Style>"
+        f"<LineString><tessellate>1</tessellate><coordinates>{coordinates}</coordinates></LineString>"
+        "</Placemark></Document></kml>\n"
+    )

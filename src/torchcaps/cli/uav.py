@@ -1,0 +1,278 @@
+"""`torchcaps uav`: localization of unmanned aerial vehicles on orthophotos."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import Device, Json, Quiet, choose_device
+from .show import print_json
+
+if TYPE_CHECKING:
+    from torchcaps.data import SeasonStack
+
+app = typer.Typer(
+    help="Find out where a vehicle flies, from what it sees and an orthophoto.", no_args_is_help=True
+)
+Maps = Annotated[
+    list[Path],
+    typer.Argument(metavar="MAP...", help="GeoTIFFs of one place on several dates, folders of them, or .npz"),
+]
+RunOption = Annotated[Path, typer.Option("--run", help="Folder that uav train or uav abbrief wrote.")]
+Pixel = Annotated[
+    float | None, typer.Option("--metres-per-pixel", help="Read maps at this; default their own.")
+]
+Date = Annotated[str | None, typer.Option("--date", help="Which date of several, by the name of its file.")]
+_FRAMES = 150  # beliefs that a page shows at most
+
+
+@app.command("terrain")
+def terrain(
+    out: Annotated[Path, typer.Argument(help="Folder for one GeoTIFF for each season.")],
+    width: Annotated[float, typer.Option("--width", help="Metres.")] = 3000.0,
+    height: Annotated[float, typer.Option("--height", help="Metres.")] = 2000.0,
+    pixel: Annotated[float, typer.Option("--metres-per-pixel")] = 2.0,
+    seed: Annotated[int, typer.Option("--seed", help="Which terrain.")] = 0,
+) -> None:
+    """Draw a terrain in four seasons, to try the other commands on."""
+    from torchcaps.apps.uav import Terrain, write_seasons
+
+    for path in write_seasons(Terrain(seed).draw(width, height, pixel), out):
+        typer.echo(str(path))
+
+
+@app.command("stack")
+def stack(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.npz")],
+    pixel: Pixel = None,
+) -> None:
+    """Keep maps of several dates in one file, for machines that cannot read GeoTIFFs."""
+    from torchcaps.apps.uav import open_maps
+    from torchcaps.data import save_stack
+
+    found = open_maps(maps, pixel)
+    save_stack(out, found)
+    typer.echo(
+        f"{out}: {len(found.names)} dates of {found.width}x{found.height} pixels, {found.pixel:g} m each"
+    )
+
+
+@app.command("train")
+def train(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", help="Run folder.")],
+    recipe: Annotated[str, typer.Option("--recipe", help="Which network.")] = "retrieval/uav_small",
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Replace a key of the recipe.")] = None,
+    pixel: Pixel = None,
+    places: Annotated[int, typer.Option("--places", help="Places to tell apart.")] = 2250,
+    views: Annotated[int, typer.Option("--views", help="Of each place.")] = 20,
+    offset: Annotated[float, typer.Option("--offset", help="Metres of a view from its place.")] = 35.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Train a descriptor of ground that does not change with the seasons.
+
+    Files are dates of one place; each folder is a place of its own. The eastern fifth of each map does not
+    train: on it the distances of matches are measured.
+    """
+    from torchcaps.apps.uav import train_descriptor
+    from torchcaps.data import PlacePlan
+    from torchcaps.train import Machine, recipe_for_data
+
+    from .progress import ProgressBar
+
+    plan = PlacePlan(places=places, views=views, offset=offset)
+    stacks = _regions(maps, pixel)
+    with ProgressBar(is_shown=not (json or quiet)) as bar:
+        result = train_descriptor(
+            stacks,
+            out,
+            lambda data: recipe_for_data(recipe, set_ or [], data=data).recipe,
+            plan=plan,
+            machine=Machine(device=device),
+            resume=resume,
+            watcher=bar,
+        )
+    if json:
+        print_json(result)
+        return
+    found = result["metrics"]
+    typer.echo(f"test recall at 1 {found['test_recall_at_1']:.1%}; run saved in {out}")
+
+
+@app.command("abbrief")
+def abbrief(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", help="Folder to use as --run.")],
+    side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
+    bits: Annotated[int, typer.Option("--bits", help="Of a descriptor.")] = 128,
+    pixel: Pixel = None,
+) -> None:
+    """Prepare the handmade abBRIEF descriptor, which needs no training, for comparison."""
+    from torchcaps.apps.uav import AbBrief, measure_matching
+
+    describer = AbBrief(side, bits)
+    matching = measure_matching(describer, _regions(maps, pixel))
+    describer.save(out)
+    matching.save(out)
+    typer.echo(f"saved in {out}")
+
+
+@app.command("compile-map")
+def compile_map(
+    maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF, or .npz with --date.")],
+    run: RunOption,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.tcmap")],
+    storage: Annotated[str, typer.Option("--storage", help="float32, float16, int8 or product.")] = "int8",
+    cell: Annotated[float, typer.Option("--cell", help="Metres.")] = 10.0,
+    headings: Annotated[int, typer.Option("--headings", help="Parts of the circle.")] = 60,
+    code_bytes: Annotated[int, typer.Option("--code-bytes", help="Of a product code.")] = 16,
+    date: Date = None,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Describe every place and heading of a map; called again after a stop, it goes on."""
+    from torchcaps.apps.uav import CompileSettings, load_describer, load_matching
+    from torchcaps.apps.uav import compile_map as compile_voxels
+
+    matching = load_matching(run)
+    stack = _one_date(maps, date, matching.pixel)
+    settings = CompileSettings(cell, headings, storage, code_bytes)  # type: ignore[arg-type]  # checked below
+    describer = load_describer(run, choose_device(device))
+    with _bar(headings, "headings", is_shown=not (quiet or json)) as advance:
+        loss = compile_voxels(
+            stack,
+            describer,
+            out,
+            settings,
+            likelihood=matching.likelihood("bayesian"),
+            on_heading=lambda heading: advance(heading),
+        )
+    size = out.stat().st_size
+    if json:
+        print_json({"map": str(out), "bytes": size, "log_likelihood_loss": vars(loss)})
+        return
+    typer.echo(
+        f"{out}: {size / 1e6:,.1f} MB; {storage} changes log-likelihoods by {loss.mean:.4f} on average, "
+        f"at most {loss.largest:.3f}"
+    )
+
+
+@app.command("simulate")
+def simulate(
+    maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF of the date that is seen.")],
+    run: RunOption,
+    out: Annotated[Path, typer.Option("--out", help="Folder for flight.csv and images.")],
+    updates: Annotated[int, typer.Option("--updates")] = 60,
+    step: Annotated[float, typer.Option("--step", help="Metres between updates.")] = 50.0,
+    seed: Annotated[int, typer.Option("--seed", help="Which flight.")] = 0,
+    date: Date = None,
+) -> None:
+    """Fly over a map as another date shows it, with the noise of odometry and compass of the thesis."""
+    from torchcaps.apps.uav import FlightPlan, load_matching, simulate_flight
+
+    matching = load_matching(run)
+    plan = FlightPlan(updates=updates, step=step, seed=seed)
+    simulate_flight(_one_date(maps, date, matching.pixel), matching.side, plan).save(out)
+    typer.echo(f"{out / 'flight.csv'}: {updates} updates")
+
+
+@app.command("localize")
+def localize(
+    compiled: Annotated[Path, typer.Argument(metavar="MAP.tcmap")],
+    flight: Annotated[Path, typer.Argument(metavar="FLIGHT.csv")],
+    images: Annotated[Path, typer.Argument(metavar="IMAGES", help="Folder of the pictures.")],
+    run: RunOption,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the results.")],
+    likelihood: Annotated[str, typer.Option("--likelihood", help="bayesian or linear.")] = "bayesian",
+    odometry_only: Annotated[bool, typer.Option("--odometry-only", help="Do not look at images.")] = False,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Find the trajectory of a flight on a compiled map."""
+    from torchcaps.apps.uav import (
+        Localizer,
+        Recorder,
+        load_describer,
+        load_matching,
+        open_map,
+        read_flight,
+        record_flight,
+        summarize,
+        write_results,
+    )
+
+    opened = open_map(compiled)
+    steps = read_flight(flight, images, opened.info.crs)
+    describer = None if odometry_only else load_describer(run, choose_device(device))
+    localizer = Localizer(opened, describer, load_matching(run).likelihood(likelihood))
+    recorder = Recorder(every=-(-len(steps) // _FRAMES))
+    started = time.perf_counter()
+    with _bar(len(steps), "updates", is_shown=not (quiet or json)) as advance:
+        record_flight(localizer, steps, recorder, on_update=advance)
+    summary = summarize(recorder, time.perf_counter() - started)
+    files = write_results(recorder, opened, out, summary)
+    if json:
+        print_json({**summary, "files": [str(path) for path in files]})
+        return
+    _say_problems(recorder)
+    typer.echo(_in_words(summary))
+    typer.echo(f"see {out / 'flight.html'}")
+
+
+def _say_problems(recorder: Any) -> None:
+    for step, update in zip(recorder.steps, recorder.updates, strict=True):
+        if update.problems:
+            typer.echo(f"time {step.time:g}: {'; '.join(update.problems)}", err=True)
+
+
+def _in_words(summary: dict[str, Any]) -> str:
+    if not summary["converged"]:
+        return f"{summary['updates']} updates, not converged (sigma {summary['final_sigma_m']:.0f} m)"
+    error = summary["mean_error_after_convergence_m"]
+    known = "" if error is None else f", mean error after it {error:.1f} m"
+    return f"{summary['updates']} updates, converged at {summary['updates_to_convergence']}{known}"
+
+
+def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
+    """Files together are one place, each folder is another."""
+    from torchcaps.apps.uav import open_maps
+
+    folders, files = [p for p in paths if p.is_dir()], [p for p in paths if not p.is_dir()]
+    groups = [[folder] for folder in folders] + ([files] if files else [])
+    return [open_maps(group, pixel) for group in groups]
+
+
+def _one_date(paths: list[Path], date: str | None, pixel: float) -> SeasonStack:
+    from torchcaps.apps.uav import open_maps
+    from torchcaps.core import UserError
+
+    stack = open_maps(paths, pixel)
+    if date is not None:
+        return stack.dates([date])
+    if len(stack.names) > 1:
+        raise UserError(f"the map has several dates; choose one with --date: {', '.join(stack.names)}")
+    return stack
+
+
+@contextmanager
+def _bar(total: int, unit: str, *, is_shown: bool) -> Iterator[Any]:
+    """A progress bar; what it yields says how many are done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    live = is_shown and Console(stderr=True).is_terminal
+    with Progress(*columns, transient=True, disable=not live, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,147 @@
+"""A localized flight: its belief over the map, its errors, and a page that replays it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
+
+from .markup import element, fill, read_template, to_script
+from .pictures import Array, to_data_uri
+from .style import COOL, TILE, WARM, axes_at, canvas, name_marks, plain_chart
+
+_WIDTH, _LONGEST = 900, 120  # screen pixels of a picture; cells of a belief on the page
+_TRUTH = "#ffffff"
+
+
+@dataclass(frozen=True, eq=False)
+class FlightDrawing:
+    """What is drawn; places are shares of the map's width from the west and of its height from the north.
+
+    Attributes:
+        title: Above the page.
+        picture: Of the map in [0, 1], as (height, width, 3); None leaves it blank.
+        estimates: (updates, 2).
+        truth: A place for each update, or None.
+        sigmas: Metres.
+        errors: Metres, or None.
+        words: What went wrong at each update.
+        beliefs: Probability of cells, north up, by the number of the update.
+        metres: Width and height of the map.
+    """
+
+    title: str
+    picture: Array | None
+    estimates: NDArray[np.float64]
+    truth: Sequence[tuple[float, float] | None]
+    sigmas: Sequence[float]
+    errors: Sequence[float | None]
+    words: Sequence[str]
+    beliefs: Mapping[int, NDArray[np.float64]]
+    metres: tuple[float, float]
+
+    @property
+    def ground(self) -> Array:
+        """The picture, or an empty tile."""
+        if self.picture is not None:
+            return self.picture
+        return np.broadcast_to(np.array(to_rgb(TILE)), (8, 8, 3)).astype(np.float64)
+
+
+def draw_belief(drawing: FlightDrawing) -> Figure:
+    """The last belief over the map, with the estimated and the true trajectory."""
+    width, height = drawing.metres
+    figure = canvas(_WIDTH, _WIDTH * height / width)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.imshow(drawing.ground, extent=(0, 1, 1, 0), aspect="auto")
+    if drawing.beliefs:
+        last = drawing.beliefs[max(drawing.beliefs)]
+        axes.imshow(_heat(last), extent=(0, 1, 1, 0), aspect="auto", interpolation="nearest")
+    known = np.array([place for place in drawing.truth if place is not None]).reshape(-1, 2)
+    axes.plot(*known.T, color=_TRUTH, linewidth=2, linestyle=(0, (4, 2)))
+    axes.plot(*drawing.estimates.T, color=WARM, linewidth=2)
+    axes.set(xlim=(0, 1), ylim=(1, 0))
+    return figure
+
+
+def draw_errors(drawing: FlightDrawing) -> Figure:
+    """Error, where the truth is known, and spread of the belief over the updates."""
+    figure = canvas(_WIDTH, 330)
+    axes = axes_at(figure, (64, 44, _WIDTH - 96, 206))
+    plain_chart(axes, "Error and spread of the belief", across="update", unit="metres")
+    marks: dict[str, Artist] = {"spread (sigma)": _curve(axes, drawing.sigmas, COOL)}
+    if any(error is not None for error in drawing.errors):
+        marks["error"] = _curve(axes, drawing.errors, WARM)
+    axes.set_yscale("symlog", linthresh=10)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    name_marks(figure, marks)
+    return figure
+
+
+def _curve(axes: Axes, values: Sequence[float | None], colour: str) -> Line2D:
+    heights = [np.nan if value is None else value for value in values]
+    return axes.plot(np.arange(1, len(values) + 1), heights, color=colour, linewidth=2)[0]
+
+
+def flight_page(drawing: FlightDrawing, numbers: Mapping[str, object]) -> str:
+    """One page, which needs nothing else, that replays a flight over its map."""
+    rows = [
+        element("div", element("dt", escape(name.replace("_", " "))), element("dd", escape(_shown(value))))
+        for name, value in numbers.items()
+    ]
+    facts = {
+        "estimates": drawing.estimates.round(5).tolist(),
+        "truth": [None if place is None else [round(v, 5) for v in place] for place in drawing.truth],
+        "sigmas": [round(value, 2) for value in drawing.sigmas],
+        "errors": [None if value is None else round(value, 2) for value in drawing.errors],
+        "words": list(drawing.words),
+        "metres": list(drawing.metres),
+        "beliefs": {str(k): to_data_uri(_heat(_smaller(each))) for k, each in drawing.beliefs.items()},
+    }
+    return fill(
+        "flight.html",
+        title=escape(drawing.title),
+        style=read_template("report.css") + read_template("flight.css"),
+        numbers=element("dl", *rows, class_="numbers"),
+        picture=to_data_uri(drawing.ground),
+        ratio=f"{drawing.metres[0]:.0f} / {drawing.metres[1]:.0f}",
+        facts=to_script(facts),
+        script=read_template("flight.js"),
+    )
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _smaller(belief: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest probability of each block of cells, so that a narrow peak stays visible."""
+    step = -(-max(belief.shape) // _LONGEST)
+    rows, columns = (-(-side // step) * step for side in belief.shape)
+    padded = np.zeros((rows, columns))
+    padded[: belief.shape[0], : belief.shape[1]] = belief
+    return padded.reshape(rows // step, step, columns // step, step).max((1, 3))
+
+
+def _heat(belief: NDArray[np.float64]) -> Array:
+    """Colour and opacity (height, width, 4) of each cell: the root of its share of the peak."""
+    strength = np.sqrt(belief / max(belief.max(), 1e-300))
+    colour = (
+        np.array(to_rgb(COOL)) * (1 - strength[..., None]) + np.array(to_rgb("#ffd166")) * strength[..., None]
+    )
+    return np.concatenate([colour, 0.85 * strength[..., None]], axis=-1)

@@ -1,0 +1,59 @@
+"""The commands in their order, from maps to a trajectory."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+
+pytestmark = pytest.mark.slow
+
+
+def run(*words):
+    result = CliRunner().invoke(app, ["uav", *map(str, words)])
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory):
+    pytest.importorskip("rasterio")
+    pytest.importorskip("numba")
+    folder = tmp_path_factory.mktemp("flights")
+    run("terrain", folder / "maps", "--width", 2400, "--height", 900, "--metres-per-pixel", 10, "--seed", 4)
+    return folder
+
+
+def localized(folder, name, seen, cell=30):
+    """Compile the map of summer with a descriptor and localize a flight in another season."""
+    options = ("--run", folder / name, "--out")
+    compiled = folder / f"{name}.tcmap"
+    summer, other = (folder / "maps" / f"{season}.tif" for season in ("summer", seen))
+    run("compile-map", summer, *options, compiled, "--cell", cell, "--headings", 18, "--quiet")
+    run("simulate", other, *options, folder / "flight", "--updates", 50, "--seed", 1)
+    files = (folder / "flight" / "flight.csv", folder / "flight" / "images")
+    return json.loads(run("localize", compiled, *files, *options, folder / "found", "--json"))
+
+
+def test_a_handmade_descriptor_finds_a_flight_in_the_season_of_its_map(maps):
+    run("abbrief", maps / "maps", "--out", maps / "abbrief", "--side", 20, "--bits", 64)
+    found = localized(maps, "abbrief", "summer")
+    assert found["converged"]
+    assert found["final_error_m"] < 60
+    assert found["mean_error_after_convergence_m"] < 60
+
+
+def test_a_trained_descriptor_goes_the_same_way(maps):
+    words = ("--places", 40, "--views", 6, "--offset", 20, "--quiet", "--device", "cpu")
+    small = ("--set", "model.image_size=20", "--set", "data.preprocess.resize=20", "--set", "epochs=1")
+    run("train", maps / "maps", "--out", maps / "run", *words, *small)
+    found = localized(maps, "run", "autumn", cell=60)
+    assert found["updates"] == 50
+    assert found["updates_with_problems"] == 0
+
+
+def test_odometry_alone_does_not_find_a_flight(maps):
+    files = (maps / "abbrief.tcmap", maps / "flight" / "flight.csv", maps / "flight" / "images")
+    options = ("--run", maps / "abbrief", "--out", maps / "blind", "--odometry-only", "--json")
+    assert not json.loads(run("localize", *files, *options))["converged"]

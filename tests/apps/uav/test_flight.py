@@ -1,0 +1,113 @@
+import math
+
+import numpy as np
+import pytest
+
+from torchcaps.apps.uav import FlightPlan, read_flight, simulate_flight
+from torchcaps.apps.uav.filter import MotionNoise
+from torchcaps.core import MissingDataError, UserError
+
+HEADER = "time,forward,left,turn,distance,heading,image,x,y\n"
+CRS = "EPSG:32633"
+
+
+def read(tmp_path, text):
+    (tmp_path / "flight.csv").write_text(text)
+    return read_flight(tmp_path / "flight.csv", tmp_path / "images", CRS)
+
+
+def test_a_row_is_read_in_metres_and_radians(tmp_path):
+    (step,) = read(tmp_path, HEADER + "1.5,50,-2,90,51,180,a.png,7,8\n")
+    assert (step.time, step.truth, step.problems) == (1.5, (7, 8), ())
+    assert (step.odometry.forward, step.odometry.left, step.odometry.distance) == (50, -2, 51)
+    assert step.odometry.turn == pytest.approx(math.pi / 2)
+    assert step.heading == pytest.approx(math.pi)
+    assert step.image.name == "a.png"
+
+
+def test_only_the_needed_columns_have_to_be_there(tmp_path):
+    (step,) = read(tmp_path, "time,forward,left,turn,image\n0,3,4,0,a.png\n")
+    assert (step.heading, step.truth, step.odometry.travelled) == (None, None, 5)
+
+
+@pytest.mark.parametrize("value", ["nan", "", "inf", "fast"])
+def test_odometry_that_is_no_number_is_left_out_and_named(value, tmp_path):
+    (step,) = read(tmp_path, HEADER + f"1,{value},0,0,0,0,a.png,,\n")
+    assert step.odometry is None
+    assert step.problems == ("the odometry is not finite",)
+
+
+def test_rows_that_go_back_in_time_are_left_out_and_named(tmp_path):
+    steps = read(tmp_path, HEADER + "1,1,0,0,,,a,,\n3,2,0,0,,,b,,\n2,9,0,0,,,c,,\n4,4,0,0,,,d,,\n")
+    assert [step.odometry.forward for step in steps] == [1, 2, 4]
+    assert steps[2].problems == ("line 4 was left out: its time 2.0 is not after 3.0",)
+
+
+def test_an_image_outside_of_its_folder_is_not_followed(tmp_path):
+    (step,) = read(tmp_path, HEADER + "1,1,0,0,,,../../etc/passwd,,\n")
+    assert step.image is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "no rows"), (HEADER, "no rows"), ("a,b\n1,2\n", "should have the columns time")],
+)
+def test_a_log_that_is_none_is_refused(text, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        read(tmp_path, text)
+
+
+def test_a_missing_log_is_named(tmp_path):
+    with pytest.raises(MissingDataError, match="no flight log"):
+        read_flight(tmp_path / "none.csv", tmp_path, CRS)
+
+
+def test_uav_visloc_gives_places_headings_and_odometry(tmp_path):
+    pyproj = pytest.importorskip("pyproj")
+    to_degrees = pyproj.Transformer.from_crs(CRS, "EPSG:4326", always_xy=True).transform
+    rows = ["num,filename,date,lat,lon,height,Omega,Kappa,Phi1,Phi2"]
+    for k in range(4):  # to the north: the compass says 0
+        longitude, latitude = to_degrees(500_000, 5_000_000 + 40 * k)
+        rows.append(f"{k},01_{k}.JPG,2018,{latitude:.9f},{longitude:.9f},400,0,0,0,0")
+    steps = read(tmp_path, "\n".join(rows))
+    assert [step.truth[1] for step in steps] == pytest.approx(
+        [5_000_000 + 40 * k for k in range(4)], abs=0.01
+    )
+    assert all(step.heading == pytest.approx(math.pi / 2) for step in steps)
+    assert steps[0].odometry.travelled == 0
+    assert all(abs(step.odometry.forward - 40) < 10 for step in steps[1:])
+    assert steps[2].image.name == "01_2.JPG"
+
+
+def test_a_simulated_flight_is_read_as_it_was_flown(country, tmp_path):
+    flight = simulate_flight(country.stack.dates(["winter"]), 16, FlightPlan(updates=7, seed=2))
+    flight.save(tmp_path)
+    steps = read_flight(tmp_path / "flight.csv", tmp_path / "images", CRS)
+    for read_back, flown in zip(steps, flight.steps, strict=True):
+        assert read_back.truth == pytest.approx(flown.truth, abs=1e-3)
+        assert read_back.odometry.forward == pytest.approx(flown.odometry.forward, abs=1e-3)
+        assert read_back.heading == pytest.approx(flown.heading, abs=1e-4)
+        assert read_back.image.is_file()
+
+
+def test_noise_of_a_simulated_flight_is_that_of_the_thesis(country):
+    plan = FlightPlan(updates=3000, seed=1, pixel_noise=0.0)
+    noisy = simulate_flight(country.stack.dates(["summer"]).columns(0, 60), 4, plan)
+    places = np.array([step.truth for step in noisy.steps])
+    travelled = np.linalg.norm(np.diff(places, axis=0), axis=1)
+    assert travelled == pytest.approx(50, abs=1e-6)
+    measured = np.array([math.hypot(s.odometry.forward, s.odometry.left) for s in noisy.steps[1:]])
+    assert (measured - 50).std() == pytest.approx(50 * MotionNoise().place, rel=0.1)
+
+
+def test_without_noise_odometry_leads_along_the_true_course(country):
+    plan = FlightPlan(updates=30, seed=5, noise=MotionNoise(0.0, 0.0), heading_sigma=0.0)
+    steps = simulate_flight(country.stack.dates(["summer"]), 16, plan).steps
+    x, y = steps[0].truth
+    heading = steps[0].heading
+    for step in steps[1:]:
+        motion = step.odometry
+        x += motion.forward * math.cos(heading) - motion.left * math.sin(heading)
+        y += motion.forward * math.sin(heading) + motion.left * math.cos(heading)
+        heading += motion.turn
+        assert (x, y) == pytest.approx(step.truth, abs=1e-6)

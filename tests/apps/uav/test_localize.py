@@ -1,0 +1,174 @@
+import json
+import math
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from torchcaps.apps.uav import (
+    FlightPlan,
+    Localizer,
+    Recorder,
+    load_matching,
+    read_flight,
+    record_flight,
+    simulate_flight,
+    summarize,
+    write_results,
+)
+from torchcaps.apps.uav.filter import Odometry, PlainBackend
+from torchcaps.core import MissingDataError, UserError
+
+STEP = Odometry(20.0, 0.0, 0.0)
+
+
+def started(country, describer=None, name="bayesian"):
+    likelihood = country.matching.likelihood(name)
+    return Localizer(country.map, describer, likelihood, backend=PlainBackend())
+
+
+@pytest.fixture
+def localizer(country):
+    return started(country, country.describer)
+
+
+def picture(value=None):
+    if value is not None:
+        return np.full((16, 16, 3), value, np.uint8)
+    return np.random.default_rng(0).integers(0, 256, (16, 16, 3)).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        (None, "missing"),
+        (picture(0), "black"),
+        (picture(120), "shows nothing"),
+        (np.zeros((16, 20, 3), np.uint8), "shape"),
+        (np.zeros((16, 16), np.uint8), "shape"),
+    ],
+)
+def test_an_image_that_shows_nothing_is_left_out_and_named(image, words, localizer, country):
+    other = started(country)
+    found = localizer.update(image, STEP, 0.3)
+    assert words in found.problems[0]
+    assert found.estimate == other.update(None, STEP, 0.3).estimate
+
+
+def test_without_odometry_the_belief_spreads_and_goes_on(localizer):
+    localizer.update(picture(), STEP, 0.3)
+    before = np.zeros(localizer.filter.grid.shape)
+    before[0, 10, 15] = 1
+    localizer.filter.start(before)
+    found = localizer.update(None, None, None)
+    assert "no odometry" in found.problems[0]
+    assert found.estimate.sigma == pytest.approx(20 * math.sqrt(2), rel=0.3)
+
+
+def test_a_heading_that_is_not_finite_is_left_out(localizer):
+    assert "heading is not finite" in localizer.update(picture(), STEP, math.nan).problems[0]
+
+
+def test_a_flight_that_leaves_the_map_begins_anew_and_says_so(localizer):
+    found = localizer.update(picture(), Odometry(1e6, 0.0, 0.0), 0.3)
+    assert found.estimate.restarted
+    assert "began anew" in found.problems[0]
+
+
+def test_an_image_of_another_size_shows_the_same_ground(localizer, country):
+    large = np.kron(picture(), np.ones((4, 4, 1), np.uint8))
+    other = started(country, country.describer)
+    assert localizer.update(large, STEP, 0.3).estimate == other.update(picture(), STEP, 0.3).estimate
+
+
+@pytest.fixture(scope="module")
+def results(country, tmp_path_factory):
+    pytest.importorskip("rasterio")
+    out = tmp_path_factory.mktemp("flight")
+    simulate_flight(country.stack.dates(["summer"]), 16, FlightPlan(updates=8, step=30.0)).save(out)
+    (out / "images" / "0003.png").unlink()
+    localizer = started(country, country.describer, "linear")
+    recorder = Recorder(every=3)
+    record_flight(localizer, read_flight(out / "flight.csv", out / "images", "EPSG:32633"), recorder)
+    summary = summarize(recorder, 1.0)
+    write_results(recorder, country.map, out / "found", summary)
+    return out / "found", recorder
+
+
+def test_the_table_has_a_row_for_each_update_with_its_problems(results):
+    rows = (results[0] / "trajectory.csv").read_text().splitlines()
+    assert len(rows) == 9
+    assert "the image is missing" in rows[4]
+    assert rows[0].split(",")[:5] == ["time", "x", "y", "heading", "sigma"]
+
+
+def test_files_for_maps_and_globes_lie_at_the_estimates(results):
+    pyproj = pytest.importorskip("pyproj")
+    folder, recorder = results
+    line = json.loads((folder / "trajectory.geojson").read_text())["features"][0]["geometry"]["coordinates"]
+    back = pyproj.Transformer.from_crs("EPSG:4326", "EPSG:32633", always_xy=True).transform(*line[-1])
+    last = recorder.updates[-1].estimate
+    assert back == pytest.approx((last.x, last.y), abs=0.01)
+    tree = ET.parse(folder / "trajectory.kml")
+    (text,) = (node.text for node in tree.iter("{http://www.opengis.net/kml/2.2}coordinates"))
+    assert [float(part) for part in text.split()[-1].split(",")[:2]] == pytest.approx(line[-1], abs=1e-6)
+
+
+def test_the_belief_is_a_map_whose_mean_is_the_estimate(results):
+    rasterio = pytest.importorskip("rasterio")
+    folder, recorder = results
+    with rasterio.open(folder / "belief.tif") as file:
+        belief, place = file.read(1), file.transform
+    assert belief.sum() == pytest.approx(1, abs=1e-5)
+    rows, columns = np.indices(belief.shape)
+    shown = recorder.updates[max(recorder.beliefs)].estimate
+    assert place.c + place.a * ((columns + 0.5) * belief).sum() == pytest.approx(shown.x, abs=0.1)
+    assert place.f + place.e * ((rows + 0.5) * belief).sum() == pytest.approx(shown.y, abs=0.1)
+
+
+def test_the_page_needs_no_other_file(results):
+    page = (results[0] / "flight.html").read_text()
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert page.count("data:image/png") == 1 + len(results[1].beliefs)
+    assert (results[0] / "belief.png").stat().st_size > 1000
+    assert (results[0] / "errors.png").stat().st_size > 1000
+
+
+def test_a_summary_counts_what_follows_convergence(results):
+    recorder = Recorder()
+    steps, updates = results[1].steps, results[1].updates
+    for number, (sigma, offset) in enumerate([(500.0, 400.0), (90.0, 30.0), (50.0, 10.0), (5.0, 50.0)]):
+        step = replace(steps[number], truth=(0.0, 0.0))
+        found = replace(updates[0].estimate, x=offset, y=0.0, sigma=sigma, converged=sigma < 100)
+        recorder.add(step, replace(updates[0], estimate=found, problems=()), None)
+    summary = summarize(recorder, 2.0)
+    assert summary["updates_to_convergence"] == 2
+    assert summary["mean_error_after_convergence_m"] == pytest.approx(30)
+    assert summary["share_of_truth_in_95_percent_region"] == pytest.approx(2 / 3)
+    assert summary["seconds_per_update"] == 0.5
+
+
+def test_distances_are_kept_with_the_run(country, tmp_path):
+    country.matching.save(tmp_path)
+    assert load_matching(tmp_path) == country.matching
+    assert np.mean(country.matching.same) < np.mean(country.matching.other)
+    with pytest.raises(UserError, match="bayesian or linear"):
+        country.matching.likelihood("other")
+    with pytest.raises(MissingDataError, match="uav train"):
+        load_matching(tmp_path / "none")
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_ten_thousand_updates(country):
+    import resource
+
+    pytest.importorskip("numba")
+    localizer = Localizer(country.map, country.describer, country.matching.likelihood("bayesian"))
+    image = picture()
+    for _ in range(200):
+        localizer.update(image, STEP, 0.3)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(10_000):
+        localizer.update(image, STEP, 0.3)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # KiB

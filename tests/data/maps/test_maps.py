@@ -1,0 +1,148 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from torchcaps.core import UserError
+from torchcaps.data import (
+    PlacedCrops,
+    PlacePlan,
+    SeasonStack,
+    load_dataset,
+    load_stack,
+    sample_crops,
+    save_stack,
+    write_map_folder,
+)
+from torchcaps.train.tasks import task_named
+
+PLAN = PlacePlan(places=30, views=6, offset=10.0)
+
+
+def made_stack(dates=3, height=90, width=240):
+    images = np.random.default_rng(0).integers(0, 256, (dates, 3, height, width)).astype(np.uint8)
+    known = np.ones((dates, height, width), bool)
+    return SeasonStack(
+        images, known, tuple(f"date {k}" for k in range(dates)), 500.0, 9000.0, 5.0, "EPSG:32614"
+    )
+
+
+def crop(stack, x, y, heading, side=9, date=0):
+    centre = torch.from_numpy(stack.centres_of(np.array([x], float), np.array([y], float)))
+    images = torch.from_numpy(stack.images)
+    return sample_crops(images, torch.tensor([date]), centre, torch.tensor([heading]), side)[0]
+
+
+def test_a_stack_is_read_as_it_was_written(tmp_path):
+    stack = made_stack()
+    stack.known[1, 3:9, 5] = False
+    save_stack(tmp_path / "a.npz", stack)
+    read = load_stack(tmp_path / "a.npz")
+    assert np.array_equal(read.images, stack.images)
+    assert np.array_equal(read.known, stack.known)
+    assert (read.names, read.crs, read.west, read.north, read.pixel) == (
+        stack.names,
+        stack.crs,
+        stack.west,
+        stack.north,
+        stack.pixel,
+    )
+
+
+def test_a_foreign_or_damaged_stack_is_named(tmp_path):
+    save_stack(tmp_path / "a.npz", made_stack())
+    data = (tmp_path / "a.npz").read_bytes()
+    for bad in (b"", b"no zip", data[: len(data) // 2]):
+        (tmp_path / "b.npz").write_bytes(bad)
+        with pytest.raises(UserError, match=r"b\.npz is no season stack"):
+            load_stack(tmp_path / "b.npz")
+
+
+def test_a_crop_to_the_north_is_a_window_of_the_map():
+    stack = made_stack()
+    found = crop(stack, 500 + 5 * 20.5, 9000 - 5 * 30.5, math.pi / 2)
+    assert torch.allclose(found * 255, torch.from_numpy(stack.images)[0, :, 26:35, 16:25].float(), atol=1e-3)
+
+
+def test_a_crop_to_the_east_has_the_east_on_top():
+    stack = made_stack()
+    north = crop(stack, 700, 8800, math.pi / 2)
+    east = crop(stack, 700, 8800, 0.0)
+    assert torch.allclose(east, north.rot90(1, (1, 2)), atol=1e-5)
+
+
+def test_crops_agree_with_grid_sample_and_are_black_outside():
+    stack, side = made_stack(), 24
+    images = torch.from_numpy(stack.images)
+    rng = torch.Generator().manual_seed(1)
+    centres = torch.rand(8, 2, generator=rng) * torch.tensor([260.0, 110.0]) - 10
+    headings = torch.rand(8, generator=rng) * 7
+    found = sample_crops(images, torch.full((8,), 2), centres, headings, side)
+    axis = (side - 1) / 2 - torch.arange(side)
+    ahead, left = axis[:, None], axis[None, :]
+    for k in range(8):
+        cos, sin = headings[k].cos(), headings[k].sin()
+        column = centres[k, 0] + ahead * cos - left * sin
+        row = centres[k, 1] - ahead * sin - left * cos
+        grid = torch.stack([(2 * column + 1) / 240 - 1, (2 * row + 1) / 90 - 1], -1)[None]
+        expected = F.grid_sample(images[2:3].float() / 255, grid, align_corners=False)
+        assert torch.allclose(found[k : k + 1], expected, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("maps")
+    write_map_folder(root, [made_stack(), made_stack(dates=2, width=200)], PLAN)
+    return root
+
+
+def ground(examples):
+    """West and east edge of the ground that the crops of each map show."""
+    views = examples.images.views
+    reach = examples.images.side / math.sqrt(2)
+    return {
+        number: (
+            float(views.centres[views.maps == number, 0].min()) - reach,
+            float(views.centres[views.maps == number, 0].max()) + reach,
+        )
+        for number in views.maps.unique().tolist()
+    }
+
+
+def test_training_validation_and_test_show_different_ground(folder):
+    whole, test = (
+        load_dataset(f"folder:{folder}", split, size=12, task="retrieval") for split in ("train", "test")
+    )
+    assert isinstance(whole, PlacedCrops)
+    train, validation = task_named("retrieval").split(whole, 0.3, 0)
+    assert len(train)
+    assert len(validation)
+    for number, (_, east) in ground(train).items():
+        assert east <= ground(validation)[number][0] + 1e-3
+        assert ground(whole)[number][1] <= ground(test)[number][0] + 1e-3
+    assert not set(train.places.tolist()) & set(validation.places.tolist())
+
+
+def test_views_of_a_place_are_near_it_and_of_all_dates(folder):
+    whole = load_dataset(f"folder:{folder}", "train", size=12, task="retrieval")
+    assert len(whole) == 30 * 6
+    views = whole.images.views
+    for place in range(30):
+        rows = whole.places == place
+        centres = views.centres[rows]
+        assert torch.cdist(centres, centres).max() <= 2 * PLAN.offset / 5 + 1e-3
+        assert len(set(views.dates[rows].tolist())) == (3 if views.maps[rows][0] == 0 else 2)
+
+
+def test_crops_are_the_same_each_time_and_in_any_order(folder):
+    first, again = (load_dataset(f"folder:{folder}", "train", size=12, task="retrieval") for _ in range(2))
+    order = torch.tensor([5, 100, 2])
+    assert torch.equal(first.images[order], again.images[:][order])
+    assert torch.equal(first.subset([5, 100]).images[:], again.images[order[:2]])
+
+
+def test_a_map_that_is_too_small_for_its_crops_is_refused(folder):
+    with pytest.raises(UserError, match="too small for crops of 100"):
+        load_dataset(f"folder:{folder}", "train", size=100, task="retrieval")
