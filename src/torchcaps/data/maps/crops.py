@@ -95,7 +95,7 @@ class MapImages(LazyImages):
         return len(self.views)
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]  # it is that of the maps
         """Where the maps are."""
         return self.maps[0].device
 

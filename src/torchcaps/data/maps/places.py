@@ -89,6 +89,7 @@ class PlaceContent:
     stacks: tuple[SeasonStack, ...]
     plan: PlacePlan
     side: int
+    validation: None = None  # crops of training ground are split by place, see `PlacedCrops`
 
     @property
     def classes(self) -> tuple[str, ...]:
