@@ -47,3 +47,9 @@ def test_a_run_states_the_precision_that_auto_took(tmp_path, monkeypatch):
         "epochs": 1,
     }
     assert train(build(values), tmp_path, Machine(device="cpu", precision="auto"))["precision"] == "32"
+
+
+def test_a_run_in_bf16_leaves_no_coarser_products_to_the_next():
+    launch(Machine(device="cpu", precision="bf16"))
+    launch(Machine(device="cpu"))
+    assert torch.get_float32_matmul_precision() == "highest"

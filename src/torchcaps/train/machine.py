@@ -102,8 +102,8 @@ def launch(machine: Machine) -> Fabric:
 
     machine = settled(machine)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting
-    if machine.precision == "bf16":
-        torch.set_float32_matmul_precision("high")  # products of the routing in TF32, its sums in float32
+    # in bf16 products of the routing are TF32 and its sums float32; a run before this one must not decide
+    torch.set_float32_matmul_precision("high" if machine.precision == "bf16" else "highest")
     keep_freed_memory()
     torch.backends.cudnn.benchmark = machine.tune_convolutions  # batches keep their size: tuned once
     fabric = Fabric(

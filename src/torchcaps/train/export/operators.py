@@ -45,6 +45,7 @@ _NAMES = """
     aten.instance_norm.default
     aten.layer_norm.default
     aten.leaky_relu.default
+    aten.leaky_relu_.default
     aten.linalg_cross.default
     aten.linalg_vector_norm.default
     aten.linear.default
@@ -65,6 +66,7 @@ _NAMES = """
     aten.permute.default
     aten.reciprocal.default
     aten.relu.default
+    aten.relu_.default
     aten.reshape.default
     aten.rsqrt.default
     aten.rsub.Scalar
