@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from torchcaps.train import Machine, build, settled, train
-from torchcaps.train.machine import bf16_speedup, keep_freed_memory
+from torchcaps.train.machine import bf16_speedup, keep_freed_memory, launch
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts page faults as Linux does")

@@ -324,7 +324,7 @@ def test_nothing_is_unpickled(program, tmp_path):
     ("old", "new", "message"),
     [
         (r'"guards_code": []', r'"guards_code": ["print(1)"]', "guards written as code"),
-        ("torch.ops.aten.relu.default", "torch.hub.load", "the operator 'torch.hub.load'"),
+        ("torch.ops.aten.relu_.default", "torch.hub.load", "the operator 'torch.hub.load'"),
         (
             "Symbol('s",
             "__import__('os').system('s",
@@ -364,7 +364,7 @@ def test_a_program_is_opened_only_by_who_trusts_it(program, tmp_path):
 
 def test_an_operator_that_reads_and_writes_files_is_refused(program, tmp_path):
     name = entry(program, "models/model.json")
-    text = program[name].decode().replace("torch.ops.aten.relu.default", "torch.ops.aten.from_file.default")
+    text = program[name].decode().replace("torch.ops.aten.relu_.default", "torch.ops.aten.from_file.default")
     with pytest.raises(
         UserError, match=r"the operator 'torch\.ops\.aten\.from_file\.default'.*was not opened"
     ):
