@@ -38,69 +38,29 @@ def routing(
     _run("routing", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on, compiled=compiled)
 
 
-@app.command("train")
-def train(
-    device: Device = "auto",
-    quick: Quick = False,
-    out: Out = None,
-    minutes: Minutes = None,
-    goes_on: GoesOn = False,
-    json: Json = False,
-) -> None:
-    """Whole training steps, and an epoch of MNIST's size."""
-    _run("train", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
+def _add_suite(name: str, words: str) -> None:
+    """The command of a suite that has no options of its own."""
+
+    @app.command(name, help=words)
+    def command(
+        device: Device = "auto",
+        quick: Quick = False,
+        out: Out = None,
+        minutes: Minutes = None,
+        goes_on: GoesOn = False,
+        json: Json = False,
+    ) -> None:
+        _run(name, device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
 
 
-@app.command("models")
-def models(
-    device: Device = "auto",
-    quick: Quick = False,
-    out: Out = None,
-    minutes: Minutes = None,
-    goes_on: GoesOn = False,
-    json: Json = False,
-) -> None:
-    """A forward and a training pass of every model."""
-    _run("models", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
-
-
-@app.command("segmentation")
-def segmentation(
-    device: Device = "auto",
-    quick: Quick = False,
-    out: Out = None,
-    minutes: Minutes = None,
-    goes_on: GoesOn = False,
-    json: Json = False,
-) -> None:
-    """SegCaps at 128 and 512 pixels: plain, fused, and with checkpoints."""
-    _run("segmentation", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
-
-
-@app.command("render")
-def render(
-    device: Device = "auto",
-    quick: Quick = False,
-    out: Out = None,
-    minutes: Minutes = None,
-    goes_on: GoesOn = False,
-    json: Json = False,
-) -> None:
-    """Images of a cube and of a mesh of 5,120 faces, by every engine of this machine."""
-    _run("render", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
-
-
-@app.command("filter")
-def filter_updates(
-    device: Device = "auto",
-    quick: Quick = False,
-    out: Out = None,
-    minutes: Minutes = None,
-    goes_on: GoesOn = False,
-    json: Json = False,
-) -> None:
-    """Updates of the localization filter, on maps of 6.2 and of 100 square kilometres."""
-    _run("filter", device, json, quick=quick, file=out, minutes=minutes, goes_on=goes_on)
+for _name, _words in {
+    "train": "Whole training steps, and an epoch of MNIST's size.",
+    "models": "A forward and a training pass of every model.",
+    "segmentation": "SegCaps at 128 and 512 pixels: plain, fused, and with checkpoints.",
+    "render": "Images of a cube and of a mesh of 5,120 faces, by every engine of this machine.",
+    "filter": "Updates of the localization filter, on maps of 6.2 and of 100 square kilometres.",
+}.items():
+    _add_suite(_name, _words)
 
 
 @app.command("chart")
