@@ -80,7 +80,7 @@ class ViT(PlainClassifier):
         """The numbers that the softmax is taken of."""
         below, right = self.padding
         tokens = self.patches(F.pad(images, (0, right, 0, below))).flatten(2).transpose(1, 2)
-        first = self.class_token.expand(len(tokens), 1, -1)
+        first = self.class_token.expand(tokens.shape[0], 1, -1)
         tokens = torch.cat([first, tokens], dim=1) + self.positions
         return self.classes(self.encoder(tokens)[:, 0])
 

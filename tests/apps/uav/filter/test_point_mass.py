@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -202,3 +204,16 @@ def test_a_descriptor_of_another_size_is_refused():
         filter.update(MOTION, descriptor=np.ones(8))
     with pytest.raises(UserError, match="not finite"):
         filter.update(MOTION, descriptor=np.full(16, np.nan))
+
+
+@pytest.mark.slow
+def test_a_filter_leaves_the_threads_of_pytorch_alone():
+    """In a process of its own: numba starts its threads once, whichever test is first."""
+    code = """
+import torch
+torch.set_num_threads(1)
+from torchcaps.apps.uav.filter.compiled import _use_threads
+_use_threads(2)
+assert torch.get_num_threads() == 1, torch.get_num_threads()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,6 +6,7 @@ from typing import no_type_check  # numba compiles no function that run-time sha
 
 import numba
 import numpy as np
+import torch
 from numba import njit, prange
 from numpy.typing import NDArray
 
@@ -37,7 +38,7 @@ class CompiledBackend:
 
     def update(self, prediction: Prediction, evidence: Evidence, scale: float) -> Moments:
         """Move the belief times `scale` along a prediction, weigh it by the evidence, sum it up."""
-        numba.set_num_threads(self._threads)
+        _use_threads(self._threads)
         wanted = sources_of(evidence.headings > 0, prediction.heading)
         moved = wanted & self._filled
         _move(
@@ -61,6 +62,16 @@ class CompiledBackend:
         mass, x, y, square, _ = sums.sum(1).T
         self._filled = mass > 0
         return Moments(mass, x, y, square, peak=float(sums[:, :, 4].max()))
+
+
+def _use_threads(count: int) -> None:
+    """Let the compiled passes use so many threads, and PyTorch as many as before.
+
+    Both may share one OpenMP library, where numba's choice would become PyTorch's and change its rounding.
+    """
+    before = torch.get_num_threads()
+    numba.set_num_threads(count)
+    torch.set_num_threads(before)
 
 
 def _single(taps: Taps) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
