@@ -20,6 +20,7 @@ _NAMES = """
     aten.cat.default
     aten.clamp.default
     aten.clamp_min.default
+    aten.contiguous.default
     aten.conv2d.default
     aten.conv2d.padding
     aten.conv3d.default
@@ -38,6 +39,7 @@ _NAMES = """
     aten.floor_divide.default
     aten.gather.default
     aten.ge.Scalar
+    aten.gelu.default
     aten.gru_cell.default
     aten.index.Tensor
     aten.index_copy.default
@@ -70,6 +72,7 @@ _NAMES = """
     aten.reshape.default
     aten.rsqrt.default
     aten.rsub.Scalar
+    aten.scaled_dot_product_attention.default
     aten.select.int
     aten.sigmoid.default
     aten.slice.Tensor

@@ -31,7 +31,7 @@ _TREE = re.compile(
     r'("type"|"context"|"children_spec"|"builtins\.(tuple|dict)"|"null"|"\[\]"|null|1|[\[\]{},: ])+'
 )
 _ALLOWED = {
-    "expr_str": re.compile(r"(Mul|Add|Integer|Symbol|positive|integer|True|'s\d+'|[\d(),= ])+"),
+    "expr_str": re.compile(r"(Mul|Add|Min|Max|Integer|Symbol|positive|integer|True|'s\d+'|[\d(),= ])+"),
     "in_spec": _TREE,
     "out_spec": _TREE,
     "name": re.compile(r"[\w.]*"),
