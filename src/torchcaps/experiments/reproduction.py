@@ -35,8 +35,8 @@ def render_totals(rows_of: RowsOf) -> str:
     claims = Counter(claim.check(rows_of).verdict for experiment in begun for claim in experiment.claims)
     return (
         f"Of {len(LABELS)} tables and figures of the thesis that report a result, {len(begun)} have runs "
-        f"here. Of {figures.total()} printed figures set beside ours are {_count(figures)}; of {claims.total()} "
-        f"claims are {_count(claims)}. Open means too few seeds, or less than the thesis's protocol."
+        f"here. {figures.total()} printed figures stand beside ours: {_count(figures)}. {claims.total()} "
+        f"claims are checked: {_count(claims)}. Open means too few seeds, or less than the thesis's protocol."
     )
 
 
