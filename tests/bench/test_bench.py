@@ -334,6 +334,7 @@ class TestChart:
         assert device_slug("cpu, 2 threads") == "cpu"
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_and_writes_the_file(monkeypatch, tmp_path):
     from torchcaps.bench import run
 

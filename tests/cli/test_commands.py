@@ -154,6 +154,7 @@ def test_models_are_listed_with_their_counts():
     assert set(rows["dr_capsnet_mnist"]) >= {"name", "family", "params", "input", "classes", "paper"}
 
 
+@pytest.mark.slow
 def test_training_writes_tensorboard_events(run):
     assert list((run / "tensorboard").glob("events*"))
 

@@ -145,6 +145,7 @@ def test_it_compiles_into_one_graph(case):
     torch.testing.assert_close(*gradients)
 
 
+@pytest.mark.slow
 def test_the_operators_keep_their_promises_to_the_compiler():
     poses, weight, bias = Case(batch=2, in_caps=4, matrices=2).inputs(torch.float32)
     for gradient in ("full", "last_votes"):

@@ -45,6 +45,7 @@ def test_a_file_of_the_user_is_kept(tmp_path, name):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_what_explain_wrote_is_written_anew(written, tmp_path):
     explainer = Explainer(make_run(tmp_path, primary_pose=2, class_pose=1), reference=20)
     again = explain_images(explainer, ["test:3", "test:3"], written[0])
@@ -67,6 +68,7 @@ def test_the_page_shows_everything(written):
     assert f"{usual['share_less_surprising']:.0%} of {usual['compared_with']}" in page
 
 
+@pytest.mark.slow
 def test_what_a_network_cannot_show_is_said(tmp_path):
     explainer = Explainer(make_run(tmp_path, "gamma_capsnet_tiny_test", decoder="none"), reference=10)
     (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
@@ -76,6 +78,7 @@ def test_what_a_network_cannot_show_is_said(tmp_path):
     assert not any("perturbations" in path for path in row["files"])
 
 
+@pytest.mark.slow
 def test_capsules_without_a_place_have_no_map(tmp_path):
     explainer = Explainer(make_run(tmp_path, "parse_capsnet_tiny_test"), reference=10)
     (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
@@ -83,6 +86,7 @@ def test_capsules_without_a_place_have_no_map(tmp_path):
     assert not any("saliency" in path for path in row["files"])
 
 
+@pytest.mark.slow
 def test_the_page_repeats_what_the_health_monitor_found(tmp_path):
     run = make_run(tmp_path)
     rows = [{"epoch": 0, "findings": ["parents are dead: all"]}, {"epoch": 1, "findings": [FINDING]}]
@@ -105,6 +109,7 @@ def test_sections_are_short(tmp_path, family):
         assert len(re.sub("<[^>]*>", " ", words).split()) < 60
 
 
+@pytest.mark.slow
 def test_without_contributions_the_page_says_why(tmp_path):
     explainer = Explainer(make_run(tmp_path, routing="em"), reference=10)
     (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")

@@ -31,6 +31,7 @@ def pruned(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_shrunk_run_answers_as_the_pruned_one_and_can_be_trained_on(pruned, tmp_path):
     report = shrink_and_measure(pruned, tmp_path / "small", force=True)
     assert report.largest_difference < 1e-6

@@ -69,6 +69,7 @@ def test_a_run_leaves_its_files(tmp_path):
     assert result["metrics"]["best_epoch"] == best["epoch"]
 
 
+@pytest.mark.slow
 def test_it_learns(tmp_path):
     settings = recipe(
         data={"name": "synthetic_mnist", "validation": 0.1},
@@ -385,6 +386,7 @@ def test_damaged_runs_are_explained(tmp_path):
         load_run(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_entropy_of_couplings_falls_when_it_is_part_of_the_loss(tmp_path):
     def entropy(weight):
         asked = recipe(loss={"reconstruction": 0.0005, "coupling_entropy": weight}, keep_epochs=[1])

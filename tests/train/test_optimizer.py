@@ -211,7 +211,7 @@ class Killer(Silent):
     ],
     ids=["cosine", "step", "exponential"],
 )
-@pytest.mark.parametrize("epoch", [0, 2])
+@pytest.mark.parametrize("epoch", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_run_resumes_to_the_same_bits(optim, epoch, tmp_path, monkeypatch):
     monkeypatch.setattr("torchcaps.train.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
@@ -237,6 +237,7 @@ def test_a_cosine_run_gets_no_more_epochs(tmp_path):
     assert train(recipe(optim, epochs=2), tmp_path, CPU, resume=True) == finished
 
 
+@pytest.mark.slow
 def test_a_run_that_warmed_up_gets_more_epochs(tmp_path):
     optim = {"learning_rate": 1e-2, "schedule": "step", "step_epochs": 2, "decay": 0.5, "warm_up": 1.0}
     longer, whole = tmp_path / "longer", tmp_path / "whole"

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
@@ -32,6 +33,7 @@ def test_every_epoch_draws_anew_and_can_be_repeated():
     assert drawn(0) == first
 
 
+@pytest.mark.slow
 def test_images_that_stay_in_files_train_the_same_network(tmp_path, monkeypatch):
     write_twin("folder", tmp_path / "images", 40)
     values = {

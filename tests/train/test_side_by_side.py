@@ -22,6 +22,7 @@ def recipe(**changes):
     return build({**values, **changes})
 
 
+@pytest.mark.slow
 def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path):
     jobs = [partial(train, recipe(seed=seed), tmp_path / f"beside-{seed}", CPU) for seed in (1, 2)]
     results = side_by_side(jobs, CPU, at_once=2)

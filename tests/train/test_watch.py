@@ -99,7 +99,10 @@ def timeless(folder):
     return [{**row, "seconds": 0, "images_per_second": 0} for row in saved_rows(folder)]
 
 
-@pytest.mark.parametrize("technique", [{}, {"annealing": {"r_max": 2, "patience": 1}}, {"pruning": {}}])
+@pytest.mark.parametrize(
+    "technique",
+    [{}, {"annealing": {"r_max": 2, "patience": 1}}, pytest.param({"pruning": {}}, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize(
     "epochs", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(3, marks=pytest.mark.slow)]
 )

@@ -38,6 +38,7 @@ def full_report():
     return report
 
 
+@pytest.mark.slow
 def test_the_page_holds_every_figure_as_it_was_drawn():
     html = full_report().to_html()
     images = re.findall(r'src="data:image/png;base64,([^"]+)"', html)

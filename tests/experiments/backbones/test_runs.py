@@ -40,6 +40,7 @@ def on_meta(**changes):
         return create_model("resnet50_capsnet_64", **changes)
 
 
+@pytest.mark.slow
 def test_trunks_are_made_once_and_every_setting_is_measured(tmp_path):
     write_twin("cifar10", tmp_path, 300)
     machine = Machine(device="cpu", data_dir=tmp_path)
@@ -64,6 +65,7 @@ def test_trunks_are_made_once_and_every_setting_is_measured(tmp_path):
     assert (tmp_path / "fig-flops_vs_acc.png").is_file()
 
 
+@pytest.mark.slow
 def test_photographs_have_a_trunk_that_learnt_photographs(tmp_path):
     write_twin("imagenette", tmp_path, 80)
     machine = Machine(device="cpu", data_dir=tmp_path)

@@ -156,6 +156,7 @@ def test_a_visit_ends_in_time_and_the_next_goes_on(experiment, tmp_path):
     assert run_missing(experiment, tmp_path, CPU, seeds=1)["done"] == 2
 
 
+@pytest.mark.slow
 def test_runs_side_by_side_are_those_made_one_after_the_other(experiment, tmp_path):
     counts = run_missing(experiment, tmp_path / "packed", CPU, seeds=1, visit=Visit(at_once=3))
     assert counts == run_missing(experiment, tmp_path / "single", CPU, seeds=1)

@@ -121,6 +121,7 @@ def test_couplings_that_know_the_object_beat_an_even_split_which_sees_activation
     assert found.even == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_random_trees_have_the_precision_of_chance():
     owners = torch.tensor([1, 2] * 10 + [0] * 60)
     layers = traces(torch.full((1, 80, 2), 0.5), torch.ones(1, 80))

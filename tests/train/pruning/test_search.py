@@ -136,6 +136,7 @@ def test_baselines_have_one_candidate_of_even_widths(trunk, method, tmp_path):
     assert max(removed) - min(removed) < 0.3  # one channel of four
 
 
+@pytest.mark.slow
 def test_a_pruned_trunk_is_tuned_and_carries_frozen_or_learning_capsules(pruned, tmp_path):
     run = load_run(pruned)
     tuned = train(run.recipe, tmp_path / "tuned", CPU)

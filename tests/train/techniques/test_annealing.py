@@ -125,6 +125,7 @@ def test_an_annealer_goes_on_from_its_state(losses, cut):
         assert whole.state() == part.state()
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
     result = train(recipe(), tmp_path, CPU)
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
@@ -149,6 +150,7 @@ def test_a_step_starts_from_the_best_weights_of_the_last(tmp_path):
         assert all(torch.allclose(files[0][name], other[name]) for name in other)
 
 
+@pytest.mark.slow
 def test_layers_annealed_one_by_one_end_with_a_number_each(tmp_path, monkeypatch):
     monkeypatch.setattr("torchcaps.train.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     model = {"name": "gamma_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"}
@@ -174,7 +176,8 @@ class StopAfter(Silent):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("optimizer", ["reset", pytest.param("keep", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("optimizer", ["reset", "keep"])
+@pytest.mark.slow
 def test_a_run_killed_within_a_step_resumes_exactly(optimizer, tmp_path, monkeypatch):
     monkeypatch.setattr("torchcaps.train.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     settings = recipe(annealing={"r0": 1, "r_max": 3, "patience": 2, "optimizer": optimizer})
