@@ -48,7 +48,7 @@ for name in commands:
     importlib.import_module(name)
 assert "torch" not in sys.modules
 number = len(list(folder.rglob("*.py")))
-print(f"{number} files compile on Python {sys.version.split()[0]}, {len(commands)} modules of commands import")
+print(f"{number} files compile on Python {sys.version.split()[0]}, {len(commands)} commands import")
 """
 
 
