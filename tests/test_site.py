@@ -5,9 +5,12 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import torchcaps
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
@@ -80,3 +83,20 @@ def test_pictures_of_the_concepts_are_drawn_by_their_scripts(name, tmp_path):
     for path in drawn:
         assert (ROOT / "docs" / "gallery" / path.name).is_file()
         assert path.stat().st_size < 200_000
+
+
+def test_the_version_is_the_same_everywhere_and_the_changelog_has_its_date():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    dated = re.search(
+        r"^## \[(.+)\] - (\d{4}-\d{2}-\d{2})$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    assert torchcaps.__version__ == version == dated[1]
+    assert f"version: {version}\ndate-released: {dated[2]}\n" in cited
+
+
+@pytest.mark.parametrize("name", ["tests", "docs", "release"])
+def test_workflows_call_the_scripts_of_the_project(name):
+    text = (ROOT / ".github/workflows" / f"{name}.yml").read_text(encoding="utf-8")
+    assert {"tests": ".ci/run", "docs": "make docs", "release": "make dist"}[name] in text
+    assert "secrets." not in text

@@ -21,6 +21,7 @@ SHOWN = (
     "docs/**/*.md",
     "docs/**/*.png",
     "docs/references.bib",
+    "docs/mkdocs/site.css",
     "results/*.md",
     "results/*.json",
     "results/*.png",
