@@ -38,9 +38,7 @@ def rows_of(label):
 def test_figures_for_and_against_are_counted():
     text = render_totals(rows_of)
     assert "1 have runs here" in text
-    assert (
-        "Of 2 printed figures set beside ours, 1 confirmed, 1 not confirmed, 0 are beyond and 0 open" in text
-    )
+    assert "2 printed figures stand beside ours: 1 confirmed, 1 not confirmed and 0 open" in text
 
 
 def test_the_page_sets_thesis_ours_and_verdict_side_by_side_for_every_label():

@@ -152,6 +152,13 @@ def test_an_interrupted_run_is_continued_only_when_asked(tmp_path):
         train(recipe(epochs=2, seed=1), tmp_path, CPU, resume=True)
 
 
+def test_a_run_is_not_continued_in_another_precision(tmp_path):
+    train(recipe(epochs=1), tmp_path, CPU)
+    with pytest.raises(UserError, match="trained in precision 32, not bf16; continue it with --precision 32"):
+        train(recipe(epochs=2), tmp_path, Machine(device="cpu", precision="bf16"), resume=True)
+    assert train(recipe(epochs=2), tmp_path, CPU, resume=True)["metrics"]["epochs"] == 2
+
+
 @pytest.fixture(scope="module")
 def command(tmp_path_factory):
     """A run of some seconds as a shell command, with its recipe on disk."""

@@ -35,13 +35,13 @@ def render_totals(rows_of: RowsOf) -> str:
     claims = Counter(claim.check(rows_of).verdict for experiment in begun for claim in experiment.claims)
     return (
         f"Of {len(LABELS)} tables and figures of the thesis that report a result, {len(begun)} have runs "
-        f"here. Of {figures.total()} printed figures set beside ours, {_count(figures)}; of {claims.total()} "
-        f"claims, {_count(claims)}."
+        f"here. {figures.total()} printed figures stand beside ours: {_count(figures)}. {claims.total()} "
+        f"claims are checked: {_count(claims)}. Open means too few seeds, or less than the thesis's protocol."
     )
 
 
 def _count(verdicts: Counter[Verdict]) -> str:
-    words = [f"{verdicts[name]} {'are ' if name == 'beyond' else ''}{name}" for name in _VERDICTS]
+    words = [f"{verdicts[name]} {name}" for name in _VERDICTS if name != "beyond" or verdicts[name]]
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 

@@ -87,11 +87,11 @@ def train(
         session = Session(fabric, recipe, machine.data_dir)
         if recipe.data.name.startswith(FOLDER_PREFIX):  # an unreadable test image is reported before training
             session.source.test(torch.device("cpu"))
-        run = _Run(session, out, watcher if watcher and fabric.is_global_zero else Silent())
+        run = _Run(session, out, machine, watcher if watcher and fabric.is_global_zero else Silent())
         with removed_if_refused(out) if fabric.is_global_zero else nullcontext():
             run.restore()
-            run.loop(machine)
-        result = run.finish(machine)
+            run.loop()
+        result = run.finish()
         fabric.barrier()
     return result
 
@@ -99,8 +99,8 @@ def train(
 class _Run:
     """A session together with its folder."""
 
-    def __init__(self, session: Session, out: Path, watcher: Watcher) -> None:
-        self.session, self.out, self.watcher = session, out, watcher
+    def __init__(self, session: Session, out: Path, machine: Machine, watcher: Watcher) -> None:
+        self.session, self.out, self.machine, self.watcher = session, out, machine, watcher
         self.technique = session.technique
         self.selects_by = session.task.metric(session.recipe.select_by)
         self.progress = Progress()
@@ -113,6 +113,7 @@ class _Run:
         if checkpoint.is_file():
             self._check_classes()
             state = load_checkpoint(checkpoint, session.fabric.device)
+            self._check_precision(state)
             with described_damage(checkpoint):
                 session.restore(state)
                 self.progress, self.rows = Progress.restored(state["progress"]), list(state["rows"])
@@ -120,6 +121,14 @@ class _Run:
             (self.out / "result.json").unlink(missing_ok=True)  # there where a finished run gets more epochs
             write_recipe(self.out, session.recipe, card_of(session.splits.info))
         self._write_rows()
+
+    def _check_precision(self, state: Plain) -> None:
+        before, now = state.get("precision", self.machine.precision), self.machine.precision
+        if before != now:
+            raise UserError(
+                f"{self.out} was trained in precision {before}, not {now}; continue it with "
+                f"--precision {before}, or choose another --out"
+            )
 
     def _check_classes(self) -> None:
         before, now = read_data_card(self.out), self.session.splits.info.classes
@@ -129,7 +138,7 @@ class _Run:
                 f"{', '.join(now)}: restore the class folders, or choose another --out"
             )
 
-    def loop(self, machine: Machine) -> None:
+    def loop(self) -> None:
         """Train and validate until the epochs are over or patience is lost."""
         session, progress = self.session, self.progress
         self.watcher.run_started(
@@ -145,7 +154,7 @@ class _Run:
                 self._save_checkpoint(is_due=progress.next_epoch > 0)
                 raise StoppedError
             started = time.perf_counter()
-            self._train_epoch(progress.next_epoch, machine)
+            self._train_epoch(progress.next_epoch)
             validation = self.evaluate(session.splits.validation)
             if not math.isfinite(validation.loss):
                 raise DivergedError(
@@ -159,7 +168,7 @@ class _Run:
         lost_patience = 0 < recipe.patience <= progress.next_epoch - 1 - progress.best_epoch
         return self.technique.is_done or progress.next_epoch >= recipe.epochs or lost_patience
 
-    def _train_epoch(self, epoch: int, machine: Machine) -> None:
+    def _train_epoch(self, epoch: int) -> None:
         session = self.session
         self.watcher.epoch_started(epoch, session.steps_per_epoch)
         checks_each_step = session.fabric.device.type == "cpu"  # elsewhere reading it would stop the device
@@ -174,13 +183,13 @@ class _Run:
             raise UserError(explain_out_of_memory(session, error)) from error
         bad = session.step.first_bad_step()
         if bad is not None:
-            raise DivergedError(self._explain(epoch, bad, machine))
+            raise DivergedError(self._explain(epoch, bad))
 
-    def _explain(self, epoch: int, step: int, machine: Machine) -> str:
+    def _explain(self, epoch: int, step: int) -> str:
         """Replay from the last checkpoint, uncaptured, to find where the first broken value came from."""
         kept = self.out / "last.ckpt"
-        twin = Session(self.session.fabric, self.session.recipe, machine.data_dir, capture=False)
-        replay = _Run(twin, self.out, Silent())
+        twin = Session(self.session.fabric, self.session.recipe, self.machine.data_dir, capture=False)
+        replay = _Run(twin, self.out, self.machine, Silent())
         if kept.is_file():
             replay.restore()
         place = find_non_finite(twin.network, replay.repeat(epoch, step))
@@ -269,7 +278,7 @@ class _Run:
             return
         if self.technique.keeps_last:
             self.save_weights("weights", self.progress.next_epoch - 1)
-        own = {"progress": asdict(self.progress), "rows": self.rows}
+        own = {"progress": asdict(self.progress), "rows": self.rows, "precision": self.machine.precision}
         save_checkpoint(self.out / "last.ckpt", self.session.state() | own)
         self._saved_at = time.monotonic()
 
@@ -277,7 +286,7 @@ class _Run:
         if self.session.fabric.is_global_zero:
             write_text(self.out / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in self.rows))
 
-    def finish(self, machine: Machine) -> Plain:
+    def finish(self) -> Plain:
         """Test the kept weights and write result.json."""
         session, progress = self.session, self.progress
         self._check_folder()
@@ -305,7 +314,7 @@ class _Run:
             "parameters": count_parameters(session.network),
             "seed": session.recipe.seed,
             "seconds": round(progress.seconds, 3),
-            "precision": machine.precision,
+            "precision": self.machine.precision,
             "devices": session.fabric.world_size,
             **provenance(session.fabric.device),
         }
