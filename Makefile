@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # compiled modules are kept, whatever the environment says: the tests start many processes
 TESTS := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-.PHONY: demo test check test-slow test-compile test-gpu bench clean
+.PHONY: demo test check test-slow test-compile test-gpu bench docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/torchcaps demo --out demo
@@ -37,6 +37,17 @@ bench: $(VENV)/.dev
 		$(BIN)/torchcaps bench $$suite --out benchmarks/results/$$suite--$$device.json || exit 1; \
 	done
 
+# a broken link, a page outside the navigation or a docstring that does not render fails
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# wheel and sdist, their metadata checked, and the wheel used in an environment of its own
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python packaging/smoke.py dist/*.whl
+
 # pip takes torch first: the extras of other packages must not choose another build
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -49,4 +60,4 @@ $(VENV)/.dev: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo runs dist site .pytest_cache .mypy_cache .ruff_cache

@@ -58,7 +58,7 @@ def create_model(name: str, **overrides: object) -> Network:
         A `torch.nn.Module` in training mode. It has the resolved `config`, `image_shape` (channels, height,
         width) and `decoder`, which is None for a model without one.
 
-    Example:
+    Examples:
         >>> model = create_model("dr_capsnet_small", num_classes=5, image_size=(44, 60))
         >>> model(torch.rand(2, 1, 44, 60)).activations.shape
         torch.Size([2, 5])

@@ -70,7 +70,7 @@ def explain(
         classes: Names for the classes of a network; a run has its own.
         levels: Levels of quantized couplings, as in `torchcaps.parse.quantized`.
 
-    Example:
+    Examples:
         >>> found = explain("runs/mine", "photo.jpg")
         >>> found.save("photo.html")
     """

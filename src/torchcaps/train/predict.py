@@ -97,7 +97,7 @@ def predict(
         images: Files, folders of them, or shell patterns.
         data_dir: Folder of the datasets, for a run that does not know its own.
 
-    Example:
+    Examples:
         >>> predict("runs/mine", "photo.jpg")[0]["class"]
     """
     from .export import load_predictor  # imports this module

@@ -104,7 +104,7 @@ def predict(
         images: Files, folders of them, or shell patterns.
         data_dir: Folder of the datasets, for a run that does not know its own.
 
-    Example:
+    Examples:
         >>> predict("efficient_capsnet_mnist.mnist", "digit.jpg")[0]["class"]
     """
     if not isinstance(source, str) or not is_pretrained(source):

@@ -11,6 +11,7 @@ from torchcaps.inspection import describe_model
 from torchcaps.models import list_models
 
 from ..demonstration import SLUG, describe_demo
+from ..plan import EXPERIMENTS
 from ..records import load_rows
 from ..reproduction import render_reproduction, render_totals
 from .page import rows_in
@@ -21,6 +22,9 @@ _BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- 
 _DEMO = re.compile(r"(<!-- demo -->\n).*?(<!-- end -->)", re.DOTALL)
 _REPRODUCTION = re.compile(r"(<!-- reproduction( totals)? -->\n).*?(<!-- end -->)", re.DOTALL)
 _MODELS = re.compile(r"(<!-- models -->\n).*?(<!-- end -->)", re.DOTALL)
+_PAGES = re.compile(r"(<!-- pages -->\n).*?(<!-- end -->)", re.DOTALL)
+
+_NO_CHAPTER = "all families"
 
 
 def render_models() -> str:
@@ -36,10 +40,28 @@ def render_models() -> str:
     return "".join(lines)
 
 
+def render_pages(root: Path) -> str:
+    """Links to the page of every experiment that has one, by chapter, for a document in `docs/`."""
+    every = [EXPERIMENTS[label] for label in EXPERIMENTS.names()]
+    found = [experiment for experiment in every if (root / "results" / f"{experiment.slug}.md").is_file()]
+    parts = []
+    for chapter in dict.fromkeys(experiment.chapter for experiment in found):
+        title = _NO_CHAPTER if chapter == "none" else chapter
+        parts.append(f"### {title[0].upper()}{title[1:]}\n")
+        parts.append(
+            "".join(
+                f"- [{experiment.title}](../results/{experiment.slug}.md)\n"
+                for experiment in found
+                if experiment.chapter == chapter
+            )
+        )
+    return "\n".join(parts)
+
+
 def refresh(text: str, root: Path) -> str:
     """The document with its blocks written anew.
 
-    They are `results: label`, `bench: file where words`, `demo`, `models`, `reproduction` and
+    They are `results: label`, `bench: file where words`, `demo`, `models`, `pages`, `reproduction` and
     `reproduction totals`.
     """
 
@@ -62,6 +84,7 @@ def refresh(text: str, root: Path) -> str:
 
     text = _BENCH.sub(bench, _BLOCK.sub(results, text))
     text = _REPRODUCTION.sub(reproduction, text)
+    text = _PAGES.sub(lambda match: match[1] + render_pages(root) + match[2], text)
     return _MODELS.sub(lambda match: match[1] + render_models() + match[2], text)
 
 
