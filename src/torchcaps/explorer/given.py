@@ -30,6 +30,7 @@ class Choice:
     key: str
     title: str
     source: str | Path
+    has_rem: bool = False
 
 
 @dataclass
@@ -44,9 +45,9 @@ class Given:
         """Show a folder or a page in a tab."""
         self.tabs.setdefault(kind, []).append(path)
 
-    def add_choice(self, title: str, source: str | Path) -> None:
+    def add_choice(self, title: str, source: str | Path, *, has_rem: bool = False) -> None:
         """Offer a network."""
-        self.choices.append(Choice(str(len(self.choices)), title, source))
+        self.choices.append(Choice(str(len(self.choices)), title, source, has_rem))
 
 
 def read_given(names: Sequence[str]) -> Given:
@@ -88,7 +89,7 @@ def _add_run(given: Given, folder: Path) -> None:
     if recipe.task.name == "pose":
         given.add_tab("pose", folder)
     elif recipe.task.name == "classification":
-        given.add_choice(_title(folder, recipe), folder)
+        given.add_choice(_title(folder, recipe), folder, has_rem=recipe.pruning is not None)
         if recipe.data.name.partition(":")[0] == "partwhole":
             given.add_tab("parts", folder)
     else:

@@ -22,7 +22,9 @@ def live_page(given: Given) -> str:
     """The page that asks its server; runs that the user named are compared at once where there are two."""
     data = {
         "live": True,
-        "models": [{"key": choice.key, "title": choice.title} for choice in given.choices],
+        "models": [
+            {"key": choice.key, "title": choice.title, "rem": choice.has_rem} for choice in given.choices
+        ],
         "compare": given.first >= 2,
         "tabs": describe_tabs(given),
     }

@@ -28,6 +28,6 @@ class PartsShow:
         return {
             "picture": f"data:image/png;base64,{b64encode(png).decode('ascii')}",
             "total": _IMAGES,
-            "words": "Precision is the share of the tree's lines that are right, recall the share of true lines "
-            "that it has. On the right, the tree that an even split would give.",
+            "words": "Precision is the share of the tree's lines that are right, recall the share of true "
+            "lines that it has. On the right, the tree that an even split would give.",
         }

@@ -16,7 +16,7 @@ from torchcaps.data import LabelledImages
 from torchcaps.parse import Keys, collect_keys, learn_trees, share_below
 from torchcaps.parse.typicality import TreeModel
 
-from .pool import Pool, find_images_for
+from .pool import Pool, find_pool
 from .subject import Subject
 
 _NEAREST = 6
@@ -41,7 +41,7 @@ class Compared:
         share: Of the other half, of those read as the same class, that are less surprising; None where there
             is none.
         others: How many these are.
-        same: Images of the pool with exactly this tree.
+        same: Other images of the pool with exactly this tree.
         children: Capsules that a tree has.
         nearest: Images read as the same class, the most alike first.
     """
@@ -87,9 +87,9 @@ class Reference:
 
     def _prepare(self) -> None:
         try:
-            self._pool = find_images_for(self._subject)
+            self._pool = find_pool(self._subject)
             self._pooled.set()
-            keys = self._keys(self._pool.images)
+            keys = self._keys(self._pool.to_compare)
             learnt, held_out = _halves(keys)
             model = learn_trees(learnt)
             self._known = keys, model, model.child_surprise(held_out)
@@ -105,6 +105,13 @@ class Reference:
         with self._lock:
             return collect_keys(self._network, images, self._subject.pipeline, batch_size=_BATCH)
 
+    def _is_same(self, image: Tensor) -> NDArray[np.bool_]:
+        """Which images of the pool are the image itself: that it is like itself says nothing."""
+        images = self.pool.to_compare.images[:]
+        if images.shape[1:] != image.shape[1:]:
+            return np.zeros(len(images), dtype=np.bool_)
+        return (images == image.to(images.device)).flatten(1).all(1).cpu().numpy()
+
     def compare(self, image: Tensor) -> Compared:
         """The tree of an image, as bytes (1, channels, height, width), beside those of the pool."""
         self.wait()
@@ -119,7 +126,7 @@ class Reference:
         others = others[np.isfinite(others)]
         bits = float(model.child_surprise(own)[0])
         differing = (keys.indices != own.indices).sum(1)
-        alike = np.flatnonzero(keys.predicted == read_as)
+        alike = np.flatnonzero((keys.predicted == read_as) & ~self._is_same(image))
         order = alike[np.argsort(differing[alike], kind="stable")]
         return Compared(
             read_as=read_as,
@@ -133,7 +140,7 @@ class Reference:
 
 
 def _halves(keys: Keys) -> tuple[Keys, Keys]:
-    """Images to learn from and others to compare with: every second one."""
+    """Images to learn from and others to compare with: every second one, in an order that is random."""
     first, second = (
         Keys(keys.indices[start::2], keys.predicted[start::2], keys.levels, keys.num_classes)
         for start in (0, 1)

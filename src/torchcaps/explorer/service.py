@@ -6,6 +6,7 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any, TypeVar
 
+from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError
@@ -18,7 +19,7 @@ from .views import heat_uri, picture_uri, view_look, view_typical
 
 Plain = dict[str, Any]
 Kind = TypeVar("Kind")
-_SHOWN_AT_ONCE = 20  # images to choose from
+_SHOWN_AT_ONCE = 30  # images to choose from
 _LARGEST_POSE = 1000.0
 
 
@@ -72,17 +73,18 @@ class Service:
     def _examples(self, question: Plain) -> Plain:
         key = take(question, "model", str)
         subject, pool = self._shelf.subject(key), self._shelf.reference(key).pool
-        start = max(0, take(question, "start", int)) % len(pool.images)
-        numbers = range(start, min(start + _SHOWN_AT_ONCE, len(pool.images)))
-        shown = pool.images.images[start : start + len(numbers)]
+        images = pool.to_choose
+        start = max(0, take(question, "start", int)) % len(images)
+        numbers = range(start, min(start + _SHOWN_AT_ONCE, len(images)))
+        shown = images.images[start : start + len(numbers)]
         return {
-            "words": f"{len(pool.images):,} {pool.words}",
-            "next": (start + len(numbers)) % len(pool.images),
+            "words": f"{len(images):,} {pool.words}",
+            "next": (start + len(numbers)) % len(images),
             "items": [
                 {
                     "number": number,
                     "picture": picture_uri(image),
-                    "label": subject.info.classes[int(pool.images.labels[number])],
+                    "label": subject.info.classes[int(images.labels[number])],
                 }
                 for number, image in zip(numbers, shown, strict=True)
             ],
@@ -101,12 +103,12 @@ class Service:
         if "file" in image:
             return subject, subject.read(decode(take(image, "file", str))), None
         number, owner = take(image, "example", int), take(image, "of", str)
-        images = self._shelf.reference(owner).pool.images
+        images = self._shelf.reference(owner).pool.to_choose
         if not 0 <= number < len(images):
             raise UserError(f"There are images 0 to {len(images) - 1}.")
-        found, label = images.images[number : number + 1], int(images.labels[number])
-        if self._shelf.subject(owner).info.classes != subject.info.classes:
-            label = None
+        found = images.images[number : number + 1]
+        knows_classes = self._shelf.subject(owner).info.classes == subject.info.classes
+        label = int(images.labels[number]) if knows_classes else None
         if tuple(found.shape[1:]) == (subject.info.channels, subject.info.height, subject.info.width):
             return subject, Ready(found, "taken as it is"), label
         return subject, subject.read(_as_file(found[0])), label
@@ -114,8 +116,6 @@ class Service:
 
 def _as_file(image: Tensor) -> bytes:
     """An image of another network's dataset, as a file that any network takes."""
-    from PIL import Image
-
     pixels = (to_colours(image[None])[0] * 255).round().astype("uint8")
     content = BytesIO()
     Image.fromarray(pixels).save(content, "PNG")

@@ -147,14 +147,17 @@ class Subject:
 
     @torch.no_grad()
     def reconstruct(self, winner: int, poses: Sequence[Sequence[float]]) -> Tensor:
-        """The image (channels, height, width) that the decoder draws of class `winner` from these capsules."""
+        """The image (channels, height, width) that the decoder draws of a class from these capsules."""
         decoder = self.run.model.decoder
         if decoder is None:
             raise UserError("This network has no decoder: it cannot draw what a capsule holds.")
         self._check_class(winner)
         given = torch.tensor(poses, dtype=torch.float32, device=self.run.device)[None]
-        with self._lock:
-            return decoder(given, torch.tensor([winner], device=self.run.device))[0].float().cpu()
+        try:
+            with self._lock:
+                return decoder(given, torch.tensor([winner], device=self.run.device))[0].float().cpu()
+        except RuntimeError as error:  # only the decoder knows how many numbers it takes
+            raise UserError("The capsules of this network have another number of numbers.") from error
 
     def _check_class(self, number: int) -> None:
         if not 0 <= number < len(self.info.classes):

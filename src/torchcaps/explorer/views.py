@@ -14,7 +14,7 @@ from torchcaps.viz.pictures import to_array, to_colours, to_data_uri
 
 from .reference import Compared, Reference
 from .subject import Look, Subject
-from .words import say_answer, say_neighbour, say_round, say_typical
+from .words import say_answer, say_neighbour, say_round, say_tree, say_typical
 
 Plain = dict[str, Any]
 _MOST_CLASSES = 10
@@ -46,6 +46,7 @@ def view_look(look: Look, subject: Subject, *, label: int | None = None, prepare
         "more_classes": max(0, len(values) - _MOST_CLASSES),
         "heat": None if look.evidence is None else heat_uri(look.evidence),
         "rounds": _view_rounds(look, subject, label),
+        "reading": say_tree(len(look.rounds[-1].tree.layer_sizes)) if look.rounds else "",
         "obstacle": look.obstacle,
         "capsule": _view_capsule(look),
     }
@@ -94,7 +95,7 @@ def view_sheet(perturbed: Tensor) -> str:
 
 def view_typical(found: Compared, subject: Subject, reference: Reference) -> Plain:
     """How usual the tree of an image is, and the images whose trees are nearest."""
-    images, words = reference.pool
+    _, images, words = reference.pool
     return {
         "state": "ready",
         "words": say_typical(found, subject.info.classes[found.read_as], words, len(images)),

@@ -29,17 +29,26 @@ def _say_truth(names: Sequence[str], winner: int, label: int) -> str:
     return "The answer is right." if winner == label else f"The answer is wrong: it is {names[label]}."
 
 
+def say_tree(layers: int) -> str:
+    """How the drawing of a tree is to be read."""
+    way = "from left to right" if layers == 2 else "from bottom to top"
+    return (
+        f"Read {way}: places on the image, the capsules that look there, and the answer they vote for. Thick "
+        "orange lines are strong couplings. Point at a capsule to see what it looks at; click to follow it."
+    )
+
+
 def say_round(rounds: Sequence[Round], place: int) -> str:
     """How far couplings are from an even split after a round, and whether routing does anything."""
     here, last = rounds[place], rounds[-1]
     if last.number == 1:
         return (
-            f"This network decides its couplings in one pass, so there are no rounds to step through. They are "
-            f"{here.distance:.3f} away from an even split, where 0 is even and 1 gives all to one parent. "
+            "This network finds its couplings in one pass, so there are no rounds to step through. They are "
+            f"{here.distance:.3f} away from an even split: 0 is even, 1 gives all to one parent. "
             f"{_hardly(last)}"
         ).strip()
     text = (
-        f"After round {here.number} of {last.number}, the couplings are {here.distance:.3f} away from an even "
+        f"After round {here.number} of {last.number}, couplings are {here.distance:.3f} away from an even "
         "split: 0 is even, 1 gives all to one parent."
     )
     if here.number == 1:
@@ -70,7 +79,7 @@ def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
     )
     same = f"{found.same:,} of them have exactly the same tree" if found.same else "None has the same tree"
     return (
-        f"Compared with {images:,} {pool}. The tree, with couplings rounded, is stranger than "
+        f"Compared with {images:,} {pool}. This tree, with couplings rounded, is stranger than "
         f"{found.share:.0%} of the {found.others:,} held-out ones read as {name}. {strange} {same}."
     )
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from glob import glob, has_magic
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -69,7 +69,7 @@ def _is_visible(file: Path, root: Path) -> bool:
 
 
 @contextmanager
-def opened_picture(path: Path, content: BinaryIO | None = None) -> Iterator[Image.Image]:
+def opened_picture(path: Path, content: BytesIO | None = None) -> Iterator[Image.Image]:
     """The image at `path`, upright, to be decoded in the block; a damaged or a deep one is an error there.
 
     Where `content` is given, the image is read from it, and `path` is its name in messages.

@@ -3,8 +3,6 @@ const ABOUT = {
   where: "Warm colours mark what counted for the answer.",
   capsules: "Warm where active capsules give their vote to the answer.",
   cover: "Warm where the answer loses most when that place is covered. Found by trying.",
-  tree: "Read from left to right or bottom to top: places on the image, the capsules that look there, and the answer they " +
-    "vote for. Thick orange lines are strong couplings. Point at a capsule to see what it looks at; click to follow it.",
   sliders: "The capsule of the answer holds these numbers. Move one and see which image the network would draw.",
   none: "This network has no decoder, so it cannot draw what its capsule holds.",
 };
@@ -33,6 +31,7 @@ function answerPart(model, look) {
   const seen = make("figure", {}, make("img", { src: look.picture, alt: "what the network sees" }),
     make("figcaption", { textContent: "What the network sees: " + look.prepared + "." }));
   const part = section("2. The answer", model.title);
+  find("p", part).className = "model";
   part.className = "answer";
   part.append(make("p", { className: "verdict", textContent: look.answer }), make("p", { className: "words", textContent: look.words }),
     make("div", { className: "columns" }, seen, make("div", { className: "bars" }, ...bars, ...more)));
@@ -72,7 +71,7 @@ function wherePart(model, image, look) {
 }
 
 function treePart(look) {
-  const part = section("4. How parts led to the answer", ABOUT.tree);
+  const part = section("4. How parts led to the answer", look.reading);
   part.className = "tree-part";
   if (!look.rounds.length) {
     part.append(make("p", { className: "words", textContent: "There is no tree: " + look.obstacle }));
@@ -83,7 +82,7 @@ function treePart(look) {
     holder.innerHTML = look.rounds[place].tree; // made by the program, with every name escaped
     holder.querySelectorAll(".tree").forEach(wakeTree);
     words.textContent = look.rounds[place].words;
-    part.classList.toggle("deep", holder.querySelectorAll(".tree svg image").length > 0);
+    centre(find(".board", holder));
   };
   const last = look.rounds.length - 1;
   if (last) {
@@ -102,6 +101,14 @@ function treePart(look) {
   }
   part.append(words, holder);
   return part;
+}
+
+// A tree that is wider than the screen begins in its middle, where the image is, if it is read upwards.
+function centre(board) {
+  requestAnimationFrame(() => {
+    const image = find("image", board).getBoundingClientRect(), box = board.getBoundingClientRect();
+    board.scrollLeft += image.left + image.width / 2 - box.left - box.width / 2;
+  });
 }
 
 // How far from even after each round, as bars.

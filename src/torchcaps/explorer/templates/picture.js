@@ -100,7 +100,7 @@ function setUpExamples(choose) {
       button.dataset.of = owner;
       return button;
     }));
-    find("#more").hidden = items.length < 20;
+    find("#more").hidden = !DATA.live;
     if (takesFirst) find("button", thumbs)?.click();
   };
   find("#more").addEventListener("click", () => load(false).catch((error) => say(error.message)));

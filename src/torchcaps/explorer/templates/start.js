@@ -17,6 +17,7 @@ async function update() {
     say("");
     const panels = find("#panels");
     panels.className = models.length > 1 ? "compare" : "";
+    find("#rem").hidden = !models.some((model) => model.rem);
     panels.replaceChildren(...looks.map((look, place) => buildPanel(models[place], image, look)));
   } catch (error) {
     if (mine === turn) say(error.message);
