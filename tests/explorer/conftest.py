@@ -12,7 +12,7 @@ from torchcaps.explorer import Explorer, Shelf, read_given
 from torchcaps.models import create_model
 from torchcaps.storage import save_weights
 from torchcaps.train.data_card import DataCard
-from torchcaps.train.recipe import Data, Recipe
+from torchcaps.train.recipe import Recipe
 from torchcaps.train.run import write_recipe
 
 MARKUP = '<img src=x onerror="document.title=1">'
@@ -33,9 +33,9 @@ def save_run(folder, model="dr_capsnet_tiny_test", data="synthetic_mnist", class
         height=height,
         width=width,
     )
-    recipe = Recipe(
-        model={"name": model, **settings}, data=Data(name=data, limit=100, validation=0.2), epochs=1
-    )
+    images = {"name": data, "limit": 100, "validation": 0.2}
+    plain = {"model": {"name": model, **settings}, "data": images, "epochs": 1}
+    recipe = Recipe.from_plain(plain, "recipe")
     write_recipe(folder, recipe, card)
     save_weights(folder / "weights.safetensors", network.state_dict(), {"epoch": 0})
     return folder
