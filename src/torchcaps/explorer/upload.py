@@ -69,8 +69,9 @@ def _open(content: bytes) -> tuple[Image.Image, list[str]]:
 
 def _flattened(picture: Image.Image, steps: list[str]) -> tuple[Image.Image, list[str]]:
     """Without transparency: what is clear becomes white, as on the page."""
-    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-        over = picture.convert("RGBA")
+    has_alpha = picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info
+    over = picture.convert("RGBA") if has_alpha else None
+    if over is not None and over.getextrema()[3][0] < 255:
         white = Image.new("RGBA", over.size, "white")
         return Image.alpha_composite(white, over).convert("RGB"), [*steps, "clear parts filled with white"]
     if picture.mode in ("1", "L"):
