@@ -71,6 +71,7 @@ def server(folders):
     yield server
     server.shutdown()
     server.server_close()
+    server.shelf.close()
 
 
 @pytest.fixture(scope="session")

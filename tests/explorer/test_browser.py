@@ -96,7 +96,7 @@ def test_a_drawn_digit_is_read(page):
 
 def test_an_upload_is_read_and_a_bad_one_gets_a_message(page, tmp_path):
     good, text, huge = tmp_path / "seven.png", tmp_path / "text.png", tmp_path / "huge.png"
-    picture = Image.new("RGBA", (90, 120), "white")
+    picture = Image.new("RGBA", (90, 120))  # clear
     ImageDraw.Draw(picture).line([(20, 20), (70, 20), (40, 100)], fill="black", width=10)
     picture.save(good)
     text.write_text("no picture")

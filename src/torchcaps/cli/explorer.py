@@ -30,17 +30,17 @@ def command(
     Draw a digit, upload an image or take one of the dataset. Two runs are shown side by side.
     """
     import webbrowser
-    from contextlib import suppress
+    from contextlib import closing, suppress
 
     from torchcaps.explorer import Explorer, Shelf, read_given
 
     given = read_given(sources or [])
-    shelf = Shelf(given, data_dir, choose_device(device))
-    for choice in given.choices[: max(1, min(2, given.first))]:
-        shelf.reference(choice.key)  # loaded before anybody waits for it; a damaged run is an error here
-    with Explorer(shelf, port) as server:
-        typer.echo(f"open {server.url} in a browser on this machine; Ctrl+C stops it")
-        if not no_browser:
-            webbrowser.open(server.url)
-        with suppress(KeyboardInterrupt):  # the way to stop it
+    # Ctrl+C is the way to stop it
+    with suppress(KeyboardInterrupt), closing(Shelf(given, data_dir, choose_device(device))) as shelf:
+        for choice in given.choices[: max(1, min(2, given.first))]:
+            shelf.reference(choice.key)  # loaded before anybody waits for it; a damaged run is an error here
+        with Explorer(shelf, port) as server:
+            typer.echo(f"open {server.url} in a browser on this machine; Ctrl+C stops it")
+            if not no_browser:
+                webbrowser.open(server.url)
             server.serve_forever()

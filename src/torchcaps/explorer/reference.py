@@ -62,11 +62,12 @@ class Reference:
         self._subject = subject
         self._network = deepcopy(subject.run.model)
         self._lock = Lock()
-        self._pooled, self._done = Event(), Event()
+        self._pooled, self._done, self._stopping = Event(), Event(), Event()
         self._pool: Pool | None = None
         self._known: tuple[Keys, TreeModel, NDArray[np.float64]] | None = None
         self.obstacle = ""  # why there is nothing to compare with
-        Thread(target=self._prepare, daemon=True, name="trees").start()
+        self._thread = Thread(target=self._prepare, daemon=True, name="trees")
+        self._thread.start()
 
     @property
     def is_ready(self) -> bool:
@@ -85,11 +86,16 @@ class Reference:
         """Return when the trees are known."""
         self._done.wait()
 
+    def stop(self) -> None:
+        """End the work in the background; a thread inside PyTorch would abort a program that ends."""
+        self._stopping.set()
+        self._thread.join()
+
     def _prepare(self) -> None:
         try:
             self._pool = find_pool(self._subject)
             self._pooled.set()
-            keys = self._keys(self._pool.to_compare)
+            keys = self._collect(self._pool.to_compare)
             learnt, held_out = _halves(keys)
             model = learn_trees(learnt)
             self._known = keys, model, model.child_surprise(held_out)
@@ -101,9 +107,20 @@ class Reference:
             self._pooled.set()
             self._done.set()
 
+    def _collect(self, images: LabelledImages) -> Keys:
+        parts = []
+        for start in range(0, len(images), _BATCH):
+            if self._stopping.is_set():
+                raise UserError("the program is ending")
+            parts.append(self._keys(images.subset(range(start, min(start + _BATCH, len(images))))))
+        indices, predicted = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "predicted")
+        )
+        return Keys(indices, predicted, parts[0].levels, parts[0].num_classes)
+
     def _keys(self, images: LabelledImages) -> Keys:
         with self._lock:
-            return collect_keys(self._network, images, self._subject.pipeline, batch_size=_BATCH)
+            return collect_keys(self._network, images, self._subject.pipeline)
 
     def _is_same(self, image: Tensor) -> NDArray[np.bool_]:
         """Which images of the pool are the image itself: that it is like itself says nothing."""

@@ -51,6 +51,12 @@ class Shelf:
         """The page of a folder that the user gave; nothing else on the disk can be asked for."""
         return self._folder(kind, number).read_bytes()
 
+    def close(self) -> None:
+        """End what works in the background."""
+        for kept in self._kept.values():
+            if isinstance(kept, Reference):
+                kept.stop()
+
     def _choice(self, key: str) -> Choice:
         for choice in self.given.choices:
             if choice.key == key:

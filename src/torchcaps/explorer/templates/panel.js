@@ -27,6 +27,9 @@ function answerPart(model, look) {
       make("span", { textContent: each.name, title: each.name }), make("b", {}, fill),
       make("span", { textContent: each.value.toFixed(2) }));
   });
+  const longest = Math.max(...look.classes.map((each) => each.name.length));
+  const list = make("div", { className: "bars" }, ...bars);
+  list.style.setProperty("--names", Math.min(longest, 14) + 1 + "ch");
   const more = look.more_classes ? [make("p", { textContent: "and " + look.more_classes + " less active classes" })] : [];
   const seen = make("figure", {}, make("img", { src: look.picture, alt: "what the network sees" }),
     make("figcaption", { textContent: "What the network sees: " + look.prepared + "." }));
@@ -34,7 +37,7 @@ function answerPart(model, look) {
   find("p", part).className = "model";
   part.className = "answer";
   part.append(make("p", { className: "verdict", textContent: look.answer }), make("p", { className: "words", textContent: look.words }),
-    make("div", { className: "columns" }, seen, make("div", { className: "bars" }, ...bars, ...more)));
+    make("div", { className: "columns" }, seen, make("div", {}, list, ...more)));
   return part;
 }
 
