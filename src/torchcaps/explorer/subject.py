@@ -75,7 +75,6 @@ class Subject:
         self.info = run.info(data_dir)
         self.pipeline = Pipeline(run.recipe.data, self.info)
         self.is_digit = preparation_of(run.recipe.data.name) == "digit"
-        self.has_decoder = run.model.decoder is not None
         self._maps = capsule_maps(run.model)
         self._lock = Lock()  # routing in rounds changes the network for a moment
 
@@ -95,7 +94,8 @@ class Subject:
             chosen = output.activations.argmax(1)
             rounds, obstacle = self._rounds(inputs, output, int(chosen))
             evidence, shares = self._evidence(output, chosen, (shown.shape[-2], shown.shape[-1]))
-            perturbed = perturb_capsule(network.decoder, output.poses, chosen) if self.has_decoder else None
+            decoder = network.decoder
+            perturbed = None if decoder is None else perturb_capsule(decoder, output.poses, chosen)
         return Look(
             shown=shown[0].cpu(),
             activations=output.activations[0].float().cpu(),

@@ -71,7 +71,7 @@ def _flattened(picture: Image.Image, steps: list[str]) -> tuple[Image.Image, lis
     """Without transparency: what is clear becomes white, as on the page."""
     has_alpha = picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info
     over = picture.convert("RGBA") if has_alpha else None
-    if over is not None and over.getextrema()[3][0] < 255:
+    if over is not None and over.getchannel("A").getextrema() != (255, 255):
         white = Image.new("RGBA", over.size, "white")
         return Image.alpha_composite(white, over).convert("RGB"), [*steps, "clear parts filled with white"]
     if picture.mode in ("1", "L"):
