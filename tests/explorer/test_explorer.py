@@ -8,7 +8,7 @@ from explorer.conftest import save_run
 
 from torchcaps.core import UserError
 from torchcaps.explorer import read_given, write_explorer
-from torchcaps.explorer.covering import covering_map
+from torchcaps.explorer.covering import Covering
 from torchcaps.explorer.pool import find_pool
 from torchcaps.explorer.reference import Reference
 from torchcaps.explorer.rounds import spread_rounds
@@ -32,7 +32,11 @@ def reference(subject):
 def test_a_cover_costs_most_where_the_class_looks():
     image = torch.zeros(1, 1, 24, 24)
     image[..., 6:10, 14:18] = 1.0  # the class is the brightness of this square
-    heat = covering_map(lambda images: images[:, 0, 6:10, 14:18].mean((1, 2)), image)
+    covering = Covering(lambda images: images[:, 0, 6:10, 14:18].mean((1, 2)), image)
+    assert covering.heat().max() == 0  # nothing is covered yet
+    while not covering.is_done:
+        covering.advance()
+    heat = covering.heat()
     row, column = divmod(int(heat.argmax()), 24)
     assert 6 <= row < 10
     assert 14 <= column < 18

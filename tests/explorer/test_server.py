@@ -246,6 +246,11 @@ def test_covering_gives_a_map_of_the_image(ask):
     assert status == 200
     picture = Image.open(BytesIO(base64.b64decode(found["heat"].partition(",")[2])))
     assert picture.size == (28, 28)
+    assert not found["done"]  # one row of seven
+    for _ in range(6):
+        found = ask("cover", {**EXAMPLE, "winner": look["winner"]})[1]
+    assert found["done"]
+    assert ask("cover", {**EXAMPLE, "winner": look["winner"]})[1] == found
 
 
 def test_the_network_is_as_before_after_every_question(server, folders):

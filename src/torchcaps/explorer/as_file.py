@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from torchcaps.core import UserError
 from torchcaps.parse import Explainer, Source
 from torchcaps.storage import write_text
@@ -39,11 +41,17 @@ def write_explorer(explainer: Explainer, names: Sequence[str], path: Path) -> in
     return size
 
 
+def _covered(subject: Subject, image: Tensor, winner: int) -> Tensor:
+    while not (covering := subject.cover(image, winner)).is_done:
+        pass
+    return covering.heat()
+
+
 def _view(subject: Subject, reference: Reference, source: Source) -> dict[str, Any]:
     look = subject.look(source.image)
     view = view_look(look, subject, label=source.label, prepared="taken as it is")
     view["name"] = source.name
-    view["cover"] = heat_uri(subject.cover(source.image, look.winner))
+    view["cover"] = heat_uri(_covered(subject, source.image, look.winner))
     if look.perturbed is not None:
         view["capsule"]["sheet"] = view_sheet(look.perturbed)
     reference.wait()

@@ -51,7 +51,8 @@ class Service:
 
     def _cover(self, question: Plain) -> Plain:
         subject, ready, _ = self._image(question)
-        return {"heat": heat_uri(subject.cover(ready.image, take(question, "winner", int)))}
+        covering = subject.cover(ready.image, take(question, "winner", int))
+        return {"heat": heat_uri(covering.heat()), "done": covering.is_done}
 
     def _typical(self, question: Plain) -> Plain:
         reference = self._shelf.reference(take(question, "model", str))

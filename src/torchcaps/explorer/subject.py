@@ -26,9 +26,11 @@ from torchcaps.parse import (
 from torchcaps.train import Pipeline, Run
 from torchcaps.zoo import preparation_of
 
-from .covering import covering_map
+from .covering import Covering
 from .rounds import Round, route_in_rounds
 from .upload import Ready, make_ready
+
+_KEPT = 8  # images whose covering goes on where it stopped
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Subject:
         self.pipeline = Pipeline(run.recipe.data, self.info)
         self.is_digit = preparation_of(run.recipe.data.name) == "digit"
         self._maps = capsule_maps(run.model)
+        self._cover_lock = Lock()
+        self._coverings: dict[tuple[int, bytes], Covering] = {}  # of the last images
         self._lock = Lock()  # routing in rounds changes the network for a moment
 
     def read(self, content: bytes) -> Ready:
@@ -133,17 +137,28 @@ class Subject:
         return heat, (found.parts[0] / found.length.clamp(min=1e-12)).float().cpu()
 
     @torch.no_grad()
-    def cover(self, image: Tensor, winner: int) -> Tensor:
-        """What covering each place costs class `winner`, on the image as the network sees it."""
-        shown = self.pipeline.for_evaluation(image.to(self.run.device)).images
+    def cover(self, image: Tensor, winner: int) -> Covering:
+        """What covering places of an image costs a class; each call for the same image adds a row."""
+        self._check_class(winner)
+        key = winner, image.cpu().numpy().tobytes()
+        with self._cover_lock:
+            if key not in self._coverings:
+                self._coverings[key] = self._start_covering(image, winner)
+                for oldest in list(self._coverings)[:-_KEPT]:
+                    del self._coverings[oldest]
+            covering = self._coverings[key]
+            if not covering.is_done:
+                covering.advance()
+            return covering
+
+    def _start_covering(self, image: Tensor, winner: int) -> Covering:
         settings = self.pipeline.settings.preprocess
 
         def activation_of(images: Tensor) -> Tensor:
             with self._lock:
                 return self.run.model(normalize(images, settings, self.info)).activations[:, winner]
 
-        self._check_class(winner)
-        return covering_map(activation_of, shown)
+        return Covering(activation_of, self.pipeline.for_evaluation(image.to(self.run.device)).images)
 
     @torch.no_grad()
     def reconstruct(self, winner: int, poses: Sequence[Sequence[float]]) -> Tensor:

@@ -30,7 +30,7 @@ function answerFromFile(verb, question) {
   const look = question.image ? looks[question.image.example] : null;
   switch (verb) {
     case "look": return look;
-    case "cover": return { heat: look.cover };
+    case "cover": return { heat: look.cover, done: true };
     case "typical": return look.typical;
     default: return {
       words: "This file holds " + looks.length + (looks.length === 1 ? " image." : " images."), next: 0,

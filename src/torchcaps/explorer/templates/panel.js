@@ -45,10 +45,20 @@ function wherePart(model, image, look) {
   const heat = make("img", { className: "heat", alt: "" });
   const words = make("p", { className: "words" });
   const stack = make("div", { className: "stack" }, make("img", { src: look.picture, alt: "the image" }), heat);
+  let shown = "";
   const show = async (way) => {
+    shown = way;
     words.textContent = ABOUT[way];
+    if (way === "capsules") {
+      heat.src = look.heat;
+      return;
+    }
     try {
-      heat.src = way === "capsules" ? look.heat : (await ask("cover", { model: model.key, image, winner: look.winner })).heat;
+      for (let done = false; !done && shown === way && (part.isConnected || !heat.src);) { // the map grows row by row
+        const answer = await ask("cover", { model: model.key, image, winner: look.winner });
+        done = answer.done;
+        if (shown === way) heat.src = answer.heat;
+      }
     } catch (error) {
       words.textContent = error.message;
     }
