@@ -86,6 +86,15 @@ def test_the_last_round_is_the_network_itself(subject, reference):
     assert all(each.tree.chosen == chosen for each in look.rounds)
 
 
+def test_a_network_without_capsules_still_answers(tmp_path):
+    subject = Subject(load_run(save_run(tmp_path / "plain", "conv_baseline_tiny_test")), "plain")
+    look = subject.look(torch.zeros(1, 1, 28, 28, dtype=torch.uint8))
+    assert not look.rounds
+    assert "has no parse trees" in look.obstacle
+    assert look.perturbed is None
+    assert subject.cover(torch.zeros(1, 1, 28, 28, dtype=torch.uint8), 0).heat().shape == (28, 28)
+
+
 def test_a_close_answer_is_called_close():
     assert "a close call" in say_answer("ab", [0.5, 0.45], 0, None)
     assert "a clear answer. The answer is wrong: it is b." in say_answer("ab", [0.9, 0.1], 0, 1)

@@ -78,7 +78,7 @@ function wherePart(model, image, look) {
   }
   part.append(stack, words);
   show(look.heat ? "capsules" : "cover").then(() => {
-    if (!look.heat) words.textContent += " Each capsule of this network sees the whole image.";
+    if (!look.heat && look.rounds.length) words.textContent += " Each capsule of this network sees the whole image.";
   });
   return part;
 }

@@ -18,6 +18,7 @@ async function update() {
     const panels = find("#panels");
     panels.className = models.length > 1 ? "compare" : "";
     find("#rem").hidden = !models.some((model) => model.rem);
+    find("#spoken").textContent = looks.map((look) => look.words).join(" ");
     panels.replaceChildren(...looks.map((look, place) => buildPanel(models[place], image, look)));
   } catch (error) {
     if (mine === turn) say(error.message);
