@@ -20,8 +20,8 @@ def say_answer(names: Sequence[str], values: Sequence[float], winner: int, label
     margin = values[winner] - values[second]
     how = "a clear answer" if margin >= _CLEAR else "a close call" if margin < _CLOSE else "fairly clear"
     return (
-        f"The highest activation is that of {names[winner]}: {values[winner]:.2f}. Next comes {names[second]} "
-        f"with {values[second]:.2f}. The margin between them is {margin:.2f}: {how}. {truth}"
+        f"The highest activation is that of {names[winner]}: {values[winner]:.2f}. Next comes "
+        f"{names[second]} with {values[second]:.2f}. The margin between them is {margin:.2f}: {how}. {truth}"
     ).strip()
 
 
