@@ -8,7 +8,7 @@ from io import BytesIO
 import pytest
 import torch
 from explorer.conftest import MARKUP
-from PIL import Image, ImageDraw
+from PIL import ExifTags, Image, ImageDraw
 
 from torchcaps.train import load_run
 
@@ -27,6 +27,14 @@ def get(server, path, **headers):
 def as_file(picture, kind="PNG"):
     content = BytesIO()
     picture.save(content, kind)
+    return base64.b64encode(content.getvalue()).decode()
+
+
+def turned(picture):
+    """As a camera writes it that was held upright."""
+    content, notes = BytesIO(), Image.Exif()
+    notes[ExifTags.Base.Orientation] = 6
+    picture.save(content, "PNG", exif=notes)
     return base64.b64encode(content.getvalue()).decode()
 
 
@@ -167,10 +175,11 @@ def test_a_class_name_with_markup_is_escaped_in_the_tree(ask):
         (as_file(seven())[:200] + "==", "cannot be read as an image"),
         ("no base64!", "did not arrive whole"),
         (as_file(Image.new("1", (10_000, 5_000))), "50 megapixels"),
+        (turned(Image.new("1", (10_000, 5_000))), "50 megapixels"),
         (as_file(Image.new("I;16", (30, 30))), "more than 8 bits"),
         (as_file(Image.new("L", (60, 60), 255)), "one tone"),
     ],
-    ids=["text", "cut", "base64", "50 megapixels", "16 bits", "empty"],
+    ids=["text", "cut", "base64", "50 megapixels", "50 megapixels on its side", "16 bits", "empty"],
 )
 def test_a_picture_that_cannot_be_used_gets_a_message(ask, monkeypatch, server, content, words):
     monkeypatch.setattr(server.shelf.subject("0"), "is_digit", True)

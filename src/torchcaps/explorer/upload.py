@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
@@ -52,19 +53,27 @@ def open_upload(content: bytes) -> tuple[Image.Image, list[str]]:
 
 
 def _open(content: bytes) -> tuple[Image.Image, list[str]]:
+    pixels = _count_pixels(content)
+    if pixels > MOST_PIXELS:
+        raise UserError(
+            f"This picture has {pixels / 1e6:.0f} megapixels, at most {MOST_PIXELS // 10**6} are taken: make "
+            "it smaller and choose it again."
+        )
     with opened_picture(_NAME, BytesIO(content)) as picture:
         width, height = picture.size
-        if width * height > MOST_PIXELS:
-            raise UserError(
-                f"This picture has {width * height / 1e6:.0f} megapixels, at most {MOST_PIXELS // 10**6} are "
-                "taken: make it smaller and choose it again."
-            )
         steps = []
         if max(width, height) > _LONGEST:
             picture.draft(None, (_LONGEST, _LONGEST))  # a JPEG is decoded at a smaller size at once
             picture.thumbnail((_LONGEST, _LONGEST))
             steps.append(f"{width}x{height} px made smaller")
         return _flattened(picture, steps)
+
+
+def _count_pixels(content: bytes) -> int:
+    """As the head of a file says, before anything is decoded; 0 where it cannot be read."""
+    with suppress(Exception), Image.open(BytesIO(content)) as picture:  # pillow raises many kinds
+        return picture.width * picture.height
+    return 0
 
 
 def _flattened(picture: Image.Image, steps: list[str]) -> tuple[Image.Image, list[str]]:
