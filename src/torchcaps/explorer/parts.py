@@ -24,7 +24,7 @@ class PartsShow:
         """One image with its true tree, the carved one, and one from even couplings."""
         if not 0 <= number < _IMAGES:
             raise UserError(f"There are images 0 to {_IMAGES - 1}.")
-        png = to_png(self.trees.draw((number,)))
+        png = to_png(self.trees.draw((number,)), scale=1)
         return {
             "picture": f"data:image/png;base64,{b64encode(png).decode('ascii')}",
             "total": _IMAGES,
