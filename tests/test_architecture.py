@@ -23,6 +23,7 @@ LEVELS = [  # lowest first; packages of one level do not see each other
     ["bench"],
     ["suites"],
     ["pages"],
+    ["explorer"],
     ["experiments"],
     ["cli"],
 ]

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parse.traces import random_layers
 
-from torchcaps.parse import measure_evenness, parse_tree
+from torchcaps.parse import distance_from_even, measure_evenness, parse_tree
 
 
 def couplings(*rows):
@@ -79,3 +79,14 @@ def test_a_quantized_tree_tells_what_the_network_itself_said():
     assert tree.nodes[-1].activation == pytest.approx(float(own[-1].routed.activations[0, tree.chosen]))
     assert tree.nodes[:-1] == plain.nodes[:-1]
     assert tree.evenness[0] == measure_evenness(own[0].routed.coupling[:1])
+
+
+def test_the_distance_from_an_even_split_runs_from_none_to_one():
+    even = torch.full((1, 3, 4), 0.25)
+    decided = torch.eye(4)[None, :3]
+    assert distance_from_even(even) == 0
+    assert distance_from_even(decided) == pytest.approx(1)
+    # half of a child's couplings on one of four parents: (0.5 - 0.25 + 3 * (0.25 - 1 / 6)) / 2 / 0.75 = 1 / 3
+    half = torch.tensor([[[0.5, 1 / 6, 1 / 6, 1 / 6]]])
+    assert distance_from_even(half) == pytest.approx(1 / 3, abs=1e-6)
+    assert distance_from_even(torch.ones(1, 3, 1)) == 0

@@ -17,7 +17,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "torchcaps predict efficient_capsnet_mnist.mnist digit.jpg",
         'torchcaps predict runs/mine folder "more/*.png" --json',
     ),
-    "explain": ("torchcaps explain runs/mine photo.jpg", "torchcaps explain runs/mine test:17 --out pages"),
+    "explain": (
+        "torchcaps explain runs/mine photo.jpg",
+        "torchcaps explain runs/mine test:17 --out pages",
+        "torchcaps explain runs/mine test:3 test:17 --explorer",
+    ),
+    "app": ("torchcaps app", "torchcaps app runs/mnist-dr_capsnet runs/mnist-dr_capsnet-rem"),
     "recipe": ("torchcaps recipe show mnist/dr_capsnet", "torchcaps recipe show my.yaml --set epochs=3"),
     "parse": ("torchcaps parse runs/mine",),
     "rem": (

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, levels_for
 from .show import print_json
+
+if TYPE_CHECKING:
+    from torchcaps.parse import Explainer
 
 
 def command(
@@ -20,6 +23,13 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for pages, drawings and JSON; default RUN/explain.")
     ] = None,
+    explorer: Annotated[
+        bool,
+        typer.Option(
+            "--explorer",
+            help="Write one interactive page of all images instead, explorer.html, which needs no server.",
+        ),
+    ] = False,
     levels: LevelsOption = "even",
     data_dir: DataDir = None,
     device: Device = "auto",
@@ -36,7 +46,11 @@ def command(
 
     loaded = load_run(run, choose_device(device))
     explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
-    rows = explain_images(explainer, find_images(images), out or run / "explain")
+    names = find_images(images)
+    if explorer:
+        _write_explorer(explainer, names, (out or run / "explain") / "explorer.html", json=json)
+        return
+    rows = explain_images(explainer, names, out or run / "explain")
     if json:
         print_json(rows)
         return
@@ -46,6 +60,16 @@ def command(
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
     if len(rows) > 1:
         typer.echo(f"all of them: {(out or run / 'explain') / 'index.html'}")
+
+
+def _write_explorer(explainer: Explainer, names: list[str], path: Path, *, json: bool) -> None:
+    from torchcaps.explorer import write_explorer
+
+    size = write_explorer(explainer, names, path)
+    if json:
+        print_json({"images": names, "file": str(path), "bytes": size})
+    else:
+        typer.echo(f"{path}: {len(names)} images, {size / 1e6:.1f} MB; open it in a browser")
 
 
 def _runner_up(row: dict[str, Any]) -> str:

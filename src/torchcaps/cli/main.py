@@ -17,6 +17,7 @@ from . import (
     demo,
     evaluate,
     explain,
+    explorer,
     export,
     import_weights,
     listing,
@@ -55,6 +56,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "rem": rem.command,
     "parse": parse.command,
     "export": export.command,
+    "app": explorer.command,
     "demo": demo.command,
     "reproduce": reproduce.command,
 }

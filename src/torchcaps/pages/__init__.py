@@ -5,6 +5,7 @@ from .demo import Demo, run_demo
 from .explain import explain_images
 from .explained import Explained
 from .shrinking import Footprint, Shrunk, measure_footprint, shrink_and_measure
+from .true_trees import TrueTrees
 
 __all__ = [
     "Demo",
@@ -12,6 +13,7 @@ __all__ = [
     "Footprint",
     "RunSummary",
     "Shrunk",
+    "TrueTrees",
     "explain_images",
     "measure_footprint",
     "rem_recipe",

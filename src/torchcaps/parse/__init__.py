@@ -9,7 +9,7 @@ from .carriers import Carriers, carriers, carriers_obstacle, carriers_on_image
 from .choose_levels import ChosenLevels, choose_levels
 from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
-from .evenness import Evenness, measure_evenness
+from .evenness import Evenness, distance_from_even, measure_evenness
 from .explanation import Explanation, Source, Usual
 from .on_runs import (
     Analysis,
@@ -82,6 +82,7 @@ __all__ = [
     "contribution_on_image",
     "contributions",
     "count_trees",
+    "distance_from_even",
     "evened",
     "evidence_on_image",
     "fully_connected",

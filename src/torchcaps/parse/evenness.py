@@ -65,5 +65,18 @@ def measure_evenness(
     )
 
 
+def distance_from_even(coupling: Float[Tensor, "images in_caps out_caps"]) -> float:
+    """How far children are from an even split on average: 0 is even, 1 gives everything to one parent.
+
+    Half the sum of differences between the shares of a child and even ones (their total variation), divided
+    by what a child that gives all to one parent has. A layer with one parent leaves no choice and has 0.
+    """
+    shares = parent_shares(coupling.detach().double())
+    even = 1 / shares.shape[-1]
+    if even == 1:
+        return 0.0
+    return float((shares - even).abs().sum(-1).mean() / 2 / (1 - even))
+
+
 def _share_above(largest: Tensor, limit: float) -> float:
     return float((largest > limit * (1 + 1e-6)).double().mean())  # single precision is no evidence

@@ -25,7 +25,7 @@ from .saliency import SaliencyPanel, draw_saliency
 from .slice_detail import SliceDetail, draw_slice_detail
 from .slice_viewer import Finding, SliceView, slice_viewer
 from .style import to_png, to_svg
-from .trees import Forest, draw_forest, draw_tree, tree_markup
+from .trees import Forest, draw_forest, draw_tree, tree_markup, tree_piece
 from .true_trees import Branch, TreeOnImage, draw_true_trees
 
 __all__ = [
@@ -64,5 +64,6 @@ __all__ = [
     "to_png",
     "to_svg",
     "tree_markup",
+    "tree_piece",
     "with_deviation",
 ]

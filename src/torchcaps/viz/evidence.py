@@ -139,10 +139,15 @@ def draw_heat(axes: Axes, colours: Array, heat: Array) -> None:
     The colours do not show how large the differences are; a caption must. A flat map gets no colour.
     """
     draw_image(axes, soften(colours, 0.55))
+    axes.imshow(heat_colours(heat), aspect="equal", interpolation="bilinear")
+
+
+def heat_colours(heat: Array) -> Array:
+    """Colour and opacity (height, width, 4) of a map that lies over a picture."""
     strength = stretch_heat(heat)
-    overlay = HEAT_MAP(strength)
+    overlay: Array = HEAT_MAP(strength)
     overlay[..., 3] = 0.9 * strength**1.5
-    axes.imshow(overlay, aspect="equal", interpolation="bilinear")
+    return overlay
 
 
 def stretch_heat(heat: Array) -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torchcaps.core.errors import UserError
 
 from .pictures import ArrayLike, to_colours
-from .style import INK, MUTED, PAPER, SERIES, TEXT, TITLE, axes_at, canvas, drawing_board
+from .style import INK, MUTED, PAPER, SERIES, TEXT, TITLE, Number, axes_at, canvas, drawing_board
 
 _CELL, _GAP, _TOP, _LEFT = 190, 16, 44, 16
 _BELOW = 30  # pixels of words under a picture
@@ -105,7 +105,7 @@ def _draw_tree(axes: Axes, tree: TreeOnImage) -> None:
     )
 
 
-def _name_parts(board: Axes, names: Sequence[str], y: float) -> None:
+def _name_parts(board: Axes, names: Sequence[str], y: Number) -> None:
     for number, name in enumerate([*names, "clutter or background"]):
         colour = _NOWHERE if number == len(names) else SERIES[number % len(SERIES)]
         x = _LEFT + 120 * number

@@ -1,7 +1,7 @@
 """Pretrained networks: listed, verified, loaded, packed, and shown photographs."""
 
 from .digit import Prepared, prepare_digit
-from .entry import Entry, entry_of_model, find_entry, list_weights
+from .entry import Entry, entry_of_model, find_entry, list_weights, preparation_of
 from .load import PhotoPredictor, create_model, is_pretrained, load_pretrained, photo_predictor, predict
 from .pack import pack_run
 from .store import entry_folder, get_weights
@@ -21,5 +21,6 @@ __all__ = [
     "pack_run",
     "photo_predictor",
     "predict",
+    "preparation_of",
     "prepare_digit",
 ]

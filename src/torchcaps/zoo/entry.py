@@ -15,6 +15,7 @@ from torchcaps.storage import read_json
 Preparation = Literal["", "digit"]
 PACKAGED = Path(__file__).parent / "files"
 ENTRY, WEIGHTS = "entry.json", "weights.safetensors"
+_DIGITS = ("mnist", "mnist5k")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,11 @@ class Entry:
             if Path(name).name != name or name.startswith("."):
                 raise UserError(f"{where}: {name!r} is no plain file name")
         return entry
+
+
+def preparation_of(data: str) -> Preparation:
+    """What is done first to a photograph for a network that was trained on a dataset."""
+    return "digit" if data in _DIGITS else ""
 
 
 def list_weights(pattern: str = "*", folder: Path = PACKAGED) -> list[Entry]:

@@ -15,10 +15,9 @@ from torchcaps.storage import load_weights, read_json, save_weights, write_json,
 from torchcaps.train import Run, load_run
 from torchcaps.train.run import write_recipe
 
-from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, Preparation
+from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
 from .store import checksum_of
 
-_DIGITS = ("mnist", "mnist5k")
 CARD = "card.md"
 
 
@@ -56,14 +55,13 @@ def pack_run(run_folder: Path, name: str, *, half: bool = False, out: Path = PAC
     }
     write_text(folder / CARD, _card(run, name, metrics, result, half=half))
     kept = [WEIGHTS, "recipe.json", "result.json", "metrics.jsonl", *(["data.json"] if run.card else [])]
-    prepare: Preparation = "digit" if run.recipe.data.name in _DIGITS else ""
     entry = Entry(
         name=name,
         model=model,
         data=run.recipe.data.name,
         metrics=metrics,
         seed=run.recipe.seed,
-        prepare=prepare,
+        prepare=preparation_of(run.recipe.data.name),
         bytes=(folder / WEIGHTS).stat().st_size,
         sha256={file: checksum_of(folder / file) for file in kept},
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from glob import glob, has_magic
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -68,10 +69,13 @@ def _is_visible(file: Path, root: Path) -> bool:
 
 
 @contextmanager
-def opened_picture(path: Path) -> Iterator[Image.Image]:
-    """The image at `path`, upright, to be decoded in the block; a damaged or a deep one is an error there."""
+def opened_picture(path: Path, content: BytesIO | None = None) -> Iterator[Image.Image]:
+    """The image at `path`, upright, to be decoded in the block; a damaged or a deep one is an error there.
+
+    Where `content` is given, the image is read from it, and `path` is its name in messages.
+    """
     try:
-        with Image.open(path) as image:
+        with Image.open(path if content is None else content) as image:
             if image.mode[0] in "IF":  # pillow would cut every value above 255 to white
                 raise UserError(
                     f"{path} has more than 8 bits per pixel (mode {image.mode}); convert it first"

@@ -1,9 +1,15 @@
 // Every tree of the page that has no listeners yet: the script may stand after each of several.
-document.querySelectorAll(".tree:not([data-ready])").forEach((root) => {
+function wakeTrees() {
+  document.querySelectorAll(".tree:not([data-ready])").forEach(wakeTree);
+}
+
+function wakeTree(root) {
   root.dataset.ready = "";
   const facts = JSON.parse(root.querySelector("script[type='application/json']").textContent);
+  const board = root.querySelector(".board svg");
   const panel = root.querySelector("aside");
   const quiet = [...panel.childNodes];
+  let pinned = null; // the capsule that stays shown when the pointer leaves it
 
   const make = (tag, text, into) => {
     const made = document.createElement(tag);
@@ -15,17 +21,33 @@ document.querySelectorAll(".tree:not([data-ready])").forEach((root) => {
   const showPatch = (box) => {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.setAttribute("viewBox", box.join(" "));
-    svg.append(root.querySelector("image").cloneNode());
+    svg.append(board.querySelector("image").cloneNode());
     svg.firstChild.removeAttribute("transform");
     panel.append(svg);
   };
 
+  // A frame around the same patch on the image itself.
+  const framePatch = (box) => {
+    board.querySelector(".seen")?.remove();
+    if (!box) return;
+    const frame = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const [x, y, width, height] = box;
+    Object.entries({ x, y, width, height, class: "seen", transform: board.querySelector("image").getAttribute("transform") })
+      .forEach(([name, value]) => frame.setAttribute(name, value));
+    board.append(frame);
+  };
+
   const showBar = (bar, even) => {
-    const line = make("div", "", panel);
+    const line = make(facts[bar.key] ? "button" : "div", "", panel);
     line.className = bar.leads ? "bar leads" : "bar";
+    if (facts[bar.key]) {
+      line.type = "button";
+      line.addEventListener("click", () => pin(bar.key, true));
+    }
     make("span", bar.name, line).title = bar.name;
     const track = make("b", "", line);
-    track.style.setProperty("--even", 100 * even + "%");
+    if (even !== null) track.style.setProperty("--even", 100 * even + "%");
+    else track.classList.add("plain");
     make("i", "", track).style.width = 100 * Math.min(1, Math.max(0, bar.value)) + "%";
     make("span", bar.value.toFixed(2), line);
   };
@@ -58,21 +80,50 @@ document.querySelectorAll(".tree:not([data-ready])").forEach((root) => {
     make("h3", fact.title, panel);
     make("p", fact.text, panel);
     if (fact.patch) showPatch(fact.patch);
+    framePatch(fact.patch);
     if (fact.bars.length) make("p", fact.heading + "; the mark is an even share, " + fact.even.toFixed(3) + ".", panel);
     fact.bars.forEach((bar) => showBar(bar, fact.even));
+    if (fact.below?.length) {
+      make("p", "Couplings of its own children", panel);
+      fact.below.forEach((bar) => showBar(bar, null));
+    }
+    if (key === pinned) make("p", "Kept: choose a line to follow it; Escape lets go.", panel);
     root.classList.add("looking");
     light(key);
   };
 
   const leave = () => {
+    if (pinned) return look(pinned);
     root.classList.remove("looking");
+    framePatch(null);
     panel.replaceChildren(...quiet);
   };
 
-  root.querySelectorAll(".node").forEach((node) => {
-    node.addEventListener("pointerenter", () => look(node.dataset.key));
-    node.addEventListener("focus", () => look(node.dataset.key));
-    node.addEventListener("pointerleave", leave);
-    node.addEventListener("blur", leave);
+  const pin = (key, moves) => {
+    pinned = pinned === key ? null : key;
+    root.querySelectorAll(".node").forEach((node) => node.classList.toggle("pinned", node.dataset.key === pinned));
+    look(key);
+    if (moves) root.querySelector(`.node[data-key="${key}"]`).focus();
+  };
+
+  root.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !pinned) return;
+    pin(pinned, false);
+    leave();
   });
-});
+  root.querySelectorAll(".node").forEach((node) => {
+    const key = node.dataset.key;
+    node.addEventListener("pointerenter", () => look(key));
+    node.addEventListener("focus", () => look(key));
+    node.addEventListener("pointerleave", leave);
+    node.addEventListener("blur", (event) => panel.contains(event.relatedTarget) || leave());
+    node.addEventListener("click", () => pin(key, false));
+    node.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      pin(key, false);
+    });
+  });
+}
+
+wakeTrees();

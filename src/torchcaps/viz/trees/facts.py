@@ -19,6 +19,7 @@ class Bar(TypedDict):
     name: str
     value: float
     leads: bool  # to the chosen class
+    key: str  # of the capsule at its other end
 
 
 class Fact(TypedDict):
@@ -29,6 +30,7 @@ class Fact(TypedDict):
     heading: str
     even: float  # an even share
     bars: list[Bar]
+    below: NotRequired[list[Bar]]  # couplings of its own children, of a capsule between two layers
     patch: NotRequired[list[float]]  # left, top, width and height of what it sees, in pixels of the image
 
 
@@ -67,8 +69,12 @@ def _of_class(node: Node, tree: ParseTree, names: list[str]) -> Fact:
         "text": f"Activation {node.activation:.3f}.",
         "heading": f"Strongest children{_rounded(tree)}",
         "even": 1 / tree.layer_sizes[-1],
-        "bars": [_bar(edge, f"capsule {edge.child}", leads=True) for edge in children],
+        "bars": [_bar_to_child(edge) for edge in children],
     }
+
+
+def _bar_to_child(edge: Edge) -> Bar:
+    return _bar(edge, f"capsule {edge.child}", (edge.layer, edge.child), leads=True)
 
 
 def _of_capsule(node: Node, tree: ParseTree, names: list[str]) -> Fact:
@@ -82,23 +88,30 @@ def _of_capsule(node: Node, tree: ParseTree, names: list[str]) -> Fact:
     to_parents.sort(key=lambda pair: -pair[0].coupling)
     place = "" if node.position is None else "Row {}, column {}, type {}. ".format(*node.position)
     is_rounded = _rounded(tree) if node.layer else ""
-    return {
+    fact: Fact = {
         "title": f"Capsule {node.index}",
         "text": f"{place}Activation {node.activation:.3f}{is_rounded}.",
         "heading": f"Couplings above the threshold{_rounded(tree)}",
         "even": 1 / tree.layer_sizes[node.layer + 1],
         "bars": [
             _bar(
-                edge, names[edge.parent] if edge.layer + 1 == last else f"capsule {edge.parent}", leads=leads
+                edge,
+                names[edge.parent] if edge.layer + 1 == last else f"capsule {edge.parent}",
+                (edge.layer + 1, edge.parent),
+                leads=leads,
             )
             for edge, leads in to_parents[:_MOST_ROWS]
         ],
     }
+    if node.layer:
+        children = [e for e in tree.edges if (e.layer + 1, e.parent) == (node.layer, node.index)]
+        fact["below"] = [_bar_to_child(edge) for edge in children[:_MOST_ROWS]]
+    return fact
 
 
 def _rounded(tree: ParseTree) -> str:
     return ", with rounded couplings" if tree.is_quantized else ""
 
 
-def _bar(edge: Edge, name: str, *, leads: bool) -> Bar:
-    return {"name": name, "value": round(edge.coupling, 4), "leads": leads}
+def _bar(edge: Edge, name: str, end: tuple[int, int], *, leads: bool) -> Bar:
+    return {"name": name, "value": round(edge.coupling, 4), "leads": leads, "key": key_name(end)}

@@ -38,14 +38,30 @@ def tree_markup(
         label: The true class, named beside the prediction.
         shares: What each child of the classes adds to the length of the chosen one, of that length.
     """
+    piece = tree_piece(image, tree, field=field, class_names=class_names, label=label, shares=shares)
+    return fill("tree.html", style=read_template("tree.css"), tree=piece, script=read_template("tree.js"))
+
+
+def tree_piece(
+    image: ArrayLike,
+    tree: ParseTree,
+    *,
+    field: ReceptiveField | None = None,
+    class_names: Sequence[str] | None = None,
+    label: int | None = None,
+    shares: ArrayLike | None = None,
+) -> str:
+    """The part of `tree_markup` that differs from tree to tree, for a page that holds style and script once.
+
+    Put into a page later, it answers after a call of the script's `wakeTrees()`.
+    """
     (colours,) = to_colours(image[None])
     names = class_labels(class_names, len(tree.class_activations))
     scene = arrange(tree, colours.shape, names, field=field, label=label)
     of_children = None if shares is None else to_array(shares)
     facts = tree_facts(tree, names, colours.shape, field=field, shares=of_children)
     return fill(
-        "tree.html",
-        style=read_template("tree.css"),
+        "tree_piece.html",
         palette=escape("; ".join(f"--tree-{name.lower()}: {getattr(style, name)}" for name in _PALETTE)),
         root=key_name((len(tree.layer_sizes) - 1, tree.chosen)),
         drawing=_svg(
@@ -56,7 +72,6 @@ def tree_markup(
         warning=escape(scene.caption.warning),
         caption=escape(scene.caption.text),
         facts=to_script(facts),
-        script=read_template("tree.js"),
     )
 
 

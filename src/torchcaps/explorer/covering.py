@@ -1,0 +1,58 @@
+"""Where an answer comes from, tried out: parts of the image are covered, and the class loses activation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+_WINDOW = 4  # parts of a side that the cover takes one of
+_PLACES = 7  # along each side
+
+
+class Covering:
+    """The map of one image, found row by row, so that nobody waits for all of a large network's work.
+
+    Args:
+        activation_of: From a batch of images in [0, 1] to the activation of the class in each.
+        image: The cover has its median tone in each channel.
+    """
+
+    def __init__(
+        self, activation_of: Callable[[Tensor], Tensor], image: Float[Tensor, "1 channels height width"]
+    ) -> None:
+        self._activation_of, self._image = activation_of, image
+        height, width = image.shape[-2:]
+        self._size = max(1, height // _WINDOW), max(1, width // _WINDOW)
+        self._rows, self._columns = _starts(height), _starts(width)
+        self._tone = image.flatten(2).median(-1).values[0, :, None, None]
+        self._whole = float(activation_of(image)[0])
+        self._lost, self._seen = torch.zeros(height, width), torch.zeros(height, width)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all rows were covered."""
+        return not self._rows
+
+    @torch.no_grad()
+    def advance(self) -> None:
+        """Cover the places of one more row."""
+        top = self._rows.pop(0)
+        down, across = self._size
+        covered = self._image.repeat(len(self._columns), 1, 1, 1)
+        for number, left in enumerate(self._columns):
+            covered[number, :, top : top + down, left : left + across] = self._tone
+        for left, value in zip(self._columns, self._activation_of(covered).tolist(), strict=True):
+            self._lost[top : top + down, left : left + across] += max(0.0, self._whole - value)
+            self._seen[top : top + down, left : left + across] += 1
+
+    def heat(self) -> Float[Tensor, "height width"]:
+        """How much activation the class loses on average while a pixel is covered; gains count as 0."""
+        return self._lost / self._seen.clamp(min=1)
+
+
+def _starts(side: int) -> list[int]:
+    last = side - max(1, side // _WINDOW)
+    return sorted({round(last * step / (_PLACES - 1)) for step in range(_PLACES)})

@@ -1,0 +1,112 @@
+"""What the command line gave the page: networks, and folders with flights, scans, poses or parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from torchcaps.core import UserError
+from torchcaps.train.recipe import Recipe, read_recipe
+from torchcaps.zoo import is_pretrained, list_weights
+
+Kind = Literal["flight", "pose", "slices", "parts"]
+_PAGES: dict[str, tuple[Kind, tuple[str, ...]]] = {
+    "flight.html": ("flight", ("flight.html", "summary.json")),
+    "page.html": ("slices", ("page.html", "nodules.csv")),
+}
+_UNREADY = {
+    "*.dcm": "torchcaps lung segment {folder} --run RUN --out found, then torchcaps app found",
+    "flight.csv": "torchcaps uav localize MAP.tcmap {folder}/flight.csv {folder}/images --run RUN "
+    "--out flown, then torchcaps app flown",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A network to choose: a pretrained one by its name, or the folder of a run."""
+
+    key: str
+    title: str
+    source: str | Path
+    has_rem: bool = False
+
+
+@dataclass
+class Given:
+    """All that the page offers; a tab has the folders, or the one page, that it shows."""
+
+    choices: list[Choice] = field(default_factory=list)
+    tabs: dict[Kind, list[Path]] = field(default_factory=dict)
+    first: int = 0  # networks that the user named
+
+    def add_tab(self, kind: Kind, path: Path) -> None:
+        """Show a folder or a page in a tab."""
+        self.tabs.setdefault(kind, []).append(path)
+
+    def add_choice(self, title: str, source: str | Path, *, has_rem: bool = False) -> None:
+        """Offer a network."""
+        self.choices.append(Choice(str(len(self.choices)), title, source, has_rem))
+
+
+def read_given(names: Sequence[str]) -> Given:
+    """Sort what was given; runs come first, then the pretrained networks that nobody named."""
+    given = Given()
+    for name in names:
+        if is_pretrained(name):
+            given.add_choice(f"{name} (pretrained)", name)
+        else:
+            _add_folder(given, Path(name))
+    given.first = len(given.choices)
+    named = {choice.source for choice in given.choices}
+    for entry in list_weights():
+        if entry.name not in named:
+            given.add_choice(f"{entry.name} (pretrained)", entry.name)
+    return given
+
+
+def _add_folder(given: Given, folder: Path) -> None:
+    if not folder.is_dir():
+        raise UserError(f"{folder} is neither a folder nor a pretrained network (torchcaps weights list)")
+    runs = [path for path in (folder, folder / "run", folder / "rem") if (path / "recipe.json").is_file()]
+    for path in runs:
+        _add_run(given, path)
+    pages = [(kind, folder / page) for page, (kind, files) in _PAGES.items() if _holds(folder, files)]
+    for kind, page in pages:
+        given.add_tab(kind, page)
+    if not runs and not pages:
+        _refuse(folder)
+
+
+def _holds(folder: Path, files: Sequence[str]) -> bool:
+    return all((folder / name).is_file() for name in files)
+
+
+def _add_run(given: Given, folder: Path) -> None:
+    recipe = read_recipe(folder)
+    assert recipe is not None  # its file is there
+    if recipe.task.name == "pose":
+        given.add_tab("pose", folder)
+    elif recipe.task.name == "classification":
+        given.add_choice(_title(folder, recipe), folder, has_rem=recipe.pruning is not None)
+        if recipe.data.name.partition(":")[0] == "partwhole":
+            given.add_tab("parts", folder)
+    else:
+        raise UserError(f"{folder} is a run of {recipe.task.name}; the page shows classification and pose")
+
+
+def _title(folder: Path, recipe: Recipe) -> str:
+    """Its folder and model, and whether it was pruned while it learnt."""
+    with_rem = ", with REM" if recipe.pruning is not None else ""
+    return f"{folder.resolve().name}: {recipe.model['name']}{with_rem}"
+
+
+def _refuse(folder: Path) -> None:
+    for pattern, advice in _UNREADY.items():
+        if next(folder.glob(pattern), None) is not None:
+            raise UserError(f"{folder} is not ready to be shown; run {advice.format(folder=folder)}")
+    raise UserError(
+        f"{folder} holds nothing that the page shows: give run folders, or folders that torchcaps uav "
+        "localize or torchcaps lung segment wrote"
+    )

@@ -1,0 +1,33 @@
+"""The tab of parts and wholes: true and carved trees of drawn images."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+from torchcaps.core import UserError
+from torchcaps.pages import TrueTrees
+from torchcaps.train import load_run
+from torchcaps.viz import to_png
+
+_IMAGES = 24
+
+
+class PartsShow:
+    """The first test images of a run on PartWhole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.trees = TrueTrees(load_run(folder), _IMAGES)
+
+    def show(self, number: int) -> dict[str, Any]:
+        """One image with its true tree, the carved one, and one from even couplings."""
+        if not 0 <= number < _IMAGES:
+            raise UserError(f"There are images 0 to {_IMAGES - 1}.")
+        png = to_png(self.trees.draw((number,)), scale=1)
+        return {
+            "picture": f"data:image/png;base64,{b64encode(png).decode('ascii')}",
+            "total": _IMAGES,
+            "words": "Precision is the share of the tree's lines that are right, recall the share of true "
+            "lines that it has. On the right, the tree that an even split would give.",
+        }

@@ -1,0 +1,77 @@
+"""What a network would say if its routing stopped after one round, two rounds, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from torchcaps.core.types import CapsuleOutput, LayerTrace
+from torchcaps.parse import ParseTree, distance_from_even, fully_connected, parse_tree
+from torchcaps.parse.saliency import Grid
+from torchcaps.train.techniques import iterative_routings
+
+_MOST = 6  # trees that a page holds of one image
+
+
+@dataclass(frozen=True)
+class Round:
+    """The tree of the class that the whole network chose, as it is after so many rounds.
+
+    Attributes:
+        number: Rounds of routing, in every layer that has as many.
+        tree: With couplings as they are, not rounded.
+        distance: Of the couplings from an even split, averaged over the routed layers: 0 is even, 1 decided.
+        activation: Of the chosen class.
+    """
+
+    number: int
+    tree: ParseTree
+    distance: float
+    activation: float
+
+
+def spread_rounds(last: int, most: int = _MOST) -> list[int]:
+    """All rounds up to the last; where there are many, the first, the last and some between."""
+    if last <= most:
+        return list(range(1, last + 1))
+    return sorted({1 + round((last - 1) * step / (most - 1)) for step in range(most)})
+
+
+def route_in_rounds(
+    network: nn.Module, inputs: Tensor, chosen: int, grid: Grid | None, final: CapsuleOutput
+) -> list[Round]:
+    """The rounds of one image; the last is the network as it is, whose output is given."""
+    last = max((routing.iterations for _, routing in iterative_routings(network)), default=1)
+    found = []
+    for number in spread_rounds(last):
+        if number == last:
+            output = final
+        else:
+            with _at_most(network, number):
+                output = network(inputs, return_routing=True)
+        layers = fully_connected(output.layers)
+        tree = parse_tree(layers, grid=grid, chosen=chosen)
+        activation = float(output.activations[0, chosen])
+        found.append(Round(number, tree, _mean_distance(layers), activation))
+    return found
+
+
+def _mean_distance(layers: tuple[LayerTrace, ...]) -> float:
+    couplings = [trace.routed.coupling for trace in layers]
+    return sum(distance_from_even(each) for each in couplings if each is not None) / len(couplings)
+
+
+@contextmanager
+def _at_most(network: nn.Module, number: int) -> Iterator[None]:
+    """While open, no routing of the network takes more rounds."""
+    before = [(routing, routing.iterations) for _, routing in iterative_routings(network)]
+    try:
+        for routing, own in before:
+            routing.iterations = min(own, number)
+        yield
+    finally:
+        for routing, own in before:
+            routing.iterations = own

@@ -1,0 +1,145 @@
+"""The local server: it answers this machine alone, and only pages that it served itself."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from torchcaps.core import UserError
+
+from .page import live_page
+from .service import Service
+from .shelf import Shelf
+from .upload import MOST_BYTES
+
+ADDRESS = "127.0.0.1"
+_MOST_BODY = 4 * MOST_BYTES // 3 + (1 << 20)
+_PAGE_POLICY = "frame-ancestors 'none'"  # the page itself holds the rest, so that a file has it too
+# pages of given folders hold their scripts in themselves; they get an origin of their own and no network
+_FOLDER_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data:; frame-ancestors 'self'"
+)
+
+
+class Explorer(ThreadingHTTPServer):
+    """Serves the page of a shelf on 127.0.0.1; port 0 takes any that is free."""
+
+    daemon_threads = True
+    allow_reuse_address = sys.platform != "win32"  # there it would share a port that is in use
+
+    def __init__(self, shelf: Shelf, port: int = 0) -> None:
+        self.shelf, self.service = shelf, Service(shelf)
+        self.page = live_page(shelf.given)
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except OSError as error:
+            raise UserError(
+                f"port {port} cannot be used ({error.strerror}); choose another: --port 0"
+            ) from error
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{ADDRESS}:{self.server_port}/"
+
+    @property
+    def hosts(self) -> tuple[str, str]:
+        """The names by which a browser on this machine may ask; another name may be an attack."""
+        return f"{ADDRESS}:{self.server_port}", f"localhost:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Explorer
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+    server_version, sys_version = "torchcaps", ""
+
+    def do_GET(self) -> None:
+        """The page, or the page of a folder that was given."""
+        if not self._is_trusted():
+            return
+        if self.path == "/":
+            self._send(HTTPStatus.OK, self.server.page.encode(), "text/html; charset=utf-8", _PAGE_POLICY)
+            return
+        kind, _, number = self.path.removeprefix("/folder/").partition("/")
+        try:
+            content = self.server.shelf.page(kind, int(number) if number.isdecimal() else -1)
+        except (UserError, OSError):
+            self._send_json(HTTPStatus.NOT_FOUND, {"error": "There is no such page."})
+            return
+        self._send(HTTPStatus.OK, content, "text/html; charset=utf-8", _FOLDER_POLICY)
+
+    def do_POST(self) -> None:
+        """An answer to a question of the page."""
+        if not self._is_trusted():
+            return
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > _MOST_BODY:
+            self.close_connection = True  # what was sent is not read
+            self._send_json(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                {"error": f"This file is larger than {MOST_BYTES >> 20} MB: choose a smaller one."},
+            )
+            return
+        self._send_json(*self._answered(self.rfile.read(int(length))))
+
+    def _answered(self, body: bytes) -> tuple[HTTPStatus, dict[str, object]]:
+        try:
+            question = json.loads(body)
+            if not isinstance(question, dict):
+                raise UserError("A question is a JSON object.")
+            return HTTPStatus.OK, self.server.service.answer(self.path.removeprefix("/api/"), question)
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+            return HTTPStatus.BAD_REQUEST, {"error": "A question is a JSON object."}
+        except UserError as error:
+            return HTTPStatus.BAD_REQUEST, {"error": str(error)}
+        except Exception as error:  # the page says that it failed; the terminal says where
+            traceback.print_exc()
+            return HTTPStatus.INTERNAL_SERVER_ERROR, {
+                "error": f"The program failed ({type(error).__name__}); the terminal shows where."
+            }
+
+    def _is_trusted(self) -> bool:
+        """Whether a browser asks by our own name, and no other site asks through it."""
+        hosts = self.server.hosts
+        origin = self.headers.get("Origin")
+        is_ours = self.headers.get("Host") in hosts and (
+            origin is None or origin in {f"http://{host}" for host in hosts}
+        )
+        is_json = self.command != "POST" or self.headers.get("Content-Type") == "application/json"
+        is_same_site = self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+        if is_ours and is_json and is_same_site:
+            return True
+        self.close_connection = True
+        self._send_json(HTTPStatus.FORBIDDEN, {"error": "This page answers only itself, on this machine."})
+        return False
+
+    def _send_json(self, status: HTTPStatus, answer: dict[str, object]) -> None:
+        self._send(
+            status, json.dumps(answer, allow_nan=False).encode(), "application/json", "default-src 'none'"
+        )
+
+    def _send(self, status: HTTPStatus, content: bytes, kind: str, policy: str) -> None:
+        self.send_response(status)
+        headers = {
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+            "Content-Security-Policy": policy,
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Cache-Control": "no-store",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the terminal is for what matters."""

@@ -1,0 +1,221 @@
+// What one network says of one image.
+const ABOUT = {
+  where: "Warm colours mark what counted for the answer.",
+  capsules: "Warm where active capsules give their vote to the answer.",
+  cover: "Warm where the answer loses most when that place is covered. Found by trying.",
+  sliders: "The capsule of the answer holds these numbers. Move one and see which image the network would draw.",
+  none: "This network has no decoder, so it cannot draw what its capsule holds.",
+};
+
+function section(title, about, ...children) {
+  return make("section", {}, make("h2", { textContent: title }), make("p", { textContent: about }), ...children);
+}
+
+function buildPanel(model, image, look) {
+  const parts = [answerPart(model, look), wherePart(model, image, look), treePart(look), capsulePart(model, look),
+    typicalPart(model, image, look)];
+  const panel = make("article", { className: "panel" }, ...parts);
+  panel.setAttribute("aria-label", model.title);
+  return panel;
+}
+
+function answerPart(model, look) {
+  const bars = look.classes.map((each, place) => {
+    const fill = make("i");
+    fill.style.width = 100 * Math.min(1, Math.max(0, each.value)) + "%";
+    return make("div", { className: place ? "bar" : "bar first" },
+      make("span", { textContent: each.name, title: each.name }), make("b", {}, fill),
+      make("span", { textContent: each.value.toFixed(2) }));
+  });
+  const longest = Math.max(...look.classes.map((each) => each.name.length));
+  const list = make("div", { className: "bars" }, ...bars);
+  list.style.setProperty("--names", Math.min(longest, 14) + 1 + "ch");
+  const more = look.more_classes ? [make("p", { textContent: "and " + look.more_classes + " less active classes" })] : [];
+  const seen = make("figure", {}, make("img", { src: look.picture, alt: "what the network sees" }),
+    make("figcaption", { textContent: "What the network sees: " + look.prepared + "." }));
+  const part = section("2. The answer", model.title);
+  find("p", part).className = "model";
+  part.className = "answer";
+  part.append(make("p", { className: "verdict", textContent: look.answer }), make("p", { className: "words", textContent: look.words }),
+    make("div", { className: "columns" }, seen, make("div", {}, list, ...more)));
+  return part;
+}
+
+function wherePart(model, image, look) {
+  const heat = make("img", { className: "heat", alt: "" });
+  const words = make("p", { className: "words" });
+  const stack = make("div", { className: "stack" }, make("img", { src: look.picture, alt: "the image" }), heat);
+  let shown = "";
+  const show = async (way) => {
+    shown = way;
+    words.textContent = ABOUT[way];
+    if (way === "capsules") {
+      heat.src = look.heat;
+      return;
+    }
+    try {
+      for (let done = false; !done && shown === way && (part.isConnected || !heat.src);) { // the map grows row by row
+        const answer = await ask("cover", { model: model.key, image, winner: look.winner });
+        done = answer.done;
+        if (shown === way) heat.src = answer.heat;
+      }
+    } catch (error) {
+      words.textContent = error.message;
+    }
+  };
+  const part = section("3. Where it looked", ABOUT.where);
+  if (look.heat) {
+    const buttons = [["capsules", "Votes of capsules"], ["cover", "Covering test"]].map(([way, title]) => {
+      const button = make("button", { type: "button", textContent: title });
+      button.addEventListener("click", () => {
+        buttons.forEach((each) => each.setAttribute("aria-pressed", each === button));
+        show(way);
+      });
+      button.setAttribute("aria-pressed", way === "capsules");
+      return button;
+    });
+    part.append(make("div", { className: "ways" }, ...buttons));
+  }
+  part.append(stack, words);
+  show(look.heat ? "capsules" : "cover").then(() => {
+    if (!look.heat && look.rounds.length) words.textContent += " Each capsule of this network sees the whole image.";
+  });
+  return part;
+}
+
+function treePart(look) {
+  const part = section("4. How parts led to the answer", look.reading);
+  part.className = "tree-part";
+  if (!look.rounds.length) {
+    part.append(make("p", { className: "words", textContent: "There is no tree: " + look.obstacle }));
+    return part;
+  }
+  const holder = make("div"), words = make("p", { className: "words" });
+  const show = (place) => {
+    holder.innerHTML = look.rounds[place].tree; // made by the program, with every name escaped
+    holder.querySelectorAll(".tree").forEach(wakeTree);
+    words.textContent = look.rounds[place].words;
+    centre(find(".board", holder));
+  };
+  const last = look.rounds.length - 1;
+  if (last) {
+    const shown = make("output");
+    const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: last });
+    slider.setAttribute("aria-label", "Rounds of routing");
+    const move = () => {
+      shown.textContent = "round " + look.rounds[slider.value].number + " of " + look.rounds[last].number;
+      show(Number(slider.value));
+    };
+    slider.addEventListener("input", move);
+    part.append(make("label", { className: "rounds" }, "Rounds of routing ", slider, shown), sharpening(look.rounds));
+    move();
+  } else {
+    show(0);
+  }
+  part.append(words, holder);
+  return part;
+}
+
+// A tree that is wider than the screen begins in its middle, where the image is, if it is read upwards.
+function centre(board) {
+  requestAnimationFrame(() => {
+    const image = find("image", board).getBoundingClientRect(), box = board.getBoundingClientRect();
+    board.scrollLeft += image.left + image.width / 2 - box.left - box.width / 2;
+  });
+}
+
+// How far from even after each round, as bars.
+function sharpening(rounds) {
+  return make("div", { className: "sharpening" }, ...rounds.map((round) => {
+    const fill = make("i");
+    fill.style.width = 100 * round.distance + "%";
+    return make("div", { className: "bar" }, make("span", { textContent: "round " + round.number }), make("b", {}, fill),
+      make("span", { textContent: round.distance.toFixed(3) }));
+  }));
+}
+
+function capsulePart(model, look) {
+  const part = section("5. What the capsule of the answer knows", look.capsule ? ABOUT.sliders : ABOUT.none);
+  if (!look.capsule) return part;
+  const { poses, order, offsets, picture, sheet } = look.capsule;
+  const drawn = make("img", { src: picture, alt: "what the network draws", className: "drawn" });
+  const sheetBox = make("div", { className: "drawn sheet", role: "img" });
+  const sliders = order.map((dimension, place) => {
+    const slider = make("input", { type: "range", min: offsets[0], max: offsets[offsets.length - 1], step: 0.05, value: 0 });
+    slider.dataset.dimension = dimension;
+    slider.setAttribute("aria-label", "Number " + (dimension + 1));
+    const value = make("output");
+    const line = make("label", { className: "slider", hidden: place >= 6 }, "number " + (dimension + 1) + " ", slider, value);
+    return { line, slider, value, dimension };
+  });
+  const write = () => sliders.forEach(({ slider, value, dimension }) => {
+    value.textContent = (poses[look.winner][dimension] + Number(slider.value)).toFixed(2);
+  });
+  let latest = 0;
+  const draw = async (moved) => {
+    const turn = ++latest;
+    if (sheet) {
+      sliders.forEach((each) => { if (each !== moved) each.slider.value = 0; });
+      showSheet(sheetBox, drawn, sheet, moved, poses[look.winner].length, offsets);
+    }
+    write();
+    if (sheet) return;
+    const changed = poses.map((row) => [...row]);
+    sliders.forEach(({ slider, dimension }) => { changed[look.winner][dimension] += Number(slider.value); });
+    try {
+      const answer = await ask("reconstruct", { model: model.key, winner: look.winner, poses: changed });
+      if (turn === latest) drawn.src = answer.picture;
+    } catch (error) {
+      say(error.message);
+    }
+  };
+  sliders.forEach((each) => each.slider.addEventListener("input", () => draw(each)));
+  const reset = make("button", { type: "button", textContent: "Set back" });
+  reset.addEventListener("click", () => {
+    sliders.forEach(({ slider }) => { slider.value = 0; });
+    draw(sliders[0]);
+  });
+  const all = make("button", { type: "button", textContent: "All " + order.length + " numbers" });
+  all.addEventListener("click", () => { sliders.forEach(({ line }) => { line.hidden = false; }); all.hidden = true; });
+  all.hidden = order.length <= 6;
+  const compared = make("div", { className: "pair" },
+    make("figure", {}, make("img", { src: look.picture, alt: "the image" }), make("figcaption", { textContent: "image" })),
+    make("figure", {}, ...(sheet ? [sheetBox] : [drawn]), make("figcaption", { textContent: "drawn by the network" })));
+  if (sheet) {
+    showSheet(sheetBox, drawn, sheet, sliders[0], poses[look.winner].length, offsets);
+    part.append(make("p", { textContent: "In this file, one number changes at a time." }));
+  }
+  part.append(make("div", { className: "columns" }, compared,
+    make("div", { className: "sliders" }, ...sliders.map(({ line }) => line), make("p", {}, reset, " ", all))));
+  write();
+  return part;
+}
+
+// One cell of the sheet of reconstructions: a row for each number, a column for each offset.
+function showSheet(box, drawn, sheet, moved, rows, offsets) {
+  const column = offsets.findIndex((offset) => Math.abs(offset - Number(moved.slider.value)) < 0.001);
+  box.style.backgroundImage = `url(${sheet})`;
+  box.style.backgroundSize = `${100 * offsets.length}% ${100 * rows}%`;
+  box.style.backgroundPosition = `${100 * column / (offsets.length - 1)}% ${rows > 1 ? 100 * moved.dimension / (rows - 1) : 0}%`;
+}
+
+function typicalPart(model, image, look) {
+  const words = make("p", { className: "words", textContent: "Reading images to compare with …" });
+  const nearest = make("div", { className: "nearest" });
+  const part = section("6. Is this usual?", "The tree of this image beside those of other images.", words, nearest);
+  const ready = async () => {
+    const found = await ask("typical", { model: model.key, image });
+    if (found.state === "computing") {
+      words.textContent = "The trees of other images are still being computed, once for this network …";
+      if (part.isConnected) setTimeout(() => ready().catch((error) => { words.textContent = error.message; }), 700);
+      return;
+    }
+    words.textContent = found.words;
+    if (!found.nearest?.length) return;
+    nearest.append(...found.nearest.map((each) => make("figure", {}, make("img", { src: each.picture, alt: each.label }),
+      make("figcaption", { textContent: each.label + ": " + each.words }))));
+    part.insertBefore(make("p", { textContent: "Images with the most similar trees:" }), nearest);
+  };
+  setTimeout(() => ready().catch((error) => { words.textContent = error.message; }), 0);
+  return part;
+}

@@ -1,0 +1,49 @@
+// Put together: networks to choose from, an image, and a panel for each network.
+let chosen = null; // the image
+let turn = 0; // answers to an earlier question are thrown away
+
+function asked() {
+  const keys = [find("#model").value, find("#second").value].filter((key) => key !== "");
+  return [...new Set(keys)].map((key) => DATA.models.find((model) => model.key === key));
+}
+
+async function update() {
+  if (!chosen) return;
+  const mine = ++turn, image = chosen, models = asked();
+  document.body.classList.add("asking");
+  try {
+    const looks = await Promise.all(models.map((model) => ask("look", { model: model.key, image })));
+    if (mine !== turn) return;
+    say("");
+    const panels = find("#panels");
+    panels.className = models.length > 1 ? "compare" : "";
+    find("#rem").hidden = !models.some((model) => model.rem);
+    find("#spoken").textContent = looks.map((look) => look.words).join(" ");
+    panels.replaceChildren(...looks.map((look, place) => buildPanel(models[place], image, look)));
+  } catch (error) {
+    if (mine === turn) say(error.message);
+  } finally {
+    if (mine === turn) document.body.classList.remove("asking");
+  }
+}
+
+function choose(image) {
+  chosen = image;
+  update();
+}
+
+function start() {
+  const options = () => DATA.models.map((model) => make("option", { value: model.key, textContent: model.title }));
+  find("#model").append(...options());
+  find("#second").append(make("option", { value: "", textContent: "no other" }), ...options());
+  if (DATA.compare) find("#second").value = DATA.models[1].key;
+  find(".second").hidden = DATA.models.length < 2;
+  const showExamples = setUpPicture(choose);
+  const load = (takesFirst) => showExamples(find("#model").value, takesFirst).catch((error) => say(error.message));
+  find("#model").addEventListener("change", () => { update(); load(!chosen); });
+  find("#second").addEventListener("change", update);
+  setUpTabs();
+  load(true);
+}
+
+start();

@@ -1,0 +1,104 @@
+"""Pictures that come from the page: checked before they are decoded, and made ready for a network."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+from torch import Tensor
+
+from torchcaps.core import UserError
+from torchcaps.data import DatasetInfo, as_bytes, fit_picture, opened_picture
+from torchcaps.zoo import prepare_digit
+
+MOST_BYTES = 16 << 20  # of an image file
+MOST_PIXELS = 40_000_000
+_LONGEST = 1024  # pixels of a side; larger pictures are made smaller first, which keeps the page quick
+_MODES = {1: "L", 3: "RGB"}
+_NAME = Path("This file")  # what messages call a picture, whatever its file was named
+
+
+class Ready(NamedTuple):
+    """What a network gets: bytes (1, channels, height, width), and what was done to the picture, in words."""
+
+    image: Tensor
+    words: str
+
+
+def decode(text: str) -> bytes:
+    """The bytes of a file from base64."""
+    if len(text) > 4 * MOST_BYTES // 3 + 4:
+        raise UserError(f"This file is larger than {MOST_BYTES >> 20} MB: choose a smaller one.")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise UserError("The picture did not arrive whole: send it again.") from error
+
+
+def open_upload(content: bytes) -> tuple[Image.Image, list[str]]:
+    """The picture in a file's bytes, grey or RGB, and what was done to it so far."""
+    try:
+        return _open(content)
+    except UserError as error:
+        if "cannot be read as an image" in str(error):
+            raise UserError(
+                "This file cannot be read as an image: choose a PNG, JPEG, WebP, TIFF or BMP file."
+            ) from error
+        raise
+
+
+def _open(content: bytes) -> tuple[Image.Image, list[str]]:
+    pixels = _count_pixels(content)
+    if pixels > MOST_PIXELS:
+        raise UserError(
+            f"This picture has {pixels / 1e6:.0f} megapixels, at most {MOST_PIXELS // 10**6} are taken: make "
+            "it smaller and choose it again."
+        )
+    with opened_picture(_NAME, BytesIO(content)) as picture:
+        width, height = picture.size
+        steps = []
+        if max(width, height) > _LONGEST:
+            picture.draft(None, (_LONGEST, _LONGEST))  # a JPEG is decoded at a smaller size at once
+            picture.thumbnail((_LONGEST, _LONGEST))
+            steps.append(f"{width}x{height} px made smaller")
+        return _flattened(picture, steps)
+
+
+def _count_pixels(content: bytes) -> int:
+    """As the head of a file says, before anything is decoded; 0 where it cannot be read."""
+    with suppress(Exception), Image.open(BytesIO(content)) as picture:  # pillow raises many kinds
+        return picture.width * picture.height
+    return 0
+
+
+def _flattened(picture: Image.Image, steps: list[str]) -> tuple[Image.Image, list[str]]:
+    """Without transparency: what is clear becomes white, as on the page."""
+    has_alpha = picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info
+    over = picture.convert("RGBA") if has_alpha else None
+    if over is not None and over.getchannel("A").getextrema() != (255, 255):
+        white = Image.new("RGBA", over.size, "white")
+        return Image.alpha_composite(white, over).convert("RGB"), [*steps, "clear parts filled with white"]
+    if picture.mode in ("1", "L"):
+        return picture.convert("L"), [*steps, "a grey picture"]
+    return picture.convert("RGB"), steps
+
+
+def make_ready(content: bytes, info: DatasetInfo, *, is_digit: bool) -> Ready:
+    """A file's bytes as a network takes them; digits are found, turned bright on black and centred."""
+    picture, steps = open_upload(content)
+    if is_digit:
+        prepared = prepare_digit(picture)
+        picture = prepared.picture
+        steps.append(prepared.words)
+    if info.channels not in _MODES:
+        raise UserError(f"This network wants {info.channels} channels: choose one of its own images.")
+    fitted = fit_picture(picture.convert(_MODES[info.channels]), info.height, info.width, info.fit)
+    if not is_digit and picture.size != fitted.size:
+        done = {"crop": "cut and scaled", "pad": "scaled, with bands", "stretch": "stretched"}[info.fit]
+        steps.append(f"{done} to {info.width}x{info.height} px")
+    return Ready(as_bytes(fitted).unsqueeze(0), ", ".join(steps) or "taken as it is")

@@ -1,0 +1,110 @@
+"""What the page gets of a look: plain data with pictures inside, the same live and in a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torchcaps.parse import OFFSETS
+from torchcaps.viz import tree_piece
+from torchcaps.viz.evidence import heat_colours
+from torchcaps.viz.pictures import to_array, to_colours, to_data_uri
+
+from .reference import Compared, Reference
+from .subject import Look, Subject
+from .words import say_answer, say_neighbour, say_round, say_tree, say_typical
+
+Plain = dict[str, Any]
+_MOST_CLASSES = 10
+
+
+def picture_uri(image: Tensor) -> str:
+    """One image (channels, height, width) as the page shows it."""
+    return to_data_uri(to_colours(image[None])[0])
+
+
+def heat_uri(heat: Tensor) -> str:
+    """A map (height, width), to lie over the image."""
+    return to_data_uri(heat_colours(to_array(heat)))
+
+
+def view_look(look: Look, subject: Subject, *, label: int | None = None, prepared: str = "") -> Plain:
+    """An image as one network sees it."""
+    names, values = subject.info.classes, look.activations.tolist()
+    order = sorted(range(len(values)), key=lambda number: -values[number])
+    return {
+        "picture": picture_uri(look.shown),
+        "prepared": prepared,
+        "answer": names[look.winner],
+        "winner": look.winner,
+        "words": say_answer(names, values, look.winner, label),
+        "classes": [
+            {"name": names[number], "value": round(values[number], 4)} for number in order[:_MOST_CLASSES]
+        ],
+        "more_classes": max(0, len(values) - _MOST_CLASSES),
+        "heat": None if look.evidence is None else heat_uri(look.evidence),
+        "rounds": _view_rounds(look, subject, label),
+        "reading": say_tree(len(look.rounds[-1].tree.layer_sizes)) if look.rounds else "",
+        "obstacle": look.obstacle,
+        "capsule": _view_capsule(look),
+    }
+
+
+def _view_rounds(look: Look, subject: Subject, label: int | None) -> list[Plain]:
+    field = look.maps[0].field if len(look.maps) == 1 else None
+    last = len(look.rounds) - 1
+    return [
+        {
+            "number": each.number,
+            "distance": round(each.distance, 4),
+            "words": say_round(look.rounds, place),
+            "tree": tree_piece(
+                look.shown,
+                each.tree,
+                field=field,
+                class_names=subject.info.classes,
+                label=label,
+                shares=look.shares if place == last else None,  # they are those of the last round
+            ),
+        }
+        for place, each in enumerate(look.rounds)
+    ]
+
+
+def _view_capsule(look: Look) -> Plain | None:
+    """The numbers of the class capsules, and in which order those of the winner change the image."""
+    if look.perturbed is None:
+        return None
+    middle = look.perturbed[:, len(OFFSETS) // 2].unsqueeze(1)
+    change = (look.perturbed - middle).abs().flatten(1).mean(1)
+    return {
+        "poses": [[round(value, 5) for value in row] for row in look.poses.tolist()],
+        "order": change.argsort(descending=True, stable=True).tolist(),
+        "offsets": list(OFFSETS),
+        "picture": picture_uri(look.perturbed[0, len(OFFSETS) // 2]),
+    }
+
+
+def view_sheet(perturbed: Tensor) -> str:
+    """All reconstructions with one number changed, as one picture: a row for each number."""
+    joined = torch.cat([torch.cat(list(row), dim=-1) for row in perturbed], dim=-2)
+    return picture_uri(joined.clamp(0, 1))
+
+
+def view_typical(found: Compared, subject: Subject, reference: Reference) -> Plain:
+    """How usual the tree of an image is, and the images whose trees are nearest."""
+    _, images, words = reference.pool
+    return {
+        "state": "ready",
+        "words": say_typical(found, subject.info.classes[found.read_as], words, len(images)),
+        "nearest": [
+            {
+                "picture": picture_uri(images.images[each.number : each.number + 1][0]),
+                "label": subject.info.classes[int(images.labels[each.number])],
+                "words": say_neighbour(each.differing, found.children),
+            }
+            for each in found.nearest
+        ],
+    }

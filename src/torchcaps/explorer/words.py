@@ -1,0 +1,89 @@
+"""What the page says, in sentences for people who have not heard of capsules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .reference import Compared
+from .rounds import Round
+
+_CLEAR, _CLOSE = 0.3, 0.1  # margins between the two highest activations
+
+
+def say_answer(names: Sequence[str], values: Sequence[float], winner: int, label: int | None) -> str:
+    """The class, the runner-up, how far apart they are, and the truth where it is known."""
+    truth = "" if label is None else _say_truth(names, winner, label)
+    if len(values) == 1:
+        return f"There is only one class. {truth}".strip()
+    order = sorted(range(len(values)), key=lambda number: -values[number])
+    second = next(number for number in order if number != winner)
+    margin = values[winner] - values[second]
+    how = "a clear answer" if margin >= _CLEAR else "a close call" if margin < _CLOSE else "fairly clear"
+    return (
+        f"The highest activation is that of {names[winner]}: {values[winner]:.2f}. Next comes "
+        f"{names[second]} with {values[second]:.2f}. The margin between them is {margin:.2f}: {how}. {truth}"
+    ).strip()
+
+
+def _say_truth(names: Sequence[str], winner: int, label: int) -> str:
+    return "The answer is right." if winner == label else f"The answer is wrong: it is {names[label]}."
+
+
+def say_tree(layers: int) -> str:
+    """How the drawing of a tree is to be read."""
+    way = "from left to right" if layers == 2 else "from bottom to top"
+    return (
+        f"Read {way}: places on the image, the capsules that look there, and the answer they vote for. Thick "
+        "orange lines are strong couplings. Point at a capsule to see what it looks at; click to follow it."
+    )
+
+
+def say_round(rounds: Sequence[Round], place: int) -> str:
+    """How far couplings are from an even split after a round, and whether routing does anything."""
+    here, last = rounds[place], rounds[-1]
+    if last.number == 1:
+        return (
+            "This network finds its couplings in one pass, so there are no rounds to step through. They are "
+            f"{here.distance:.3f} away from an even split: 0 is even, 1 gives all to one parent. "
+            f"{_hardly(last)}"
+        ).strip()
+    text = (
+        f"After round {here.number} of {last.number}, couplings are {here.distance:.3f} away from an even "
+        "split: 0 is even, 1 gives all to one parent."
+    )
+    if here.number == 1:
+        text += " Every routing begins with an even split, so there is hardly a tree yet."
+    elif here is last:
+        text += f" {_hardly(last)}"
+    return text.strip()
+
+
+def _hardly(last: Round) -> str:
+    layers = last.tree.evenness
+    idle = sum(layer.hardly_routes for layer in layers)
+    if not idle:
+        return ""
+    if idle == len(layers):
+        return "This network hardly routes: its couplings stay close to even, so the tree says little."
+    return f"{idle} of its {len(layers)} routed layers hardly route: their couplings stay close to even."
+
+
+def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
+    """How usual a tree is among those of the pool."""
+    if found.share is None:
+        return f"Not known: none of the {images:,} images that it was compared with is read as {name}."
+    strange = (
+        "That is unusual: be careful with this answer."
+        if found.share >= 0.95
+        else "That is within the usual range."
+    )
+    same = f"{found.same:,} of them have exactly the same tree" if found.same else "None has the same tree"
+    return (
+        f"Compared with {images:,} {pool}. This tree, with couplings rounded, is stranger than "
+        f"{found.share:.0%} of the {found.others:,} held-out ones read as {name}. {strange} {same}."
+    )
+
+
+def say_neighbour(differing: int, children: int) -> str:
+    """How alike a tree is."""
+    return "the same tree" if not differing else f"{differing:,} of {children:,} capsules differ"

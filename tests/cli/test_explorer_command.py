@@ -1,0 +1,55 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from explorer.conftest import save_run
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return save_run(tmp_path_factory.mktemp("runs") / "mine")
+
+
+@pytest.mark.slow
+def test_the_page_is_there_until_it_is_interrupted(run):
+    command = [sys.executable, "-m", "torchcaps", "app", str(run), "--port", "0", "--no-browser"]
+    process = subprocess.Popen(
+        [*command, "--device", "cpu"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        address = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
+        with urllib.request.urlopen(address, timeout=20) as page:
+            assert b"Why this answer?" in page.read()
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert errors == ""
+
+
+def test_a_folder_that_is_not_there_is_one_sentence():
+    done = CliRunner().invoke(app, ["app", "nowhere"])
+    assert "neither a folder nor" in str(done.exception)
+
+
+def test_explain_writes_the_explorer_as_one_file(run, tmp_path):
+    names = ["test:3", "test:5"]
+    options = ["--explorer", "--out", str(tmp_path), "--device", "cpu", "--json"]
+    done = CliRunner().invoke(app, ["explain", str(run), *names, *options])
+    assert done.exit_code == 0, done.exception
+    found = json.loads(done.stdout)
+    assert found["images"] == names
+    assert [path.name for path in tmp_path.iterdir()] == ["explorer.html"]
+    assert found["bytes"] == (tmp_path / "explorer.html").stat().st_size

@@ -1,0 +1,90 @@
+"""Two small untrained runs, and the page that shows them."""
+
+import http.client
+import json
+from threading import Thread
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from torchcaps.explorer import Explorer, Shelf, read_given
+from torchcaps.models import create_model
+from torchcaps.storage import save_weights
+from torchcaps.train.data_card import DataCard
+from torchcaps.train.recipe import Recipe
+from torchcaps.train.run import write_recipe
+
+MARKUP = '<img src=x onerror="document.title=1">'
+DIGITS = tuple("0123456789")
+
+
+def save_run(folder, model="dr_capsnet_tiny_test", data="synthetic_mnist", classes=DIGITS, **options):
+    """An untrained run; its parameters are drawn from a seed of their own."""
+    torch.manual_seed(len(folder.name))
+    settings = {"image_size": 28, "num_classes": len(classes), **options}
+    network = create_model(model, **settings)
+    channels, height, width = network.image_shape
+    card = DataCard(
+        classes=classes,
+        mean=(0.1,) * channels,
+        std=(0.3,) * channels,
+        channels=channels,
+        height=height,
+        width=width,
+    )
+    images = {"name": data, "limit": 100, "validation": 0.2}
+    plain = {"model": {"name": model, **settings}, "data": images, "epochs": 1}
+    recipe = Recipe.from_plain(plain, "recipe")
+    write_recipe(folder, recipe, card)
+    save_weights(folder / "weights.safetensors", network.state_dict(), {"epoch": 0})
+    return folder
+
+
+def start(names, **options):
+    """The page of some folders on a free port, answered by a thread of its own."""
+    server = Explorer(Shelf(read_given([str(name) for name in names]), **options), 0)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    return server
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory):
+    """Runs with and without a decoder, one with a class name that is markup, and a folder of a flight."""
+    base = tmp_path_factory.mktemp("explorer")
+    flight = base / "flight"
+    flight.mkdir()
+    (flight / "flight.html").write_text("<!DOCTYPE html><title>flight</title><p>a flight</p>")
+    (flight / "summary.json").write_text("{}")
+    (base / "secret.txt").write_text("secret")
+    return SimpleNamespace(
+        base=base,
+        plain=save_run(base / "plain", primary_pose=2, class_pose=4),
+        odd=save_run(base / "odd", "gamma_capsnet_tiny_test", classes=(MARKUP, *DIGITS[1:]), decoder="none"),
+        flight=flight,
+    )
+
+
+@pytest.fixture(scope="session")
+def server(folders):
+    server = start([folders.plain, folders.odd, folders.flight])
+    yield server
+    server.shutdown()
+    server.server_close()
+    server.shelf.close()
+
+
+@pytest.fixture(scope="session")
+def ask(server):
+    """Asks a question over HTTP: the status, and the answer as plain data."""
+
+    def ask(verb, question, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+        body = question if isinstance(question, bytes) else json.dumps(question).encode()
+        connection.request("POST", f"/api/{verb}", body, {"Content-Type": "application/json", **headers})
+        reply = connection.getresponse()
+        answer = json.loads(reply.read())
+        connection.close()
+        return reply.status, answer
+
+    return ask

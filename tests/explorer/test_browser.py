@@ -1,0 +1,237 @@
+"""The explorer in a real browser, with every request recorded."""
+
+from pathlib import Path
+
+import pytest
+from explorer.conftest import MARKUP, start
+from PIL import Image, ImageDraw
+
+from torchcaps.explorer import write_explorer
+from torchcaps.parse import Explainer
+from torchcaps.train import load_run
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+expect = playwright.expect
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+CHROMIUM = Path("/usr/bin/chromium")
+OPTIONS = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SLOW = 20_000  # milliseconds, on a busy machine
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not CHROMIUM.is_file():
+        pytest.skip("needs Chromium at /usr/bin/chromium")
+    with playwright.sync_playwright() as tools:
+        expect.set_options(timeout=SLOW)
+        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a page; at the end, nothing may have gone wrong in it or left the machine."""
+    pages = []
+
+    def visit(url, width=1280, height=900, **options):
+        page = browser.new_page(viewport={"width": width, "height": height}, **options)
+        page.set_default_timeout(SLOW)
+        requests, errors = [], []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+        page.goto(url)
+        page.wait_for_selector(".panel")
+        pages.append((page, requests, errors, url))
+        return page
+
+    yield visit
+    for page, requests, errors, url in pages:
+        page.close()
+        outside = [each for each in requests if not each.startswith((url, "data:", "blob:"))]
+        assert not outside
+        refused = "400 (Bad Request)", "net::ERR_FAILED"  # pictures, and a server that is gone
+        unexpected = [each for each in errors if not any(words in each for words in refused)]
+        assert not unexpected
+
+
+@pytest.fixture
+def page(visit, server):
+    page = visit(server.url)
+    page.select_option("#second", "")
+    expect(page.locator(".panel")).to_have_count(1)
+    return page
+
+
+def wait_for_new_answer(page, act):
+    """Do something that makes the page ask; wait until another panel stands there."""
+    page.evaluate("document.querySelector('.panel').dataset.old = 1")
+    act()
+    page.wait_for_selector(".panel:not([data-old])")
+
+
+def test_a_drawn_digit_is_read(page):
+    page.click("text=Draw")
+    box = page.locator("canvas").bounding_box()
+
+    def draw():
+        page.mouse.move(box["x"] + 80, box["y"] + 60)
+        page.mouse.down()
+        for x, y in ((200, 60), (150, 150), (120, 240)):
+            page.mouse.move(box["x"] + x, box["y"] + y, steps=8)
+        page.mouse.up()
+
+    wait_for_new_answer(page, draw)
+    assert "280x280" not in page.inner_text("figcaption")
+    assert page.inner_text(".verdict")
+
+
+def test_an_upload_is_read_and_a_bad_one_gets_a_message(page, tmp_path):
+    good, text, huge = tmp_path / "seven.png", tmp_path / "text.png", tmp_path / "huge.png"
+    picture = Image.new("RGBA", (90, 120))  # clear
+    ImageDraw.Draw(picture).line([(20, 20), (70, 20), (40, 100)], fill="black", width=10)
+    picture.save(good)
+    text.write_text("no picture")
+    Image.new("1", (10_000, 5_000)).save(huge)
+    page.click("text=Upload")
+    wait_for_new_answer(page, lambda: page.set_input_files("input[type=file]", good))
+    assert "clear parts filled with white" in page.inner_text(".answer figcaption")
+    for path, words in ((text, "cannot be read as an image"), (huge, "50 megapixels")):
+        page.set_input_files("input[type=file]", path)
+        expect(page.locator("#message")).to_contain_text(words)
+    wait_for_new_answer(page, lambda: page.set_input_files("input[type=file]", good))
+    assert page.locator("#message").is_hidden()
+
+
+def test_a_file_name_with_markup_is_shown_as_text(page, tmp_path):
+    path = tmp_path / "<img src=x onerror=alert(1)>.txt"
+    path.write_text("no picture")
+    page.click("text=Upload")
+    page.set_input_files("input[type=file]", path)
+    page.wait_for_selector("#message:not([hidden])")
+    assert page.locator(".drop img").count() == 0
+    assert path.name in page.inner_text(".drop")
+
+
+def test_a_capsule_under_the_pointer_shows_what_it_sees_and_a_click_follows(page):
+    node = page.locator(".tree .node").first
+    node.hover()
+    assert page.locator(".tree aside svg").count() == 1  # the patch, and its frame on the image
+    assert page.locator(".tree .seen").count() == 1
+    assert "Activation" in page.inner_text(".tree aside")
+    node.click()
+    page.mouse.move(5, 5)
+    assert page.locator(".tree .pinned").count() == 1
+    title = page.inner_text(".tree aside h3")
+    page.locator(".tree aside button.bar.leads").first.click()
+    assert page.inner_text(".tree aside h3") != title
+    page.keyboard.press("Escape")
+    assert page.locator(".tree .pinned").count() == 0
+
+
+def test_the_rounds_of_routing_can_be_stepped_through(page):
+    slider = page.get_by_label("Rounds of routing").first
+    assert "round 3 of 3" in page.inner_text(".rounds")
+    slider.focus()
+    page.keyboard.press("Home")
+    assert "round 1 of 3" in page.inner_text(".rounds")
+    assert "0.000 away from an even split" in page.inner_text(".tree-part")
+
+
+def test_a_slider_of_the_capsule_changes_the_drawing(page):
+    before = page.get_attribute("img.drawn", "src")
+    page.locator(".slider input").first.focus()
+    page.keyboard.press("End")
+    expect(page.locator("img.drawn")).not_to_have_attribute("src", before)
+    page.click("text=Set back")
+    expect(page.locator("img.drawn")).to_have_attribute("src", before)
+
+
+def test_networks_can_be_switched_and_set_side_by_side(page):
+    wait_for_new_answer(page, lambda: page.select_option("#model", "1"))
+    assert "odd: gamma_capsnet_tiny_test" in page.inner_text(".panel .model")
+    assert "no decoder" in page.inner_text(".panel")
+    wait_for_new_answer(page, lambda: page.select_option("#second", "0"))
+    assert page.locator(".panel").count() == 2
+
+
+def test_a_class_name_with_markup_is_shown_as_text(page):
+    wait_for_new_answer(page, lambda: page.select_option("#model", "1"))
+    assert MARKUP in page.locator(".bars").inner_text()
+    assert page.locator("img[src=x]").count() == 0
+    assert page.title() == "torchcaps explorer"
+
+
+def test_the_tree_is_compared_with_those_of_other_images(page):
+    page.wait_for_selector(".nearest figure")
+    assert "Compared with" in page.inner_text(".panel section:last-child")
+
+
+def test_everything_can_be_reached_with_the_keyboard(page):
+    reached = set()
+    for _ in range(140):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate(
+                "(e => e.id || e.dataset.way || e.getAttribute('aria-label') || e.className || "
+                "e.textContent)(document.activeElement)"
+            )
+        )
+    assert {"model", "second", "draw", "upload", "examples", "more", "Rounds of routing"} <= reached
+    assert any(str(each).startswith("Capsule ") for each in reached)
+    assert "Set back" in reached
+    page.locator(".tree .node").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".tree .pinned").count() == 1
+
+
+def test_tabs_answer_to_arrow_keys_and_name_what_is_missing(page):
+    page.get_by_role("tab", name="Images").focus()
+    page.keyboard.press("ArrowRight")
+    frame = page.frame_locator("iframe")
+    assert frame.locator("p").inner_text() == "a flight"
+    page.get_by_role("tab", name="CT slices").click()
+    assert "torchcaps lung segment" in page.inner_text("#pages > div:not([hidden])")
+
+
+def test_a_small_screen_shows_all_without_scrolling_sideways(visit, server):
+    page = visit(server.url, width=380, height=700, has_touch=True)
+    page.wait_for_selector(".tree")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    page.get_by_role("tab", name="Object pose").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+def test_the_file_works_without_a_server(visit, folders, tmp_path):
+    path = tmp_path / "explorer.html"
+    write_explorer(Explainer(load_run(folders.plain), reference=20), ["test:3", "test:8"], path)
+    page = visit(path.as_uri())
+    wait_for_new_answer(page, lambda: page.locator(".thumbs button").nth(1).click())
+    place = page.evaluate("document.querySelector('.sheet').style.backgroundPosition")
+    page.locator(".slider input").first.focus()
+    page.keyboard.press("End")
+    assert page.evaluate("document.querySelector('.sheet').style.backgroundPosition") != place
+    page.locator(".tree .node").first.hover()
+    assert "Activation" in page.inner_text(".tree aside")
+    page.click("text=Covering test")
+    expect(page.locator(".panel .words").nth(1)).to_contain_text("covered")
+    page.wait_for_selector(".nearest figure")
+    assert page.locator("nav").is_hidden()
+
+
+def test_a_damaged_server_says_so_on_the_page(visit, folders):
+    server = start([folders.plain])
+    page = visit(server.url)
+    server.shutdown()
+    server.server_close()
+    page.route("**/api/**", lambda route: route.abort())
+    page.locator(".thumbs button").nth(2).click()
+    expect(page.locator("#message")).to_contain_text("torchcaps app")

@@ -1,0 +1,159 @@
+"""The parts of the explorer that need no server."""
+
+import re
+
+import pytest
+import torch
+from explorer.conftest import save_run
+
+from torchcaps.core import UserError
+from torchcaps.explorer import read_given, write_explorer
+from torchcaps.explorer.covering import Covering
+from torchcaps.explorer.pool import find_pool
+from torchcaps.explorer.reference import Reference
+from torchcaps.explorer.rounds import spread_rounds
+from torchcaps.explorer.subject import Subject
+from torchcaps.explorer.tabs import describe_tabs
+from torchcaps.explorer.words import say_answer
+from torchcaps.parse import Explainer
+from torchcaps.train import load_run
+
+
+@pytest.fixture(scope="module")
+def subject(folders):
+    return Subject(load_run(folders.plain), "plain")
+
+
+@pytest.fixture(scope="module")
+def reference(subject):
+    return Reference(subject)
+
+
+def test_a_cover_costs_most_where_the_class_looks():
+    image = torch.zeros(1, 1, 24, 24)
+    image[..., 6:10, 14:18] = 1.0  # the class is the brightness of this square
+    covering = Covering(lambda images: images[:, 0, 6:10, 14:18].mean((1, 2)), image)
+    assert covering.heat().max() == 0  # nothing is covered yet
+    while not covering.is_done:
+        covering.advance()
+    heat = covering.heat()
+    row, column = divmod(int(heat.argmax()), 24)
+    assert 6 <= row < 10
+    assert 14 <= column < 18
+    assert heat[20:, :8].abs().max() == 0
+    assert heat.max() <= 1
+
+
+def test_many_rounds_are_spread_from_the_first_to_the_last():
+    assert spread_rounds(1) == [1]
+    assert spread_rounds(3) == [1, 2, 3]
+    assert spread_rounds(50)[0] == 1
+    assert spread_rounds(50)[-1] == 50
+    assert len(spread_rounds(50)) <= 6
+
+
+def test_images_to_choose_from_are_not_those_compared_with(subject):
+    to_choose, to_compare, words = find_pool(subject)
+    known = {image.numpy().tobytes() for image in to_compare.images[:]}
+    assert not known & {image.numpy().tobytes() for image in to_choose.images[:]}
+    assert words == "test images of synthetic_mnist"
+
+
+def test_a_dataset_that_is_not_here_is_replaced_and_the_page_says_so(tmp_path):
+    run = load_run(save_run(tmp_path / "away", data="fashion_mnist"))
+    pool = find_pool(Subject(run, "away", tmp_path))
+    assert "fashion_mnist is not on this machine" in pool.words
+    assert len(pool.to_choose) == 200
+
+
+def test_an_image_is_not_its_own_neighbour(subject, reference):
+    reference.wait()
+    images = reference.pool.to_compare.images
+    found = reference.compare(images[5:6])
+    assert 5 not in {each.number for each in found.nearest}
+    assert [each.differing for each in found.nearest] == sorted(each.differing for each in found.nearest)
+
+
+def test_the_last_round_is_the_network_itself(subject, reference):
+    image = reference.pool.to_choose.images[:1]
+    look = subject.look(image)
+    _, inputs, _ = subject.pipeline.for_evaluation(image)
+    with torch.no_grad():
+        output = subject.run.model(inputs)
+    assert look.rounds[-1].activation == pytest.approx(float(output.activations.max()), abs=1e-6)
+    assert look.winner == int(output.activations.argmax())
+    chosen = look.rounds[0].tree.chosen
+    assert all(each.tree.chosen == chosen for each in look.rounds)
+
+
+def test_a_network_without_capsules_still_answers(tmp_path):
+    subject = Subject(load_run(save_run(tmp_path / "plain", "conv_baseline_tiny_test")), "plain")
+    look = subject.look(torch.zeros(1, 1, 28, 28, dtype=torch.uint8))
+    assert not look.rounds
+    assert "has no parse trees" in look.obstacle
+    assert look.perturbed is None
+    assert subject.cover(torch.zeros(1, 1, 28, 28, dtype=torch.uint8), 0).heat().shape == (28, 28)
+
+
+def test_a_close_answer_is_called_close():
+    assert "a close call" in say_answer("ab", [0.5, 0.45], 0, None)
+    assert "a clear answer. The answer is wrong: it is b." in say_answer("ab", [0.9, 0.1], 0, 1)
+
+
+def test_what_a_folder_holds_is_found(folders, tmp_path):
+    given = read_given([str(folders.plain), str(folders.flight)])
+    assert given.choices[0].title == "plain: dr_capsnet_tiny_test"
+    assert given.first == 1
+    assert given.tabs == {"flight": [folders.flight / "flight.html"]}
+    (tmp_path / "demo").mkdir()
+    save_run(tmp_path / "demo" / "run")
+    assert read_given([str(tmp_path / "demo")]).first == 1
+    tabs = {tab["kind"]: tab for tab in describe_tabs(given)}
+    assert tabs["flight"]["items"] == ["flight"]
+    assert tabs["slices"]["items"] == []
+    assert "torchcaps lung segment" in tabs["slices"]["command"]
+
+
+def test_a_missing_extra_is_named_with_its_command(folders, monkeypatch):
+    monkeypatch.setattr("torchcaps.explorer.tabs.find_spec", lambda name: None)
+    tabs = {tab["kind"]: tab for tab in describe_tabs(read_given([]))}
+    assert tabs["slices"]["install"] == 'pip install "torchcaps[lung]"'
+    assert tabs["flight"]["install"] == 'pip install "torchcaps[uav]"'
+    assert tabs["pose"]["install"] == ""  # our own renderer draws it
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("nowhere", "neither a folder nor"), ("empty", "holds nothing"), ("scan", "torchcaps lung segment")],
+)
+def test_a_folder_that_shows_nothing_is_refused(tmp_path, name, words):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "scan").mkdir()
+    (tmp_path / "scan" / "1.dcm").write_bytes(b"")
+    with pytest.raises(UserError, match=words):
+        read_given([str(tmp_path / name)])
+
+
+def test_the_file_holds_everything_and_asks_nobody(folders, tmp_path):
+    explainer = Explainer(load_run(folders.plain), reference=20)
+    path = tmp_path / "explorer.html"
+    size = write_explorer(explainer, ["test:3", "test:8"], path)
+    page = path.read_text()
+    assert size == path.stat().st_size < 10_000_000
+    assert "connect-src &#x27;none&#x27;" in page
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
+    assert page.count('"sheet": "data:image/png') == 2
+    assert '"state": "ready"' in page
+    write_explorer(explainer, ["test:3"], path)  # its own file is written anew
+    path.write_text("mine")
+    with pytest.raises(UserError, match="is kept"):
+        write_explorer(explainer, ["test:3"], path)
+    assert path.read_text() == "mine"
+
+
+def test_a_file_that_would_be_too_large_is_not_written(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchcaps.explorer.as_file.MOST_BYTES", 100_000)
+    explainer = Explainer(load_run(folders.plain), reference=20)
+    with pytest.raises(UserError, match="give fewer, about 1"):
+        write_explorer(explainer, ["test:3"], tmp_path / "explorer.html")
+    assert not (tmp_path / "explorer.html").exists()

@@ -1,0 +1,269 @@
+import base64
+import hashlib
+import http.client
+import json
+import re
+from io import BytesIO
+
+import pytest
+import torch
+from explorer.conftest import MARKUP
+from PIL import ExifTags, Image, ImageDraw
+
+from torchcaps.train import load_run
+
+EXAMPLE = {"model": "0", "image": {"example": 3, "of": "0"}}
+
+
+def get(server, path, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection.request("GET", path, headers=headers)
+    reply = connection.getresponse()
+    content = reply.read().decode()
+    connection.close()
+    return reply, content
+
+
+def as_file(picture, kind="PNG"):
+    content = BytesIO()
+    picture.save(content, kind)
+    return base64.b64encode(content.getvalue()).decode()
+
+
+def turned(picture):
+    """As a camera writes it that was held upright."""
+    content, notes = BytesIO(), Image.Exif()
+    notes[ExifTags.Base.Orientation] = 6
+    picture.save(content, "PNG", exif=notes)
+    return base64.b64encode(content.getvalue()).decode()
+
+
+def seven(mode="L", paper="white", ink="black"):
+    picture = Image.new(mode, (90, 120), paper)
+    ImageDraw.Draw(picture).line([(20, 20), (70, 20), (40, 100)], fill=ink, width=10)
+    return picture
+
+
+def upload(ask, content):
+    return ask("look", {"model": "0", "image": {"file": content}})
+
+
+def test_the_page_runs_its_own_script_alone_and_asks_nobody_else(server):
+    reply, page = get(server, "/")
+    assert reply.status == 200
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#x27;", "'")
+    script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)[-1]
+    checksum = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{checksum}'" in policy
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self'" in policy
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
+
+
+def test_the_server_listens_on_this_machine_alone(server):
+    assert server.server_address[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example:80"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Content-Type": "text/plain"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+    ids=str,
+)
+def test_other_sites_are_refused(ask, headers):
+    status, answer = ask("look", EXAMPLE, **headers)
+    assert status == 403
+    assert "only itself" in answer["error"]
+
+
+def test_another_name_of_the_machine_gets_no_page(server):
+    assert get(server, "/", Host=f"evil.example:{server.server_port}")[0].status == 403
+    assert get(server, "/", Host=f"localhost:{server.server_port}")[0].status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/folder/flight/1",
+        "/folder/flight/../../secret.txt",
+        "/../secret.txt",
+        "/secret.txt",
+        "/folder/flight/0/../../secret.txt",
+        "/folder/other/0",
+        "//etc/passwd",
+    ],
+)
+def test_only_pages_that_were_given_are_served(server, path):
+    reply, content = get(server, path)
+    assert reply.status == 404
+    assert "secret" not in content
+
+
+def test_the_page_of_a_given_folder_is_kept_apart_from_ours(server):
+    reply, content = get(server, "/folder/flight/0")
+    assert reply.status == 200
+    assert "a flight" in content
+    policy = reply.headers["Content-Security-Policy"]
+    assert "sandbox allow-scripts" in policy
+    assert "default-src 'none'" in policy
+
+
+def test_a_look_shows_answer_map_rounds_and_capsule(ask, folders):
+    status, look = ask("look", EXAMPLE)
+    assert status == 200
+    values = [each["value"] for each in look["classes"]]
+    assert values == sorted(values, reverse=True)
+    assert look["answer"] == look["classes"][0]["name"]
+    assert f"{values[0] - values[1]:.2f}" in look["words"]
+    network = load_run(folders.plain).model
+    assert [each["number"] for each in look["rounds"]] == [1, 2, 3]
+    assert look["rounds"][0]["distance"] == 0  # every routing begins with an even split
+    assert look["rounds"][2]["distance"] > 0
+    assert all("<svg" in each["tree"] and "<script>" not in each["tree"] for each in look["rounds"])
+    assert look["heat"].startswith("data:image/png")
+    assert len(look["capsule"]["poses"]) == 10
+    assert sorted(look["capsule"]["order"]) == list(range(4))
+    assert network.classes.routing.iterations == 3
+
+
+def test_a_changed_capsule_is_drawn_by_the_decoder(ask, folders):
+    look = ask("look", EXAMPLE)[1]
+    question = {"model": "0", "winner": look["winner"], "poses": look["capsule"]["poses"]}
+    same = ask("reconstruct", question)[1]["picture"]
+    assert same == look["capsule"]["picture"]
+    question["poses"][look["winner"]][0] += 3
+    assert ask("reconstruct", question)[1]["picture"] != same
+    assert ask("reconstruct", {**question, "model": "1"}) == (
+        400,
+        {"error": "This network has no decoder: it cannot draw what a capsule holds."},
+    )
+
+
+def test_the_tree_is_compared_with_others(ask, server):
+    ask("look", EXAMPLE)
+    server.shelf.reference("0").wait()
+    status, found = ask("typical", EXAMPLE)
+    assert status == 200
+    compared = len(server.shelf.reference("0").pool.to_compare)
+    assert f"{compared:,} test images of synthetic_mnist" in found["words"]
+    assert found["nearest"]
+
+
+def test_the_same_image_goes_to_a_second_network(ask):
+    first = ask("look", EXAMPLE)[1]
+    status, second = ask("look", {**EXAMPLE, "model": "1"})
+    assert status == 200
+    assert first["picture"] == second["picture"]
+    assert second["capsule"] is None
+
+
+def test_a_class_name_with_markup_is_escaped_in_the_tree(ask):
+    look = ask("look", {**EXAMPLE, "model": "1"})[1]
+    assert MARKUP in {each["name"] for each in look["classes"]}  # plain data; the page sets it as text
+    assert all("<img" not in each["tree"] for each in look["rounds"])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (base64.b64encode(b"this is no picture").decode(), "cannot be read as an image"),
+        (as_file(seven())[:200] + "==", "cannot be read as an image"),
+        ("no base64!", "did not arrive whole"),
+        (as_file(Image.new("1", (10_000, 5_000))), "50 megapixels"),
+        (turned(Image.new("1", (10_000, 5_000))), "50 megapixels"),
+        (as_file(Image.new("I;16", (30, 30))), "more than 8 bits"),
+        (as_file(Image.new("L", (60, 60), 255)), "one tone"),
+    ],
+    ids=["text", "cut", "base64", "50 megapixels", "50 megapixels on its side", "16 bits", "empty"],
+)
+def test_a_picture_that_cannot_be_used_gets_a_message(ask, monkeypatch, server, content, words):
+    monkeypatch.setattr(server.shelf.subject("0"), "is_digit", True)
+    status, answer = upload(ask, content)
+    assert status == 400
+    assert words in answer["error"]
+    assert "Traceback" not in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("picture", "words"),
+    [
+        (seven("L"), "a grey picture"),
+        (seven("RGBA", (0, 0, 0, 0)), "clear parts filled with white"),
+        (seven("RGB"), "cut and scaled to 28x28 px"),
+        (Image.new("RGB", (3000, 2000), "red"), "3000x2000 px made smaller"),
+    ],
+    ids=["grey", "clear", "colour", "large"],
+)
+def test_pictures_of_other_kinds_say_what_was_done_to_them(ask, picture, words):
+    status, look = upload(ask, as_file(picture))
+    assert status == 200, look
+    assert words in look["prepared"]
+
+
+def test_a_file_that_is_too_large_is_not_read(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection.putrequest("POST", "/api/look")
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", str(10**9))
+    connection.endheaders()
+    reply = connection.getresponse()
+    assert reply.status == 413
+    assert "larger than 16 MB" in json.loads(reply.read())["error"]
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("verb", "question"),
+    [
+        ("look", b"no json"),
+        ("look", []),
+        ("look", {}),
+        ("look", {"model": 0, "image": {}}),
+        ("look", {"model": "9", "image": {"example": 0, "of": "0"}}),
+        ("look", {"model": "0", "image": {"example": 10**9, "of": "0"}}),
+        ("look", {"model": "0", "image": {"example": True, "of": "0"}}),
+        ("cover", {**EXAMPLE, "winner": 99}),
+        ("reconstruct", {"model": "0", "winner": 0, "poses": [[float("inf")] * 4] * 10}),
+        ("reconstruct", {"model": "0", "winner": 0, "poses": [[0.0] * 3] * 10}),
+        ("reconstruct", {"model": "0", "winner": 0, "poses": [[0.0]] * 3}),
+        ("pose", {"item": 0, "number": 0}),
+        ("delete", {}),
+    ],
+    ids=repr,
+)
+def test_a_question_without_sense_gets_one_sentence(ask, verb, question):
+    status, answer = ask(verb, question)
+    assert status == 400
+    assert answer["error"].endswith(".")
+
+
+def test_images_to_choose_from_have_their_classes(ask):
+    status, found = ask("examples", {"model": "0", "start": 0})
+    assert status == 200
+    assert len(found["items"]) == 30
+    assert {item["label"] for item in found["items"]} <= set("0123456789")
+
+
+def test_covering_gives_a_map_of_the_image(ask):
+    look = ask("look", EXAMPLE)[1]
+    status, found = ask("cover", {**EXAMPLE, "winner": look["winner"]})
+    assert status == 200
+    picture = Image.open(BytesIO(base64.b64decode(found["heat"].partition(",")[2])))
+    assert picture.size == (28, 28)
+    assert not found["done"]  # one row of seven
+    for _ in range(6):
+        found = ask("cover", {**EXAMPLE, "winner": look["winner"]})[1]
+    assert found["done"]
+    assert ask("cover", {**EXAMPLE, "winner": look["winner"]})[1] == found
+
+
+def test_the_network_is_as_before_after_every_question(server, folders):
+    fresh, used = load_run(folders.plain).model, server.shelf.subject("0").run.model
+    image = torch.rand(2, 1, 28, 28)
+    with torch.no_grad():
+        assert torch.equal(fresh(image).activations, used(image).activations)
