@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,6 @@ from ..records import Budget
 from .claims import CHAPTER, CLAIMS, COSTS, MODELS, SHARES, SLICES, TABLE, draw_figure, setting_name
 from .measure import dice_by_patient, measure_costs, summarise_dice
 
-_PREPARING = threading.Lock()  # runs side by side share one folder of regions
 _PATIENTS: dict[Budget, int] = {"smoke": 3, "quick": 240, "full": 500}
 _EPOCHS = {"quick": 12, "full": 30}  # with all patients; with fewer the steps stay the same
 _METRICS = ("test_dice", "region_dice", "region_dice_low", "region_dice_high", "missed_share")
@@ -44,8 +42,7 @@ def learn_phantom(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher
     store = folder.parent / "data"
     count = _PATIENTS[run.budget]
     place = store / f"phantom-{count}"
-    with _PREPARING:
-        prepare({f"phantom-{number:04d}": partial(_draw, number) for number in range(count)}, place)
+    prepare({f"phantom-{number:04d}": partial(_draw, number) for number in range(count)}, place)
     split = store / run.recipe.data.name.removeprefix("folder:")
     result = train(
         run.recipe, folder / "training", replace(machine, data_dir=store), resume=True, watcher=watcher
@@ -63,8 +60,7 @@ def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Wa
     """Train once for each patient, who is tested, and put the test regions of all together."""
     folder = run.folder(out)
     store, device = folder.parent / "data", device_of(machine)
-    with _PREPARING:
-        patients = _prepare_slices(run.budget, store / "slices", machine)
+    patients = _prepare_slices(run.budget, store / "slices", machine)
     by_patient: dict[str, list[float]] = {}
     seconds, result = 0.0, dict[str, Any]()
     for patient in patients:
