@@ -18,12 +18,12 @@ from .roofline import model_cost, model_size
 from .timing import Effort, Work
 
 _MODEL = "segcaps_r3"
-_BATCHES = {128: 16, 512: 4}  # images of a pass on CUDA; elsewhere a quarter
+_BATCHES = {"cuda": {128: 16, 512: 4}, "cpu": {64: 16, 128: 4, 512: 1}}  # images of a pass, by their side
 _WAYS = ("torch", "fused", "torch+checkpoint", "fused+checkpoint")
 
 
 def segmentation_suite(
-    bench: Bench, *, quick: bool = False, model: str = _MODEL, sides: Sequence[int] = tuple(_BATCHES)
+    bench: Bench, *, quick: bool = False, model: str = _MODEL, sides: Sequence[int] | None = None
 ) -> Iterator[Measurement]:
     """A scan, then a forward and a training pass at each size; what does not fit is tried with one image.
 
@@ -33,13 +33,14 @@ def segmentation_suite(
         bench: Where it will be measured.
         quick: Without the largest size.
         model: A SegCaps.
-        sides: Of the images.
+        sides: Of the images; by default 128 and 512 pixels, on a CPU also 64.
     """
+    batches = _BATCHES.get(bench.device.type, _BATCHES["cpu"])
+    sides = sides or tuple(batches)
     yield _scan(bench, model, max(sides))
     has_kernel = not kernel_free(model, bench.device)
     for side in sides[:-1] if quick else sides:
-        whole = _BATCHES.get(side, 4)
-        batch = whole if bench.device.type == "cuda" else whole // 4
+        batch = batches.get(side, 1)
         for backward in (False, True):
             for way in _WAYS:
                 if "fused" in way and not has_kernel:
