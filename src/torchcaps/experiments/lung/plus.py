@@ -38,7 +38,7 @@ def _data(budget: Budget) -> Changes:
 
 def _setting(name: str) -> Setting:
     added = _ADDED[name]
-    small = {**SMALL["segcaps_r3"], "epochs": 12, "data.augment.crop": 64}
+    small = {**SMALL["segcaps_r3"], "epochs": 6, "data.augment.crop": 64}
     return Setting(
         name=name if name == BASELINE else f"{BASELINE}, {name}",
         network=BASELINE,
@@ -65,7 +65,7 @@ register(
         perform=learn_plus,
         deviations=(
             "Not in the thesis. Regions of drawn patients, 40 epochs; every setting changes one thing.",
-            "Quick: half of the width, 40 patients, 12 epochs of windows of 64 pixels, on two cores.",
+            "Quick: half of the width, 40 patients, 6 epochs of windows of 64 pixels, on two cores.",
         ),
     )
 )

@@ -15,6 +15,6 @@ _SEGCAPS = {
     "class_pose": 8,
 }
 SMALL: dict[str, Changes] = {
-    "segcaps_r3": {"model": _SEGCAPS, "batch_size": 8},
     "unet_3": {"model": {"name": "unet_3", "base_width": 8}, "batch_size": 8},
+    "segcaps_r3": {"model": _SEGCAPS, "batch_size": 8},
 }
