@@ -11,7 +11,6 @@ from ..plan import Changes, Experiment, PlannedRun, Setting, register
 from ..records import Budget
 from .claims import CHAPTER, METRIC
 from .runs import TINY, learn_prepared, phantom_folder, prepare_phantom
-from .small import SMALL
 
 LABEL = "beyond:lung-plus"
 BASELINE = "SegCaps R3"
@@ -23,6 +22,16 @@ _ADDED: dict[str, Changes] = {
     "pixels at borders count five times": {"loss.border_weight": 4.0},
 }
 _PATIENTS: dict[Budget, int] = {"smoke": 3, "quick": 40, "full": 240}
+_SMALL = {  # what two cores train in a minute
+    "name": "segcaps_r3",
+    "stem_pose": 8,
+    "primary": [2, 8],
+    "down": [[[2, 8], [2, 16]], [[4, 16], [4, 16]]],
+    "bottom": [4, 16],
+    "up": [[[4, 16], [2, 16]], [[2, 8], [2, 8]]],
+    "last_up": [2, 8],
+    "class_pose": 8,
+}
 _TINY: Changes = {**TINY, "model": {"name": "segcaps_tiny_test", "image_size": 32, "reconstruction": False}}
 
 
@@ -38,7 +47,7 @@ def _data(budget: Budget) -> Changes:
 
 def _setting(name: str) -> Setting:
     added = _ADDED[name]
-    small = {**SMALL["segcaps_r3"], "epochs": 6, "data.augment.crop": 64}
+    small = {"model": _SMALL, "batch_size": 8, "epochs": 6, "data.augment.crop": 64}
     return Setting(
         name=name if name == BASELINE else f"{BASELINE}, {name}",
         network=BASELINE,
