@@ -121,7 +121,10 @@ class DiceCrossEntropyLoss(Loss[SegmentationOutput, Tensor]):
         """The loss of the activations of all pixels; `masks` hold class numbers, 0 for the background."""
         wanted = class_masks(masks, output.activations.shape[1])
         loss = self._of(output.activations, wanted, output.logits)
-        deeper = [self._of(small, F.adaptive_avg_pool2d(wanted, small.shape[2:])) for small in output.deeper]
+        deeper = [
+            self._of(small, F.adaptive_avg_pool2d(wanted, (small.shape[2], small.shape[3])))
+            for small in output.deeper
+        ]
         return loss + self.deep_weight * torch.stack(deeper).mean() if deeper else loss
 
     def _of(self, activations: Tensor, wanted: Tensor, logits: Tensor | None = None) -> Tensor:
