@@ -14,7 +14,8 @@ def test_every_way_to_compute_a_segcaps_is_measured():
         ceilings=RATES,
         effort=Effort(warm_ups=0, seconds=0.0, least=1, most=1),
     )
-    rows = bench.run(segmentation_suite(bench, model="segcaps_tiny_test", sides=(16,)))["rows"]
+    rows = bench.run(segmentation_suite(bench, model="segcaps_tiny_test", sides=(16, 16), quick=True))["rows"]
     assert not [row["error"] for row in rows if "error" in row]
     ways = {row["backend"] for row in rows if "at 16 px, forward+backward" in row["case"]}
     assert {"torch", "torch+checkpoint"} <= ways
+    assert "scan of 8 slices" in rows[0]["case"]

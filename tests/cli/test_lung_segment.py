@@ -182,14 +182,17 @@ def test_from_drawn_patients_to_a_segmented_scan(tmp_path):
         tmp_path / name for name in ("patients", "prepared", "run", "found")
     )
     torchcaps("lung", "phantom", patients, "--patients", 5, "--size", 128, "--slices", 10, "--quiet")
-    torchcaps("lung", "prepare", patients, "--out", prepared, "--quiet")
+    torchcaps("lung", "prepare", patients, "--out", prepared, "--negatives", 0.5, "--quiet")
     torchcaps(
         "lung", "train", prepared, "--model", "segcaps_r3", "--out", trained, "--device", "cpu", "--quiet",
         *("--set", "model={name: segcaps_tiny_test, image_size: 128, reconstruction: false}"),
         *("--set", "epochs=2", "--set", "batch_size=2", "--set", "optim.learning_rate=0.01"),
     )  # fmt: skip
-    scores = json.loads(torchcaps("lung", "eval", trained, prepared, "--device", "cpu", "--json"))
-    assert scores["nodules"] >= 1
+    evaluate = ("lung", "eval", trained, prepared, "--scans", patients, "--device", "cpu")
+    assert "false marks a scan" in torchcaps(*evaluate, "--quiet")
+    scores = json.loads(torchcaps(*evaluate, "--json"))
+    assert scores["nodules"] == scores["scans"]["nodules"] >= 1
+    assert scores["scans"]["scans"] == scores["patients"]
     series = sorted(path for path in patients.iterdir() if path.is_dir())[0]
     result = json.loads(torchcaps("lung", "segment", series, "--run", trained, "--out", found, "--json"))
     volume = nibabel.load(found / "mask.nii.gz")

@@ -28,6 +28,15 @@ def test_it_is_as_accurate_as_the_plain_function(case):
     assert_as_accurate_as_the_plain_function(case)
 
 
+@pytest.mark.parametrize("leaky", [False, True])
+@pytest.mark.parametrize("gradient", ["full", "last"])
+def test_a_single_out_capsule_is_routed_as_the_plain_function_does(leaky, gradient):
+    case = LocalCase(out_caps=1, leaky=leaky, gradient=gradient)
+    fused = case.outputs_and_gradients(fused_local_dynamic_routing, torch.float64, "cpu", 2)
+    plain = case.outputs_and_gradients(plain_local_routing, torch.float64, "cpu", 2)
+    torch.testing.assert_close(fused, plain)
+
+
 @pytest.mark.parametrize("case", [LocalCase(batch=3), LocalCase(gradient="last"), LocalCase(iterations=1)])
 @pytest.mark.parametrize("spots", [2, 5])
 def test_every_element_is_written_and_tiles_join_without_a_seam(case, spots, monkeypatch):

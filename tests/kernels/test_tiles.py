@@ -44,3 +44,18 @@ def test_an_error_of_a_tile_is_raised_and_the_threads_are_as_before():
 def test_a_layer_answers_the_same_on_several_threads(monkeypatch):
     monkeypatch.setattr(cpu_layer, "_TILE_ELEMENTS", 1)
     assert_as_accurate_as_the_plain_layer(EMCase(batch=5, stride=1), seeds=2)
+
+
+@pytest.mark.usefixtures("_three_threads")
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, torch.enable_grad])
+def test_threads_write_to_what_was_made_in_the_callers_mode(mode):
+    with mode():
+        made = torch.zeros(3)
+
+        def fill(places):
+            for place in places:
+                made[place] = place + 1
+
+        work_side_by_side(fill, range(3))
+        assert made.tolist() == [1, 2, 3]
+        assert torch.is_inference_mode_enabled() == (mode is torch.inference_mode)

@@ -128,3 +128,15 @@ def test_pixels_near_a_border_count_more():
     assert float(weighed / plain) == pytest.approx((5 + 4 * 4) / 9)
     logits = output._replace(logits=torch.zeros(1, 1, 9, 9))
     assert_close(DiceCrossEntropyLoss(dice_weight=0.0, border_weight=3.0)(logits, masks), weighed)
+
+
+def test_smaller_masks_are_compared_with_the_share_of_each_square_that_is_inside():
+    masks = torch.zeros(1, 4, 4, dtype=torch.uint8)
+    masks[:, :2, :3] = 1
+    output = SegmentationOutput(torch.full((1, 1, 4, 4), 0.4))
+    small = torch.tensor([[[[0.9, 0.6], [0.2, 0.1]]]])
+    shares = torch.tensor([[[[1.0, 0.5], [0.0, 0.0]]]])
+    alone = DiceCrossEntropyLoss()(output, masks)
+    deep = DiceCrossEntropyLoss(deep_weight=0.25)(output._replace(deeper=(small,)), masks)
+    expected = soft_dice_loss(small, shares) + pixel_cross_entropy(small, shares)
+    assert_close(deep - alone, 0.25 * expected)

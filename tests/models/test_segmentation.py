@@ -95,6 +95,23 @@ def test_the_deepest_level_may_have_a_routing_of_its_own(routing):
     assert activations.isfinite().all()
 
 
+def test_deep_supervision_gives_smaller_masks_while_it_trains_and_changes_nothing_else():
+    torch.manual_seed(0)
+    model = create_model("segcaps_r3", deep_supervision=True)
+    assert count_parameters(model) == PARAMETERS["segcaps_r3"] + sum(map(count_parameters, model.deep))
+    batch = torch.rand(1, 1, 32, 32)
+    output = model(batch)
+    assert [mask.shape[2:] for mask in output.deeper] == [(8, 8), (16, 16)]
+    DiceCrossEntropyLoss()(output, torch.ones(1, 32, 32, dtype=torch.uint8)).backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+    plain = create_model("segcaps_r3").eval()
+    plain.load_state_dict({key: each for key, each in model.state_dict().items() if "deep" not in key})
+    with torch.no_grad():
+        found = model.eval()(batch)
+        assert found.deeper == ()
+        assert_close(found.activations, plain(batch).activations)
+
+
 def test_every_pixel_gets_an_activation_between_zero_and_one(model):
     batch = images(model)
     activations = model(batch).activations

@@ -78,7 +78,9 @@ def render_bench(rows: Iterable[BenchRow], words: Iterable[str] = ()) -> str:
             continue
         if all(word in f"{row['case']}, {row['batch']}, {row['backend']}" for word in words):
             time = f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
-            cells = (row["case"], row["batch"], row["backend"], time, f"{row['img_s']:,.0f}")
+            images = row["img_s"] or 0.0
+            rate = f"{images:,.0f}" if images >= 10 else f"{images:.2g}"
+            cells = (row["case"], row["batch"], row["backend"], time, rate)
             memory = "-" if row["peak_mb"] is None else f"{row['peak_mb']:,.0f}"
             lines.append(f"| {' | '.join(map(str, cells))} | {memory} |\n")
     return "".join(lines)

@@ -18,28 +18,31 @@ from .roofline import model_cost, model_size
 from .timing import Effort, Work
 
 _MODEL = "segcaps_r3"
-_BATCHES = {128: 16, 512: 4}  # images of a pass on CUDA; elsewhere a quarter
+_BATCHES = {"cuda": {128: 16, 512: 4}, "cpu": {64: 16, 128: 4, 512: 1}}  # images of a pass, by their side
+_SLICES, _FEW_SLICES = 300, 8
 _WAYS = ("torch", "fused", "torch+checkpoint", "fused+checkpoint")
 
 
 def segmentation_suite(
-    bench: Bench, *, quick: bool = False, model: str = _MODEL, sides: Sequence[int] = tuple(_BATCHES)
+    bench: Bench, *, quick: bool = False, model: str = _MODEL, sides: Sequence[int] | None = None
 ) -> Iterator[Measurement]:
     """A scan, then a forward and a training pass at each size; what does not fit is tried with one image.
 
-    The scan is what `lung segment` computes: windows over the lungs of 300 slices, on a CPU of 8.
+    The scan is what `lung segment` computes: windows over the lungs of 300 slices (quick on a CPU: 8).
 
     Args:
         bench: Where it will be measured.
-        quick: Without the largest size.
+        quick: Without the largest size, and on a CPU without most slices of the scan.
         model: A SegCaps.
-        sides: Of the images.
+        sides: Of the images; by default 128 and 512 pixels, on a CPU also 64.
     """
-    yield _scan(bench, model, max(sides))
+    batches = _BATCHES.get(bench.device.type, _BATCHES["cpu"])
+    sides = sides or tuple(batches)
+    is_short = quick and bench.device.type != "cuda"
+    yield _scan(bench, model, max(sides), _FEW_SLICES if is_short else _SLICES)
     has_kernel = not kernel_free(model, bench.device)
     for side in sides[:-1] if quick else sides:
-        whole = _BATCHES.get(side, 4)
-        batch = whole if bench.device.type == "cuda" else whole // 4
+        batch = batches.get(side, 1)
         for backward in (False, True):
             for way in _WAYS:
                 if "fused" in way and not has_kernel:
@@ -51,14 +54,14 @@ def segmentation_suite(
                     yield _pass(bench, model, side, 1, backward=backward, way=way)
 
 
-def _scan(bench: Bench, model: str, side: int) -> Measurement:
-    slices = 300 if bench.device.type == "cuda" else 8
+def _scan(bench: Bench, model: str, side: int, slices: int) -> Measurement:
+    repeats = 1 if bench.device.type != "cuda" and slices == _SLICES else 2  # minutes on a CPU
     return Measurement(
         case=f"{model}, scan of {slices} slices of {side} px",
         backend="fused",
         batch=slices,
         build=partial(scan_work, model, slices, side, bench.device),
-        effort=Effort(warm_ups=0, seconds=0.0, least=2, most=2),
+        effort=Effort(warm_ups=0, seconds=0.0, least=repeats, most=repeats),
         sizes=f"slices {slices}x{side}x{side}",
         facts={"model": model, "params": model_size(model).weights, "pass": "forward"},
     )

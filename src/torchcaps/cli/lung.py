@@ -52,6 +52,10 @@ def prepare(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder for regions, splits, manifest and report.")],
+    negatives: Annotated[
+        float,
+        typer.Option("--negatives", min=0, help="Regions without a nodule to learn from, for each one with."),
+    ] = 0.0,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -62,7 +66,12 @@ def prepare(
     from .progress import CountBar
 
     with CountBar("patients", is_shown=not (quiet or json)) as bar:
-        found = prepare(find_patients(source), out, on_patient=lambda _, *counts: bar.reached(*counts))
+        found = prepare(
+            find_patients(source, negatives=negatives),
+            out,
+            negatives=negatives,
+            on_patient=lambda _, *counts: bar.reached(*counts),
+        )
     if json:
         print_json({"patients": len(found.patients), "regions": found.regions, "problems": found.problems})
         return

@@ -18,6 +18,10 @@ def evaluate(
     run: RunFolder,
     prepared: PreparedFolder,
     part: Annotated[str, typer.Option("--part", help="test, val or train.")] = "test",
+    scans: Annotated[
+        Path | None,
+        typer.Option("--scans", help="Folder that was prepared: also count false marks in whole scans."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Also write all measures to this file.")] = None,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -25,6 +29,8 @@ def evaluate(
 ) -> None:
     """Dice, IoU, HD95 and volume error of a run, by nodule size and patient, with bootstrap intervals."""
     from torchcaps.apps.lung.evaluate import evaluate_prepared
+    from torchcaps.apps.lung.sources import find_scans
+    from torchcaps.apps.lung.whole_scans import choose_scans, evaluate_scans
     from torchcaps.storage import write_json
     from torchcaps.train import load_run
 
@@ -33,6 +39,10 @@ def evaluate(
     loaded = load_run(run, choose_device(device))
     with CountBar("regions", is_shown=not (quiet or json)) as bar:
         result = evaluate_prepared(loaded, prepared, part, on_regions=bar.reached)
+    if scans is not None:
+        patients = choose_scans(find_scans(scans), set(result["by_patient"]), scans)
+        with CountBar("patients", is_shown=not (quiet or json)) as bar:
+            result["scans"] = evaluate_scans(loaded, patients, on_scan=bar.reached)
     if out is not None:
         write_json(out, result)
     if json:
@@ -50,6 +60,12 @@ def _print(result: dict[str, Any]) -> None:
     groups = {"all": result["all"], **result["by_size"]}
     print_table([_row(name, measures, result["unit"]) for name, measures in groups.items()])
     typer.echo(f"Dice of single regions {_interval(result['region_dice'], 3)}")
+    if "scans" in result:
+        found = result["scans"]
+        typer.echo(
+            f"{found['scans']} whole scans: {found['found']} of {found['nodules']} nodules found, "
+            f"{_interval(found['false_marks'], 1)} false marks a scan"
+        )
 
 
 def _row(name: str, measures: dict[str, Any], unit: str) -> dict[str, Any]:

@@ -55,12 +55,14 @@ class SegmentationOutput(NamedTuple):
     """What a segmentation network returns.
 
     `logits` is there where the network has them: a loss that takes them learns from saturated pixels too.
+    `deeper` has masks of smaller sizes while a network with deep supervision trains.
     """
 
     activations: Float[Tensor, "batch classes height width"]  # in [0, 1]
     logits: Float[Tensor, "batch classes height width"] | None = None
     reconstruction: Float[Tensor, "batch channels height width"] | None = None
     layers: tuple[LayerTrace, ...] = ()  # filled when the caller passes return_routing=True
+    deeper: tuple[Float[Tensor, "batch classes _y _x"], ...] = ()
 
 
 class PoseTarget(NamedTuple):

@@ -27,10 +27,14 @@ def work_side_by_side(work: Callable[[Sequence[Tile]], Result], tiles: Sequence[
         return [work(tiles)]
     bounds = [len(tiles) * number // threads for number in range(threads + 1)]
     shares = [tiles[first:last] for first, last in pairwise(bounds)]
+    is_inference = torch.is_inference_mode_enabled()
+
+    def work_as_here(share: Sequence[Tile]) -> Result:  # such modes belong to a thread
+        with torch.inference_mode(is_inference), torch.no_grad():
+            return work(share)
+
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(
-                pool.map(torch.no_grad()(work), shares)
-            )  # whether gradients are on belongs to a thread
+            return list(pool.map(work_as_here, shares))
     finally:
         torch.set_num_threads(threads)  # what a new thread begins with; this one still has it

@@ -97,6 +97,7 @@ class DiceCrossEntropyLoss(Loss[SegmentationOutput, Tensor]):
         cross_entropy_weight: Of the pixel cross-entropy.
         positive_weight: How much more a pixel inside a class counts in the cross-entropy.
         border_weight: What a pixel counts beyond 1 in the cross-entropy within two pixels of a border.
+        deep_weight: Of the mean loss of smaller masks, where the network gives such while it trains.
     """
 
     task: ClassVar[str] = "segmentation"
@@ -104,9 +105,11 @@ class DiceCrossEntropyLoss(Loss[SegmentationOutput, Tensor]):
     cross_entropy_weight: float = 1.0
     positive_weight: float = 1.0
     border_weight: float = 0.0
+    deep_weight: float = 0.5
 
     def __post_init__(self) -> None:
-        for key in ("dice_weight", "cross_entropy_weight", "positive_weight", "border_weight"):
+        weights = ("dice_weight", "cross_entropy_weight", "positive_weight", "border_weight", "deep_weight")
+        for key in weights:
             if getattr(self, key) < 0:
                 raise UserError(f"loss.{key} must not be negative, got {getattr(self, key)}")
         if not self.dice_weight + self.cross_entropy_weight:
@@ -117,16 +120,24 @@ class DiceCrossEntropyLoss(Loss[SegmentationOutput, Tensor]):
     ) -> Float[Tensor, ""]:
         """The loss of the activations of all pixels; `masks` hold class numbers, 0 for the background."""
         wanted = class_masks(masks, output.activations.shape[1])
-        loss = output.activations.new_zeros((), dtype=torch.float32)
+        loss = self._of(output.activations, wanted, output.logits)
+        deeper = [
+            self._of(small, F.adaptive_avg_pool2d(wanted, (small.shape[2], small.shape[3])))
+            for small in output.deeper
+        ]
+        return loss + self.deep_weight * torch.stack(deeper).mean() if deeper else loss
+
+    def _of(self, activations: Tensor, wanted: Tensor, logits: Tensor | None = None) -> Tensor:
+        loss = activations.new_zeros((), dtype=torch.float32)
         if self.cross_entropy_weight:
             weights = 1 + self.border_weight * near_border(wanted) if self.border_weight else None
             loss = loss + self.cross_entropy_weight * pixel_cross_entropy(
-                output.activations,
+                activations,
                 wanted,
                 positive_weight=self.positive_weight,
-                logits=output.logits,
+                logits=logits,
                 weights=weights,
             )
         if self.dice_weight:
-            loss = loss + self.dice_weight * soft_dice_loss(output.activations, wanted)
+            loss = loss + self.dice_weight * soft_dice_loss(activations, wanted)
         return loss

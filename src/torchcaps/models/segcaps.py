@@ -33,7 +33,7 @@ class SegCapsConfig:
     `down` lists per level the layer that keeps the size and the one that halves it. `up` lists the layer that
     doubles the size and the one that joins the result with the layer of the same size in `down`; `last_up` is
     joined with the stem. Layers that halve or double take `resize_routing` where it is given, the deepest one
-    `bottom_routing`.
+    `bottom_routing`. With `deep_supervision` each level of `up` gets class capsules of its own, for training.
     """
 
     in_channels: int = 1
@@ -52,6 +52,7 @@ class SegCapsConfig:
     bottom_routing: RoutingSpec | None = None
     primary_routing: RoutingSpec = field(default_factory=_even_split)
     reconstruction: bool = False
+    deep_supervision: bool = False
     checkpoint: bool = False
 
     def check(self) -> None:
@@ -88,6 +89,13 @@ class _Builder:
     ) -> nn.Module:
         spec = self.config.routing if routing is None else routing
         return self._conv(out, spec, kernel_size=kernel_size or self.config.kernel_size)
+
+    def beside(self, out: LayerSize) -> nn.Module:
+        """A layer of single positions on top of the last one; the next one does not see it."""
+        below = self.size
+        layer = self.keep(out, kernel_size=1)
+        self.size = below
+        return layer
 
     def halve(self, out: LayerSize, routing: RoutingSpec | None = None) -> nn.Module:
         spec = self.resize_routing if routing is None else routing
@@ -146,10 +154,12 @@ class SegCaps(Segmenter):
             self.same.append(build.keep(keep))
             self.shrink.append(build.halve(halve))
         self.bottom = build.keep(config.bottom, routing=config.bottom_routing)
-        self.grow, self.merge = nn.ModuleList(), nn.ModuleList()
+        self.grow, self.merge, self.deep = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
         for (double, join), ((skip_types, _), _) in zip(config.up, reversed(config.down), strict=True):
             self.grow.append(build.double(double, skip_types))
             self.merge.append(build.keep(join))
+            if config.deep_supervision:
+                self.deep.append(build.beside((config.num_classes, config.class_pose)))
         self.last_up = build.double(config.last_up, skip_types=1)
         self.classes = build.keep((config.num_classes, config.class_pose), kernel_size=1)
         self.reconstruction = (
@@ -218,10 +228,25 @@ class SegCaps(Segmenter):
             shown = poses if masks is None else poses * rearrange(masks, "b o h w -> b h w o 1")
             reconstruction = self.reconstruction(rearrange(shown, "b h w o d -> b (o d) h w"))
         return SegmentationOutput(
-            activations=rearrange(lengths, "b h w o -> b o h w"),
+            activations=_as_maps(lengths),
             reconstruction=reconstruction,
             layers=tuple(layers) if return_routing else (),
+            deeper=self._deeper(layers) if self.training else (),
         )
+
+    def _deeper(self, layers: list[LayerTrace]) -> tuple[Tensor, ...]:
+        """Masks of the levels on the way up, the smallest first; none without deep supervision."""
+        joined = layers[
+            -2 * len(self.deep) - 1 : -2 : 2
+        ]  # before them comes what doubles, at the end two layers
+        return tuple(
+            _as_maps(head(trace.routed.capsules, return_coupling=False).activations)
+            for head, trace in zip(self.deep, joined, strict=True)
+        )
+
+
+def _as_maps(lengths: Float[Tensor, "b h w o"]) -> Float[Tensor, "b o h w"]:
+    return rearrange(lengths, "b h w o -> b o h w")
 
 
 register_variants(

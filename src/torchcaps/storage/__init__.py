@@ -1,10 +1,12 @@
 """The one place where files are written: whole or not at all."""
 
 from .files import read_json, read_json_lines, read_mapping, write_atomically, write_json, write_text
+from .turns import one_at_a_time
 from .weights import load_weights, save_weights
 
 __all__ = [
     "load_weights",
+    "one_at_a_time",
     "read_json",
     "read_json_lines",
     "read_mapping",

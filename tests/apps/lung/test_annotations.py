@@ -11,6 +11,8 @@ from torchcaps.core import UserError
 
 from apps.lung.ct import volume
 
+pytest.importorskip("defusedxml")
+
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 SPACE = 'xmlns="http://www.nih.gov"'
 

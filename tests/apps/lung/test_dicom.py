@@ -1,14 +1,14 @@
 """DICOM series as scanners, archives and accidents leave them."""
 
 import numpy as np
-import pydicom
 import pytest
-from pydicom.pixels import get_decoder
-from pydicom.uid import HTJ2KLossless, JPEGLossless, RLELossless
 
 from torchcaps.apps.lung import Volume, read_volume
 from torchcaps.apps.lung.phantom import write_series
 from torchcaps.core import MissingDataError, UserError
+
+pydicom = pytest.importorskip("pydicom")
+pixels, uids = pytest.importorskip("pydicom.pixels"), pytest.importorskip("pydicom.uid")
 
 SHAPE, SPACING, UID = (5, 12, 10), (2.5, 0.8, 0.7), "1.2.826.0.1.3680043.8.498.1"
 
@@ -151,14 +151,14 @@ def test_compressed_pixels_that_can_be_decoded_are(series):
     volume, folder = series
     for path in files(folder):
         header = pydicom.dcmread(path)
-        header.compress(RLELossless)
+        header.compress(uids.RLELossless)
         header.save_as(path)
     np.testing.assert_array_equal(read_volume(folder).hounsfield, volume.hounsfield)
 
 
-@pytest.mark.parametrize("syntax", [JPEGLossless, HTJ2KLossless], ids=lambda uid: uid.name)
+@pytest.mark.parametrize("syntax", [uids.JPEGLossless, uids.HTJ2KLossless], ids=lambda uid: uid.name)
 def test_compressed_pixels_that_cannot_be_decoded_name_the_plugin(series, syntax):
-    if get_decoder(syntax).is_available:
+    if pixels.get_decoder(syntax).is_available:
         pytest.skip("a plugin for this syntax is installed")
     path = files(series[1])[3]
     header = pydicom.dcmread(path)

@@ -1,6 +1,5 @@
 """NIfTI volumes and pictures as CT volumes."""
 
-import nibabel
 import numpy as np
 import pytest
 from PIL import Image
@@ -8,6 +7,8 @@ from PIL import Image
 from torchcaps.apps.lung import read_volume, window
 from torchcaps.apps.lung.nifti import read_nifti_mask
 from torchcaps.core import UserError
+
+nibabel = pytest.importorskip("nibabel")
 
 AFFINE = np.array([[0.7, 0, 0, -30], [0, 0.8, 0, 12], [0, 0, 2.5, -400], [0, 0, 0, 1]], dtype=float)
 

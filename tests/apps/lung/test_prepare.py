@@ -3,8 +3,10 @@
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
+import time
 
-import nibabel
 import numpy as np
 import pytest
 import torch
@@ -16,6 +18,10 @@ from torchcaps.apps.lung.prepare import dataset_name, prepare
 from torchcaps.apps.lung.sources import find_patients
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.train import Data, Source, task_named
+
+nibabel = pytest.importorskip("nibabel")
+pytest.importorskip("pydicom")
+pytest.importorskip("defusedxml")
 
 
 @pytest.fixture(scope="session")
@@ -109,6 +115,60 @@ def test_work_goes_on_where_it_stopped(tmp_path):
     next((tmp_path / "out" / "images").glob("0001*")).unlink()
     prepare(watched, tmp_path / "out")
     assert read[-1] == "0001"
+
+
+SLOW_READER = """
+import sys, time
+from pathlib import Path
+from torchcaps.apps.lung.prepare import prepare
+from torchcaps.apps.lung.sources import find_patients
+
+source, out, log = map(Path, sys.argv[1:])
+
+def slow(name, read):
+    def call():
+        with log.open("a") as file:
+            file.write(name + "\\n")
+        time.sleep(0.2)
+        return read()
+    return call
+
+prepare({name: slow(name, read) for name, read in find_patients(source).items()}, out)
+"""
+
+
+def test_of_two_processes_one_prepares_and_the_other_waits_for_it(tmp_path):
+    source, out, log = write_slices(tmp_path / "source"), tmp_path / "out", tmp_path / "log"
+    with subprocess.Popen([sys.executable, "-c", SLOW_READER, source, out, log]) as other:
+        deadline = time.monotonic() + 60
+        while not log.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        read = []
+        patients = {
+            name: lambda name=name, each=each: (read.append(name), each())[1]
+            for name, each in find_patients(source).items()
+        }
+        found = prepare(patients, out)
+        assert lines(log) == ["0000", "0001", "0002", "0003"]
+        assert not read
+        assert found.regions == 8
+    assert other.returncode == 0
+
+
+def test_regions_without_a_nodule_train_and_are_never_measured(phantom, tmp_path):
+    out = tmp_path / "out"
+    plain = prepare(find_patients(phantom), out)
+    tested = lines(out / "test.txt")
+    found = prepare(find_patients(phantom, negatives=1.0), out, negatives=1.0)
+    regions = json.loads((out / "manifest.json").read_text())["regions"]
+    empty = {name for name, facts in regions.items() if facts["nodule"] is None}
+    assert 0 < len(empty) == found.regions - plain.regions <= plain.regions  # some slices hold nodules alone
+    for name in empty:
+        assert not np.asarray(Image.open(out / "masks" / f"{name}.png")).any()
+    assert lines(out / "test.txt") == tested
+    assert not empty & {*tested, *lines(out / "val.txt")}
+    assert empty & set(lines(out / "train.txt"))
+    assert prepare(find_patients(phantom), out).regions == plain.regions  # they go as they came
 
 
 def test_patients_never_share_splits_and_smaller_shares_lie_in_larger(tmp_path):

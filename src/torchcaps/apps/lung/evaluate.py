@@ -96,6 +96,8 @@ def _read_list(prepared: Path, part: str) -> Iterator[_Region]:
         facts = manifest.get("regions", {}).get(name)
         if not isinstance(facts, dict):
             raise UserError(f"{root / MANIFEST} does not know {name}, which {names} lists; prepare again")
+        if facts.get("nodule", "") is None:  # a region to learn from that shows none
+            continue
         try:
             yield _region(root, name, facts)
         except (KeyError, TypeError, ValueError, IndexError) as error:

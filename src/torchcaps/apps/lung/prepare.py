@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import read_mapping, write_atomically, write_json, write_text
+from torchcaps.storage import one_at_a_time, read_mapping, write_atomically, write_json, write_text
 
 from .cut import Cut
 from .sources import Found
@@ -39,13 +39,40 @@ def prepare(
     patients: Mapping[str, Callable[[], Found]],
     out: Path,
     *,
+    negatives: float = 0.0,
     on_patient: OnPatient = lambda name, done, planned: None,
 ) -> Prepared:
     """Write the regions of all patients, and lists of who trains, validates and tests.
 
     A patient that cannot be read is named in `report.json` and does not stop the others. Patients that were
-    written before are not read again; those with problems are.
+    written before are not read again; those with problems are. Of several processes one writes at a time.
+
+    Args:
+        patients: Each is read when it is called.
+        out: Folder of what is written.
+        negatives: How many regions without a nodule were asked of `patients` for each one with; patients that
+            were written with another number are read again. Such regions train, and do not test.
+        on_patient: Told of each patient that is done.
     """
+    with one_at_a_time(out):
+        records, problems = _write_patients(patients, out, negatives, on_patient)
+        _write_report(out, records, problems)
+        useful = {name: record for name, record in records.items() if record["regions"]}
+        if len(useful) < 3 and problems:
+            first = next(iter(problems.items()))
+            raise UserError(
+                f"{len(useful)} of {len(patients)} patients have regions, at least 3 are needed; "
+                f"{first[0]}: {first[1]} ({out / REPORT} lists all problems)"
+            )
+        _write_lists(out, useful)
+    regions = sum(len(record["regions"]) for record in useful.values())
+    return Prepared(out, tuple(useful), regions, problems)
+
+
+def _write_patients(
+    patients: Mapping[str, Callable[[], Found]], out: Path, negatives: float, on_patient: OnPatient
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """What is known of the regions of each patient, and why others have none."""
     records: dict[str, dict[str, Any]] = {}
     problems: dict[str, str] = {}
     taken: dict[str, str] = {}
@@ -55,22 +82,13 @@ def prepare(
                 raise UserError(
                     f"its files would have the names of those of {taken[_file_name(name)]}; rename it"
                 )
-            records[name] = _written_before(name, out) or _write_patient(name, read(), out)
+            before = _written_before(name, out, negatives)
+            records[name] = before or _write_patient(name, read(), out, negatives)
         except Exception as error:  # whatever it is, the other thousand patients go on
             kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
             problems[name] = kind + " ".join(str(error).split())
         on_patient(name, done, len(patients))
-    _write_report(out, records, problems)
-    useful = {name: record for name, record in records.items() if record["regions"]}
-    if len(useful) < 3 and problems:
-        first = next(iter(problems.items()))
-        raise UserError(
-            f"{len(useful)} of {len(patients)} patients have regions, at least 3 are needed; "
-            f"{first[0]}: {first[1]} ({out / REPORT} lists all problems)"
-        )
-    _write_lists(out, useful)
-    regions = sum(len(record["regions"]) for record in useful.values())
-    return Prepared(out, tuple(useful), regions, problems)
+    return records, problems
 
 
 def _file_name(text: str) -> str:
@@ -81,29 +99,32 @@ def _record_path(name: str, out: Path) -> Path:
     return out / "patients" / f"{_file_name(name)}.json"
 
 
-def _written_before(name: str, out: Path) -> dict[str, Any] | None:
+def _written_before(name: str, out: Path, negatives: float) -> dict[str, Any] | None:
     path = _record_path(name, out)
     if not path.is_file():
         return None
     record = read_mapping(path)
-    is_same = record.get("format") == _FORMAT and record.get("patient") == name
+    asked = {"format": _FORMAT, "patient": name, "negatives": negatives}
+    is_same = asked == {"negatives": 0.0, **{key: record[key] for key in asked if key in record}}
     files = [
         out / kind / f"{region}.png" for region in record.get("regions", {}) for kind in ("images", "masks")
     ]
     return record if is_same and all(file.is_file() for file in files) else None
 
 
-def _write_patient(name: str, found: Found, out: Path) -> dict[str, Any]:
+def _write_patient(name: str, found: Found, out: Path, negatives: float) -> dict[str, Any]:
     """Write the regions of a patient, and last what is known of them."""
     regions = {}
     for count, cut in enumerate(found.cuts):
-        region = f"{_file_name(name)}_{cut.nodule:02d}_{cut.region.slice:04d}_{count:04d}"
+        nodule = "without" if cut.nodule is None else f"{cut.nodule:02d}"
+        region = f"{_file_name(name)}_{nodule}_{cut.region.slice:04d}_{count:04d}"
         sums = {
             kind: _write_picture(out / kind / f"{region}.png", pixels)
             for kind, pixels in (("images", cut.region.image), ("masks", cut.region.mask * 255))
         }
         regions[region] = {**_facts(cut), "sha256": sums}
-    record = {"format": _FORMAT, "patient": name, "notes": list(found.notes), "regions": regions}
+    asked = {"format": _FORMAT, "patient": name, "negatives": negatives}
+    record = {**asked, "notes": list(found.notes), "regions": regions}
     write_json(_record_path(name, out), record)
     return record
 
@@ -142,7 +163,7 @@ def _write_report(out: Path, records: Mapping[str, dict[str, Any]], problems: Ma
 def _write_lists(out: Path, records: Mapping[str, dict[str, Any]]) -> None:
     """The manifest, and lists for the whole, for each share, and for each patient left out."""
     split = split_patients(records)
-    names = {name: sorted(record["regions"]) for name, record in records.items()}
+    names = {name: record["regions"] for name, record in records.items()}
     splits = {share_name(share): take_share(split, share) for share in SHARES}
     splits |= {fold_name(_file_name(name)): each for name, each in leave_one_out(records).items()}
     _write_split(out, split, names)
@@ -158,9 +179,17 @@ def _write_lists(out: Path, records: Mapping[str, dict[str, Any]]) -> None:
     write_json(out / MANIFEST, {"format": _FORMAT, "regions": manifest})
 
 
-def _write_split(folder: Path, patients: Patients, regions: Mapping[str, Iterable[str]]) -> None:
+def _write_split(
+    folder: Path, patients: Patients, regions: Mapping[str, Mapping[str, dict[str, Any]]]
+) -> None:
+    """Lists of the parts; regions without a nodule only train: what is measured does not depend on them."""
     for part in ("train", "val", "test"):
-        lines = [region for name in sorted(getattr(patients, part)) for region in regions[name]]
+        lines = [
+            region
+            for name in sorted(getattr(patients, part))
+            for region, facts in sorted(regions[name].items())
+            if part == "train" or facts["nodule"] is not None
+        ]
         write_text(folder / f"{part}.txt", "".join(f"{line}\n" for line in lines))
 
 

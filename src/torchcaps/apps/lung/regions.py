@@ -44,8 +44,7 @@ def cut_regions(
         key: Patient and nodule.
         side: Of the square.
     """
-    draw = hashlib.blake2b(key.encode(), digest_size=8).digest()
-    random = np.random.default_rng(int.from_bytes(draw, "little"))
+    random = random_of(key)
     first = int(nodule.voxels.corner[0])
     for offset, plane in enumerate(nodule.voxels.inside):
         away = draw_offset(random, side)
@@ -53,14 +52,28 @@ def cut_regions(
             continue
         middle = np.argwhere(plane).mean(0) + nodule.voxels.corner[1:]
         number = first + offset
-        row, column = _first_pixel(middle + away, volume.hounsfield.shape[1:], side)
-        yield Region(
-            (window(cut(volume.hounsfield[number], row, column, side)) * 255).round().astype(np.uint8),
-            cut(everything[number].astype(np.uint8), row, column, side),
-            number,
-            row,
-            column,
-        )
+        row, column = first_pixel(middle + away, volume.hounsfield.shape[1:], side)
+        yield grey_region(volume, everything, (number, row, column), side)
+
+
+def random_of(key: str) -> np.random.Generator:
+    """Draws that depend on a text alone."""
+    draw = hashlib.blake2b(key.encode(), digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(draw, "little"))
+
+
+def grey_region(
+    volume: Volume, everything: NDArray[np.bool_], place: tuple[int, int, int], side: int
+) -> Region:
+    """The square whose first pixel is at `place`, in grey values of 0 to 255, with its mask."""
+    number, row, column = place
+    return Region(
+        (window(cut(volume.hounsfield[number], row, column, side)) * 255).round().astype(np.uint8),
+        cut(everything[number].astype(np.uint8), row, column, side),
+        number,
+        row,
+        column,
+    )
 
 
 def draw_offset(random: np.random.Generator, side: int) -> NDArray[np.int64]:
@@ -69,7 +82,7 @@ def draw_offset(random: np.random.Generator, side: int) -> NDArray[np.int64]:
     return random.integers(-most, most + 1, 2)
 
 
-def _first_pixel(middle: NDArray[np.float64], shape: tuple[int, ...], side: int) -> tuple[int, int]:
+def first_pixel(middle: NDArray[np.float64], shape: tuple[int, ...], side: int) -> tuple[int, int]:
     """Row and column of a square around `middle`, moved inside; 0 where the slice is smaller than it."""
     row, column = (
         int(np.clip(round(at - side / 2), 0, max(length - side, 0)))

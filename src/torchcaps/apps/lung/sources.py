@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import open_any
@@ -16,6 +17,7 @@ from torchcaps.data.readers.picture import SUFFIXES, visible_folders
 from .annotations import read_annotations, series_uid_of
 from .cut import Cut
 from .dicom import Slice, list_series, load_series
+from .negatives import cut_negatives
 from .nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_mask
 from .nodules import Nodule, find_nodules, nodules_of_mask
 from .read import read_volume
@@ -32,23 +34,47 @@ class Found(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class Marked(NamedTuple):
+    """A scan with its nodules, and the number of the first one in the patient."""
+
+    volume: Volume
+    nodules: list[Nodule]
+    first: int = 0
+
+    def everywhere(self) -> NDArray[np.bool_]:
+        """The voxels of all nodules."""
+        found = np.zeros(self.volume.hounsfield.shape, dtype=bool)
+        for nodule in self.nodules:
+            box = nodule.voxels.box
+            part = found[tuple(slice(a, b) for a, b in zip(box.low, box.high, strict=True))]
+            part |= nodule.voxels.inside
+        return found
+
+
 Patients = dict[str, Callable[[], Found]]  # a patient is read when it is called
+Scans = dict[str, Callable[[], Iterator[Marked]]]  # of each patient
+_Pairs = list[tuple[Path, Path]]  # images with their masks
 
 
-def find_patients(folder: Path) -> Patients:
+def find_patients(folder: Path, *, negatives: float = 0.0) -> Patients:
+    """The patients in a folder as regions; `negatives` regions without a nodule for each one with."""
+    return {name: partial(_cut_patient, read, negatives) for name, read in find_scans(folder).items()}
+
+
+def find_scans(folder: Path) -> Scans:
     """The patients in a folder: each folder of DICOM files with XML, or each group of files with masks."""
     if not folder.is_dir():
         raise MissingDataError(f"no folder at {folder}")
     files = [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]
     volumes = [path for path in files if path.name.lower().endswith(NIFTI_SUFFIXES)]
     if volumes:
-        return _with_masks(volumes, _cut_nifti, by_name=True)
+        return _with_masks(volumes, _read_niftis, by_name=True)
     pictures = [path for path in files if path.suffix.lower() in SUFFIXES]
     if pictures:
-        return _with_masks(pictures, _cut_pictures, by_name=False)
+        return _with_masks(pictures, _read_pictures, by_name=False)
     below = visible_folders(folder)
     places = below if below and not any(path.suffix.lower() == ".dcm" for path in files) else [folder]
-    found: Patients = {place.name: partial(_cut_dicom, place) for place in places}
+    found: Scans = {place.name: partial(_read_dicom, place) for place in places}
     if places == [folder] and not files:
         raise MissingDataError(
             f"{folder} is empty; expected a folder of DICOM files and XML for each patient, "
@@ -61,9 +87,7 @@ def _stem(path: Path) -> str:
     return path.name.split(".")[0]
 
 
-def _with_masks(
-    files: list[Path], read: Callable[[list[tuple[Path, Path]]], Found], *, by_name: bool
-) -> Patients:
+def _with_masks(files: list[Path], read: Callable[[_Pairs], Iterator[Marked]], *, by_name: bool) -> Scans:
     """Images with their masks by patient, who is the name, or what comes before its first underscore."""
     masks = {_stem(path).removesuffix(_MASK): path for path in files if _stem(path).endswith(_MASK)}
     groups: dict[str, list[tuple[Path, Path | None]]] = {}
@@ -75,8 +99,8 @@ def _with_masks(
 
 
 def _read_pairs(
-    pairs: list[tuple[Path, Path | None]], read: Callable[[list[tuple[Path, Path]]], Found]
-) -> Found:
+    pairs: list[tuple[Path, Path | None]], read: Callable[[_Pairs], Iterator[Marked]]
+) -> Iterator[Marked]:
     whole = [(image, mask) for image, mask in pairs if mask is not None]
     if len(whole) < len(pairs):
         bare = next(image for image, mask in pairs if mask is None)
@@ -84,18 +108,18 @@ def _read_pairs(
     return read(whole)
 
 
-def _cut_nifti(pairs: list[tuple[Path, Path]]) -> Found:
-    cuts = []
+def _read_niftis(pairs: _Pairs) -> Iterator[Marked]:
+    first = 0
     for image, mask in pairs:
         volume = read_nifti(image)
-        cuts += _cut_nodules(volume, nodules_of_mask(read_nifti_mask(mask, volume), volume))
-    return Found(cuts)
+        nodules = nodules_of_mask(read_nifti_mask(mask, volume), volume)
+        yield Marked(volume, nodules, first)
+        first += len(nodules)
 
 
-def _cut_pictures(pairs: list[tuple[Path, Path]]) -> Found:
-    """Regions of single slices; those whose names agree up to the last underscore show one nodule."""
+def _read_pictures(pairs: _Pairs) -> Iterator[Marked]:
+    """Single slices; those whose names agree up to the last underscore show one nodule."""
     groups = list(dict.fromkeys(_stem(image).rpartition("_")[0] for image, _ in pairs))
-    cuts = []
     for image, path in pairs:
         volume = read_volume(image)
         mask = np.asarray(open_any(path).convert("L")) > 0
@@ -103,26 +127,23 @@ def _cut_pictures(pairs: list[tuple[Path, Path]]) -> Found:
             own, other = ("x".join(map(str, s)) for s in (mask.shape, volume.hounsfield.shape[1:]))
             raise UserError(f"{path} has {own} pixels, but its image has {other}")
         number = groups.index(_stem(image).rpartition("_")[0])
-        cuts += _cut_nodules(volume, nodules_of_mask(mask[None], volume), first=number)
-    return Found(cuts)
+        yield Marked(volume, nodules_of_mask(mask[None], volume), number)
 
 
-def _cut_dicom(folder: Path) -> Found:
-    """Regions of all annotated CT series of a patient."""
+def _read_dicom(folder: Path) -> Iterator[Marked]:
+    """All annotated CT series of a patient."""
     series = list_series(folder)
     files = sorted(folder.rglob("*.xml"))
     if not files:
         raise UserError(f"{folder} has no XML with annotations")
-    cuts: list[Cut] = []
-    notes: list[str] = []
     uids = {path: series_uid_of(path) for path in files}
     if not any(uids.values()):
         raise UserError(f"{folder} has no XML with annotations of a CT series")
+    first = 0
     for path in (path for path, uid in uids.items() if uid):
         volume, nodules = read_annotated(path, series, folder)
-        cuts += _cut_nodules(volume, nodules, first=len({cut.nodule for cut in cuts}))
-        notes += volume.notes
-    return Found(cuts, tuple(notes))
+        yield Marked(volume, nodules, first)
+        first += len(nodules)
 
 
 def read_annotated(xml: Path, series: dict[str, list[Slice]], folder: Path) -> tuple[Volume, list[Nodule]]:
@@ -135,14 +156,31 @@ def read_annotated(xml: Path, series: dict[str, list[Slice]], folder: Path) -> t
     return volume, find_nodules(annotations, volume)
 
 
-def _cut_nodules(volume: Volume, nodules: list[Nodule], first: int = 0) -> list[Cut]:
-    everything = np.zeros(volume.hounsfield.shape, dtype=bool)
-    for nodule in nodules:
-        box = nodule.voxels.box
-        part = everything[tuple(slice(a, b) for a, b in zip(box.low, box.high, strict=True))]
-        part |= nodule.voxels.inside
+def _cut_patient(read: Callable[[], Iterator[Marked]], negatives: float) -> Found:
+    cuts: list[Cut] = []
+    notes: list[str] = []
+    empty: list[Cut] = []
+    for number, marked in enumerate(read()):
+        cuts += _cut_nodules(marked)
+        due = int(negatives * len(cuts)) - len(empty)  # of all scans together: a slice may have one region
+        empty += _cut_empty(marked, due, number)
+        notes += marked.volume.notes
+    return Found(cuts + empty, tuple(notes))
+
+
+def _cut_nodules(marked: Marked) -> list[Cut]:
+    volume, everything = marked.volume, marked.everywhere()
     return [
         Cut(region, number, nodule.readers, nodule.diameter_mm, volume.spacing, nodule.malignancy)
-        for number, nodule in enumerate(nodules, start=first)
+        for number, nodule in enumerate(marked.nodules, start=marked.first)
         for region in cut_regions(volume, nodule, everything, key=f"{volume.name} {number}")
     ]
+
+
+def _cut_empty(marked: Marked, count: int, number: int) -> list[Cut]:
+    """Regions without a nodule of the scan `number` of a patient."""
+    if count < 1:
+        return []
+    volume = marked.volume
+    regions = cut_negatives(volume, marked.everywhere(), count=count, key=f"{volume.name} {number}")
+    return [Cut(region, None, 0, None, volume.spacing) for region in regions]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torchcaps.apps.lung.phantom.draw import draw_cuts
+from torchcaps.apps.lung.phantom.draw import draw_cuts, draw_empty_cuts
 from torchcaps.apps.lung.prepare import prepare
 from torchcaps.apps.lung.sources import Found, find_patients
 from torchcaps.apps.lung.splits import fold_name, share_name
@@ -16,23 +16,22 @@ from torchcaps.core import MissingDataError
 from torchcaps.data import resolve_data_dir
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
-from torchcaps.train import Machine, Recipe, Watcher, device_of, load_run, train
+from torchcaps.train import Machine, Recipe, Run, Watcher, device_of, load_run, train
 
 from ..plan import Changes, Experiment, Outcome, PlannedRun, Setting, leave_result, register
 from ..records import Budget
 from .claims import CHAPTER, CLAIMS, COSTS, MODELS, SHARES, SLICES, TABLE, draw_figure, setting_name
 from .measure import dice_by_patient, measure_costs, summarise_dice
 
-_PREPARING = threading.Lock()  # runs side by side share one folder of regions
 _PATIENTS: dict[Budget, int] = {"smoke": 3, "quick": 240, "full": 500}
 _EPOCHS = {"quick": 12, "full": 30}  # with all patients; with fewer the steps stay the same
 _METRICS = ("test_dice", "region_dice", "region_dice_low", "region_dice_high", "missed_share")
 _COSTS = ("gpu_ms_1", "cpu_ms_1", "step_ms", "gpu_memory_gb")
-_TINY = {"model": {"name": "unet_tiny_test", "image_size": 32}, "batch_size": 1, "epochs": 1}
+TINY = {"model": {"name": "unet_tiny_test", "image_size": 32}, "batch_size": 1, "epochs": 1}
 
 
 def _phantom_name(budget: Budget, share: float) -> str:
-    return f"folder:phantom-{_PATIENTS[budget]}/splits/{share_name(share)}"
+    return f"folder:{phantom_folder(_PATIENTS[budget])}/splits/{share_name(share)}"
 
 
 def learn_phantom(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
@@ -40,31 +39,54 @@ def learn_phantom(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher
 
     The regions lie beside the runs, in `data/`: they are drawn once for all settings.
     """
+    prepare_phantom(run.folder(out).parent / "data", _PATIENTS[run.budget])
+    learn_prepared(run, out, machine, watcher, lambda network: {})
+
+
+def prepare_phantom(store: Path, patients: int, negatives: float = 0.0) -> Path:
+    """Regions of drawn patients, with `negatives` regions without a nodule for each one with."""
+    place = store / phantom_folder(patients, negatives)
+    drawn = {f"phantom-{number:04d}": partial(_draw, number, 3, negatives) for number in range(patients)}
+    prepare(drawn, place, negatives=negatives)
+    return place
+
+
+def phantom_folder(patients: int, negatives: float = 0.0) -> str:
+    """The name of a folder of regions of drawn patients."""
+    return f"phantom-{patients}" + (f"-empty-{negatives:g}" if negatives else "")
+
+
+def learn_prepared(
+    run: PlannedRun,
+    out: Path,
+    machine: Machine,
+    watcher: Watcher,
+    measure: Callable[[Run], Mapping[str, float]],
+) -> None:
+    """Train on prepared regions and measure the Dice of the test patients, and what `measure` gives."""
     folder = run.folder(out)
-    store = folder.parent / "data"
-    count = _PATIENTS[run.budget]
-    place = store / f"phantom-{count}"
-    with _PREPARING:
-        prepare({f"phantom-{number:04d}": partial(_draw, number) for number in range(count)}, place)
+    store, device = folder.parent / "data", device_of(machine)
     split = store / run.recipe.data.name.removeprefix("folder:")
     result = train(
         run.recipe, folder / "training", replace(machine, data_dir=store), resume=True, watcher=watcher
     )
-    network = load_run(folder / "training", device_of(machine))
-    metrics = summarise_dice(dice_by_patient(network, place, split, store))
-    leave_result(run, out, device_of(machine), Outcome.of_training(result).with_metrics(metrics))
+    network = load_run(folder / "training", device)
+    metrics = summarise_dice(dice_by_patient(network, split.parent.parent, split, store))
+    outcome = Outcome.of_training(result).with_metrics({**metrics, **measure(network)})
+    leave_result(run, out, device, outcome)
 
 
-def _draw(number: int, slices: int = 3) -> Found:
-    return Found(draw_cuts(number, seed=0, slices=slices))
+def _draw(number: int, slices: int = 3, negatives: float = 0.0) -> Found:
+    cuts = draw_cuts(number, seed=0, slices=slices)
+    empty = draw_empty_cuts(number, 0, round(negatives * len(cuts))) if negatives else []
+    return Found([*cuts, *empty])
 
 
 def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train once for each patient, who is tested, and put the test regions of all together."""
     folder = run.folder(out)
     store, device = folder.parent / "data", device_of(machine)
-    with _PREPARING:
-        patients = _prepare_slices(run.budget, store / "slices", machine)
+    patients = _prepare_slices(run.budget, store / "slices", machine)
     by_patient: dict[str, list[float]] = {}
     seconds, result = 0.0, dict[str, Any]()
     for patient in patients:
@@ -117,7 +139,7 @@ def _setting(model: str, share: float) -> Setting:
         recipe=f"lung/{model}",
         changes=_budget("full", share),
         budgets={
-            "smoke": {**_TINY, "data.name": _phantom_name("smoke", share)},
+            "smoke": {**TINY, "data.name": _phantom_name("smoke", share)},
             "quick": _budget("quick", share),
         },
     )
@@ -157,7 +179,7 @@ register(
         gpu_minutes=30,
         seeds=3,
         metrics=tuple(metric for metric in _METRICS if metric != "test_dice"),
-        budgets={"smoke": _TINY, "quick": {"epochs": 100}},
+        budgets={"smoke": TINY, "quick": {"epochs": 100}},
         settings=tuple(
             Setting(
                 name=MODELS[model],
@@ -184,7 +206,7 @@ register(
         seeds=1,
         at_once=1,  # runs are timed
         metrics=_COSTS,
-        budgets={"smoke": _TINY},
+        budgets={"smoke": TINY},
         settings=tuple(Setting(name=title, recipe=f"lung/{model}") for model, title in MODELS.items()),
         perform=measure_network,
         deviations=(

@@ -57,6 +57,8 @@ def fused_local_dynamic_routing(
         raise ValueError("gradient must be 'full' or 'last' here, got 'last_votes'")
     if reason := local_dynamic_unsupported_reason(votes):
         raise ValueError(reason)
+    if votes.shape[3] == 1 and not leaky:
+        iterations = 1  # a single out capsule gets all of every child, in each iteration
     dtype = torch.promote_types(votes.dtype, torch.float32)
     offset = None if bias is None else bias.to(dtype).contiguous()
     laid_out = votes.contiguous() if _is_for_kernel(votes) else cpu.planes(votes).permute(0, 1, 4, 2, 3)

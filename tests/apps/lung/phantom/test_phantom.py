@@ -1,7 +1,6 @@
 """The drawn world: the same for the same seed, valid as files, and hard enough."""
 
 import numpy as np
-import pydicom
 import pytest
 
 from torchcaps.apps.lung.annotations import read_annotations
@@ -9,6 +8,7 @@ from torchcaps.apps.lung.nodules import find_nodules
 from torchcaps.apps.lung.phantom import (
     Protocol,
     draw_cuts,
+    draw_empty_cuts,
     draw_patient,
     read_patient,
     scan_patient,
@@ -19,6 +19,9 @@ from torchcaps.apps.lung.phantom.scanner import Grid, scan_slice
 from torchcaps.apps.lung.phantom.vessels import grow_vessels, paint_tubes
 from torchcaps.apps.lung.read import read_volume
 from torchcaps.core import UserError
+
+pydicom = pytest.importorskip("pydicom")
+pytest.importorskip("defusedxml")
 
 SMALL = Protocol(size=128, slices=8)
 
@@ -185,3 +188,16 @@ def test_even_who_knows_the_surface_of_every_nodule_does_not_draw_as_the_readers
 def test_scans_that_make_no_sense_are_refused():
     with pytest.raises(UserError, match="at least 64 pixels"):
         Protocol(size=32)
+
+
+def test_regions_without_a_nodule_show_soft_tissue_and_leave_the_others_as_they_were(cuts):
+    empty = draw_empty_cuts(1, 0, 3)
+    assert len(empty) == 3
+    for cut in empty:
+        assert cut.nodule is None
+        assert not cut.region.mask.any()
+        assert (
+            np.percentile(cut.region.image, 1) < 60 < np.percentile(cut.region.image, 99)
+        )  # lung and tissue
+    np.testing.assert_array_equal(draw_empty_cuts(1, 0, 3)[2].region.image, empty[2].region.image)
+    np.testing.assert_array_equal(draw_cuts(1, 0)[0].region.image, cuts[1][0].region.image)

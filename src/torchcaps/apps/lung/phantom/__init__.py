@@ -1,6 +1,6 @@
 """A drawn world of chests with nodules, as DICOM with four readers or as regions in memory."""
 
-from .draw import draw_cuts
+from .draw import draw_cuts, draw_empty_cuts
 from .files import annotations_xml, write_phantom, write_series
 from .patient import Patient, draw_patient
 from .scan import Protocol, read_patient, scan_patient
@@ -10,6 +10,7 @@ __all__ = [
     "Protocol",
     "annotations_xml",
     "draw_cuts",
+    "draw_empty_cuts",
     "draw_patient",
     "read_patient",
     "scan_patient",

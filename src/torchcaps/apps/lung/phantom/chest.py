@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 _WAVES = 6  # of the lung tissue
+_TRIES = 4000  # points looked at for one of a given depth
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +39,15 @@ class Chest:
         """Millimetres to the surface of the lungs, about; negative inside."""
         inside = np.minimum(*(_ellipsoid(points, lung) for lung in self.lungs))
         return np.maximum(inside, -_ellipsoid(points, self.heart))
+
+    def point_at_depth(
+        self, random: np.random.Generator, depths: tuple[float, float], reach: float
+    ) -> Float[np.ndarray, " 3"]:
+        """A point whose distance to the surface of the lungs lies between two depths, or nearly."""
+        points = random.uniform(-1, 1, (_TRIES, 3)) * np.array([*self.body, reach])
+        found = self.lung_depth(points)
+        beside = np.maximum(depths[0] - found, found - depths[1])
+        return points[int(np.argmax(beside < 0)) if (beside < 0).any() else int(beside.argmin())]
 
     def layers(
         self, points: Float[np.ndarray, "*shape 3"]

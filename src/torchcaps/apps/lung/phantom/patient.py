@@ -13,7 +13,6 @@ from .nodule import Attachment, Nodule, draw_nodule
 from .vessels import grow_vessels
 
 ATTACHMENTS: tuple[Attachment, ...] = ("none", "wall", "vessel")
-_TRIES = 4000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,25 +67,15 @@ def _place(random: np.random.Generator, chest: Chest, vessels: NDArray[np.float6
     else:
         deepest = -0.2 * radius if attachment == "wall" else -200.0
         highest = 0.1 * radius if attachment == "wall" else -(1.3 * radius + 4)
-        centre = _point_at_depth(random, chest, (deepest, highest), reach)
+        centre = chest.point_at_depth(random, (deepest, highest), reach)
     return draw_nodule(random, centre, radius, attachment)
-
-
-def _point_at_depth(
-    random: np.random.Generator, chest: Chest, depths: tuple[float, float], reach: float
-) -> NDArray[np.float64]:
-    """A point whose distance to the surface of the lungs lies between two depths, or nearly."""
-    points = random.uniform(-1, 1, (_TRIES, 3)) * np.array([*chest.body, reach])
-    found = chest.lung_depth(points)
-    beside = np.maximum(depths[0] - found, found - depths[1])
-    return points[int(np.argmax(beside < 0)) if (beside < 0).any() else int(beside.argmin())]
 
 
 def _draw_scars(random: np.random.Generator, chest: Chest, reach: float) -> NDArray[np.float64]:
     """Short bars of soft tissue; cut across they look like nodules."""
     scars = []
     for _ in range(random.integers(4, 12)):
-        begin = _point_at_depth(random, chest, (-200.0, -3.0), reach)
+        begin = chest.point_at_depth(random, (-200.0, -3.0), reach)
         direction = random.normal(size=3)
         length = random.uniform(8, 22)
         end = begin + direction / np.linalg.norm(direction) * length

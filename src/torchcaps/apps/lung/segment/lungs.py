@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Shaped
 from numpy.typing import NDArray
 
-_CELL = 4  # pixels on a side that are looked at as one
+CELL = 4  # pixels on a side that are looked at as one
 _AIR = -400  # Hounsfield units: below are air and lungs, above are tissue and bones
 _EMPTY = -930  # outside of the body the mean is below; lungs, even emphysematous ones, are above
 _SMALLEST = 0.002  # of a slice: smaller pockets of air are none of the lungs' cross-sections
@@ -38,10 +38,10 @@ def lung_field(hounsfield: Shaped[np.ndarray, "slices rows columns"]) -> Bool[np
 
 def _cells(pixels: NDArray[np.generic]) -> NDArray[np.float32]:
     """Means of squares of pixels; the last row and column may be of fewer."""
-    rows, columns = (-(-side // _CELL) * _CELL for side in pixels.shape)
+    rows, columns = (-(-side // CELL) * CELL for side in pixels.shape)
     padding = [(0, rows - pixels.shape[0]), (0, columns - pixels.shape[1])]
     whole = np.pad(pixels, padding, mode="edge").astype(np.float32)
-    return whole.reshape(rows // _CELL, _CELL, columns // _CELL, _CELL).mean((1, 3))
+    return whole.reshape(rows // CELL, CELL, columns // CELL, CELL).mean((1, 3))
 
 
 def _lungs_of_slice(cells: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -74,5 +74,5 @@ def lung_box(field: Bool[np.ndarray, "slices _y _x"], shape: tuple[int, int], ma
     ends = []
     for axis, side in ((1, shape[0]), (0, shape[1])):
         (filled,) = np.nonzero(np.any(found, axis=axis))
-        ends += [max(0, int(filled[0]) * _CELL - margin), min(side, int(filled[-1] + 1) * _CELL + margin)]
+        ends += [max(0, int(filled[0]) * CELL - margin), min(side, int(filled[-1] + 1) * CELL + margin)]
     return Box(*ends)
