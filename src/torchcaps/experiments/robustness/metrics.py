@@ -21,4 +21,5 @@ register_metrics(
     _share("novel_accuracy", "novel views, accuracy"),
     _share("novel_quantized_accuracy", "novel views, accuracy, quantized"),
     _bits("novel_entropy", "novel views, entropy"),
+    Metric("whole_image_error", "error of the image of both", "neither"),
 )
