@@ -13,7 +13,7 @@ from torchcaps.data import OverlaidImages
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import join_changes
 from torchcaps.experiments.records import Details
-from torchcaps.experiments.robustness.overlapping import LABEL
+from torchcaps.experiments.robustness.claims import PAIRS
 from torchcaps.experiments.robustness.segmented import (
     digit_means,
     draw_digits,
@@ -45,7 +45,7 @@ def test_the_mean_of_a_class_is_that_of_its_digits_alone():
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A tiny run of the label, as a folder."""
-    out, experiment = tmp_path_factory.mktemp("pairs"), EXPERIMENTS[LABEL]
+    out, experiment = tmp_path_factory.mktemp("pairs"), EXPERIMENTS[PAIRS]
     run = next(iter(experiment.planned("smoke", 1)))
     tiny = {
         "model.stem_channels": 4,

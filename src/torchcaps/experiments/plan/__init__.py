@@ -1,6 +1,7 @@
 """What an experiment is: its settings, its runs, and the claims that its rows decide."""
 
 from .claim import Check, Claim, Finding, RowsOf, Verdict
+from .compare import MISSING, larger, larger_metric, mean_of, ours, rows_named, with_spread
 from .evidence import Effect, Mean, as_ours, decide, decide_together, difference, excess
 from .experiment import EXPERIMENTS, Experiment, Perform, PlannedRun, register, slug_of, train_recipe
 from .outcome import Outcome, leave_result
@@ -8,6 +9,7 @@ from .setting import Changes, Setting, Values, join_changes
 
 __all__ = [
     "EXPERIMENTS",
+    "MISSING",
     "Changes",
     "Check",
     "Claim",
@@ -28,8 +30,14 @@ __all__ = [
     "difference",
     "excess",
     "join_changes",
+    "larger",
+    "larger_metric",
     "leave_result",
+    "mean_of",
+    "ours",
     "register",
+    "rows_named",
     "slug_of",
     "train_recipe",
+    "with_spread",
 ]

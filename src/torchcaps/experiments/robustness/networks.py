@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..plan import Changes, Values
 
 DR, ONE_ROUND, GAMMA, SHARED = "DR-CapsNet", "DR-CapsNet, one round", "gamma-CapsNet", "shared matrices"
+ENTROPY, REM = "DR-CapsNet, entropy objective", "DR-CapsNet+REM"
 CONV, VIT = "convolutional network", "vision transformer"
 CAPSULES = "mnist/dr_capsnet_thesis"
 _ROUTING: Values = {"name": "dynamic", "gradient": "last"}

@@ -10,12 +10,12 @@ from torchcaps.train import Machine, Watcher
 
 from ..plan import Changes, Experiment, PlannedRun, Setting, Values, leave_result, register
 from ..records import Details
+from .claims import PAIRS, PAIRS_CLAIMS
 from .networks import CAPSULES, CONV, DR, ONE_ROUND, VIT, Compared, small_networks
 from .perform import train_network
 from .segmented import draw_digits, draw_segmented
 
 CHAPTER = "robustness"
-LABEL = "robust:multimnist"
 _MODELS = {
     DR: "dr_capsnet_multimnist",
     ONE_ROUND: "dr_capsnet_multimnist",
@@ -62,7 +62,7 @@ def _setting(network: Compared, shift: int) -> Setting:
 
 register(
     Experiment(
-        label=LABEL,
+        label=PAIRS,
         chapter=CHAPTER,
         title="Two overlaid digits: accuracy of both, at 1.4 million parameters",
         data=("mnist",),
@@ -75,6 +75,7 @@ register(
         budgets={"smoke": _SMOKE},
         perform=train_and_draw,
         draw=draw_segmented,
+        claims=PAIRS_CLAIMS,
         settings=tuple(_setting(small_networks(36, 10)[name], shift) for shift in (4, 6) for name in _MODELS),
         deviations=(
             "200,000 training and 10,000 test pairs, drawn once from a seed, where the paper has 60 and 10 "
