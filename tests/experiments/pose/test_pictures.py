@@ -1,0 +1,37 @@
+"""The pictures of the document on poses."""
+
+import pytest
+from PIL import Image
+
+from torchcaps.core.errors import UserError
+from torchcaps.experiments.pose.pictures import draw_predictions
+from torchcaps.train import Machine, Silent, load_recipe, load_run, train
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    changes = {
+        "model": {"name": "pose_mlp_tiny_test", "image_size": 16, "num_classes": 2},
+        "data.name": "synthetic_cube_tetrahedron",
+        "data.limit": 32,
+        "batch_size": 16,
+        "epochs": 1,
+    }
+    folder = tmp_path_factory.mktemp("run") / "solids"
+    train(load_recipe("pose/pose_mlp", changes=changes), folder, Machine(device="cpu"), watcher=Silent())
+    return load_run(folder, "cpu")
+
+
+def test_predictions_are_drawn_beside_what_was_seen(run, tmp_path):
+    path = tmp_path / "predictions.png"
+    path.write_bytes(draw_predictions(run))
+    with Image.open(path) as picture:
+        assert picture.width > picture.height > 100
+
+
+def test_only_objects_that_are_rendered_can_be_drawn(run, monkeypatch):
+    from torchcaps.experiments.pose import pictures
+
+    monkeypatch.setattr(pictures, "load_dataset", lambda *_, **__: type("Stored", (), {"images": None}))
+    with pytest.raises(UserError, match="rendered when it is read"):
+        draw_predictions(run)
