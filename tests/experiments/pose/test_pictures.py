@@ -1,10 +1,13 @@
 """The pictures of the document on poses."""
 
 import pytest
+from experiments.made_rows import a_row
 from PIL import Image
 
 from torchcaps.core.errors import UserError
 from torchcaps.experiments.pose.pictures import draw_predictions
+from torchcaps.experiments.pose.predictions import PICTURE, draw_compared, predict_poses
+from torchcaps.experiments.records import Details
 from torchcaps.train import Machine, Silent, load_recipe, load_run, train
 
 
@@ -30,8 +33,18 @@ def test_predictions_are_drawn_beside_what_was_seen(run, tmp_path):
 
 
 def test_only_objects_that_are_rendered_can_be_drawn(run, monkeypatch):
-    from torchcaps.experiments.pose import pictures
+    from torchcaps.experiments.pose import predictions
 
-    monkeypatch.setattr(pictures, "load_dataset", lambda *_, **__: type("Stored", (), {"images": None}))
+    monkeypatch.setattr(predictions, "load_dataset", lambda *_, **__: type("Stored", (), {"images": None}))
     with pytest.raises(UserError, match="rendered when it is read"):
         draw_predictions(run)
+
+
+def test_networks_are_drawn_below_the_images_they_saw(run, tmp_path):
+    details = Details(pictures={PICTURE: predict_poses(run).packed()})
+    rows = [a_row(name, "test_accuracy", 1.0, details=details) for name in ("MLP", "ConvNet")]
+    draw_compared(rows, tmp_path / "compared.png")
+    with Image.open(tmp_path / "compared.png") as picture:
+        assert picture.height > 300  # three rows
+    draw_compared([a_row("MLP", "test_accuracy", 1.0)], tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()

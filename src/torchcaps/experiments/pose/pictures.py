@@ -8,25 +8,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.rotation import random_rotations, rotation_angle
+from torchcaps.core.rotation import random_rotations
 from torchcaps.core.seeding import generator
-from torchcaps.core.types import PoseTarget
-from torchcaps.data import load_dataset
-from torchcaps.data.rendering import (
-    TINY_FILE,
-    MeshSet,
-    RenderedImages,
-    View,
-    cube_tetrahedron,
-    load_meshes,
-    render_smooth,
-)
-from torchcaps.losses import rotations_of
-from torchcaps.train import Pipeline, Run, load_run
+from torchcaps.data.rendering import TINY_FILE, MeshSet, View, cube_tetrahedron, load_meshes, render_smooth
+from torchcaps.train import Run, load_run
 from torchcaps.viz import SaliencyPanel, draw_pairs, draw_saliency, to_png
 
-_COUNT = 10
+from .predictions import COUNT, predict_poses
+
 _SIDE = 84
 
 
@@ -43,7 +32,7 @@ def draw_objects(data_dir: Path) -> bytes:
 
 def _turned(meshes: MeshSet) -> Tensor:
     """Objects of all classes in turn."""
-    rotations = random_rotations(_COUNT, generator(0, "objects in docs"))
+    rotations = random_rotations(COUNT, generator(0, "objects in docs"))
     view = View(height=_SIDE, width=_SIDE)
     pictures = []
     for place, rotation in enumerate(rotations):
@@ -52,34 +41,14 @@ def _turned(meshes: MeshSet) -> Tensor:
     return torch.cat(pictures)
 
 
-@torch.no_grad()
 def draw_predictions(run: Run, data_dir: Path | None = None) -> bytes:
     """The first test images of a run, above their objects in the rotations it finds, and its errors."""
-    size = run.model.image_shape[1:]
-    examples = load_dataset(run.recipe.data.name, "test", data_dir, size=size)
-    rendered, chosen = examples.images, torch.arange(_COUNT)
-    if not isinstance(rendered, RenderedImages):
-        raise UserError(f"{run.folder} was not trained on a dataset that is rendered when it is read")
-    images, targets = rendered[chosen].to(run.device), examples.targets_at(chosen)
-    assert isinstance(targets, PoseTarget)
-    pipeline = Pipeline(run.recipe.data, run.info(data_dir))
-    output = run.model(pipeline.for_evaluation(images).inputs)
-    winners = output.activations.argmax(1)
-    rotations = rotations_of(output, winners).cpu()
-    drawn = [
-        render_smooth(rendered.meshes[number], rotation.view(1, 4), rendered.view)
-        for number, rotation in zip(rendered.numbers[:_COUNT].tolist(), rotations, strict=True)
-    ]
+    found = predict_poses(run, data_dir)
     captions = [
         f"{error:.1f}°" if is_right else "wrong class"
-        for error, is_right in zip(
-            rotation_angle(rotations, targets.rotations).tolist(),
-            (winners.cpu() == targets.labels).tolist(),
-            strict=True,
-        )
+        for error, is_right in zip(found.errors, found.rights, strict=True)
     ]
-    titles = ("input", "prediction")
-    return to_png(draw_pairs(images.cpu(), torch.cat(drawn), titles=titles, captions=captions))
+    return to_png(draw_pairs(found.seen, found.drawn, titles=("input", "prediction"), captions=captions))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from torchcaps.models import PlainClassifier
 from torchcaps.train import Machine, Watcher
 
-from ..plan import Changes, Experiment, PlannedRun, Setting, Values, leave_result, register
+from ..plan import FIRST_SEED, Changes, Experiment, PlannedRun, Setting, Values, leave_result, register
 from ..records import Details
 from .claims import PAIRS, PAIRS_CLAIMS
 from .networks import CAPSULES, CONV, DR, ONE_ROUND, VIT, Compared, small_networks
@@ -25,16 +25,13 @@ _MODELS = {
 _SMOKE: Changes = {"data.limit": 100, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 
 
-_FIRST_SEED = 42  # the only one whose pictures are kept
-
-
 def train_and_draw(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train a network; where it has capsules, draw each digit from its own."""
     network, outcome = train_network(run, out, machine, watcher)
     if not isinstance(network.model, PlainClassifier):
         drawn = draw_digits(network, seed=run.seed, data_dir=machine.data_dir)
         outcome = outcome.with_metrics(drawn.metrics)
-        if run.seed == _FIRST_SEED:
+        if run.seed == FIRST_SEED:
             outcome = replace(outcome, details=Details(pictures={"digits": drawn.picture}))
     leave_result(run, out, network.device, outcome)
 
