@@ -51,7 +51,7 @@ def small_networks(size: int, classes: int, channels: int = 1) -> dict[str, Comp
     return {each.name: each for each in found}
 
 
-# A transformer whose tokens are linear in a patch stays at chance for thousands of steps on PartWhole.
+# With patches of 4 px, or tokens linear in a patch, it stays at chance for thousands of steps on PartWhole.
 _VIT_TRAINING: Changes = {
     **_PLAIN,
     "optim.name": "adamw",
@@ -72,9 +72,10 @@ def _conv_sizes(size: int, target: int) -> Values:
 def _vit_sizes(target: int, channels: int) -> Values:
     """Layers of width 128; what a whole number of them leaves goes into their dense layers."""
     width = 128
-    stem = 9 * (channels * width // 4 + width**2 // 4)
+    first = width // 4  # channels of all but the last convolution of the stem
+    stem = 9 * (channels * first + first**2 + first * width)
     fixed = 10_000 + stem  # positions and classes, and convolutions
     attention = 4 * width**2 + 8 * width
     depth = max(1, round((target - fixed) / (attention + 2 * width * 256)))
     hidden = ((target - fixed) / depth - attention) / (2 * width)
-    return {"stem": "conv", "width": width, "depth": depth, "hidden": max(64, round(hidden))}
+    return {"stem": "conv", "patch": 8, "width": width, "depth": depth, "hidden": max(64, round(hidden))}
