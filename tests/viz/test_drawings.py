@@ -18,6 +18,7 @@ from torchcaps.viz import (
     draw_confusion,
     draw_curves,
     draw_evidence,
+    draw_pairs,
     draw_perturbations,
     draw_reconstructions,
     to_png,
@@ -91,6 +92,15 @@ def test_as_many_labels_as_images():
     images = torch.rand(2, 1, 8, 8)
     with pytest.raises(UserError, match="2 images"):
         draw_reconstructions(images, images, torch.tensor([0]), torch.tensor([0, 1]))
+
+
+def test_pairs_have_a_caption_each():
+    above, titles = torch.rand(3, 3, 8, 8), ("seen", "drawn")
+    figure = draw_pairs(above, above.flip(0), titles=titles, captions=["1.0°", "2.0°", "3.0°"])
+    assert {"seen", "drawn", "1.0°", "3.0°"} <= {text.get_text() for text in figure.axes[0].texts}
+    assert_draws(figure)
+    with pytest.raises(UserError, match="3 pictures"):
+        draw_pairs(above, above, titles=titles, captions=["1.0°"])
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 8, 8), (5, 3, 1, 8, 8), (2, 3, 3, 8, 8)])

@@ -14,6 +14,7 @@ from .bench import Bench, Measurement
 from .filter import filter_suite
 from .layer import routing_suite
 from .model import model_suite
+from .partwhole import partwhole_suite
 from .render import render_suite
 from .roofline import measure_ceilings
 from .row import BenchResults, BenchRow, read_rows
@@ -28,6 +29,7 @@ SUITES: dict[str, Callable[..., Iterator[Measurement]]] = {
     "segmentation": segmentation_suite,
     "render": render_suite,
     "filter": filter_suite,
+    "partwhole": partwhole_suite,
 }
 
 

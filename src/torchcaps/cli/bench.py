@@ -59,6 +59,7 @@ for _name, _words in {
     "segmentation": "SegCaps at 128 and 512 pixels: plain, fused, and with checkpoints.",
     "render": "Images of a cube and of a mesh of 5,120 faces, by every engine of this machine.",
     "filter": "Updates of the localization filter, on maps of 6.2 and of 100 square kilometres.",
+    "partwhole": "PartWhole images with their true trees, drawn at 32, 64 and 128 pixels.",
 }.items():
     _add_suite(_name, _words)
 

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .evaluate import show_result
-from .options import DataDir, Device, Json, Quiet, RunFolder, choose_device
+from .options import (
+    Changes,
+    DataDir,
+    Device,
+    Json,
+    NewRun,
+    Quiet,
+    RecipeName,
+    Resume,
+    RunFolder,
+    choose_device,
+)
 from .predict import save_pictures
 from .show import print_json
 from .train import summary
@@ -67,21 +78,13 @@ def render(
 
 @app.command("train")
 def train(
-    recipe: Annotated[
-        str, typer.Argument(help="Path of a YAML file, or a name from `torchcaps list recipes`.")
-    ] = "pose/em_posenet_quaternion",
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Replace a key: optim.learning_rate=3e-4.")
-    ] = None,
+    recipe: RecipeName = "pose/em_posenet_quaternion",
+    set_: Changes = None,
     data: Annotated[
         str | None, typer.Option("--data", help="Another dataset, or a folder that pose render wrote.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Run folder; default runs/<data>-<recipe>.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
-    ] = False,
+    out: NewRun = None,
+    resume: Resume = False,
     device: Device = "auto",
     data_dir: DataDir = None,
     quiet: Quiet = False,

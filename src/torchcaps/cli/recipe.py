@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from .options import Json
+from .options import Changes, Json, RecipeName
 from .show import print_json
 
 app = typer.Typer(help="Look at recipes.", no_args_is_help=True)
@@ -14,12 +12,8 @@ app = typer.Typer(help="Look at recipes.", no_args_is_help=True)
 
 @app.command("show")
 def show(
-    recipe: Annotated[
-        str, typer.Argument(help="Path of a YAML file, or a name from `torchcaps list recipes`.")
-    ],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Replace a key: optim.learning_rate=3e-4.")
-    ] = None,
+    recipe: RecipeName,
+    set_: Changes = None,
     json: Json = False,
 ) -> None:
     """Print a recipe with every default written out and what each key means; train reads the output."""

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, Quiet, choose_precision, is_first_process
+from .options import (
+    Changes,
+    DataDir,
+    Device,
+    Json,
+    NewRun,
+    Quiet,
+    RecipeName,
+    Resume,
+    choose_precision,
+    is_first_process,
+)
 from .show import print_json
 
 if TYPE_CHECKING:
@@ -16,22 +27,14 @@ if TYPE_CHECKING:
 
 
 def command(
-    recipe: Annotated[
-        str, typer.Argument(help="Path of a YAML file, or a name from `torchcaps list recipes`.")
-    ],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Replace a key: optim.learning_rate=3e-4.")
-    ] = None,
+    recipe: RecipeName,
+    set_: Changes = None,
     data: Annotated[
         str | None,
         typer.Option("--data", help="Another dataset, or a folder of images in one folder per class."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Run folder; default runs/<data>-<recipe>.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
-    ] = False,
+    out: NewRun = None,
+    resume: Resume = False,
     device: Device = "auto",
     devices: Annotated[int, typer.Option("--devices", min=1, help="Processes that share each batch.")] = 1,
     precision: Annotated[

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -23,6 +25,8 @@ class ViTConfig:
 
     Attributes:
         patch: Side of the square patches that become tokens.
+        stem: What makes a token of a patch: "linear", one matrix, or "conv", convolutions of stride 2 (Xiao
+            2021), which see over the borders of patches and learn in fewer steps; `patch` is a power of two.
         width: Of a token.
         depth: Encoder layers.
         heads: Of each attention.
@@ -34,11 +38,26 @@ class ViTConfig:
     image_size: ImageSize = 28
     num_classes: int = 10
     patch: int = 4
+    stem: Literal["linear", "conv"] = "linear"
     width: int = 128
     depth: int = 6
     heads: int = 4
     hidden: int = 256
     dropout: float = 0.0
+
+
+def _build_stem(config: ViTConfig) -> nn.Module:
+    """From an image to a map of tokens."""
+    if config.stem == "linear":
+        return nn.Conv2d(config.in_channels, config.width, config.patch, config.patch)
+    stages = config.patch.bit_length() - 1
+    if config.patch < 2 or config.patch != 1 << stages:
+        raise UserError(f"stem conv halves the image; patch must be a power of two, got {config.patch}")
+    widths = [config.in_channels, *[config.width // 4] * (stages - 1), config.width]
+    layers: list[nn.Module] = []
+    for before, after in pairwise(widths):
+        layers += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.GELU()]
+    return nn.Sequential(*layers[:-1])
 
 
 class ViT(PlainClassifier):
@@ -57,7 +76,7 @@ class ViT(PlainClassifier):
             raise UserError(f"dropout must be at least 0 and below 1, got {config.dropout}")
         self.padding = -height % config.patch, -width % config.patch  # zeros below and to the right
         tokens = -(-height // config.patch) * -(-width // config.patch)
-        self.patches = nn.Conv2d(config.in_channels, config.width, config.patch, config.patch)
+        self.patches = _build_stem(config)
         self.class_token = nn.Parameter(torch.zeros(config.width))
         self.positions = nn.Parameter(0.02 * torch.randn(1 + tokens, config.width))
         layer = nn.TransformerEncoderLayer(

@@ -19,7 +19,7 @@ from .charts import (
 )
 from .confusion import draw_confusion
 from .evidence import draw_evidence
-from .reconstructions import draw_perturbations, draw_reconstructions
+from .reconstructions import draw_pairs, draw_perturbations, draw_reconstructions
 from .report import Report
 from .saliency import SaliencyPanel, draw_saliency
 from .slice_detail import SliceDetail, draw_slice_detail
@@ -52,6 +52,7 @@ __all__ = [
     "draw_evidence",
     "draw_forest",
     "draw_lines",
+    "draw_pairs",
     "draw_perturbations",
     "draw_reconstructions",
     "draw_saliency",

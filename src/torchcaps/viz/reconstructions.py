@@ -42,18 +42,47 @@ def draw_reconstructions(
         )
     num_classes = int(max(truth.max(), found.max())) + 1
     names = drawable_labels(class_names, max(num_classes, len(class_names or ())))
+    figure, board, boxes = _two_rows(above, below, ("input", "reconstruction"))
+    for box, label, guess in zip(boxes, truth, found, strict=True):
+        _caption(board, box, names[guess], None if label == guess else names[label])
+    return figure
+
+
+def draw_pairs(
+    above: ArrayLike, below: ArrayLike, *, titles: tuple[str, str], captions: Sequence[str]
+) -> Figure:
+    """Pictures above others of the same size, with a word below each pair.
+
+    Args:
+        above: (n, channels, height, width) or (n, height, width), as in `to_pictures`.
+        below: Of the same size.
+        titles: Of the two rows.
+        captions: One for each pair.
+    """
+    first, second = to_colours(above), to_colours(below)
+    if first.shape != second.shape or len(captions) != len(first):
+        raise UserError(
+            f"{len(first)} pictures of {first.shape[1:3]} need as many below them and captions, got "
+            f"{second.shape[:3]} and {len(captions)}"
+        )
+    figure, board, boxes = _two_rows(first, second, titles)
+    for box, words in zip(boxes, captions, strict=True):
+        _caption(board, box, words, None)
+    return figure
+
+
+def _two_rows(above: Array, below: Array, titles: tuple[str, str]) -> tuple[Figure, Axes, list[Box]]:
+    """Both rows with their titles, and the box around each pair."""
     left, gap = 116, 8
     cell = max(44, min(84, (900 - left - 16) // len(above) - gap))
     figure = canvas(left + len(above) * (cell + gap) + 16, 2 * cell + 84)
     board = drawing_board(figure)
-    for top, title, stack in ((18, "input", above), (18 + cell + gap, "reconstruction", below)):
+    places = [left + column * (cell + gap) for column in range(len(above))]
+    for top, title, stack in ((18, titles[0], above), (18 + cell + gap, titles[1], below)):
         board.text(left - 14, top + cell / 2, title, ha="right", va="center", fontsize=TEXT, color=MUTED)
-        for column, picture in enumerate(stack):
-            place_picture(board, picture, (left + column * (cell + gap), top, cell, cell))
-    for column, (label, guess) in enumerate(zip(truth, found, strict=True)):
-        box = (left + column * (cell + gap), 18.0, float(cell), 2.0 * cell + gap)
-        _caption(board, box, names[guess], None if label == guess else names[label])
-    return figure
+        for place, picture in zip(places, stack, strict=True):
+            place_picture(board, picture, (place, top, cell, cell))
+    return figure, board, [(place, 18.0, float(cell), 2.0 * cell + gap) for place in places]
 
 
 def draw_perturbations(images: ArrayLike, offsets: Sequence[Number], most: int | None = None) -> Figure:

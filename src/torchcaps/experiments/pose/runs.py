@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..plan import Changes, Claim, Experiment, register
 from ..records import Budget
 from . import claims
 from .claims import BORDERS, ROUTING, SOLIDS, TABLE, name_of
+from .predictions import draw_compared
 from .setting import CHAPTER, METRICS, NETWORKS, PoseSetting, learn_rotations, pose_setting
 
 _SMOKE: Changes = {"data.limit": 40, "data.validation": 0.2, "batch_size": 8, "epochs": 1, "patience": 0}
@@ -160,6 +162,14 @@ _TABLE_DATA = {
     _INSTANCES: "tiny_meshes_instances",
     _THESIS: "tiny_meshes_thesis",
 }
+
+
+def _meshes(network: str, split: str) -> PoseSetting:
+    printed = _TABLE_ROWS.get(network) if split == _THESIS else None
+    setting = pose_setting(name_of(network, split), network, _TABLE_DATA[split], classes=6, thesis=printed)
+    return replace(setting, shows=split == _RANDOM)
+
+
 register(
     Experiment(
         label=TABLE,
@@ -171,17 +181,8 @@ register(
         metrics=METRICS,
         budgets=_BUDGETS,
         perform=learn_rotations,
-        settings=tuple(
-            pose_setting(
-                name_of(network, split),
-                network,
-                data,
-                classes=6,
-                thesis=_TABLE_ROWS.get(network) if split == _THESIS else None,
-            )
-            for split, data in _TABLE_DATA.items()
-            for network in _TABLE_NETWORKS
-        ),
+        settings=tuple(_meshes(network, split) for split in _TABLE_DATA for network in _TABLE_NETWORKS),
+        draw=draw_compared,
         claims=(
             Claim(
                 "The perceptron has the lowest loss.",

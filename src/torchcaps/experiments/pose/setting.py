@@ -9,7 +9,9 @@ from pathlib import Path
 from torchcaps.data.rendering import leaked_share, thesis_poses
 from torchcaps.train import Machine, Watcher, device_of, evaluate_run, load_run, train
 
-from ..plan import Changes, Outcome, PlannedRun, Setting, leave_result
+from ..plan import FIRST_SEED, Changes, Outcome, PlannedRun, Setting, leave_result
+from ..records import Details
+from .predictions import PICTURE, predict_poses
 
 CHAPTER = "Encoding rotation representations as quaternions"
 METRICS = (
@@ -45,9 +47,11 @@ class PoseSetting(Setting):
     Attributes:
         novel: A dataset of the same objects in rotations that were never seen, where the test images of its
             own dataset are not; its test images are looked at as well.
+        shows: The first seed keeps pictures of some predictions.
     """
 
     novel: str = ""
+    shows: bool = False
 
 
 def tiny_model(name: str, classes: int) -> dict[str, object]:
@@ -96,7 +100,11 @@ def learn_rotations(run: PlannedRun, out: Path, machine: Machine, watcher: Watch
         network = load_run(folder, device_of(machine))
         found = evaluate_run(network, "test", data_name=name, data_dir=machine.data_dir)
         metrics |= {"novel_error": found["rotation_error"], "leaked_share": leak_of_thesis()}
-    leave_result(run, out, device_of(machine), replace(trained.with_metrics(metrics)))
+    outcome = trained.with_metrics(metrics)
+    if setting.shows and run.seed == FIRST_SEED:
+        seen = predict_poses(load_run(folder, device_of(machine)), machine.data_dir)
+        outcome = replace(outcome, details=Details(pictures={PICTURE: seen.packed()}))
+    leave_result(run, out, device_of(machine), outcome)
 
 
 def leak_of_thesis() -> float:

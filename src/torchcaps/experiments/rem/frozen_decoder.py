@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam
@@ -26,22 +28,39 @@ def class_poses(network: nn.Module, data: LabelledImages, pipeline: Pipeline) ->
 def train_decoder(
     network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, epochs: int, seed: int
 ) -> FcDecoder:
-    """A decoder that learns to draw the images from the true class's capsule of a frozen network.
+    """A decoder that learns to draw the images from the true class's capsule of a frozen network."""
+    poses, _ = class_poses(network, data, pipeline)
+
+    def images_at(chosen: Tensor) -> Tensor:
+        return pipeline.for_evaluation(data.images[chosen]).images
+
+    return fit_decoder(poses, data.labels, images_at, epochs=epochs, seed=seed)
+
+
+def fit_decoder(
+    poses: Tensor, labels: Tensor, images_at: Callable[[Tensor], Tensor], *, epochs: int, seed: int
+) -> FcDecoder:
+    """A decoder from the capsules of the classes `labels` to images.
 
     It has a loop of its own: `train` trains whole models on images, and this trains a decoder on poses that
     are computed once.
+
+    Args:
+        poses: Class capsules, (count, classes, pose).
+        labels: Which of them is drawn.
+        images_at: What it should draw for some numbers of capsules, in [0, 1], with channels.
+        epochs: How often all are seen.
+        seed: Of weights and order.
     """
-    poses, _ = class_poses(network, data, pipeline)
-    shape = pipeline.for_evaluation(data.images[:1]).images.shape
+    shape = images_at(torch.zeros(1, dtype=torch.int64, device=poses.device)).shape
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "decoder"))
         decoder = FcDecoder(poses.shape[1], poses.shape[2], (shape[1], shape[2], shape[3])).to(poses.device)
     optimizer = Adam(decoder.parameters())
     for epoch in range(epochs):
-        order = torch.randperm(len(data), generator=generator(seed, "decoder order", epoch))
+        order = torch.randperm(len(poses), generator=generator(seed, "decoder order", epoch))
         for chosen in torch.split(order.to(poses.device), _BATCH):
-            images = pipeline.for_evaluation(data.images[chosen]).images
-            loss = reconstruction_loss(decoder(poses[chosen], data.labels[chosen]), images)
+            loss = reconstruction_loss(decoder(poses[chosen], labels[chosen]), images_at(chosen))
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()

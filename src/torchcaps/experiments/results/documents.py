@@ -17,7 +17,7 @@ from ..reproduction import render_reproduction, render_totals
 from .page import rows_in
 from .tables import render_table
 
-_BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- results: ([\w-]+)(?: of ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 _BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 _DEMO = re.compile(r"(<!-- demo -->\n).*?(<!-- end -->)", re.DOTALL)
 _REPRODUCTION = re.compile(r"(<!-- reproduction( totals)? -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -61,12 +61,15 @@ def render_pages(root: Path) -> str:
 def refresh(text: str, root: Path) -> str:
     """The document with its blocks written anew.
 
-    They are `results: label`, `bench: file where words`, `demo`, `models`, `pages`, `reproduction` and
-    `reproduction totals`.
+    They are `results: label`, `results: label of metrics`, `bench: file where words`, `demo`, `models`,
+    `pages`, `reproduction` and `reproduction totals`.
     """
 
     def results(match: re.Match[str]) -> str:
-        return match[1] + render_table(load_rows(root / "results", match[2])) + match[3]
+        rows = load_rows(root / "results", match[2])
+        wanted = (match[3] or "").split()
+        chosen = [row for row in rows if row.metric in wanted] if wanted else rows
+        return match[1] + render_table(chosen) + match[4]
 
     def bench(match: re.Match[str]) -> str:
         rows = read_rows(root / "benchmarks" / "results" / f"{match[2]}.json")

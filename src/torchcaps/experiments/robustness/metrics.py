@@ -21,4 +21,6 @@ register_metrics(
     _share("novel_accuracy", "novel views, accuracy"),
     _share("novel_quantized_accuracy", "novel views, accuracy, quantized"),
     _bits("novel_entropy", "novel views, entropy"),
+    Metric("best_epoch", "epoch that was kept, from 0", "neither"),
+    Metric("whole_image_error", "error of the image of both", "neither"),
 )

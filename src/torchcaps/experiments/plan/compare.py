@@ -1,0 +1,67 @@
+"""Claims that say of two numbers which is larger: of two settings, or of two metrics of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..records import Row, by_setting
+from .claim import Check, Finding, RowsOf
+from .evidence import Mean, as_ours, decide, decide_together, difference
+
+MISSING = Finding("open", "runs are missing")
+
+
+def rows_named(rows_of: RowsOf, label: str, metric: str, *names: str) -> list[Row] | None:
+    """The rows of some settings; None where one is missing."""
+    found = by_setting(rows_of(label), metric)
+    return [found[name] for name in names] if all(name in found for name in names) else None
+
+
+def with_spread(row: Row, unit: str = "") -> str:
+    """A setting and its number."""
+    spread = "" if row.spread is None else f" ± {row.spread:.2f}"
+    return f"{row.setting} {row.ours:.2f}{spread}{unit}"
+
+
+def mean_of(row: Row) -> Mean:
+    """That of a row; on data that we draw, every budget is long enough to compare networks."""
+    return Mean.of_row(row, any_budget=True)
+
+
+def larger(label: str, metric: str, pairs: Sequence[tuple[str, str]], unit: str = "") -> Check:
+    """Whether the first setting of each pair has more of a metric, beyond the spread of the seeds."""
+    names = list(dict.fromkeys(name for more, less in pairs for name in (less, more)))
+    is_distinct = len({more for more, _ in pairs}) == len(pairs)
+
+    def check(rows_of: RowsOf) -> Finding:
+        rows = rows_named(rows_of, label, metric, *names)
+        if rows is None:
+            return MISSING
+        found = dict(zip(names, rows, strict=True))
+        verdicts = {
+            more if is_distinct else less: decide(difference(mean_of(found[more]), mean_of(found[less])))
+            for more, less in pairs
+        }
+        return decide_together(verdicts, len(pairs), "; ".join(with_spread(row, unit) for row in rows))
+
+    return check
+
+
+def larger_metric(label: str, more: str, less: str, names: Sequence[str], unit: str = "") -> Check:
+    """Whether each of some settings has more of one metric than of another."""
+
+    def check(rows_of: RowsOf) -> Finding:
+        few, many = (by_setting(rows_of(label), metric) for metric in (less, more))
+        both = [name for name in names if name in few and name in many]
+        if not both:
+            return MISSING
+        words = (f"{name} {few[name].ours:.2f}{unit} and {many[name].ours:.2f}{unit}" for name in both)
+        verdicts = {name: decide(difference(mean_of(many[name]), mean_of(few[name]))) for name in both}
+        return decide_together(verdicts, len(names), "; ".join(words))
+
+    return check
+
+
+def ours(check: Check) -> Check:
+    """The same check for a claim that the thesis does not make."""
+    return lambda rows_of: as_ours(check(rows_of))

@@ -1,0 +1,154 @@
+"""What is said of capsules and can be checked where the truth is known, decided by rows."""
+
+from __future__ import annotations
+
+from ..plan import Claim, larger, larger_metric, ours
+from .networks import CONV, DR, ENTROPY, GAMMA, ONE_ROUND, REM, SHARED
+
+CLUTTER, IMAGES, SCENES = "robust:partwhole-clutter", "robust:partwhole-images", "robust:partwhole-scenes"
+PAIRS, AFFNIST = "robust:multimnist", "tab:results-affnist"
+STRENGTHS = (0.0, 0.3, 0.6, 1.0)
+COUNTS = (1_000, 4_000, 16_000)
+_CLUTTERED = STRENGTHS[1:]
+_PERCENT = " %"
+
+
+def at_clutter(network: str, strength: float) -> str:
+    """The setting of a network and a strength of clutter."""
+    return f"{network}, clutter {strength:g}"
+
+
+def at_count(network: str, count: int) -> str:
+    """The setting of a network and a number of training images."""
+    return f"{network}, {count:,} images"
+
+
+def _pairs(more: str, less: str, strengths: tuple[float, ...] = STRENGTHS) -> list[tuple[str, str]]:
+    return [(at_clutter(more, strength), at_clutter(less, strength)) for strength in strengths]
+
+
+def _over_clutter(*networks: str) -> list[str]:
+    return [at_clutter(network, strength) for network in networks for strength in STRENGTHS]
+
+
+_OF_CAPSULES = (DR, ONE_ROUND, GAMMA, SHARED, REM, ENTROPY)
+CLUTTER_CLAIMS = (
+    Claim(
+        "Without clutter the convolutional network is ahead of every capsule network of its size.",
+        ours(
+            larger(
+                CLUTTER,
+                "test_accuracy",
+                [(at_clutter(CONV, 0.0), at_clutter(network, 0.0)) for network in _OF_CAPSULES],
+                _PERCENT,
+            )
+        ),
+    ),
+    Claim(
+        "In clutter DR-CapsNet+REM is ahead of the convolutional network of its size.",
+        ours(larger(CLUTTER, "test_accuracy", _pairs(REM, CONV, _CLUTTERED), _PERCENT)),
+    ),
+    Claim(
+        "Three rounds of routing classify better than one.",
+        larger(CLUTTER, "test_accuracy", _pairs(DR, ONE_ROUND), _PERCENT),
+    ),
+    Claim(
+        "DR-CapsNet classifies worse when its couplings are made even: routing matters.",
+        larger_metric(CLUTTER, "test_accuracy", "accuracy_with_even", _over_clutter(DR), _PERCENT),
+    ),
+    Claim(
+        "gamma-CapsNet classifies worse when its couplings are made even: its routing matters.",
+        ours(larger_metric(CLUTTER, "test_accuracy", "accuracy_with_even", _over_clutter(GAMMA), _PERCENT)),
+    ),
+    Claim(
+        "With REM less of what the class capsules receive comes from clutter.",
+        larger(CLUTTER, "contribution_on_clutter", _pairs(DR, REM, _CLUTTERED), _PERCENT),
+    ),
+    Claim(
+        "Edges of carved trees are right more often than those of random trees.",
+        larger_metric(CLUTTER, "tree_precision", "random_tree_precision", _over_clutter(DR, REM), _PERCENT),
+    ),
+    Claim(
+        "Edges of carved trees are right more often than those of trees of even couplings.",
+        larger_metric(CLUTTER, "tree_precision", "even_tree_precision", _over_clutter(DR, REM), _PERCENT),
+    ),
+    Claim(
+        "Types of primary capsules prefer parts: they are purer than one type for all would be.",
+        ours(larger_metric(CLUTTER, "part_purity", "part_purity_base", _over_clutter(DR, REM), _PERCENT)),
+    ),
+    Claim(
+        "REM makes the pose of the class capsule follow a turn of the object more closely.",
+        ours(larger(CLUTTER, "equivariance_error", _pairs(DR, REM))),
+    ),
+)
+IMAGES_CLAIMS = (
+    Claim(
+        "DR-CapsNet needs fewer images than the convolutional network of its size.",
+        larger(
+            IMAGES,
+            "test_accuracy",
+            [(at_count(DR, count), at_count(CONV, count)) for count in COUNTS],
+            _PERCENT,
+        ),
+    ),
+)
+SCENES_CLAIMS = (
+    Claim(
+        "Two routed layers understand scenes of objects of parts better than one.",
+        ours(larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{DR}, scenes")], _PERCENT)),
+    ),
+    Claim(
+        "gamma-CapsNet is ahead of the convolutional network of its size on scenes.",
+        ours(larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{CONV}, scenes")], _PERCENT)),
+    ),
+)
+_SHIFTS = (4, 6)
+PAIRS_CLAIMS = (
+    Claim(
+        "Three rounds of routing tell overlapping digits apart better than one.",
+        larger(
+            PAIRS,
+            "test_pair_accuracy",
+            [(f"{DR}, shift {shift}", f"{ONE_ROUND}, shift {shift}") for shift in _SHIFTS],
+            _PERCENT,
+        ),
+    ),
+    Claim(
+        "DR-CapsNet tells overlapping digits apart better than the convolutional network of its size.",
+        larger(
+            PAIRS,
+            "test_pair_accuracy",
+            [(f"{DR}, shift {shift}", f"{CONV}, shift {shift}") for shift in _SHIFTS],
+            _PERCENT,
+        ),
+    ),
+    Claim(
+        "A capsule describes its digit, not its class alone: it is drawn better than by the class mean.",
+        larger_metric(
+            PAIRS,
+            "class_mean_error",
+            "reconstruction_error",
+            [f"{DR}, shift {shift}" for shift in _SHIFTS],
+        ),
+    ),
+)
+AFFNIST_CLAIMS = (
+    Claim(
+        "DR-CapsNet with REM is more accurate on affNIST-style digits than without.",
+        larger(
+            AFFNIST,
+            "affnist_style_quantized_accuracy",
+            [("DR-CapsNet+REM", "DR-CapsNet+Q")],
+            _PERCENT,
+        ),
+    ),
+    Claim(
+        "DR-CapsNet is more accurate on affNIST-style digits than the convolutional network of its size.",
+        larger(
+            AFFNIST,
+            "affnist_style_accuracy",
+            [(f"{DR}, 1.8 million parameters", f"{CONV}, 1.8 million parameters")],
+            _PERCENT,
+        ),
+    ),
+)

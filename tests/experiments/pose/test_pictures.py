@@ -1,0 +1,50 @@
+"""The pictures of the document on poses."""
+
+import pytest
+from experiments.made_rows import a_row
+from PIL import Image
+
+from torchcaps.core.errors import UserError
+from torchcaps.experiments.pose.pictures import draw_predictions
+from torchcaps.experiments.pose.predictions import PICTURE, draw_compared, predict_poses
+from torchcaps.experiments.records import Details
+from torchcaps.train import Machine, Silent, load_recipe, load_run, train
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    changes = {
+        "model": {"name": "pose_mlp_tiny_test", "image_size": 16, "num_classes": 2},
+        "data.name": "synthetic_cube_tetrahedron",
+        "data.limit": 32,
+        "batch_size": 16,
+        "epochs": 1,
+    }
+    folder = tmp_path_factory.mktemp("run") / "solids"
+    train(load_recipe("pose/pose_mlp", changes=changes), folder, Machine(device="cpu"), watcher=Silent())
+    return load_run(folder, "cpu")
+
+
+def test_predictions_are_drawn_beside_what_was_seen(run, tmp_path):
+    path = tmp_path / "predictions.png"
+    path.write_bytes(draw_predictions(run))
+    with Image.open(path) as picture:
+        assert picture.width > picture.height > 100
+
+
+def test_only_objects_that_are_rendered_can_be_drawn(run, monkeypatch):
+    from torchcaps.experiments.pose import predictions
+
+    monkeypatch.setattr(predictions, "load_dataset", lambda *_, **__: type("Stored", (), {"images": None}))
+    with pytest.raises(UserError, match="rendered when it is read"):
+        draw_predictions(run)
+
+
+def test_networks_are_drawn_below_the_images_they_saw(run, tmp_path):
+    details = Details(pictures={PICTURE: predict_poses(run).packed()})
+    rows = [a_row(name, "test_accuracy", 1.0, details=details) for name in ("MLP", "ConvNet")]
+    draw_compared(rows, tmp_path / "compared.png")
+    with Image.open(tmp_path / "compared.png") as picture:
+        assert picture.height > 300  # three rows
+    draw_compared([a_row("MLP", "test_accuracy", 1.0)], tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
