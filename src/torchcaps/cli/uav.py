@@ -23,7 +23,9 @@ Maps = Annotated[
     list[Path],
     typer.Argument(metavar="MAP...", help="GeoTIFFs of one place on several dates, folders of them, or .npz"),
 ]
-RunOption = Annotated[Path, typer.Option("--run", help="Folder that uav train or uav abbrief wrote.")]
+RunOption = Annotated[
+    Path, typer.Option("--run", help="Folder that uav train, uav abbrief or uav building-ratio wrote.")
+]
 Pixel = Annotated[
     float | None, typer.Option("--metres-per-pixel", help="Read maps at this; default their own.")
 ]
@@ -122,6 +124,29 @@ def abbrief(
     describer = AbBrief(side, bits)
     matching = measure_matching(describer, _regions(maps, pixel))
     describer.save(out)
+    matching.save(out)
+    typer.echo(f"saved in {out}")
+
+
+@app.command("building-ratio")
+def building_ratio(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", help="Folder to use as --run.")],
+    side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
+    rings: Annotated[int, typer.Option("--rings", help="In which the share of buildings counts.")] = 8,
+    segmenter: Annotated[
+        Path | None,
+        typer.Option("--segmenter", metavar="FILE.onnx", help="Finds buildings; by colours without one."),
+    ] = None,
+    pixel: Pixel = None,
+) -> None:
+    """Prepare the descriptor of building ratios, which needs no training, for comparison."""
+    from torchcaps.apps.uav import building_ratio as prepare
+    from torchcaps.apps.uav import measure_matching
+
+    describer = prepare(side, rings, segmenter)
+    matching = measure_matching(describer, _regions(maps, pixel))
+    describer.save(out, segmenter)
     matching.save(out)
     typer.echo(f"saved in {out}")
 

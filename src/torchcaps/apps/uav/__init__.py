@@ -1,5 +1,6 @@
 """Localization of unmanned aerial vehicles on orthophotos, without satellite navigation."""
 
+from .building_ratio import BuildingRatio, Segmenter, building_ratio, colour_segmenter, onnx_segmenter
 from .compile import CompileSettings, StorageLoss, compile_map, grid_of, storage_loss
 from .describe import AbBrief, Describer, NetworkDescriber, load_describer
 from .flight import FlightStep, read_flight, write_flight
@@ -17,6 +18,7 @@ __all__ = [
     "LIKELIHOODS",
     "SEASONS",
     "AbBrief",
+    "BuildingRatio",
     "Camera",
     "CompileSettings",
     "CompiledMap",
@@ -31,15 +33,19 @@ __all__ = [
     "Orthophoto",
     "Pairing",
     "Recorder",
+    "Segmenter",
     "StorageLoss",
     "Terrain",
     "Update",
     "View",
+    "building_ratio",
+    "colour_segmenter",
     "compile_map",
     "grid_of",
     "load_describer",
     "load_matching",
     "measure_matching",
+    "onnx_segmenter",
     "open_map",
     "open_maps",
     "orthoproject",

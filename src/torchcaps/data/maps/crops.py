@@ -13,7 +13,6 @@ from torch.nn import functional as F
 
 from ..examples import Indices, LazyImages
 
-
 _WINDOW_SHARE = 4  # pixels of a window for each pixel of a crop: reading bytes one by one costs more
 
 
