@@ -105,7 +105,7 @@ def colour_segmenter(crops: Float[Tensor, "batch 3 height width"]) -> Float[Tens
 
 
 def onnx_segmenter(path: Path) -> Segmenter:
-    """The network of an ONNX file, from crops (batch, 3, height, width) to shares (batch, [1,] height, width)."""
+    """The network of an ONNX file: crops (batch, 3, height, width) in, (batch, [1,] height, width) out."""
     if not path.is_file():
         raise MissingDataError(f"no network at {path}")
     runtime = need("onnxruntime", extra="export")

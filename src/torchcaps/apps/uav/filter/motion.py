@@ -97,5 +97,11 @@ def predict_motion(grid: Grid, odometry: Odometry, noise: MotionNoise) -> Predic
 
 def sources_of(wanted: NDArray[np.bool_], turn: Taps) -> NDArray[np.bool_]:
     """The headings before a turn that feed wanted headings after it."""
-    offsets = range(turn.first[0], turn.first[0] + turn.weights.shape[1])
-    return np.any([np.roll(wanted, -offset) for offset in offsets], axis=0)
+    ahead = np.arange(len(wanted))[:, None] + turn.first[0] + np.arange(turn.weights.shape[1])
+    return np.asarray(wanted[ahead % len(wanted)].any(1))
+
+
+def turn_masses(mass: NDArray[np.float64], turn: Taps) -> NDArray[np.float64]:
+    """The masses of the headings after a turn."""
+    before = np.arange(len(mass))[:, None] - turn.first[0] - np.arange(turn.weights.shape[1])
+    return np.asarray(mass[before % len(mass)] @ turn.weights[0])
