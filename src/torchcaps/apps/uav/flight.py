@@ -60,7 +60,7 @@ def read_flight(path: Path, images: Path, crs: str) -> list[FlightStep]:
     if not rows:
         raise UserError(f"{path} has no rows")
     if all(column in rows[0] for column in _NEEDED):
-        return _ordered([_step(row, images) for row in rows])
+        return _ordered([step_of_row(row, images) for row in rows])
     if all(column in rows[0] for column in _VISLOC):
         return _visloc_steps(rows, images, crs)
     raise UserError(
@@ -87,7 +87,8 @@ def _number(row: Mapping[str, str], column: str) -> float:
         return math.nan
 
 
-def _step(row: Mapping[str, str], images: Path) -> FlightStep:
+def step_of_row(row: Mapping[str, str], images: Path) -> FlightStep:
+    """The step of a row in our layout; cells that are no numbers are taken for empty."""
     problems = []
     forward, left, turn, distance = (_number(row, key) for key in ("forward", "left", "turn", "distance"))
     odometry = None

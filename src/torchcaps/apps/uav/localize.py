@@ -18,6 +18,7 @@ from .filter import Backend, Estimate, FilterSettings, Likelihood, Odometry, Poi
 from .map_file import CompiledMap
 
 _BLACK = 8  # an image whose brightest value is less shows nothing
+_FARTHEST = 2e6  # metres; a longer motion between two updates is a mistake
 _FLAT = 1.0  # standard deviation of the values of an image that shows nothing
 
 
@@ -87,6 +88,9 @@ class Localizer:
             heading: Radians, counter-clockwise from east.
         """
         problems = []
+        if odometry is not None and odometry.travelled > _FARTHEST:
+            problems.append(f"a motion of {odometry.travelled:.3g} m was left out")
+            odometry = None
         if odometry is None:
             problems.append("no odometry: the belief was spread instead")
         if heading is not None and not math.isfinite(heading):

@@ -28,7 +28,7 @@ def analyse(samples: Sequence[Sample]) -> dict[str, float]:
         from statsmodels.formula.api import ols
         from statsmodels.stats.anova import anova_lm
     except ImportError as error:
-        raise UserError('an analysis of variance needs statsmodels: pip install "torchcaps[uav]"') from error
+        raise UserError("an analysis of variance needs statsmodels: pip install statsmodels") from error
     import pandas
 
     levels = {name: {getattr(sample, name) for sample in samples} for name in FACTORS}

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from torchcaps.core import UserError
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png
 
 from ..plan import (
@@ -88,7 +89,10 @@ def matters(quantity: str, effect: str) -> Check:
 
     def check(rows_of: RowsOf) -> Finding:
         rows = rows_of(TABLE)
-        found = analyse(list(_samples(rows, quantity)))
+        try:
+            found = analyse(list(_samples(rows, quantity)))
+        except UserError as error:
+            return Finding("open", str(error))
         if effect not in found:
             return _OPEN
         p = found[effect]

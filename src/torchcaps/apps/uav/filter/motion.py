@@ -87,7 +87,7 @@ def predict_motion(grid: Grid, odometry: Odometry, noise: MotionNoise) -> Predic
     angles = grid.heading_centres
     east = (odometry.forward * np.cos(angles) - odometry.left * np.sin(angles)) / grid.cell
     north = (odometry.forward * np.sin(angles) + odometry.left * np.cos(angles)) / grid.cell
-    turn = np.array([odometry.turn / grid.heading_step])
+    turn = np.array([math.remainder(odometry.turn, 2 * math.pi) / grid.heading_step])
     return Prediction(
         spread(east, sigma),
         spread(north, sigma),
