@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -200,13 +201,25 @@ def simulate(
     updates: Annotated[int, typer.Option("--updates")] = 60,
     step: Annotated[float, typer.Option("--step", help="Metres between updates.")] = 50.0,
     seed: Annotated[int, typer.Option("--seed", help="Which flight.")] = 0,
+    altitude: Annotated[
+        float | None, typer.Option("--altitude", help="Metres: render a camera's frames and rectify them.")
+    ] = None,
+    tilt: Annotated[float, typer.Option("--tilt", help="Degrees of that camera from straight down.")] = 0.0,
     date: Date = None,
 ) -> None:
-    """Fly over a map as another date shows it, with the noise of odometry and compass of the thesis."""
-    from torchcaps.apps.uav import FlightPlan, load_matching, simulate_flight
+    """Fly over a map as another date shows it, with the noise of odometry and compass of the thesis.
 
+    Images are cut out of the map. With --altitude, a camera renders ten frames before each update, and the
+    square of ground is made from them as in flight.
+    """
+    from torchcaps.apps.uav import FlightPlan, Look, load_matching, simulate_flight
+    from torchcaps.core import UserError
+
+    if tilt and altitude is None:
+        raise UserError("a tilted camera needs --altitude")
     matching = load_matching(run)
-    plan = FlightPlan(updates=updates, step=step, seed=seed)
+    look = None if altitude is None else Look(altitude, math.radians(tilt))
+    plan = FlightPlan(updates=updates, step=step, seed=seed, look=look)
     simulate_flight(_one_date(maps, date, matching.pixel), matching.side, plan).save(out)
     typer.echo(f"{out / 'flight.csv'}: {updates} updates")
 

@@ -9,6 +9,7 @@ from .map_file import CompiledMap, MapInfo, open_map, verify_map, write_map
 from .maps import open_maps, read_maps, write_geotiff
 from .matching import LIKELIHOODS, Matching, Pairing, load_matching, measure_matching
 from .orthoproject import Camera, Orthophoto, View, orthoproject
+from .perspective import Look
 from .results import Recorder, record_flight, summarize, write_results
 from .simulate import Flight, FlightPlan, simulate_flight
 from .terrain import SEASONS, Terrain, write_seasons
@@ -27,6 +28,7 @@ __all__ = [
     "FlightPlan",
     "FlightStep",
     "Localizer",
+    "Look",
     "MapInfo",
     "Matching",
     "NetworkDescriber",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +65,7 @@ class Localizer:
         matches = describer is not None
         self._describer = describer
         self._last = 0.0  # metres of the last known motion
+        self._ahead = 0.0  # of the last image
         self.filter = PointMassFilter(
             compiled.info.grid,
             backend or fast_backend(device),
@@ -78,6 +79,7 @@ class Localizer:
         image: NDArray[np.uint8] | None,
         odometry: Odometry | None,
         heading: float | None = None,
+        ahead: float = 0.0,
     ) -> Update:
         """Take over what was measured since the last update.
 
@@ -86,6 +88,8 @@ class Localizer:
                 (height, width, 3); it is brought to the size of the network.
             odometry: The motion; where it is unknown, the belief spreads as far as the last one went.
             heading: Radians, counter-clockwise from east.
+            ahead: Metres from the vehicle to the middle of the image, along the heading. The belief is about
+                that middle; the estimate is that of the vehicle.
         """
         problems = []
         if odometry is not None and odometry.travelled > _FARTHEST:
@@ -98,10 +102,12 @@ class Localizer:
             heading = None
         descriptor, problem = self._describe(image)
         problems += [problem] if problem else []
-        found = self.filter.update(self._motion(odometry), heading, descriptor)
+        motion = _of_the_middle(self._motion(odometry), self._ahead, ahead)
+        self._ahead = ahead
+        found = self.filter.update(motion, heading, descriptor)
         if found.restarted:
             problems.append("the belief left the map or stayed spread out: it began anew")
-        return Update(found, tuple(problems))
+        return Update(_moved_back(found, ahead), tuple(problems))
 
     def _motion(self, odometry: Odometry | None) -> Odometry:
         if odometry is not None:
@@ -122,6 +128,21 @@ class Localizer:
         crop = crop.to(self._describer.device).float() / 255
         vector = self._describer(crop[None])[0].cpu().numpy()
         return (vector, "") if np.isfinite(vector).all() else (None, "the descriptor is not finite")
+
+
+def _of_the_middle(motion: Odometry, before: float, after: float) -> Odometry:
+    """The motion of the middle of the image, which lies ahead of the vehicle, as the vehicle moves."""
+    if before == after == 0:
+        return motion
+    forward = motion.forward + after * math.cos(motion.turn) - before
+    return Odometry(forward, motion.left + after * math.sin(motion.turn), motion.turn, motion.travelled)
+
+
+def _moved_back(found: Estimate, ahead: float) -> Estimate:
+    if ahead == 0:
+        return found
+    x, y = found.x - ahead * math.cos(found.heading), found.y - ahead * math.sin(found.heading)
+    return replace(found, x=x, y=y)
 
 
 def _unusable(image: NDArray[np.uint8] | None) -> str:

@@ -59,7 +59,7 @@ def localize_lines(
             yield json.dumps({"error": f"line {number} was left out: {error}"})
             continue
         last = step.time
-        update = localizer.update(read_image(step.image), step.odometry, step.heading)
+        update = localizer.update(read_image(step.image), step.odometry, step.heading, step.ahead)
         longitude, latitude = to_degrees(update.estimate.x, update.estimate.y)
         if sink is not None:
             sink(step.time, longitude, latitude, update.estimate)

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from ..examples import Indices, LazyImages
 
-_WINDOW_SHARE = 4  # pixels of a window for each pixel of a crop: reading bytes one by one costs more
+_WINDOW_SHARE = 32  # pixels of a window for each pixel of a crop; reading single bytes costs more than that
 
 
 class _Window(NamedTuple):
@@ -66,15 +66,27 @@ def sample_crops(
 ) -> Float[Tensor, "count channels {side} {side}"]:
     """Crops in [0, 1], interpolated bilinearly; outside the map is black.
 
-    Bytes are read where they are needed. On the processor, crops of one date that lie close together are
-    cut out of a window of the map instead, which is several times faster.
+    Bytes are read where they are needed. On the processor, the crops of a date that lie close enough together
+    are cut out of a window of the map instead, which is several times faster.
     """
     column, row = _points(centres, headings, side)
-    window = _window(images, dates, column, row)
-    if window is not None:
-        return _cut(images[dates[:1]], window, column, row)
+    if images.device.type != "cpu":
+        return _gather(images, dates, column, row)
+    crops = torch.empty(len(dates), images.shape[1], side, side)
+    for date in dates.unique():
+        chosen = dates == date
+        part = column[chosen], row[chosen]
+        window = _window(images, *part)
+        is_worth_it = window.pixels <= _WINDOW_SHARE * part[0].numel()
+        crops[chosen] = (
+            _cut(images[date], window, *part) if is_worth_it else _gather(images, dates[chosen], *part)
+        )
+    return crops
+
+
+def _gather(images: Tensor, dates: Tensor, column: Tensor, row: Tensor) -> Tensor:
     left, top = column.floor(), row.floor()
-    total = torch.zeros(len(dates), side, side, images.shape[1], device=images.device)
+    total = torch.zeros(*column.shape, images.shape[1], device=images.device)
     for down in (0, 1):
         for across in (0, 1):
             weight = (1 - (column - left - across).abs()) * (1 - (row - top - down).abs())
@@ -92,20 +104,17 @@ def _points(centres: Tensor, headings: Tensor, side: int) -> tuple[Tensor, Tenso
     return column, row
 
 
-def _window(images: Tensor, dates: Tensor, column: Tensor, row: Tensor) -> _Window | None:
-    """The part of a map that all crops lie in, where it is worth being converted to floats."""
-    if images.device.type != "cpu" or not len(dates) or bool((dates != dates[0]).any()):
-        return None
+def _window(images: Tensor, column: Tensor, row: Tensor) -> _Window:
+    """The part of a map that all crops lie in."""
     height, width = images.shape[2:]
     left, right = (int(edge.clamp(0, width - 1)) for edge in (column.min().floor(), column.max().ceil()))
     top, bottom = (int(edge.clamp(0, height - 1)) for edge in (row.min().floor(), row.max().ceil()))
-    window = _Window(left, top, right + 1, bottom + 1)
-    return window if window.pixels <= _WINDOW_SHARE * column.numel() else None
+    return _Window(left, top, right + 1, bottom + 1)
 
 
 def _cut(image: Tensor, window: _Window, column: Tensor, row: Tensor) -> Tensor:
     count, side, _ = column.shape
-    part = image[:, :, window.top : window.bottom, window.left : window.right].float() / 255
+    part = image[None, :, window.top : window.bottom, window.left : window.right].float() / 255
     height, width = part.shape[2:]
     across = (2 * (column - window.left) + 1) / width - 1
     down = (2 * (row - window.top) + 1) / height - 1

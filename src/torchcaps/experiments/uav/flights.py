@@ -41,7 +41,7 @@ def fly(
         localizer, recorder = start(), Recorder()
         began = time.perf_counter()
         for step, image in zip(flight.steps, flight.images, strict=True):
-            recorder.add(step, localizer.update(image, step.odometry, step.heading), None)
+            recorder.add(step, localizer.update(image, step.odometry, step.heading, step.ahead), None)
         summary = summarize(recorder, time.perf_counter() - began)
         errors = tuple(float(error) for error in recorder.errors if error is not None)
         yield FlownFlight(errors, tuple(each.estimate.sigma for each in recorder.updates), summary)
