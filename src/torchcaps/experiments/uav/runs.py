@@ -66,13 +66,14 @@ _LEARNING: Changes = {
     "optim.schedule": "cosine",
     "optim.floor": 1e-5,
 }
+_TRUNK_WIDTHS = [12, 8, 8, 32, 16, 16, 64]
 _SMALL_HEADS: Mapping[str, Changes] = {
-    "capsules": {"model.primary_types": 8, "model.primary_pose": 8, "model.capsules": 16, "model.pose": 16},
+    "capsules": {"model.primary_types": 4, "model.primary_pose": 8, "model.capsules": 16, "model.pose": 8},
     "fcn": {"model.hidden": 128},
 }
 _BUDGETS: Mapping[Budget, Changes] = {
     "smoke": {"batch_size": 8, "data.images_per_place": 2, "epochs": 1, "select_by": "loss"},
-    "quick": {"epochs": 12, "optim.learning_rate": 1e-3},
+    "quick": {"epochs": 24, "optim.learning_rate": 1e-3},
     "full": {"epochs": 60, "optim.learning_rate": 1e-4},
 }
 
@@ -89,7 +90,7 @@ def _tiny(head: str, size: int) -> Changes:
 def _network(head: str, size: int, likelihood: str, **changes: object) -> FlightSetting:
     name = name_of(head, size, likelihood)
     figures = zip(METRICS, _THESIS.get(name, ()), strict=False)
-    small = {"model.trunk": "resnet_tiny", "model.trunk_widths": None, **_SMALL_HEADS[head]}
+    small = {"model.trunk": "resnet_tiny", "model.trunk_widths": _TRUNK_WIDTHS, **_SMALL_HEADS[head]}
     setting = FlightSetting(
         name=name,
         network=f"{HEADS[head]}, D={size}",
