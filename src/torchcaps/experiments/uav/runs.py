@@ -73,7 +73,7 @@ _SMALL_HEADS: Mapping[str, Changes] = {
 }
 _BUDGETS: Mapping[Budget, Changes] = {
     "smoke": {"batch_size": 8, "data.images_per_place": 2, "epochs": 1, "select_by": "loss"},
-    "quick": {"epochs": 24, "optim.learning_rate": 1e-3},
+    "quick": {"epochs": 16, "optim.learning_rate": 1e-3},
     "full": {"epochs": 60, "optim.learning_rate": 1e-4},
 }
 
