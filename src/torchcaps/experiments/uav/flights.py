@@ -85,5 +85,5 @@ def flight_details(flights: Sequence[FlownFlight]) -> Details:
     return Details(series={**curves, **each})
 
 
-def _number(value: float | None) -> float:
+def _number(value: Number | None) -> float:
     return -1.0 if value is None else round(float(value), 3)
