@@ -136,7 +136,13 @@ def test_every_claim_speaks_of_settings_that_exist():
         names = {setting.name for setting in EXPERIMENTS[label].settings}
         metrics = EXPERIMENTS[label].metrics
         rows = [
-            a_row(name, metric, 1.0 + k, seeds=3, details=details([9.0 + k % 7, 8.0, 7.0], [3.0, 2.0, 1.0 + k % 5]))
+            a_row(
+                name,
+                metric,
+                1.0 + k,
+                seeds=3,
+                details=details([9.0 + k % 7, 8.0, 7.0], [3.0, 2.0, 1.0 + k % 5]),
+            )
             for k, name in enumerate(sorted(names))
             for metric in metrics
         ]
