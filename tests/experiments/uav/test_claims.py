@@ -8,9 +8,9 @@ from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Details, Protocol
 from torchcaps.experiments.uav import claims
 from torchcaps.experiments.uav.anova import Sample, analyse
-from torchcaps.experiments.uav.claims import FIGURE, STORAGE, TABLE, TERRAIN, name_of
+from torchcaps.experiments.uav.claims import FIGURE, ROUTING, STORAGE, TABLE, TERRAIN, name_of
 
-LABELS = (TABLE, FIGURE, STORAGE, TERRAIN)
+LABELS = (TABLE, FIGURE, STORAGE, TERRAIN, ROUTING)
 SETTINGS = [
     (head, size, likelihood) for head, size in claims._networks() for likelihood in claims.LIKELIHOODS
 ]
@@ -132,7 +132,7 @@ def test_settings_are_compared_over_seeds_of_the_full_budget():
 
 
 def test_every_claim_speaks_of_settings_that_exist():
-    for label in (TABLE, STORAGE, TERRAIN):
+    for label in (TABLE, STORAGE, TERRAIN, ROUTING):
         names = {setting.name for setting in EXPERIMENTS[label].settings}
         metrics = EXPERIMENTS[label].metrics
         rows = [

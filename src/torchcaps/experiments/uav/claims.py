@@ -27,7 +27,7 @@ from .anova import Sample, analyse
 
 CHAPTER = "LSVL: Large-scale season-invariant visual localization for UAVs"
 TABLE, FIGURE = "tab:lsl-time_to_convergence_and_error", "fig:lsl-errorplots"
-STORAGE, TERRAIN = "beyond:uav-storage", "beyond:uav-terrain"
+STORAGE, TERRAIN, ROUTING = "beyond:uav-storage", "beyond:uav-terrain", "beyond:uav-routing"
 HEADS = {"capsules": "Caps", "fcn": "FCN"}
 SIZES = (8, 16, 32, 128)
 LIKELIHOODS = ("bayesian", "linear")

@@ -53,7 +53,7 @@ class Scale:
 
 SCALES: dict[Budget, Scale] = {
     "smoke": Scale(pixel=20.0, cell=80.0, headings=6, flights=2, updates=5, places=24, views=4),
-    "quick": Scale(pixel=10.0, cell=30.0, headings=24, flights=24, updates=80, places=600, views=12),
+    "quick": Scale(pixel=10.0, cell=40.0, headings=24, flights=24, updates=80, places=600, views=12),
     "full": Scale(pixel=5.0, cell=20.0, headings=36, flights=40, updates=80, places=2250, views=18),
 }
 
