@@ -1,5 +1,6 @@
 """The commands in their order, from maps to a trajectory."""
 
+import csv
 import json
 
 import pytest
@@ -63,3 +64,26 @@ def test_odometry_alone_does_not_find_a_flight(maps):
     files = (maps / "abbrief.tcmap", maps / "flight" / "flight.csv", maps / "flight" / "images")
     options = ("--run", maps / "abbrief", "--out", maps / "blind", "--odometry-only", "--json")
     assert not json.loads(run("localize", *files, *options))["converged"]
+
+
+def test_an_oblique_camera_is_rectified_and_followed_line_by_line(maps):
+    pytest.importorskip("cv2")
+    options = ("--run", maps / "abbrief")
+    camera = ("--altitude", 220, "--tilt", 20, "--updates", 3)
+    run("simulate", maps / "maps" / "summer.tif", *options, "--out", maps / "oblique", *camera)
+    with (maps / "oblique" / "flight.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert all(float(row["ahead"]) > 0 for row in rows)
+    lines = "".join(json.dumps(row) + "\n" for row in rows) + "no JSON\n"
+    words = ["uav", "stream", maps / "abbrief.tcmap", *options, "--images", maps / "oblique" / "images"]
+    result = CliRunner().invoke(app, list(map(str, words)), input=lines)
+    assert result.exit_code == 0, result.output
+    *answers, error = map(json.loads, result.stdout.splitlines())
+    assert [answer["time"] for answer in answers] == [0, 1, 2]
+    assert all(not answer["problems"] for answer in answers)
+    assert "line 4" in error["error"]
+
+
+def test_building_ratios_go_the_same_way(maps):
+    run("building-ratio", maps / "maps", "--out", maps / "ratios", "--side", 20)
+    assert localized(maps, "ratios", "summer", cell=60)["updates"] == 50
