@@ -8,9 +8,9 @@ from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Details, Protocol
 from torchcaps.experiments.uav import claims
 from torchcaps.experiments.uav.anova import Sample, analyse
-from torchcaps.experiments.uav.claims import FIGURE, ROUTING, STORAGE, TABLE, TERRAIN, name_of
+from torchcaps.experiments.uav.claims import FIGURE, ROUTING, STEPS, STORAGE, TABLE, TERRAIN, name_of
 
-LABELS = (TABLE, FIGURE, STORAGE, TERRAIN, ROUTING)
+LABELS = (TABLE, FIGURE, STORAGE, TERRAIN, ROUTING, STEPS)
 SETTINGS = [
     (head, size, likelihood) for head, size in claims._networks() for likelihood in claims.LIKELIHOODS
 ]
@@ -116,6 +116,15 @@ def test_calibration_is_judged_over_flights(inside, verdict):
     assert check(rows).verdict == verdict
 
 
+def test_one_setting_is_better_calibrated_than_another():
+    rows = [
+        a_row("a", "converged_share", 1.0, details=details([5.0] * 4, inside=0.97)),
+        a_row("b", "converged_share", 1.0, details=details([5.0] * 4, inside=0.50)),
+    ]
+    assert claims.calibrates("label", "a", "b")(lambda label: rows).verdict == "beyond"
+    assert claims.calibrates("label", "b", "a")(lambda label: rows).verdict == "not confirmed"
+
+
 def test_settings_are_compared_over_seeds_of_the_full_budget():
     def rows(budget):
         return [
@@ -132,7 +141,7 @@ def test_settings_are_compared_over_seeds_of_the_full_budget():
 
 
 def test_every_claim_speaks_of_settings_that_exist():
-    for label in (TABLE, STORAGE, TERRAIN, ROUTING):
+    for label in (TABLE, STORAGE, TERRAIN, ROUTING, STEPS):
         names = {setting.name for setting in EXPERIMENTS[label].settings}
         metrics = EXPERIMENTS[label].metrics
         rows = [

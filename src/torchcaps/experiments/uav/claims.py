@@ -28,6 +28,7 @@ from .anova import Sample, analyse
 CHAPTER = "LSVL: Large-scale season-invariant visual localization for UAVs"
 TABLE, FIGURE = "tab:lsl-time_to_convergence_and_error", "fig:lsl-errorplots"
 STORAGE, TERRAIN, ROUTING = "beyond:uav-storage", "beyond:uav-terrain", "beyond:uav-routing"
+STEPS = "beyond:uav-steps"
 HEADS = {"capsules": "Caps", "fcn": "FCN"}
 SIZES = (8, 16, 32, 128)
 LIKELIHOODS = ("bayesian", "linear")
@@ -167,6 +168,21 @@ def is_calibrated(label: str, names: Sequence[str]) -> Check:
         words = ", ".join(f"{name} {100 * mean.value:.0f} %" for name, mean in means.items())
         verdicts = {name: decide(excess(mean, 0.95)) for name, mean in means.items()}
         return as_ours(decide_together(verdicts, len(names), f"inside: {words}"))
+
+    return check
+
+
+def calibrates(label: str, better: str, worse: str) -> Check:
+    """Whether the truth lies more often in the 95 % region of one setting than in that of another."""
+
+    def check(rows_of: RowsOf) -> Finding:
+        details = details_of(rows_of(label))
+        inside = [_inside(details, name) for name in (better, worse)]
+        if min(map(len, inside)) < 2:
+            return _OPEN
+        one, two = map(Mean.of_values, inside)
+        words = f"{better} {100 * one.value:.0f} %, {worse} {100 * two.value:.0f} %"
+        return as_ours(decide_together({better: decide(difference(one, two))}, 1, words))
 
     return check
 

@@ -124,6 +124,8 @@ DEVIATIONS = (
     "20 m and 36 headings. The thesis has cells of 10 m and 60 headings.",
     "The epoch with the best validation recall is kept; the thesis keeps that of the lowest loss. The mean "
     "over costly triplets rises while fewer triplets cost something.",
+    "An update comes every 160 m, half a crop, as the thesis's every 50 m with crops of 100 m; "
+    "beyond:uav-steps tells what happens with crops that overlap more.",
     "A flight is found where it converges and its last error is below 100 m. Errors after convergence are "
     "means over the flights that converge.",
     "abBRIEF and building ratios are our readings of their papers; buildings are found by colours. The "

@@ -36,7 +36,7 @@ def fly(
     Flights depend on the seed alone: settings that are compared fly the same ones.
     """
     for number in range(scale.flights):
-        plan = FlightPlan(updates=scale.updates, seed=1000 * seed + number)
+        plan = FlightPlan(updates=scale.updates, step=scale.step, seed=1000 * seed + number)
         flight = simulate_flight(world.seen[number % len(world.seen)], side, plan)
         localizer, recorder = start(), Recorder()
         began = time.perf_counter()

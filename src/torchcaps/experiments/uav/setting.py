@@ -28,6 +28,7 @@ from torchcaps.data import PlacePlan, write_map_folder
 from torchcaps.train import Machine, Recipe, StoppedError, Watcher, device_of, train
 
 from ..plan import Outcome, PlannedRun, Setting, leave_result
+from ..records import Budget
 from .flights import FlownFlight, flight_details, fly, measure_flights
 from .world import SCALES, Ground, Scale, World, make_world
 
@@ -44,12 +45,14 @@ class FlightSetting(Setting):
         likelihood: `linear` or `bayesian`.
         storage: Of the descriptors of the map.
         ground: Where.
+        step: Metres between updates, over as long a way; 0 for those of the budget.
     """
 
     kind: Kind = "network"
     likelihood: str = "bayesian"
     storage: Storage = "int8"
     ground: Ground = "naip"
+    step: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def localize_flights(run: PlannedRun, out: Path, machine: Machine, watcher: Watc
     assert isinstance(setting, FlightSetting)
     world = make_world(setting.ground, run.budget, machine.data_dir)
     store = out / "uav" / "ground" / f"{setting.ground}-{run.budget}"
-    site = _Site(world, SCALES[run.budget], store, setting)
+    site = _Site(world, _scale(run.budget, setting.step), store, setting)
     outcome = _untrained()
     if setting.kind == "network":
         outcome, describer = _trained(site, run.recipe, machine, watcher)
@@ -83,6 +86,11 @@ def localize_flights(run: PlannedRun, out: Path, machine: Machine, watcher: Watc
     flights = list(_watched(_flights(site, compiled, describer, matching, run.seed), watcher))
     outcome = outcome.with_metrics({**measure_flights(flights), "map_mb": compiled.path.stat().st_size / 1e6})
     leave_result(run, out, device, replace(outcome, details=flight_details(flights)))
+
+
+def _scale(budget: Budget, step: float) -> Scale:
+    scale = SCALES[budget]
+    return replace(scale, step=step, updates=round(scale.updates * scale.step / step)) if step else scale
 
 
 def _flights(

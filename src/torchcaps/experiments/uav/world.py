@@ -38,6 +38,7 @@ class Scale:
         headings: Parts of the circle.
         flights: Of each run.
         updates: Of each flight.
+        step: Metres between updates.
         places: To learn in an epoch.
         views: Of each place.
     """
@@ -47,14 +48,19 @@ class Scale:
     headings: int
     flights: int
     updates: int
+    step: float
     places: int
     views: int
 
 
 SCALES: dict[Budget, Scale] = {
-    "smoke": Scale(pixel=20.0, cell=80.0, headings=6, flights=2, updates=5, places=24, views=4),
-    "quick": Scale(pixel=10.0, cell=40.0, headings=24, flights=24, updates=80, places=600, views=12),
-    "full": Scale(pixel=5.0, cell=20.0, headings=36, flights=40, updates=80, places=2250, views=18),
+    "smoke": Scale(pixel=20.0, cell=80.0, headings=6, flights=2, updates=5, step=50.0, places=24, views=4),
+    "quick": Scale(
+        pixel=10.0, cell=40.0, headings=24, flights=24, updates=50, step=160.0, places=600, views=12
+    ),
+    "full": Scale(
+        pixel=5.0, cell=20.0, headings=36, flights=40, updates=50, step=160.0, places=2250, views=18
+    ),
 }
 
 
