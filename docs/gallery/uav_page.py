@@ -14,8 +14,9 @@ with sync_playwright() as playwright:
     page.goto(page_file.as_uri())
     page.locator("input[type=range]").fill(update)
     page.wait_for_timeout(500)
-    page.screenshot(path=picture)
+    page.locator("section.flight").screenshot(path=picture)
     browser.close()
 with Image.open(picture) as shot:
-    few = shot.convert("RGB").quantize(96)
-few.save(picture, optimize=True)
+    small = shot.convert("RGB")
+small.thumbnail((720, 720))
+small.quantize(200, method=Image.Quantize.FASTOCTREE).save(picture, optimize=True)
