@@ -48,7 +48,6 @@ def flown(first, errors, inside=None):
         "mean_error_after_convergence_m": None if first is None else float(np.mean(errors[first - 1 :])),
         "share_of_truth_in_95_percent_region": inside,
         "final_error_m": errors[-1],
-        "seconds_per_update": 0.002,
     }
     return FlownFlight(tuple(errors), tuple(2 * error for error in errors), summary)
 

@@ -90,7 +90,6 @@ register_metrics(
     Metric("converged_error", "mean error after convergence", "lower", "m", digits=1),
     Metric("final_error", "median error at the end", "lower", "m", digits=1),
     _share("inside_95_share", "truth inside the 95 % region", "neither"),
-    Metric("update_ms", "time of an update", "lower", "ms"),
     Metric("map_mb", "size of the map", "lower", "MB", digits=1),
 )
 

@@ -19,7 +19,6 @@ METRICS = (
     "final_error",
     "inside_95_share",
     "test_recall_at_1",
-    "update_ms",
     "map_mb",
 )
 _THESIS = {  # probability of convergence in percent, updates to it, error after it in metres

@@ -56,7 +56,6 @@ def measure_flights(flights: Sequence[FlownFlight]) -> dict[str, Number]:
         "converged_share": len(converged) / len(flights),
         "found_share": len(found) / len(flights),
         "final_error": float(np.median([flight.errors[-1] for flight in flights])),
-        "update_ms": 1000 * mean(each["seconds_per_update"] for each in summaries),
     }
     if converged:
         metrics["updates_to_convergence"] = mean(each["updates_to_convergence"] for each in converged)
