@@ -103,6 +103,20 @@ def test_the_estimate_is_that_of_the_vehicle_behind_its_image(country):
     assert (found.x, found.y) == pytest.approx(expected, abs=1.0)
 
 
+def test_an_error_of_the_measured_turn_does_not_swing_the_vehicle_around_its_image(country):
+    localizer = Localizer(country.map, None, None, FilterSettings(), PlainBackend())
+    grid = localizer.filter.grid
+    heading, belief = float(grid.heading_centres[3]), np.zeros(grid.shape)
+    belief[3, 10, 15] = 1
+    localizer.update(None, Odometry(0.0, 0.0, 0.0), heading, ahead=150.0)
+    localizer.filter.start(belief)
+    found = localizer.update(None, Odometry(0.0, 0.0, 0.5, distance=200.0), heading, ahead=150.0).estimate
+    vehicle = np.array([grid.x_centres[15], grid.y_centres[10]]) - 150 * np.array(
+        [math.cos(heading), math.sin(heading)]
+    )
+    assert math.dist((found.x, found.y), vehicle) < 15  # 0.5 rad over 150 m would be 75 m
+
+
 @pytest.mark.parametrize(("altitude", "tilt"), [(0.0, 0.0), (math.nan, 0.0), (100.0, 61.0), (100.0, -1.0)])
 def test_a_camera_that_sees_no_ground_is_refused(altitude, tilt):
     with pytest.raises(UserError, match="a camera"):

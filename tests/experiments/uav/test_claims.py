@@ -107,6 +107,8 @@ def test_effects_of_two_factors_together_are_found():
     assert found["dimension and head"] < 1e-6
     assert found["likelihood"] > 0.01
     assert analyse([]) == {}
+    lonely = Sample(1.0, 32, "fcn", "linear")
+    assert analyse([*samples, lonely, lonely._replace(value=2.0)]) == pytest.approx(found)
 
 
 @pytest.mark.parametrize(("inside", "verdict"), [(0.97, "beyond"), (0.80, "not confirmed"), (0.951, "open")])

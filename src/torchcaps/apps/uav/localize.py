@@ -102,12 +102,32 @@ class Localizer:
             heading = None
         descriptor, problem = self._describe(image)
         problems += [problem] if problem else []
-        motion = _of_the_middle(self._motion(odometry), self._ahead, ahead)
-        self._ahead = ahead
-        found = self.filter.update(motion, heading, descriptor)
+        found = self._follow(self._motion(odometry), heading, descriptor, ahead)
         if found.restarted:
             problems.append("the belief left the map or stayed spread out: it began anew")
-        return Update(_moved_back(found, ahead), tuple(problems))
+        return Update(found, tuple(problems))
+
+    def _follow(
+        self, motion: Odometry, heading: float | None, descriptor: NDArray[np.float32] | None, ahead: float
+    ) -> Estimate:
+        """Update the filter, whose belief is about the middle of the last image.
+
+        With an image ahead, the belief goes back to the vehicle, moves and turns with it, and goes ahead
+        along the new headings: moving the middle by the measured turn would take its error for a motion.
+        """
+        if ahead == 0 and self._ahead == 0:
+            return self.filter.update(motion, heading, descriptor)
+        back = Odometry(motion.forward - self._ahead, motion.left, motion.turn, motion.travelled)
+        self._ahead = ahead
+        moved = self.filter.update(back, heading)
+        found = self.filter.update(Odometry(ahead, 0.0, 0.0, distance=0.0), None, descriptor)
+        return replace(
+            found,
+            x=found.x - ahead * math.cos(found.heading),
+            y=found.y - ahead * math.sin(found.heading),
+            discarded=moved.discarded + found.discarded,
+            restarted=moved.restarted or found.restarted,
+        )
 
     def _motion(self, odometry: Odometry | None) -> Odometry:
         if odometry is not None:
@@ -128,21 +148,6 @@ class Localizer:
         crop = crop.to(self._describer.device).float() / 255
         vector = self._describer(crop[None])[0].cpu().numpy()
         return (vector, "") if np.isfinite(vector).all() else (None, "the descriptor is not finite")
-
-
-def _of_the_middle(motion: Odometry, before: float, after: float) -> Odometry:
-    """The motion of the middle of the image, which lies ahead of the vehicle, as the vehicle moves."""
-    if before == after == 0:
-        return motion
-    forward = motion.forward + after * math.cos(motion.turn) - before
-    return Odometry(forward, motion.left + after * math.sin(motion.turn), motion.turn, motion.travelled)
-
-
-def _moved_back(found: Estimate, ahead: float) -> Estimate:
-    if ahead == 0:
-        return found
-    x, y = found.x - ahead * math.cos(found.heading), found.y - ahead * math.sin(found.heading)
-    return replace(found, x=x, y=y)
 
 
 def _unusable(image: NDArray[np.uint8] | None) -> str:

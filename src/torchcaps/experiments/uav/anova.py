@@ -22,7 +22,7 @@ class Sample(NamedTuple):
 def analyse(samples: Sequence[Sample]) -> dict[str, float]:
     """The p-value of each factor and of each pair of them; all are categories.
 
-    Effects that the samples cannot tell from others, because a combination is missing, have none.
+    A dimension that lacks a combination of head and likelihood is left out: effects could not be told apart.
     """
     try:
         from statsmodels.formula.api import ols
@@ -31,6 +31,7 @@ def analyse(samples: Sequence[Sample]) -> dict[str, float]:
         raise UserError("an analysis of variance needs statsmodels: pip install statsmodels") from error
     import pandas
 
+    samples = _whole(samples)
     levels = {name: {getattr(sample, name) for sample in samples} for name in FACTORS}
     varied = [f"C({name})" for name in FACTORS if len(levels[name]) > 1]
     if not varied or len({sample.value for sample in samples}) < 2:
@@ -39,6 +40,15 @@ def analyse(samples: Sequence[Sample]) -> dict[str, float]:
     formula = f"value ~ ({' + '.join(varied)}) ** 2"
     found = anova_lm(ols(formula, table).fit(), typ=2)["PR(>F)"]
     return {_words(name): float(p) for name, p in found.items() if p == p}  # the residual has none
+
+
+def _whole(samples: Sequence[Sample]) -> list[Sample]:
+    """The samples of dimensions that have all combinations of the other factors."""
+    combinations: dict[int, set[tuple[str, str]]] = {}
+    for sample in samples:
+        combinations.setdefault(sample.dimension, set()).add((sample.head, sample.likelihood))
+    most = max(map(len, combinations.values()), default=0)
+    return [sample for sample in samples if len(combinations[sample.dimension]) == most]
 
 
 def _words(effect: str) -> str:

@@ -70,13 +70,16 @@ class Prediction:
 
 
 def spread(shifts: NDArray[np.float64], sigma: float) -> Taps:
-    """The share of a cell's mass that a normal motion takes to each cell; shifts and sigma are in cells."""
+    """The share of a cell's mass that a normal motion takes to each cell; shifts and sigma are in cells.
+
+    Without any spread, a shift by part of a cell splits the mass between two, so that its mean moves as far.
+    """
     from scipy.special import ndtr
 
     reach = math.ceil(_SIGMAS * sigma + 0.5)
     first = np.rint(shifts).astype(np.int64) - reach
     edges = (first - shifts)[:, None] - 0.5 + np.arange(2 * reach + 2)
-    below = ndtr(edges / sigma) if sigma > 0 else (edges > 0).astype(np.float64)
+    below = ndtr(edges / sigma) if sigma > 0 else (edges + 0.5).clip(0, 1)
     weights = np.diff(below)
     return Taps(first, weights / weights.sum(1, keepdims=True))
 
