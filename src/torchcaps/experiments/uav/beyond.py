@@ -150,6 +150,10 @@ register(
                 claims.calibrates(STEPS, "160 m", "50 m"),
             ),
         ),
-        deviations=("Not in the thesis. Networks with the FCN head, D=128.", *DEVIATIONS),
+        deviations=(
+            "Not in the thesis. Networks with the FCN head, D=128.",
+            "The claim was made after a look at flights of seed 42; further seeds test it.",
+            *DEVIATIONS,
+        ),
     )
 )
