@@ -112,9 +112,9 @@ def test_effects_of_two_factors_together_are_found():
 
 
 @pytest.mark.parametrize(("inside", "verdict"), [(0.97, "beyond"), (0.80, "not confirmed"), (0.951, "open")])
-def test_calibration_is_judged_over_flights(inside, verdict):
+def test_how_often_the_region_holds_the_truth_is_judged_over_flights(inside, verdict):
     rows = table(by_likelihood, "quick", inside=inside)
-    check = claims.is_calibrated(TABLE, [name_of("fcn", 16, "bayesian")])
+    check = claims.holds_the_truth(TABLE, [name_of("fcn", 16, "bayesian")])
     assert check(rows).verdict == verdict
 
 

@@ -154,8 +154,8 @@ def _mean(row: Row) -> Mean:
     return Mean.of_row(row)
 
 
-def is_calibrated(label: str, names: Sequence[str]) -> Check:
-    """Whether the truth lies in the 95 % region in 95 % of the updates after convergence, over flights.
+def holds_the_truth(label: str, names: Sequence[str]) -> Check:
+    """Whether the truth lies in the 95 % region in more than 95 % of the updates after convergence.
 
     It is a property of the filter with a map, whatever the training: any budget decides.
     """

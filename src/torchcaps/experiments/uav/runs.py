@@ -68,7 +68,7 @@ register(
             ),
             Claim(
                 "The truth lies inside the 95 % region in more than 95 % of the updates after convergence.",
-                claims.is_calibrated(TABLE, [name_of(head, 16, "bayesian") for head in HEADS]),
+                claims.holds_the_truth(TABLE, [name_of(head, 16, "bayesian") for head in HEADS]),
             ),
         ),
         deviations=DEVIATIONS,
