@@ -73,7 +73,7 @@ def sample_crops(
     if images.device.type != "cpu":
         return _gather(images, dates, column, row)
     crops = torch.empty(len(dates), images.shape[1], side, side)
-    for date in dates.unique():
+    for date in torch.unique(dates):
         chosen = dates == date
         part = column[chosen], row[chosen]
         window = _window(images, *part)

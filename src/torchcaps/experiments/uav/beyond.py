@@ -47,7 +47,7 @@ register(
                 claims.fewer(STORAGE, "updates_to_convergence", _CODED, "D=16 as int8"),
             ),
             Claim(
-                "With D=128 in 16 bytes the truth lies inside the 95 % region in more than 95 % of the updates.",
+                "With D=128 in 16 bytes the truth lies inside the 95 % region in over 95 % of the updates.",
                 claims.holds_the_truth(STORAGE, [_CODED]),
             ),
         ),

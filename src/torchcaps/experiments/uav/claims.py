@@ -16,6 +16,7 @@ from ..plan import (
     Finding,
     Mean,
     RowsOf,
+    Verdict,
     as_ours,
     decide,
     decide_together,
@@ -98,7 +99,7 @@ def matters(quantity: str, effect: str) -> Check:
             return _OPEN
         p = found[effect]
         is_whole = all(row.budget == "full" for row in rows)
-        verdict = "confirmed" if p < _SIGNIFICANT and is_whole else "open"
+        verdict: Verdict = "confirmed" if p < _SIGNIFICANT and is_whole else "open"
         return Finding(verdict, f"p = {p:.2g} over flights that converged, type II")
 
     return check

@@ -125,5 +125,5 @@ def coarsened(stack: SeasonStack, pixel: float) -> SeasonStack:
     height, width = (side // factor * factor for side in (stack.height, stack.width))
     shape = (len(stack.names), 3, height // factor, factor, width // factor, factor)
     images = stack.images[:, :, :height, :width].reshape(shape).mean((3, 5)).round().astype(np.uint8)
-    known = stack.known[:, :height, :width].reshape(shape[:1] + shape[2:]).all((2, 4))
+    known = np.asarray(stack.known[:, :height, :width].reshape(shape[:1] + shape[2:]).all((2, 4)))
     return replace(stack, images=images, known=known, pixel=factor * stack.pixel)

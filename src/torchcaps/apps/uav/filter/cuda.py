@@ -65,7 +65,8 @@ class CudaBackend:
 
     def _nothing(self) -> Moments:
         self._filled = np.zeros_like(self._filled)
-        return Moments(*(np.zeros(len(self._filled)) for _ in range(4)), peak=0.0)
+        none = np.zeros(len(self._filled))
+        return Moments(none, none, none, none, peak=0.0)
 
     def _move(self, values: Mapping[str, Tensor], scale: float) -> None:
         _, rows, columns = self._belief.shape
