@@ -33,6 +33,7 @@ from . import (
     shrink,
     train,
     uav,
+    uav_stream,
     weights,
 )
 from .examples import epilog
@@ -64,6 +65,7 @@ for _name, _command in _COMMANDS.items():
     app.command(_name, epilog=epilog(_name))(_command)
 lung.app.command("eval")(lung_segment.evaluate)
 lung.app.command("segment")(lung_segment.segment)
+uav.app.command("stream")(uav_stream.stream)
 for _name, _group in {
     "recipe": recipe.app,
     "bench": bench.app,
@@ -117,6 +119,7 @@ _EXTRAS = {
     "numba": "uav",
     "rasterio": "uav",
     "pyproj": "uav",
+    "pymavlink": "uav",
 }
 
 _settings = {"verbose": False}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,9 @@ Maps = Annotated[
     list[Path],
     typer.Argument(metavar="MAP...", help="GeoTIFFs of one place on several dates, folders of them, or .npz"),
 ]
-RunOption = Annotated[Path, typer.Option("--run", help="Folder that uav train or uav abbrief wrote.")]
+RunOption = Annotated[
+    Path, typer.Option("--run", help="Folder that uav train, uav abbrief or uav building-ratio wrote.")
+]
 Pixel = Annotated[
     float | None, typer.Option("--metres-per-pixel", help="Read maps at this; default their own.")
 ]
@@ -126,6 +129,29 @@ def abbrief(
     typer.echo(f"saved in {out}")
 
 
+@app.command("building-ratio")
+def building_ratio(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", help="Folder to use as --run.")],
+    side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
+    rings: Annotated[int, typer.Option("--rings", help="In which the share of buildings counts.")] = 8,
+    segmenter: Annotated[
+        Path | None,
+        typer.Option("--segmenter", metavar="FILE.onnx", help="Finds buildings; by colours without one."),
+    ] = None,
+    pixel: Pixel = None,
+) -> None:
+    """Prepare the descriptor of building ratios, which needs no training, for comparison."""
+    from torchcaps.apps.uav import building_ratio as prepare
+    from torchcaps.apps.uav import measure_matching
+
+    describer = prepare(side, rings, segmenter)
+    matching = measure_matching(describer, _regions(maps, pixel))
+    describer.save(out, segmenter)
+    matching.save(out)
+    typer.echo(f"saved in {out}")
+
+
 @app.command("compile-map")
 def compile_map(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF, or .npz with --date.")],
@@ -175,13 +201,25 @@ def simulate(
     updates: Annotated[int, typer.Option("--updates")] = 60,
     step: Annotated[float, typer.Option("--step", help="Metres between updates.")] = 50.0,
     seed: Annotated[int, typer.Option("--seed", help="Which flight.")] = 0,
+    altitude: Annotated[
+        float | None, typer.Option("--altitude", help="Metres: render a camera's frames and rectify them.")
+    ] = None,
+    tilt: Annotated[float, typer.Option("--tilt", help="Degrees of that camera from straight down.")] = 0.0,
     date: Date = None,
 ) -> None:
-    """Fly over a map as another date shows it, with the noise of odometry and compass of the thesis."""
-    from torchcaps.apps.uav import FlightPlan, load_matching, simulate_flight
+    """Fly over a map as another date shows it, with the noise of odometry and compass of the thesis.
 
+    Images are cut out of the map. With --altitude, a camera renders ten frames before each update, and the
+    square of ground is made from them as in flight.
+    """
+    from torchcaps.apps.uav import FlightPlan, Look, load_matching, simulate_flight
+    from torchcaps.core import UserError
+
+    if tilt and altitude is None:
+        raise UserError("a tilted camera needs --altitude")
     matching = load_matching(run)
-    plan = FlightPlan(updates=updates, step=step, seed=seed)
+    look = None if altitude is None else Look(altitude, math.radians(tilt))
+    plan = FlightPlan(updates=updates, step=step, seed=seed, look=look)
     simulate_flight(_one_date(maps, date, matching.pixel), matching.side, plan).save(out)
     typer.echo(f"{out / 'flight.csv'}: {updates} updates")
 

@@ -1,6 +1,6 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
-from . import annealing, backbones, equal_size, lung, pose, rem, robustness, shrunk, smoke
+from . import annealing, backbones, equal_size, lung, pose, rem, robustness, shrunk, smoke, uav
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
@@ -43,4 +43,5 @@ __all__ = [
     "set_aside",
     "shrunk",
     "smoke",
+    "uav",
 ]

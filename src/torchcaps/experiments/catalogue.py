@@ -17,8 +17,7 @@ from .pose import CHAPTER as _POSE
 from .records import BUDGETS, Budget, Rows, by_setting, load_rows
 from .rem import CHAPTER as _REM
 from .runner import count_runs
-
-_UAV = "LSVL: Large-scale season-invariant visual localization for UAVs"
+from .uav import CHAPTER as _UAV
 
 State = Literal["reproduced", "partly", "not started", "data missing", "not built"]
 
@@ -79,7 +78,6 @@ LABELS = {
 }
 
 _SMALLNORB = "the files of smallNORB cannot be downloaded here"
-_FLIGHTS = "the flights and the maps of the thesis are not published"
 _SHAPES = "the renderings are of ShapeNet, which is given to registered users alone"
 WITHOUT_RUNS = {  # why labels that are not built have no runs
     "tab:results-affnist": "the files of affNIST cannot be downloaded here",
@@ -87,8 +85,6 @@ WITHOUT_RUNS = {  # why labels that are not built have no runs
     "tab:novelviewpoints_full_original": _SMALLNORB,
     "fig:saliency_maps_sn_az": _SMALLNORB,
     "fig:saliency_maps_sn_el": _SMALLNORB,
-    "tab:lsl-time_to_convergence_and_error": _FLIGHTS,
-    "fig:lsl-errorplots": _FLIGHTS,
     "fig:quaternions_visualdiff": _SHAPES,
     "tab:quaternions_tinyshapenetresults": _SHAPES,
     "fig:quaternions_tinyshapenetresults": "tab:quaternions_tinyshapenetresults draws it, on other meshes",

@@ -1,5 +1,6 @@
 """The commands in their order, from maps to a trajectory."""
 
+import csv
 import json
 
 import pytest
@@ -44,12 +45,18 @@ def test_a_handmade_descriptor_finds_a_flight_in_the_season_of_its_map(maps):
     assert found["mean_error_after_convergence_m"] < 60
 
 
-def test_a_trained_descriptor_goes_the_same_way(maps):
-    words = ("--places", 40, "--views", 6, "--offset", 20, "--quiet", "--device", "cpu")
-    small = ("--set", "model.image_size=20", "--set", "data.preprocess.resize=20", "--set", "epochs=1")
-    run("train", maps / "maps", "--out", maps / "run", *words, *small)
-    found = localized(maps, "run", "autumn", cell=60)
-    assert found["updates"] == 50
+def test_a_trained_descriptor_finds_a_flight_in_another_season_over_ground_it_never_saw(maps):
+    learnt = maps / "learnt"
+    run("terrain", learnt, "--width", 2400, "--height", 1200, "--metres-per-pixel", 10, "--seed", 5)
+    network = ("model.trunk=resnet_tiny", "model.trunk_widths=[12,8,8,32,16,16,64]", "model.hidden=64")
+    crops = ("model.image_size=24", "data.preprocess.resize=24", "data.augment.motion_blur=2")
+    learning = ("epochs=6", "optim.learning_rate=2e-3", "select_by=recall_at_1")
+    changes = [word for change in (*network, *crops, *learning) for word in ("--set", change)]
+    words = ("--recipe", "retrieval/uav_fcn", "--places", 150, "--views", 8, "--offset", 20)
+    run("train", learnt, "--out", maps / "run", *words, *changes, "--quiet", "--device", "cpu")
+    found = localized(maps, "run", "autumn")
+    assert found["converged"]
+    assert found["mean_error_after_convergence_m"] < 60
     assert found["updates_with_problems"] == 0
 
 
@@ -57,3 +64,26 @@ def test_odometry_alone_does_not_find_a_flight(maps):
     files = (maps / "abbrief.tcmap", maps / "flight" / "flight.csv", maps / "flight" / "images")
     options = ("--run", maps / "abbrief", "--out", maps / "blind", "--odometry-only", "--json")
     assert not json.loads(run("localize", *files, *options))["converged"]
+
+
+def test_an_oblique_camera_is_rectified_and_followed_line_by_line(maps):
+    pytest.importorskip("cv2")
+    options = ("--run", maps / "abbrief")
+    camera = ("--altitude", 220, "--tilt", 20, "--updates", 3)
+    run("simulate", maps / "maps" / "summer.tif", *options, "--out", maps / "oblique", *camera)
+    with (maps / "oblique" / "flight.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert all(float(row["ahead"]) > 0 for row in rows)
+    lines = "".join(json.dumps(row) + "\n" for row in rows) + "no JSON\n"
+    words = ["uav", "stream", maps / "abbrief.tcmap", *options, "--images", maps / "oblique" / "images"]
+    result = CliRunner().invoke(app, list(map(str, words)), input=lines)
+    assert result.exit_code == 0, result.output
+    *answers, error = map(json.loads, result.stdout.splitlines())
+    assert [answer["time"] for answer in answers] == [0, 1, 2]
+    assert all(not answer["problems"] for answer in answers)
+    assert "line 4" in error["error"]
+
+
+def test_building_ratios_go_the_same_way(maps):
+    run("building-ratio", maps / "maps", "--out", maps / "ratios", "--side", 20)
+    assert localized(maps, "ratios", "summer", cell=60)["updates"] == 50

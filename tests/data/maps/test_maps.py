@@ -91,6 +91,22 @@ def test_crops_agree_with_grid_sample_and_are_black_outside():
         assert torch.allclose(found[k : k + 1], expected, atol=1e-4)
 
 
+def test_a_crop_is_the_same_alone_and_among_others():
+    """Alone it is read byte by byte, among others of its date it is cut out of a window of the map."""
+    images = torch.from_numpy(made_stack(width=900, height=500).images)
+    rng = torch.Generator().manual_seed(2)
+    centres = torch.rand(60, 2, generator=rng) * torch.tensor([950.0, 550.0]) - 25
+    centres[:4] = torch.tensor([[-80.0, 20.0], [990.0, 20.0], [100.0, -60.0], [100.0, 600.0]])
+    headings, dates = torch.rand(60, generator=rng) * 7, torch.arange(60) % 3
+    found = sample_crops(images, dates, centres, headings, 24)
+    corners = torch.tensor([[0.0, 0.0], [899.0, 499.0]])  # so far apart that a window is not worth it
+    for k in range(60):
+        alone = sample_crops(
+            images, dates[k].expand(3), torch.cat([centres[k : k + 1], corners]), headings[k].expand(3), 24
+        )
+        assert torch.allclose(found[k], alone[0], atol=1e-4)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("maps")

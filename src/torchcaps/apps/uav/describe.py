@@ -17,6 +17,8 @@ from torchcaps.models import DescriptorNetwork
 from torchcaps.storage import read_mapping, write_json
 from torchcaps.train import Pipeline, Run, load_run
 
+from .building_ratio import is_building_ratio, load_building_ratio
+
 _ABBRIEF = "abbrief.json"
 
 # linear RGB to XYZ for D65, divided by the white point
@@ -55,7 +57,9 @@ class NetworkDescriber:
 
 
 def load_describer(folder: Path, device: torch.device | str = "cpu") -> Describer:
-    """The network that the run in a folder ended with, or the abBRIEF that was put there."""
+    """The network that the run in a folder ended with, or the baseline that was put there."""
+    if is_building_ratio(folder):
+        return load_building_ratio(folder, device)
     if (folder / _ABBRIEF).is_file():
         values = read_mapping(folder / _ABBRIEF)
         return AbBrief(int(values["side"]), int(values["bits"]), device)

@@ -3,7 +3,7 @@
 Our CSV has one row for each update and these columns; angles are degrees, counter-clockwise, and headings
 count from east (90 minus the compass). `x` and `y` are the true place where it is known.
 
-    time, forward, left, turn, distance, heading, image, x, y
+    time, forward, left, turn, distance, heading, image, x, y, ahead
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from torchcaps.storage import write_text
 from .extras import need
 from .filter import MotionNoise, Odometry
 
-COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y")
+COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")
 _NEEDED = ("time", "forward", "left", "turn", "image")
 _VISLOC = ("filename", "lat", "lon", "date")
 _VISLOC_HEADINGS = ("heading", "Phi1")  # degrees of the compass
@@ -40,6 +40,7 @@ class FlightStep:
         image: File of the picture of the ground.
         truth: The true place in metres of the map's projection.
         problems: What was wrong with the row.
+        ahead: Metres from the vehicle to the middle of the picture, along the heading.
     """
 
     time: float
@@ -48,6 +49,7 @@ class FlightStep:
     image: Path | None = None
     truth: tuple[float, float] | None = None
     problems: tuple[str, ...] = ()
+    ahead: float = 0.0
 
 
 def read_flight(path: Path, images: Path, crs: str) -> list[FlightStep]:
@@ -60,7 +62,7 @@ def read_flight(path: Path, images: Path, crs: str) -> list[FlightStep]:
     if not rows:
         raise UserError(f"{path} has no rows")
     if all(column in rows[0] for column in _NEEDED):
-        return _ordered([_step(row, images) for row in rows])
+        return _ordered([step_of_row(row, images) for row in rows])
     if all(column in rows[0] for column in _VISLOC):
         return _visloc_steps(rows, images, crs)
     raise UserError(
@@ -87,7 +89,8 @@ def _number(row: Mapping[str, str], column: str) -> float:
         return math.nan
 
 
-def _step(row: Mapping[str, str], images: Path) -> FlightStep:
+def step_of_row(row: Mapping[str, str], images: Path) -> FlightStep:
+    """The step of a row in our layout; cells that are no numbers are taken for empty."""
     problems = []
     forward, left, turn, distance = (_number(row, key) for key in ("forward", "left", "turn", "distance"))
     odometry = None
@@ -96,7 +99,7 @@ def _step(row: Mapping[str, str], images: Path) -> FlightStep:
         odometry = Odometry(forward, left, math.radians(turn), distance if is_given else None)
     else:
         problems.append("the odometry is not finite")
-    heading, x, y = (_number(row, key) for key in ("heading", "x", "y"))
+    heading, x, y, ahead = (_number(row, key) for key in ("heading", "x", "y", "ahead"))
     return FlightStep(
         _number(row, "time"),
         odometry,
@@ -104,6 +107,7 @@ def _step(row: Mapping[str, str], images: Path) -> FlightStep:
         _image(row["image"], images),
         (x, y) if math.isfinite(x) and math.isfinite(y) else None,
         tuple(problems),
+        ahead if math.isfinite(ahead) else 0.0,
     )
 
 
@@ -122,11 +126,7 @@ def _ordered(steps: Sequence[FlightStep]) -> list[FlightStep]:
         if kept and not step.time > kept[-1].time:
             waiting += (f"line {number} was left out: its time {step.time} is not after {kept[-1].time}",)
             continue
-        kept.append(
-            FlightStep(
-                step.time, step.odometry, step.heading, step.image, step.truth, waiting + step.problems
-            )
-        )
+        kept.append(replace(step, problems=waiting + step.problems))
         waiting = ()
     return kept
 
@@ -178,6 +178,13 @@ def write_flight(path: Path, steps: Iterable[FlightStep]) -> None:
         heading = "" if step.heading is None else f"{math.degrees(step.heading):.3f}"
         image = "" if step.image is None else step.image.name
         truth = ("", "") if step.truth is None else (f"{step.truth[0]:.3f}", f"{step.truth[1]:.3f}")
-        cells = [f"{step.time:g}", *(f"{number:.4f}" for number in numbers), heading, image, *truth]
+        cells = [
+            f"{step.time:g}",
+            *(f"{number:.4f}" for number in numbers),
+            heading,
+            image,
+            *truth,
+            f"{step.ahead:.3f}",
+        ]
         lines.append(",".join(cells))
     write_text(path, "\n".join(lines) + "\n")

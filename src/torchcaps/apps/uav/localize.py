@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from .filter import Backend, Estimate, FilterSettings, Likelihood, Odometry, Poi
 from .map_file import CompiledMap
 
 _BLACK = 8  # an image whose brightest value is less shows nothing
+_FARTHEST = 2e6  # metres; a longer motion between two updates is a mistake
 _FLAT = 1.0  # standard deviation of the values of an image that shows nothing
 
 
@@ -64,6 +65,7 @@ class Localizer:
         matches = describer is not None
         self._describer = describer
         self._last = 0.0  # metres of the last known motion
+        self._ahead = 0.0  # of the last image
         self.filter = PointMassFilter(
             compiled.info.grid,
             backend or fast_backend(device),
@@ -77,6 +79,7 @@ class Localizer:
         image: NDArray[np.uint8] | None,
         odometry: Odometry | None,
         heading: float | None = None,
+        ahead: float = 0.0,
     ) -> Update:
         """Take over what was measured since the last update.
 
@@ -85,8 +88,13 @@ class Localizer:
                 (height, width, 3); it is brought to the size of the network.
             odometry: The motion; where it is unknown, the belief spreads as far as the last one went.
             heading: Radians, counter-clockwise from east.
+            ahead: Metres from the vehicle to the middle of the image, along the heading. The belief is about
+                that middle; the estimate is that of the vehicle.
         """
         problems = []
+        if odometry is not None and odometry.travelled > _FARTHEST:
+            problems.append(f"a motion of {odometry.travelled:.3g} m was left out")
+            odometry = None
         if odometry is None:
             problems.append("no odometry: the belief was spread instead")
         if heading is not None and not math.isfinite(heading):
@@ -94,10 +102,32 @@ class Localizer:
             heading = None
         descriptor, problem = self._describe(image)
         problems += [problem] if problem else []
-        found = self.filter.update(self._motion(odometry), heading, descriptor)
+        found = self._follow(self._motion(odometry), heading, descriptor, ahead)
         if found.restarted:
             problems.append("the belief left the map or stayed spread out: it began anew")
         return Update(found, tuple(problems))
+
+    def _follow(
+        self, motion: Odometry, heading: float | None, descriptor: NDArray[np.float32] | None, ahead: float
+    ) -> Estimate:
+        """Update the filter, whose belief is about the middle of the last image.
+
+        With an image ahead, the belief goes back to the vehicle, moves and turns with it, and goes ahead
+        along the new headings: moving the middle by the measured turn would take its error for a motion.
+        """
+        if ahead == 0 and self._ahead == 0:
+            return self.filter.update(motion, heading, descriptor)
+        back = Odometry(motion.forward - self._ahead, motion.left, motion.turn, motion.travelled)
+        self._ahead = ahead
+        moved = self.filter.update(back, heading)
+        found = self.filter.update(Odometry(ahead, 0.0, 0.0, distance=0.0), None, descriptor)
+        return replace(
+            found,
+            x=found.x - ahead * math.cos(found.heading),
+            y=found.y - ahead * math.sin(found.heading),
+            discarded=moved.discarded + found.discarded,
+            restarted=moved.restarted or found.restarted,
+        )
 
     def _motion(self, odometry: Odometry | None) -> Odometry:
         if odometry is not None:

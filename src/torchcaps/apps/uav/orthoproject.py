@@ -26,6 +26,10 @@ _MISS = 2.0  # pixels between a triangulated point and its track
 _FARTHEST = 6.0  # altitudes from the point below the camera to the square
 
 
+class NoGroundError(UserError):
+    """Frames that do not show where the ground is."""
+
+
 @dataclass(frozen=True)
 class Camera:
     """A camera without distortion, whose axis meets the middle of the image; `focal` is in pixels."""
@@ -90,7 +94,7 @@ def orthoproject(views: Sequence[View], camera: Camera, metres: float, side: int
     last = views[-1]
     altitude = float(last.position[2] - ground)
     if not altitude > 0:
-        raise UserError(f"the ground was found {-altitude:.1f} m above the camera: the poses do not fit")
+        raise NoGroundError(f"the ground was found {-altitude:.1f} m above the camera: the poses do not fit")
     ahead = _ahead(last)
     forward = _nearest_square(last, camera, ground, metres, ahead)
     corners = _corners(last, ground, metres, ahead, forward)
@@ -106,7 +110,7 @@ def track_points(views: Sequence[View]) -> Array:
     grey = [cv2.cvtColor(view.image, cv2.COLOR_RGB2GRAY) for view in views]
     first = cv2.goodFeaturesToTrack(grey[0], _POINTS, 0.01, 8)
     if first is None:
-        raise UserError("the frames show nothing that can be tracked")
+        raise NoGroundError("the frames show nothing that can be tracked")
     tracks, kept = [first], np.ones(len(first), bool)
     for before, after in pairwise(grey):
         moved, found, _ = cv2.calcOpticalFlowPyrLK(before, after, tracks[-1], None)
@@ -137,7 +141,9 @@ def triangulate(tracks: Array, views: Sequence[View], camera: Camera) -> Array:
 def ground_height(points: Array) -> float:
     """The height of the horizontal plane that most points lie on."""
     if len(points) < _FEWEST:
-        raise UserError(f"only {len(points)} points could be followed; the ground needs {_FEWEST} or more")
+        raise NoGroundError(
+            f"only {len(points)} points could be followed; the ground needs {_FEWEST} or more"
+        )
     return float(np.median(points[:, 2]))
 
 

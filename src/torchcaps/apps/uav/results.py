@@ -68,7 +68,7 @@ def record_flight(
 ) -> None:
     """Localize a whole flight and keep what it gave."""
     for step in steps:
-        found = localizer.update(read_image(step.image), step.odometry, step.heading)
+        found = localizer.update(read_image(step.image), step.odometry, step.heading, step.ahead)
         places = localizer.filter.places() if recorder.wants_belief else None
         recorder.add(step, Update(found.estimate, step.problems + found.problems), places)
         on_update(len(recorder.steps))

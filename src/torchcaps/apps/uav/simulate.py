@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from torchcaps.storage import write_atomically
 
 from .filter import MotionNoise
 from .flight import FlightStep, odometry_of, write_flight
+from .orthoproject import NoGroundError
+from .perspective import Look, photograph_square
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class FlightPlan:
         heading_sigma: Of the compass, in radians.
         pixel_noise: Standard deviation of the noise of the camera, of 255.
         seed: Of all draws.
+        look: A camera that sees the ground obliquely; without one, images are cut out of the map.
     """
 
     updates: int = 60
@@ -41,19 +45,21 @@ class FlightPlan:
     heading_sigma: float = math.radians(3)
     pixel_noise: float = 4.0
     seed: int = 0
+    look: Look | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Flight:
-    """A flight with its images as (height, width, 3)."""
+    """A flight with its images as (height, width, 3); None where none could be made."""
 
     steps: list[FlightStep]
-    images: list[NDArray[np.uint8]]
+    images: list[NDArray[np.uint8] | None]
 
     def save(self, folder: Path) -> None:
         """Write `flight.csv` and `images/`."""
         for step, pixels in zip(self.steps, self.images, strict=True):
-            assert step.image is not None
+            if step.image is None or pixels is None:
+                continue
             save = partial(Image.fromarray(pixels).save, format="PNG")
             write_atomically(folder / "images" / step.image.name, save)
         write_flight(folder / "flight.csv", self.steps)
@@ -68,18 +74,33 @@ def simulate_flight(stack: SeasonStack, side: int, plan: FlightPlan | None = Non
     places, headings = _course(stack, side, plan, rng)
     motions = odometry_of(places, headings, plan.noise, rng)
     compass = headings + rng.normal(size=len(headings)) * plan.heading_sigma
+    pictures = _photograph(stack, side, places, headings, plan, rng)
     steps = [
-        FlightStep(float(k), motions[k], float(compass[k]), Path(f"{k:04d}.png"), (float(x), float(y)))
-        for k, (x, y) in enumerate(places)
+        FlightStep(
+            float(k),
+            motions[k],
+            float(compass[k]),
+            None if picture.image is None else Path(f"{k:04d}.png"),
+            (float(places[k, 0]), float(places[k, 1])),
+            ahead=picture.ahead,
+        )
+        for k, picture in enumerate(pictures)
     ]
-    return Flight(steps, _photograph(stack, side, places, headings, plan, rng))
+    return Flight(steps, [picture.image for picture in pictures])
+
+
+class _Picture(NamedTuple):
+    """A square of ground, None where it could not be made, and the metres from the vehicle to its middle."""
+
+    image: NDArray[np.uint8] | None
+    ahead: float = 0.0
 
 
 def _course(
     stack: SeasonStack, side: int, plan: FlightPlan, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Places and headings; near the border of the map the course turns towards its middle."""
-    reach = side / math.sqrt(2) * stack.pixel
+    reach = side / math.sqrt(2) * stack.pixel + (plan.look.ahead if plan.look else 0.0)
     low = np.array([stack.west + reach, stack.south + reach])
     high = np.array([stack.west + stack.width * stack.pixel - reach, stack.north - reach])
     if (high - low < 2 * plan.step).any():
@@ -117,10 +138,23 @@ def _photograph(
     headings: NDArray[np.float64],
     plan: FlightPlan,
     rng: np.random.Generator,
-) -> list[NDArray[np.uint8]]:
+) -> list[_Picture]:
+    if plan.look is not None:
+        poses = zip(places[:, 0], places[:, 1], headings, strict=True)
+        return [_oblique(stack, plan.look, (float(x), float(y), float(h)), side, rng) for x, y, h in poses]
     centres = torch.from_numpy(stack.centres_of(places[:, 0], places[:, 1]))
     angles = torch.from_numpy(headings.astype(np.float32))
     dates = torch.zeros(len(places), dtype=torch.int64)
     crops = sample_crops(torch.from_numpy(stack.images), dates, centres, angles, side).numpy()
     pixels = np.moveaxis(crops, 1, -1) * 255 + plan.pixel_noise * rng.normal(size=(len(crops), side, side, 3))
-    return list(pixels.round().clip(0, 255).astype(np.uint8))
+    return [_Picture(image) for image in pixels.round().clip(0, 255).astype(np.uint8)]
+
+
+def _oblique(
+    stack: SeasonStack, look: Look, pose: tuple[float, float, float], side: int, rng: np.random.Generator
+) -> _Picture:
+    try:
+        found = photograph_square(stack, look, pose, side, rng)
+    except NoGroundError:  # as in flight: this update has no image
+        return _Picture(None)
+    return _Picture(found.image, found.forward)

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
+from torch.nn import functional as F
 
 from ..examples import Indices, LazyImages
+
+_WINDOW_SHARE = 32  # pixels of a window for each pixel of a crop; reading single bytes costs more than that
+
+
+class _Window(NamedTuple):
+    """The first column and row of a part of a map, and those behind its last."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @property
+    def pixels(self) -> int:
+        return (self.right - self.left) * (self.bottom - self.top)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +66,27 @@ def sample_crops(
 ) -> Float[Tensor, "count channels {side} {side}"]:
     """Crops in [0, 1], interpolated bilinearly; outside the map is black.
 
-    Bytes are read where they are needed, so neither the map nor its dates are copied or converted.
+    Bytes are read where they are needed. On the processor, the crops of a date that lie close enough together
+    are cut out of a window of the map instead, which is several times faster.
     """
     column, row = _points(centres, headings, side)
+    if images.device.type != "cpu":
+        return _gather(images, dates, column, row)
+    crops = torch.empty(len(dates), images.shape[1], side, side)
+    for date in torch.unique(dates):
+        chosen = dates == date
+        part = column[chosen], row[chosen]
+        window = _window(images, *part)
+        is_worth_it = window.pixels <= _WINDOW_SHARE * part[0].numel()
+        crops[chosen] = (
+            _cut(images[date], window, *part) if is_worth_it else _gather(images, dates[chosen], *part)
+        )
+    return crops
+
+
+def _gather(images: Tensor, dates: Tensor, column: Tensor, row: Tensor) -> Tensor:
     left, top = column.floor(), row.floor()
-    total = torch.zeros(len(dates), side, side, images.shape[1], device=images.device)
+    total = torch.zeros(*column.shape, images.shape[1], device=images.device)
     for down in (0, 1):
         for across in (0, 1):
             weight = (1 - (column - left - across).abs()) * (1 - (row - top - down).abs())
@@ -69,6 +102,25 @@ def _points(centres: Tensor, headings: Tensor, side: int) -> tuple[Tensor, Tenso
     column = centres[:, 0, None, None] + ahead * cos - left * sin
     row = centres[:, 1, None, None] - ahead * sin - left * cos  # rows grow to the south
     return column, row
+
+
+def _window(images: Tensor, column: Tensor, row: Tensor) -> _Window:
+    """The part of a map that all crops lie in."""
+    height, width = images.shape[2:]
+    left, right = (int(edge.clamp(0, width - 1)) for edge in (column.min().floor(), column.max().ceil()))
+    top, bottom = (int(edge.clamp(0, height - 1)) for edge in (row.min().floor(), row.max().ceil()))
+    return _Window(left, top, right + 1, bottom + 1)
+
+
+def _cut(image: Tensor, window: _Window, column: Tensor, row: Tensor) -> Tensor:
+    count, side, _ = column.shape
+    part = image[None, :, window.top : window.bottom, window.left : window.right].float() / 255
+    height, width = part.shape[2:]
+    across = (2 * (column - window.left) + 1) / width - 1
+    down = (2 * (row - window.top) + 1) / height - 1
+    places = torch.stack([across, down], dim=-1).view(1, count * side, side, 2)
+    found = F.grid_sample(part, places, align_corners=False)
+    return found.view(-1, count, side, side).transpose(0, 1)
 
 
 def _read(images: Tensor, dates: Tensor, column: Tensor, row: Tensor) -> Tensor:

@@ -85,6 +85,14 @@ register_metrics(
     Metric("novel_error", "median rotation error on new rotations", "lower", "°"),
     _share("leaked_share", "test rotations that were trained on", "neither"),
     Metric("training_minutes", "training time", "lower", "min"),
+    # flights
+    _share("converged_share", "flights that converge", "higher"),
+    _share("found_share", "flights that are found", "higher"),
+    Metric("updates_to_convergence", "updates to convergence", "lower", digits=1),
+    Metric("converged_error", "mean error after convergence", "lower", "m", digits=1),
+    Metric("final_error", "median error at the end", "lower", "m", digits=1),
+    _share("inside_95_share", "truth inside the 95 % region", "neither"),
+    Metric("map_mb", "size of the map", "lower", "MB", digits=1),
 )
 
 

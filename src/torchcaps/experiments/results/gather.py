@@ -151,10 +151,7 @@ def _rows_of_setting(
     experiment: Experiment, setting: Setting, results: Sequence[RunResult], budget: Budget
 ) -> Iterator[Row]:
     """A row for each metric; the first one carries the details of the runs, which may hold pictures."""
-    protocols = [
-        protocol_of(result.recipe, budget, epochs=result.facts.epochs, note=setting.note)
-        for result in results
-    ]
+    protocols = [_protocol(result, budget, setting.note) for result in results]
     measured = [name for name in experiment.metrics if any(name in result.metrics for result in results)]
     for metric in measured:
         having = [result for result in results if metric in result.metrics]
@@ -169,6 +166,13 @@ def _rows_of_setting(
             row, network=setting.network, variant=setting.variant, curve=_curve(experiment, having, metric)
         )
         yield row if metric == measured[0] else row.without_details()
+
+
+def _protocol(result: RunResult, budget: Budget, note: str) -> Protocol:
+    """How a run was made; one without parameters trained nothing."""
+    if not result.facts.parameters:
+        return Protocol(budget=budget, note=note)
+    return protocol_of(result.recipe, budget, epochs=result.facts.epochs, note=note)
 
 
 def _curve(experiment: Experiment, results: Sequence[RunResult], metric: str) -> MeanCurve | None:

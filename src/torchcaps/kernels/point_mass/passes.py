@@ -67,7 +67,7 @@ def weigh_kernel(
     T: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Turn and weigh a heading, and sum its part of a row up in float64."""
+    """Turn and weigh a heading, and sum its part of a row up in float64; sums are in the order of `kept`."""
     heading = tl.load(kept + tl.program_id(2)).to(tl.int64)
     row = tl.program_id(1)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -95,7 +95,7 @@ def weigh_kernel(
     total = tl.where(inside, total, 0.0)
     tl.store(belief + (heading * rows + row) * columns + column, total, mask=inside)
     wide, along = total.to(tl.float64), column.to(tl.float64)
-    block = (heading * rows + row) * tl.num_programs(0) + tl.program_id(0)
+    block = (tl.program_id(2).to(tl.int64) * rows + row) * tl.num_programs(0) + tl.program_id(0)
     tl.store(sums + block * 4, tl.sum(wide))
     tl.store(sums + block * 4 + 1, tl.sum(wide * along))
     tl.store(sums + block * 4 + 2, tl.sum(wide * along * along))

@@ -217,3 +217,12 @@ _use_threads(2)
 assert torch.get_num_threads() == 1, torch.get_num_threads()
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.3, 2.0])
+def test_a_kernel_moves_the_mean_as_far_as_the_motion(sigma):
+    shifts = np.array([-3.0, -0.7, 0.0, 0.25, 4.5])
+    taps = spread(shifts, sigma)
+    cells = taps.first[:, None] + np.arange(taps.weights.shape[1])
+    assert (taps.weights * cells).sum(1) == pytest.approx(shifts, abs=0.1)
+    assert taps.weights.sum(1) == pytest.approx(1)

@@ -20,7 +20,7 @@ def heading_weights(grid: Grid, measured: Number, sigma: Number) -> NDArray[np.f
 
     edges = np.arange(grid.headings + 1) * grid.heading_step
     # the distribution function is taken around the measurement, where it keeps its precision
-    turned = (edges - measured + math.pi) % (2 * math.pi) - math.pi
+    turned = (edges - measured % (2 * math.pi) + math.pi) % (2 * math.pi) - math.pi
     below = vonmises.cdf(turned, 1 / sigma**2)
     share = np.diff(below)
     return np.where(np.diff(turned) < 0, share + 1, share).clip(0)

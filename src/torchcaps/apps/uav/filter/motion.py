@@ -70,13 +70,16 @@ class Prediction:
 
 
 def spread(shifts: NDArray[np.float64], sigma: float) -> Taps:
-    """The share of a cell's mass that a normal motion takes to each cell; shifts and sigma are in cells."""
+    """The share of a cell's mass that a normal motion takes to each cell; shifts and sigma are in cells.
+
+    Without any spread, a shift by part of a cell splits the mass between two, so that its mean moves as far.
+    """
     from scipy.special import ndtr
 
     reach = math.ceil(_SIGMAS * sigma + 0.5)
     first = np.rint(shifts).astype(np.int64) - reach
     edges = (first - shifts)[:, None] - 0.5 + np.arange(2 * reach + 2)
-    below = ndtr(edges / sigma) if sigma > 0 else (edges > 0).astype(np.float64)
+    below = ndtr(edges / sigma) if sigma > 0 else (edges + 0.5).clip(0, 1)
     weights = np.diff(below)
     return Taps(first, weights / weights.sum(1, keepdims=True))
 
@@ -87,7 +90,7 @@ def predict_motion(grid: Grid, odometry: Odometry, noise: MotionNoise) -> Predic
     angles = grid.heading_centres
     east = (odometry.forward * np.cos(angles) - odometry.left * np.sin(angles)) / grid.cell
     north = (odometry.forward * np.sin(angles) + odometry.left * np.cos(angles)) / grid.cell
-    turn = np.array([odometry.turn / grid.heading_step])
+    turn = np.array([math.remainder(odometry.turn, 2 * math.pi) / grid.heading_step])
     return Prediction(
         spread(east, sigma),
         spread(north, sigma),
@@ -97,5 +100,11 @@ def predict_motion(grid: Grid, odometry: Odometry, noise: MotionNoise) -> Predic
 
 def sources_of(wanted: NDArray[np.bool_], turn: Taps) -> NDArray[np.bool_]:
     """The headings before a turn that feed wanted headings after it."""
-    offsets = range(turn.first[0], turn.first[0] + turn.weights.shape[1])
-    return np.any([np.roll(wanted, -offset) for offset in offsets], axis=0)
+    ahead = np.arange(len(wanted))[:, None] + turn.first[0] + np.arange(turn.weights.shape[1])
+    return np.asarray(wanted[ahead % len(wanted)].any(1))
+
+
+def turn_masses(mass: NDArray[np.float64], turn: Taps) -> NDArray[np.float64]:
+    """The masses of the headings after a turn."""
+    before = np.arange(len(mass))[:, None] - turn.first[0] - np.arange(turn.weights.shape[1])
+    return np.asarray(mass[before % len(mass)] @ turn.weights[0])

@@ -16,7 +16,7 @@ from .estimate import Estimate, estimate
 from .grid import Grid, Number
 from .heading import heading_weights
 from .likelihood import Likelihood
-from .motion import MotionNoise, Odometry, Prediction, predict_motion
+from .motion import MotionNoise, Odometry, Prediction, predict_motion, turn_masses
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class PointMassFilter:
         Moving a belief over the map can lose mass but not add any, and a weight of the map is bounded, so
         the masses of the headings bound what is left out.
         """
-        arriving = _turn_masses(self._mass / self._peak, prediction) * evidence.headings
+        arriving = turn_masses(self._mass / self._peak, prediction.heading) * evidence.headings
         order = np.argsort(arriving)
         small = order[np.cumsum(arriving[order]) <= self.settings.gate * arriving.sum()]
         kept = evidence.headings.copy()
@@ -135,12 +135,6 @@ class PointMassFilter:
     def _restart(self) -> Estimate:
         self.start()
         return replace(estimate(self.grid, _uniform_moments(self.grid)), restarted=True)
-
-
-def _turn_masses(mass: NDArray[np.float64], prediction: Prediction) -> NDArray[np.float64]:
-    turn = prediction.heading
-    turned = [np.roll(mass, turn.first[0] + k) * weight for k, weight in enumerate(turn.weights[0])]
-    return np.sum(turned, axis=0)
 
 
 def _uniform_moments(grid: Grid) -> Moments:

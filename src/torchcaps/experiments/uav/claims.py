@@ -1,0 +1,224 @@
+"""What the chapter on flights claims, and what goes beyond it, decided by rows; and its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchcaps.core import UserError
+from torchcaps.viz import LineChart, Measured, draw_lines, to_png
+
+from ..plan import (
+    Check,
+    Finding,
+    Mean,
+    RowsOf,
+    Verdict,
+    as_ours,
+    decide,
+    decide_together,
+    difference,
+    excess,
+)
+from ..records import Details, Row, Rows, by_setting, details_of
+from .anova import Sample, analyse
+
+CHAPTER = "LSVL: Large-scale season-invariant visual localization for UAVs"
+TABLE, FIGURE = "tab:lsl-time_to_convergence_and_error", "fig:lsl-errorplots"
+STORAGE, TERRAIN, ROUTING = "beyond:uav-storage", "beyond:uav-terrain", "beyond:uav-routing"
+STEPS = "beyond:uav-steps"
+HEADS = {"capsules": "Caps", "fcn": "FCN"}
+SIZES = (8, 16, 32, 128)
+LIKELIHOODS = ("bayesian", "linear")
+BASELINES = ("abBRIEF, bayesian", "abBRIEF, linear", "BRM, bayesian", "BRM, linear", "odometry alone")
+_OPEN = Finding("open", "runs are missing")
+_SIGNIFICANT = 0.05
+_UPDATES, _ERROR = "updates to convergence", "converged error"
+
+
+def name_of(head: str, size: int, likelihood: str) -> str:
+    """The setting of a network with a likelihood."""
+    return f"{HEADS[head]}, D={size}, {likelihood}"
+
+
+def _networks() -> Iterator[tuple[str, int]]:
+    return ((head, size) for head in HEADS for size in SIZES)
+
+
+def bayesian_is_faster() -> Check:
+    """Whether the same flights converge sooner with the Bayesian than with the linear likelihood.
+
+    Both look at the same map with the same network, so any budget decides, flight by flight. A flight that
+    does not converge counts as long as it was flown, which flatters the slower one.
+    """
+
+    def check(rows_of: RowsOf) -> Finding:
+        details = details_of(rows_of(TABLE))
+        gains = {
+            f"{HEADS[head]}, D={size}": gain
+            for head, size in _networks()
+            if (gain := _gain(details, head, size)) is not None
+        }
+        if not gains:
+            return _OPEN
+        effects = {name: excess(Mean.of_values(gain), 0) for name, gain in gains.items()}
+        words = ", ".join(f"{name} {effect}" for name, effect in effects.items())
+        verdicts = {name: decide(effect) for name, effect in effects.items()}
+        return decide_together(verdicts, len(HEADS) * len(SIZES), f"updates saved: {words}")
+
+    return check
+
+
+def _gain(details: dict[str, list[Details]], head: str, size: int) -> list[float] | None:
+    """Updates that each flight saves, of all seeds."""
+    ours, other = (details.get(name_of(head, size, likelihood)) for likelihood in LIKELIHOODS)
+    if not ours or not other or len(ours) != len(other):
+        return None
+    return [float(gain) for one, two in zip(ours, other, strict=True) for gain in _times(two) - _times(one)]
+
+
+def _times(details: Details) -> NDArray[np.float64]:
+    """Updates to convergence of each flight, and its length where it does not converge."""
+    times = np.asarray(details.series[_UPDATES], np.float64)
+    return np.where(times < 0, len(details.series["error median"]), times)
+
+
+def matters(quantity: str, effect: str) -> Check:
+    """Whether the analysis of variance over flights finds an effect of a factor, or of two together."""
+
+    def check(rows_of: RowsOf) -> Finding:
+        rows = rows_of(TABLE)
+        try:
+            found = analyse(list(_samples(rows, quantity)))
+        except UserError as error:
+            return Finding("open", str(error))
+        if effect not in found:
+            return _OPEN
+        p = found[effect]
+        is_whole = all(row.budget == "full" for row in rows)
+        verdict: Verdict = "confirmed" if p < _SIGNIFICANT and is_whole else "open"
+        return Finding(verdict, f"p = {p:.2g} over flights that converged, type II")
+
+    return check
+
+
+def _samples(rows: Rows, quantity: str) -> Iterator[Sample]:
+    """Each converged flight of the networks; seeds of a setting count as further flights."""
+    details = details_of(rows)
+    for head, size in _networks():
+        for likelihood in LIKELIHOODS:
+            for run in details.get(name_of(head, size, likelihood), ()):
+                for value in run.series[quantity]:
+                    if value >= 0:
+                        yield Sample(float(value), size, head, likelihood)
+
+
+def finds_more(label: str, ours: Sequence[str], others: Sequence[str], *, is_ours: bool = True) -> Check:
+    """Whether each of some settings finds more flights than each of others, over seeds."""
+
+    def check(rows_of: RowsOf) -> Finding:
+        found = by_setting(rows_of(label), "found_share")
+        pairs = [(one, two) for one in ours for two in others if one in found and two in found]
+        if not pairs:
+            return _OPEN
+        verdicts = {
+            f"{one} over {two}": decide(difference(_mean(found[one]), _mean(found[two])))
+            for one, two in pairs
+        }
+        names = dict.fromkeys(name for pair in pairs for name in pair)
+        words = "; ".join(f"{name} {found[name].ours:.1f} %" for name in names)
+        finding = decide_together(verdicts, len(ours) * len(others), f"flights found: {words}")
+        return as_ours(finding) if is_ours else finding
+
+    return check
+
+
+def fewer(label: str, metric: str, ours: str, other: str, *, is_ours: bool = True) -> Check:
+    """Whether one setting has less of a metric than another, over seeds."""
+
+    def check(rows_of: RowsOf) -> Finding:
+        found = by_setting(rows_of(label), metric)
+        if ours not in found or other not in found:
+            return _OPEN
+        effect = difference(_mean(found[other]), _mean(found[ours]))
+        words = f"{ours} {found[ours].ours:.1f}, {other} {found[other].ours:.1f}, difference {effect}"
+        finding = decide_together({ours: decide(effect)}, 1, words)
+        return as_ours(finding) if is_ours else finding
+
+    return check
+
+
+def _mean(row: Row) -> Mean:
+    return Mean.of_row(row)
+
+
+def holds_the_truth(label: str, names: Sequence[str]) -> Check:
+    """Whether the truth lies in the 95 % region in more than 95 % of the updates after convergence.
+
+    It is a property of the filter with a map, whatever the training: any budget decides.
+    """
+
+    def check(rows_of: RowsOf) -> Finding:
+        details = details_of(rows_of(label))
+        means = {name: Mean.of_values(inside) for name in names if len(inside := _inside(details, name)) > 1}
+        if not means:
+            return _OPEN
+        words = ", ".join(f"{name} {100 * mean.value:.0f} %" for name, mean in means.items())
+        verdicts = {name: decide(excess(mean, 0.95)) for name, mean in means.items()}
+        return as_ours(decide_together(verdicts, len(names), f"inside: {words}"))
+
+    return check
+
+
+def calibrates(label: str, better: str, worse: str) -> Check:
+    """Whether the truth lies more often in the 95 % region of one setting than in that of another."""
+
+    def check(rows_of: RowsOf) -> Finding:
+        details = details_of(rows_of(label))
+        inside = [_inside(details, name) for name in (better, worse)]
+        if min(map(len, inside)) < 2:
+            return _OPEN
+        one, two = map(Mean.of_values, inside)
+        words = f"{better} {100 * one.value:.0f} %, {worse} {100 * two.value:.0f} %"
+        return as_ours(decide_together({better: decide(difference(one, two))}, 1, words))
+
+    return check
+
+
+def _inside(details: dict[str, list[Details]], name: str) -> list[float]:
+    return [float(share) for run in details.get(name, ()) for share in run.series["inside 95"] if share >= 0]
+
+
+def draw_curves(rows: Rows, path: Path) -> None:
+    """Median error and spread over flights after each update."""
+    details = details_of(rows)
+    panels = [
+        LineChart(title, _curves(details, part), across="update", unit="m", starts_at_zero=True)
+        for title, part in (("median error", "error"), ("median spread of the belief", "sigma"))
+    ]
+    path.write_bytes(to_png(draw_lines(panels)))
+
+
+def _curves(details: dict[str, list[Details]], part: str) -> dict[str, list[tuple[int, Measured]]]:
+    """A line for each setting: the median over flights, the mean of it over seeds."""
+    return {
+        name: [
+            (number + 1, Measured(float(value)))
+            for number, value in enumerate(np.mean([run.series[f"{part} median"] for run in runs], axis=0))
+        ]
+        for name, runs in details.items()
+        if runs and name in DRAWN
+    }
+
+
+DRAWN = (
+    name_of("capsules", 16, "bayesian"),
+    name_of("capsules", 16, "linear"),
+    name_of("fcn", 16, "bayesian"),
+    name_of("fcn", 128, "bayesian"),
+    "abBRIEF, bayesian",
+    "odometry alone",
+)

@@ -1,0 +1,159 @@
+"""The settings of the chapter on flights, and how one of them is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from torchcaps.apps.uav import (
+    AbBrief,
+    BuildingRatio,
+    CompiledMap,
+    CompileSettings,
+    Describer,
+    Localizer,
+    Matching,
+    Pairing,
+    compile_map,
+    load_describer,
+    measure_matching,
+    open_map,
+)
+from torchcaps.apps.uav.filter import Storage
+from torchcaps.data import PlacePlan, write_map_folder
+from torchcaps.train import Machine, Recipe, StoppedError, Watcher, device_of, train
+
+from ..plan import Outcome, PlannedRun, Setting, leave_result
+from ..records import Budget
+from .flights import FlownFlight, flight_details, fly, measure_flights
+from .world import SCALES, Ground, Scale, World, make_world
+
+Kind = Literal["network", "abbrief", "building ratio", "odometry"]
+LEARNT = "learnt"  # folder of the maps to learn on, in the store of a ground
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlightSetting(Setting):
+    """A descriptor, a likelihood and a form of storage, on a ground.
+
+    Attributes:
+        kind: What describes crops; "odometry" looks at none.
+        likelihood: `linear` or `bayesian`.
+        storage: Of the descriptors of the map.
+        ground: Where.
+        step: Metres between updates, over as long a way; 0 for those of the budget.
+    """
+
+    kind: Kind = "network"
+    likelihood: str = "bayesian"
+    storage: Storage = "int8"
+    ground: Ground = "naip"
+    step: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A ground with the folder of what its runs share: maps, networks, compiled maps."""
+
+    world: World
+    scale: Scale
+    store: Path
+    setting: FlightSetting
+
+
+def localize_flights(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+    """Train the descriptor where no other run did, compile its map, fly all flights and measure them.
+
+    Networks and compiled maps lie beside the runs in `uav/`: settings that differ in likelihood alone share
+    both, those that differ in storage share the network.
+    """
+    setting, device = run.setting, device_of(machine)
+    assert isinstance(setting, FlightSetting)
+    world = make_world(setting.ground, run.budget, machine.data_dir)
+    store = out / "uav" / "ground" / f"{setting.ground}-{run.budget}"
+    site = _Site(world, _scale(run.budget, setting.step), store, setting)
+    outcome = _untrained()
+    if setting.kind == "network":
+        outcome, describer = _trained(site, run.recipe, machine, watcher)
+    else:
+        describer = _handmade(setting.kind, _side(run.recipe), device)
+    matching = measure_matching(describer, [world.learnt], _pairing(site.scale))
+    compiled = _compiled(site, describer, matching, watcher)
+    flights = list(_watched(_flights(site, compiled, describer, matching, run.seed), watcher))
+    outcome = outcome.with_metrics({**measure_flights(flights), "map_mb": compiled.path.stat().st_size / 1e6})
+    leave_result(run, out, device, replace(outcome, details=flight_details(flights)))
+
+
+def _scale(budget: Budget, step: float) -> Scale:
+    scale = SCALES[budget]
+    return replace(scale, step=step, updates=round(scale.updates * scale.step / step)) if step else scale
+
+
+def _flights(
+    site: _Site, compiled: CompiledMap, describer: Describer, matching: Matching, seed: int
+) -> Iterator[FlownFlight]:
+    likelihood = matching.likelihood(site.setting.likelihood)
+    seeing = None if site.setting.kind == "odometry" else describer
+    return fly(
+        site.world, describer.side, site.scale, lambda: Localizer(compiled, seeing, likelihood), seed=seed
+    )
+
+
+def _side(recipe: Recipe) -> int:
+    return int(recipe.model["image_size"])
+
+
+def _pairing(scale: Scale) -> Pairing:
+    return Pairing(cell=scale.cell, heading_step=2 * torch.pi / scale.headings)
+
+
+def _untrained() -> Outcome:
+    return Outcome(metrics={}, parameters=0, seconds=0.0, precision="32")
+
+
+def _trained(site: _Site, recipe: Recipe, machine: Machine, watcher: Watcher) -> tuple[Outcome, Describer]:
+    plan = PlacePlan(places=site.scale.places, views=site.scale.views)
+    if not (site.store / LEARNT / "places.json").is_file():  # written last
+        write_map_folder(site.store / LEARNT, [site.world.learnt], plan)
+    folder = site.store / "networks" / f"{_network_name(recipe)}-{recipe.seed}"
+    result = train(recipe, folder, replace(machine, data_dir=site.store), resume=True, watcher=watcher)
+    (folder / "last.ckpt").unlink(missing_ok=True)  # of no use once there is a result
+    return Outcome.of_training(result), load_describer(folder, device_of(machine))
+
+
+def _network_name(recipe: Recipe) -> str:
+    techniques = [name for name in ("annealing", "pruning") if getattr(recipe, name) is not None]
+    return "-".join([str(recipe.model["name"]), str(recipe.model.get("descriptor", 16)), *techniques])
+
+
+def _handmade(kind: Kind, side: int, device: torch.device) -> Describer:
+    return BuildingRatio(side, device=device) if kind == "building ratio" else AbBrief(side, device=device)
+
+
+def _compiled(site: _Site, describer: Describer, matching: Matching, watcher: Watcher) -> CompiledMap:
+    """The map of a descriptor, which is compiled unless another run did."""
+    path = site.store / "compiled" / f"{describer.name.replace(' ', '-')}-{site.setting.storage}.tcmap"
+
+    def stop_in_time(heading: int) -> None:
+        del heading
+        if watcher.wants_to_stop:
+            raise StoppedError  # what was compiled is kept
+
+    if not path.is_file():
+        settings = CompileSettings(site.scale.cell, site.scale.headings, site.setting.storage)
+        likelihood = matching.likelihood("bayesian")
+        compile_map(
+            site.world.mapped, describer, path, settings, likelihood=likelihood, on_heading=stop_in_time
+        )
+    return open_map(path)
+
+
+def _watched(flights: Iterator[FlownFlight], watcher: Watcher) -> Iterator[FlownFlight]:
+    for flight in flights:
+        if watcher.wants_to_stop:
+            raise StoppedError
+        yield flight

@@ -1,0 +1,117 @@
+import io
+import json
+import math
+import socket
+
+import pytest
+
+from torchcaps.apps.uav import FlightPlan, Localizer, simulate_flight
+from torchcaps.apps.uav.filter import PlainBackend
+from torchcaps.apps.uav.stream import localize_lines
+
+GOOD = {"time": 1.0, "forward": 20.0, "left": 0, "turn": 0, "heading": 0}
+
+
+def answers(country, lines, images, sink=None):
+    likelihood = country.matching.likelihood("linear")
+    localizer = Localizer(country.map, country.describer, likelihood, backend=PlainBackend())
+    raw = io.BytesIO(
+        b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines)
+    )
+    found = localize_lines(localizer, raw, images, lambda x, y: (x / 1e5, y / 1e5), sink)
+    return [json.loads(line) for line in found]
+
+
+def test_lines_are_answered_as_the_localizer_answers(country, tmp_path):
+    flight = simulate_flight(country.stack.dates(["summer"]), 16, FlightPlan(updates=3, step=30.0))
+    flight.save(tmp_path)
+    lines = [
+        {
+            "time": step.time,
+            "forward": step.odometry.forward,
+            "left": step.odometry.left,
+            "turn": math.degrees(step.odometry.turn),
+            "distance": step.odometry.travelled,
+            "heading": math.degrees(step.heading),
+            "image": step.image.name,
+        }
+        for step in flight.steps
+    ]
+    found = answers(country, lines, tmp_path / "images")
+    likelihood = country.matching.likelihood("linear")
+    localizer = Localizer(country.map, country.describer, likelihood, backend=PlainBackend())
+    for step, image, answer in zip(flight.steps, flight.images, found, strict=True):
+        expected = localizer.update(image, step.odometry, step.heading).estimate
+        assert (answer["x"], answer["y"]) == pytest.approx((expected.x, expected.y), abs=0.01)
+        assert answer["sigma"] == pytest.approx(expected.sigma, abs=0.01)
+        assert answer["longitude"] == pytest.approx(expected.x / 1e5, abs=1e-6)
+        assert answer["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (b"{not json}\n", "no JSON"),
+        (b"\xff\xfe\n", "no JSON"),
+        (b"[" * 60_000 + b"\n", "no JSON"),
+        (b'"text"\n', "no JSON object"),
+        ({"forward": 1}, "has no time"),
+        ({"time": "soon"}, "time is not a number"),
+        ({"time": 0.5}, "is not after"),
+        (b'{"time": 2, "image": "' + b"a" * 70_000 + b'"}\n', "bytes"),
+    ],
+)
+def test_a_bad_line_is_answered_by_its_error_and_the_next_one_goes_on(bad, words, country, tmp_path):
+    first, error, last = answers(country, [GOOD, bad, {**GOOD, "time": 3.0}], tmp_path)
+    assert words in error["error"]
+    assert error["error"].startswith("line 2 ")
+    assert last["time"] == 3.0
+    assert "x" in first
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"forward": None},
+        {"forward": math.nan},
+        {"forward": 1e300},
+        {"turn": 1e300},
+        {"heading": 1e300},
+        {"image": "../../secret.png"},
+        {"image": {"a": 1}},
+    ],
+)
+def test_odd_values_never_stop_the_flight(odd, country, tmp_path):
+    found = answers(country, [GOOD, {**GOOD, "time": 2.0, **odd}, {**GOOD, "time": 3.0}], tmp_path)
+    assert [answer["time"] for answer in found] == [1.0, 2.0, 3.0]
+    assert all(math.isfinite(answer["x"]) for answer in found)
+
+
+def test_estimates_arrive_as_mavlink(country, tmp_path):
+    dialect = pytest.importorskip("pymavlink.dialects.v20.common")
+    from torchcaps.apps.uav.mavlink import MavlinkSender
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(5)
+        with MavlinkSender(f"127.0.0.1:{receiver.getsockname()[1]}") as sender:
+            (answer,) = answers(country, [GOOD], tmp_path, sender.send)
+        (message,) = dialect.MAVLink(None).parse_buffer(receiver.recv(512))
+    assert message.get_type() == "GPS_INPUT"
+    assert (message.lon / 1e7, message.lat / 1e7) == pytest.approx(
+        (answer["longitude"], answer["latitude"]), abs=2e-7
+    )
+    assert message.horiz_accuracy == pytest.approx(answer["sigma"], abs=0.01)
+    assert message.fix_type == (2 if answer["converged"] else 1)
+    assert message.yaw / 100 == pytest.approx((90 - answer["heading"]) % 360, abs=0.02)
+    assert message.time_usec == 1_000_000
+
+
+@pytest.mark.parametrize("address", ["", "14550", "host:", "host:0", "host:99999", ":1"])
+def test_a_wrong_address_is_named(address):
+    pytest.importorskip("pymavlink")
+    from torchcaps.apps.uav.mavlink import MavlinkSender
+    from torchcaps.core import UserError
+
+    with pytest.raises(UserError, match="HOST:PORT"):
+        MavlinkSender(address)

@@ -1,0 +1,166 @@
+"""The claims of the chapter on flights are decided by rows, and open without them."""
+
+import numpy as np
+import pytest
+from experiments.made_rows import a_row
+
+from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.records import Details, Protocol
+from torchcaps.experiments.uav import claims
+from torchcaps.experiments.uav.anova import Sample, analyse
+from torchcaps.experiments.uav.claims import FIGURE, ROUTING, STEPS, STORAGE, TABLE, TERRAIN, name_of
+
+LABELS = (TABLE, FIGURE, STORAGE, TERRAIN, ROUTING, STEPS)
+SETTINGS = [
+    (head, size, likelihood) for head, size in claims._networks() for likelihood in claims.LIKELIHOODS
+]
+
+
+def details(times, errors=None, inside=0.97, updates=40):
+    count = len(times)
+    spread = np.linspace(-0.005, 0.005, count)
+    series = {f"{part} median": np.linspace(500, 10, updates) for part in ("error", "sigma")}
+    return Details(
+        series={
+            **series,
+            "updates to convergence": np.array(times, float),
+            "converged error": np.array(errors if errors is not None else [12.0] * count),
+            "inside 95": inside + spread,
+        }
+    )
+
+
+def table(times_of, budget="full", **changes):
+    """Rows of all networks; `times_of` gives the updates of four flights by the design of a setting."""
+    rows = [
+        a_row(
+            name_of(*design),
+            "converged_share",
+            100.0,
+            details=details(times_of(*design), **changes),
+            protocols=(Protocol(budget=budget, epochs=2),),
+        )
+        for design in SETTINGS
+    ]
+    return lambda label: rows
+
+
+def by_likelihood(head, size, likelihood):
+    return [20.0, 22.0, 21.0, 23.0] if likelihood == "bayesian" else [31.0, 33.0, 32.0, -1.0]
+
+
+def test_claims_are_open_without_rows():
+    for label in LABELS:
+        for claim in EXPERIMENTS[label].claims:
+            assert claim.check(lambda label: []).verdict == "open"
+
+
+def test_the_bayesian_likelihood_is_judged_flight_by_flight():
+    assert claims.bayesian_is_faster()(table(by_likelihood, "quick")).verdict == "confirmed"
+    same = table(lambda *design: [20.0, 22.0, 21.0, 23.0])
+    assert claims.bayesian_is_faster()(same).verdict == "not confirmed"
+    noisy = table(
+        lambda head, size, likelihood: [20.0, 40.0, 30.0, 10.0][:: 1 if likelihood == "linear" else -1]
+    )
+    assert claims.bayesian_is_faster()(noisy).verdict == "open"
+
+
+def test_a_flight_that_does_not_converge_counts_as_long_as_it_was_flown():
+    assert claims._times(details([5.0, -1.0])).tolist() == [5.0, 40.0]
+
+
+@pytest.mark.parametrize(("budget", "verdict"), [("full", "confirmed"), ("quick", "open")])
+def test_an_effect_counts_in_the_full_budget_alone(budget, verdict):
+    pytest.importorskip("statsmodels")
+    finding = claims.matters("updates to convergence", "likelihood")(table(by_likelihood, budget))
+    assert finding.verdict == verdict
+    assert "p = " in finding.because
+
+
+def test_a_factor_without_an_effect_stays_open():
+    pytest.importorskip("statsmodels")
+    rows = table(lambda *design: [20.0, 22.0, 21.0, 23.0])
+    assert claims.matters("updates to convergence", "head")(rows).verdict == "open"
+
+
+def test_one_factor_alone_is_the_classic_analysis():
+    pytest.importorskip("statsmodels")
+    from scipy.stats import f_oneway
+
+    rng = np.random.default_rng(0)
+    groups = {8: rng.normal(0, 1, 9), 16: rng.normal(0.8, 1, 12), 32: rng.normal(0.2, 1, 7)}
+    samples = [Sample(float(v), size, "fcn", "linear") for size, values in groups.items() for v in values]
+    assert analyse(samples) == pytest.approx({"dimension": f_oneway(*groups.values()).pvalue})
+
+
+def test_effects_of_two_factors_together_are_found():
+    pytest.importorskip("statsmodels")
+    rng = np.random.default_rng(1)
+    samples = [
+        Sample(float((size == 8) == (head == "fcn")) * 3 + rng.normal() * 0.2, size, head, likelihood)
+        for size in (8, 16)
+        for head in ("fcn", "capsules")
+        for likelihood in claims.LIKELIHOODS
+        for _ in range(6)
+    ]
+    found = analyse(samples)
+    assert found["dimension and head"] < 1e-6
+    assert found["likelihood"] > 0.01
+    assert analyse([]) == {}
+    lonely = Sample(1.0, 32, "fcn", "linear")
+    assert analyse([*samples, lonely, lonely._replace(value=2.0)]) == pytest.approx(found)
+
+
+@pytest.mark.parametrize(("inside", "verdict"), [(0.97, "beyond"), (0.80, "not confirmed"), (0.951, "open")])
+def test_how_often_the_region_holds_the_truth_is_judged_over_flights(inside, verdict):
+    rows = table(by_likelihood, "quick", inside=inside)
+    check = claims.holds_the_truth(TABLE, [name_of("fcn", 16, "bayesian")])
+    assert check(rows).verdict == verdict
+
+
+def test_one_setting_is_better_calibrated_than_another():
+    rows = [
+        a_row("a", "converged_share", 1.0, details=details([5.0] * 4, inside=0.97)),
+        a_row("b", "converged_share", 1.0, details=details([5.0] * 4, inside=0.50)),
+    ]
+    assert claims.calibrates("label", "a", "b")(lambda label: rows).verdict == "beyond"
+    assert claims.calibrates("label", "b", "a")(lambda label: rows).verdict == "not confirmed"
+
+
+def test_settings_are_compared_over_seeds_of_the_full_budget():
+    def rows(budget):
+        return [
+            a_row("a", "found_share", 90.0, seeds=3, spread=1.0, protocols=(Protocol(budget=budget),)),
+            a_row("b", "found_share", 40.0, seeds=3, spread=1.0, protocols=(Protocol(budget=budget),)),
+        ]
+
+    check = claims.finds_more("label", ["a"], ["b"])
+    assert check(lambda label: rows("full")).verdict == "beyond"
+    assert check(lambda label: rows("quick")).verdict == "open"
+    assert (
+        claims.fewer("label", "found_share", "a", "b")(lambda label: rows("full")).verdict == "not confirmed"
+    )
+
+
+def test_every_claim_speaks_of_settings_that_exist():
+    for label in (TABLE, STORAGE, TERRAIN, ROUTING, STEPS):
+        names = {setting.name for setting in EXPERIMENTS[label].settings}
+        metrics = EXPERIMENTS[label].metrics
+        rows = [
+            a_row(
+                name,
+                metric,
+                1.0 + k,
+                seeds=3,
+                details=details([9.0 + k % 7, 8.0, 7.0], [3.0, 2.0, 1.0 + k % 5]),
+            )
+            for k, name in enumerate(sorted(names))
+            for metric in metrics
+        ]
+        for claim in EXPERIMENTS[label].claims:
+            assert "missing" not in claim.check(lambda label, rows=rows: rows).because, claim.text
+
+
+def test_curves_are_drawn(tmp_path):
+    claims.draw_curves(table(by_likelihood)(""), tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
