@@ -63,7 +63,7 @@ register_metrics(
     Metric("region_dice_high", "Dice of regions, 97.5th percentile", "neither", digits=4),
     _share("missed_share", "missed regions", "lower"),
     Metric("false_marks", "false marks a scan", "lower"),
-    _share("found_share", "nodules found in whole scans", "higher"),
+    _share("found_nodules_share", "nodules found in whole scans", "higher"),
     Metric("step_ms", "training step", "lower", "ms"),
     # trunks
     _share("trunk_accuracy", "trunk accuracy", "higher"),
