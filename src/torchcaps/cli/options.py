@@ -55,12 +55,16 @@ def choose_device(name: str) -> str:
 
 def choose_precision(machine: Machine, *, quiet: bool = False) -> Machine:
     """The machine with a precision that is not "auto"; what auto chose is said on stderr."""
-    from torchcaps.train import device_of, settled
+    from torchcaps.train import device_of, has_native_bf16, settled
 
-    chosen = settled(machine)
-    if machine.precision == "auto" and not quiet and is_first_process():
+    chosen, device = settled(machine), device_of(machine)
+    if quiet or not is_first_process():
+        return chosen
+    if machine.precision == "32" and device.type == "cpu" and has_native_bf16(device):
+        typer.echo("this processor has bf16: --precision auto may train faster, more coarsely", err=True)
+    if machine.precision == "auto":
         reason = "native and faster" if chosen.precision == "bf16" else "bf16 is not both native and faster"
-        typer.echo(f"precision {chosen.precision} on {device_of(machine).type}: {reason}", err=True)
+        typer.echo(f"precision {chosen.precision} on {device.type}: {reason}", err=True)
     return chosen
 
 

@@ -58,7 +58,7 @@ def command(
         chosen = ", ".join(f"{key}={value}" for key, value in fitted.chosen.items())
         typer.echo(f"chosen for {settings.data.name}: {chosen}", err=True)
     asked = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    machine = choose_precision(asked, quiet=quiet)
+    machine = choose_precision(asked, quiet=quiet or json)
     with ProgressBar(is_shown=not (json or quiet)) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
         result = train(settings, folder, machine, resume=resume, watcher=Several(bar, *events))

@@ -1,4 +1,4 @@
-"""The tuples that flow between capsule layers; PyTorch treats each as a pytree."""
+"""Numbers, and the tuples that flow between capsule layers; PyTorch treats each as a pytree."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from jaxtyping import Float, Int
 from torch import Tensor
+
+Number: TypeAlias = float | int  # the run-time checker does not take one for the other
 
 
 class Capsules(NamedTuple):

@@ -6,7 +6,7 @@ from .export import Exported, export_run, is_exported, load_predictor, open_expo
 from .fit_to_data import Fitted, recipe_for_data, run_name
 from .health import inspect_run
 from .loop import DivergedError, train
-from .machine import Machine, check_machine, device_of, launch, settled
+from .machine import Machine, check_machine, device_of, has_native_bf16, launch, settled
 from .objective import LossSettings, Objective
 from .optimizer import Optim
 from .pipeline import Batch, Pipeline, Source
@@ -67,6 +67,7 @@ __all__ = [
     "evaluate",
     "evaluate_run",
     "export_run",
+    "has_native_bf16",
     "inspect_run",
     "is_exported",
     "launch",

@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
 from .pictures import ArrayLike, to_array
@@ -22,7 +23,6 @@ from .style import (
     TILE,
     TITLE,
     WRONG,
-    Number,
     axes_at,
     canvas,
     pixel_size,

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
 from .pictures import Array, ArrayLike, soften, to_array, to_colours
@@ -22,7 +23,6 @@ from .style import (
     TEXT,
     WARM,
     WRONG,
-    Number,
     axes_at,
     canvas,
     pixel_size,

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
-from .style import INK_MAP, TILE, Box, Number
+from .style import INK_MAP, TILE, Box
 
 ArrayLike = NDArray[np.generic] | Tensor
 Array = NDArray[np.float64]

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
 from .evidence import draw_heat, draw_image
 from .pictures import Array, ArrayLike, to_array, to_colours
-from .style import INK, MUTED, TEXT, TITLE, Number, axes_at, canvas, pixel_size
+from .style import INK, MUTED, TEXT, TITLE, axes_at, canvas, pixel_size
 
 
 class SaliencyPanel(NamedTuple):

@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from torchcaps.core import Number
+
 PAPER = "#ffffff"
 INK = "#1c2045"
 MUTED = "#6a7094"
@@ -28,7 +30,6 @@ HEAT_MAP = LinearSegmentedColormap.from_list("heat", ["#ffd166", WARM, "#d3264f"
 
 TITLE, TEXT, SMALL = 11.0, 9.0, 8.0  # points
 SCREEN_DPI = 96
-Number = float | int  # the run-time checker does not take one for the other
 Box = tuple[Number, Number, Number, Number]  # left, top, width, height in screen pixels
 
 

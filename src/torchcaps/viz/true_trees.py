@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
 from .pictures import ArrayLike, to_colours
-from .style import INK, MUTED, PAPER, SERIES, TEXT, TITLE, Number, axes_at, canvas, drawing_board
+from .style import INK, MUTED, PAPER, SERIES, TEXT, TITLE, axes_at, canvas, drawing_board
 
 _CELL, _GAP, _TOP, _LEFT = 190, 16, 44, 16
 _BELOW = 30  # pixels of words under a picture

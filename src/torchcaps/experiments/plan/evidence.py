@@ -7,7 +7,9 @@ from math import inf, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from ..records import Number, Row
+from torchcaps.core import Number
+
+from ..records import Row
 from .claim import Finding, Verdict
 
 # Student's 97.5 % quantile for 1 to 10 degrees of freedom; beyond, 1.96 + 2.6 / freedom is as good

@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
+from torchcaps.core import Number
 from torchcaps.storage import write_json
 from torchcaps.train.recipe import recipe_as_json
 from torchcaps.train.results import provenance
 
-from ..records import Details, Number
+from ..records import Details
 from .experiment import PlannedRun
 
 

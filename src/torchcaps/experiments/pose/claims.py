@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torchcaps.core import Number
+
 from ..plan import (
     MISSING,
     Check,
@@ -17,7 +19,7 @@ from ..plan import (
     rows_named,
     with_spread,
 )
-from ..records import Number, Row, by_setting
+from ..records import Row, by_setting
 
 BORDERS, TABLE = "fig:quaternions_visualdiff", "tab:quaternions_tinyshapenetresults"
 SOLIDS, ROUTING = "beyond:pose-networks", "beyond:pose-routing"

@@ -3,7 +3,7 @@
 from .details import Details, Picture, Series
 from .metrics import metric_heading, metric_words
 from .protocol import BUDGETS, Budget, Protocol, protocol_of, read_budget
-from .result import Number, RunFacts, RunResult
+from .result import RunFacts, RunResult
 from .row import MeanCurve, Row, RowRun, Rows, by_setting, details_of, load_rows
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Budget",
     "Details",
     "MeanCurve",
-    "Number",
     "Picture",
     "Protocol",
     "Row",

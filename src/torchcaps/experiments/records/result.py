@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from torchcaps.core import Number
 from torchcaps.core.fields import build_dataclass
 
 from .details import Details
-
-Number = int | float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from torchcaps.core import Number
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.fields import build_dataclass
 from torchcaps.storage import read_json
 
 from .details import Details
 from .protocol import Budget, Protocol
-from .result import Number, RunFacts
+from .result import RunFacts
 
 
 @dataclass(frozen=True, kw_only=True)

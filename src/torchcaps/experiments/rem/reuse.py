@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 from torchcaps.data import LabelledImages
 from torchcaps.inspection import count_parameters
@@ -13,7 +14,7 @@ from torchcaps.storage import read_json, write_json
 from torchcaps.train import Machine, Pipeline, Run, Watcher, device_of, load_labelled, load_run
 
 from ..plan import Changes, Experiment, Outcome, Perform, PlannedRun, join_changes, leave_result
-from ..records import Details, Number
+from ..records import Details
 from .setting import TreeSetting
 
 SHARED_RUNS = (

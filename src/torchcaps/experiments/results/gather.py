@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 from torchcaps.core.metric import metric_of
 from torchcaps.storage import read_json, write_json
@@ -17,7 +18,6 @@ from ..records import (
     BUDGETS,
     Budget,
     MeanCurve,
-    Number,
     Protocol,
     Row,
     RowRun,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from torchcaps.core import Number
 from torchcaps.core.metric import metric_of
 from torchcaps.storage import write_text
 
 from ..plan import Claim, Experiment, RowsOf, Verdict, slug_of
-from ..records import Number, Row, Rows, RunFacts, load_rows, metric_words
+from ..records import Row, Rows, RunFacts, load_rows, metric_words
 from .tables import render_table
 
 _LEGEND = (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 from torchcaps.parse import Levels, analyse, quantizable_routings
 from torchcaps.suites import measure_truth
@@ -14,7 +15,6 @@ from torchcaps.suites.partwhole import draw_test_images
 from torchcaps.train import Machine, Run, Watcher, device_of, load_labelled, load_run, train
 
 from ..plan import Outcome, PlannedRun, leave_result
-from ..records import Number
 
 Metrics = dict[str, Number]
 

@@ -10,13 +10,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 from torchcaps.data import OverlaidImages
 from torchcaps.losses import reconstruction_loss
 from torchcaps.train import Pipeline, Run, load_split
 from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
 
-from ..records import Number, Picture, Rows
+from ..records import Picture, Rows
 from ..rem.frozen_decoder import fit_decoder
 
 _EPOCHS = 20  # of the decoder

@@ -98,8 +98,9 @@ def matters(quantity: str, effect: str) -> Check:
         if effect not in found:
             return _OPEN
         p = found[effect]
-        is_whole = all(row.budget == "full" for row in rows)
-        verdict: Verdict = "confirmed" if p < _SIGNIFICANT and is_whole else "open"
+        verdict: Verdict = "confirmed" if p < _SIGNIFICANT else "not confirmed"
+        if any(row.budget != "full" for row in rows):
+            verdict = "open"
         return Finding(verdict, f"p = {p:.2g} over flights that converged, type II")
 
     return check

@@ -10,9 +10,9 @@ from statistics import mean
 import numpy as np
 
 from torchcaps.apps.uav import FlightPlan, Localizer, Recorder, simulate_flight, summarize
-from torchcaps.core import Plain
+from torchcaps.core import Number, Plain
 
-from ..records import Details, Number
+from ..records import Details
 from .world import Scale, World
 
 _FOUND = 100.0  # metres of error at the end below which a converged flight was found

@@ -9,9 +9,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
-from ..style import INK, MUTED, SERIES, SMALL, Number, axes_at, canvas, name_marks, plain_chart
+from ..style import INK, MUTED, SERIES, SMALL, axes_at, canvas, name_marks, plain_chart
 from .measured import Measured
 
 

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
 from ..style import (
@@ -20,7 +21,6 @@ from ..style import (
     TEXT,
     TITLE,
     WARM,
-    Number,
     axes_at,
     canvas,
     plain_chart,

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
 from ..style import (
@@ -19,7 +20,6 @@ from ..style import (
     MUTED,
     SMALL,
     TITLE,
-    Number,
     axes_at,
     canvas,
     drawing_board,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
 from ..style import (
@@ -15,7 +16,6 @@ from ..style import (
     SERIES,
     SMALL,
     TEXT,
-    Number,
     axes_at,
     canvas,
     name_marks,

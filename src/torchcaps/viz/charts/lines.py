@@ -9,9 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
-from ..style import SERIES, SMALL, Number, axes_at, canvas, legend_columns, name_marks, plain_chart
+from ..style import SERIES, SMALL, axes_at, canvas, legend_columns, name_marks, plain_chart
 from .measured import Measured
 
 _WIDTH, _TOP, _HEIGHT, _BELOW = 450, 52, 226, 84

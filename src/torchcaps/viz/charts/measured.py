@@ -7,7 +7,7 @@ from math import inf
 from statistics import fmean
 from typing import NamedTuple
 
-from ..style import Number
+from torchcaps.core import Number
 
 
 class Measured(NamedTuple):

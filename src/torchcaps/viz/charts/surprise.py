@@ -6,10 +6,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 
 from ..pictures import ArrayLike, to_array
-from ..style import COOL, INK, SMALL, WARM, Number, axes_at, canvas, plain_chart
+from ..style import COOL, INK, SMALL, WARM, axes_at, canvas, plain_chart
 
 
 def draw_surprise(score: Number, reference: ArrayLike) -> Figure:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from torchcaps.core import Number
 from torchcaps.parse import ParseTree, ReceptiveField
 
 from ..pictures import fit
-from ..style import INK, LINE, MUTED, PAPER, QUIET, WARM, Number
+from ..style import INK, LINE, MUTED, PAPER, QUIET, WARM
 from ..text import shorten
 from .image import add_dots, add_field, add_links, places_on_image
 from .legend import Legend

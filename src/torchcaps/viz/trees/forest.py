@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
+from torchcaps.core import Number
 from torchcaps.core.errors import UserError
 from torchcaps.parse import ParseTree
 
 from ..pictures import ArrayLike, fit, to_colours
-from ..style import INK, WRONG, Number
+from ..style import INK, WRONG
 from ..text import drawable_labels, shorten
 from .figure import draw_scene
 from .legend import Legend

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from torchcaps.core import Number
 from torchcaps.parse import ParseTree
 
-from ..style import PAPER, WARM, Number
+from ..style import PAPER, WARM
 from .scene import MARGIN, Scene, Shape, Words, activation_colour, circle, coupling_stroke, edge_strength
 
 _SIZE, _LETTER, _GAP, _LINE = 10.7, 6.1, 26, 20

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from torchcaps.core import Number
 from torchcaps.parse import ParseTree, ReceptiveField
 
 from ..pictures import fit
-from ..style import COOL, INK, MUTED, WARM, Number
+from ..style import COOL, INK, MUTED, WARM
 from ..text import shorten
 from .image import add_dots, add_field, add_links, places_on_image
 from .legend import OUTSIDE, Legend

@@ -12,9 +12,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 
+from torchcaps.core import Number
 from torchcaps.parse import Edge, ParseTree
 
-from ..style import COOL, COOL_MAP, INK, MUTED, WARM, Box, Number
+from ..style import COOL, COOL_MAP, INK, MUTED, WARM, Box
 
 Place = tuple[Number, Number]
 Key = tuple[int, int]  # layer and index of a capsule

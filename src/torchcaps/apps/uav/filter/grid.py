@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
-
-Number = float | int  # the run-time checker does not take one for the other
+from torchcaps.core import Number, UserError
 
 
 @dataclass(frozen=True)

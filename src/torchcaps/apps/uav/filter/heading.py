@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
+from torchcaps.core import Number, UserError
 
-from .grid import Grid, Number
+from .grid import Grid
 
 
 def heading_weights(grid: Grid, measured: Number, sigma: Number) -> NDArray[np.float64]:

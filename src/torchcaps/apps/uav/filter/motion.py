@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
+from torchcaps.core import Number, UserError
 
-from .grid import Grid, Number
+from .grid import Grid
 
 _SIGMAS = 4.0  # a kernel covers at least so many standard deviations on both sides
 

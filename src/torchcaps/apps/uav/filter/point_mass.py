@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
+from torchcaps.core import Number, UserError
 
 from .backend import Backend, Evidence, Match, Moments
 from .descriptors import Descriptors
 from .estimate import Estimate, estimate
-from .grid import Grid, Number
+from .grid import Grid
 from .heading import heading_weights
 from .likelihood import Likelihood
 from .motion import MotionNoise, Odometry, Prediction, predict_motion, turn_masses

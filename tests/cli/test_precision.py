@@ -1,0 +1,43 @@
+"""What `train` says about the precision it computes in."""
+
+import pytest
+
+from torchcaps import train
+from torchcaps.cli.options import choose_precision
+from torchcaps.train import Machine, machine
+
+
+@pytest.fixture
+def processor(monkeypatch):
+    """Makes this processor one with bf16, that many times as fast in it; 0 has none."""
+
+    def pretend(speedup):
+        for module in (train, machine):
+            monkeypatch.setattr(module, "has_native_bf16", lambda device: speedup > 0)
+        monkeypatch.setattr(machine, "bf16_speedup", lambda device: speedup)
+
+    return pretend
+
+
+@pytest.mark.parametrize(
+    ("asked", "speedup", "chosen", "said"),
+    [
+        ("auto", 2.0, "bf16", "precision bf16 on cpu: native and faster"),
+        ("auto", 1.0, "32", "precision 32 on cpu: bf16 is not both native and faster"),
+        ("auto", 0.0, "32", "precision 32 on cpu: bf16 is not both native and faster"),
+        ("32", 2.0, "32", "this processor has bf16: --precision auto may train faster"),
+        ("32", 0.0, "32", ""),
+        ("bf16", 2.0, "bf16", ""),
+    ],
+)
+def test_the_choice_is_said(asked, speedup, chosen, said, processor, capsys):
+    processor(speedup)
+    assert choose_precision(Machine(device="cpu", precision=asked)).precision == chosen
+    printed = capsys.readouterr().err
+    assert said in printed if said else not printed
+
+
+def test_quiet_says_nothing(processor, capsys):
+    processor(2.0)
+    choose_precision(Machine(device="cpu"), quiet=True)
+    assert not capsys.readouterr().err
