@@ -55,17 +55,23 @@ def choose_device(name: str) -> str:
 
 def choose_precision(machine: Machine, *, quiet: bool = False) -> Machine:
     """The machine with a precision that is not "auto"; what auto chose is said on stderr."""
-    from torchcaps.train import device_of, has_native_bf16, settled
+    from torchcaps.train import device_of, settled
 
     chosen, device = settled(machine), device_of(machine)
-    if quiet or not is_first_process():
-        return chosen
-    if machine.precision == "32" and device.type == "cpu" and has_native_bf16(device):
-        typer.echo("this processor has bf16: --precision auto may train faster, more coarsely", err=True)
-    if machine.precision == "auto":
+    if machine.precision == "auto" and not quiet and is_first_process():
         reason = "native and faster" if chosen.precision == "bf16" else "bf16 is not both native and faster"
         typer.echo(f"precision {chosen.precision} on {device.type}: {reason}", err=True)
     return chosen
+
+
+def faster_precision(machine: Machine) -> str:
+    """A hint for who trained in 32 bits on a processor that has bf16; empty for others."""
+    from torchcaps.train import device_of, has_native_bf16
+
+    device = device_of(machine)
+    if machine.precision != "32" or device.type != "cpu" or not has_native_bf16(device):
+        return ""
+    return "this processor has bf16: --precision auto may train faster, with coarser numbers"
 
 
 def read_levels(text: str) -> Levels | None:

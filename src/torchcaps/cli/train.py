@@ -18,6 +18,7 @@ from .options import (
     RecipeName,
     Resume,
     choose_precision,
+    faster_precision,
     is_first_process,
 )
 from .show import print_json
@@ -58,7 +59,7 @@ def command(
         chosen = ", ".join(f"{key}={value}" for key, value in fitted.chosen.items())
         typer.echo(f"chosen for {settings.data.name}: {chosen}", err=True)
     asked = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    machine = choose_precision(asked, quiet=quiet or json)
+    machine = choose_precision(asked, quiet=quiet)
     with ProgressBar(is_shown=not (json or quiet)) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
         result = train(settings, folder, machine, resume=resume, watcher=Several(bar, *events))
@@ -68,7 +69,11 @@ def command(
         print_json(result)
         return
     typer.echo(summary(result, settings, folder))
-    if not quiet and settings.task.is_explained:
+    if quiet:
+        return
+    if hint := faster_precision(machine):
+        typer.echo(hint)
+    if settings.task.is_explained:
         typer.echo(f"see why it decides as it does: torchcaps explain {quote(str(folder))} test:0")
 
 
