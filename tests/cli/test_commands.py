@@ -287,7 +287,7 @@ def test_missing_files_are_reported(tmp_path):
         (["train", "mnist/dr_capsnet", "--data-dir", "nowhere", "--out", "run"], "torchcaps data get mnist"),
         (["eval", "nowhere"], "holds no run"),
         (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
-        (["reproduce", "tab:results-affnist"], "tab:results-affnist has no runs: the files"),
+        (["reproduce", "fig:saliency_maps_sn_az"], "fig:saliency_maps_sn_az has no runs: the files"),
         (["reproduce", "fig:fashion", "--cluster", "local", "--processes", "2"], "choose one"),
         (["reproduce", "smoke-mnist", "--minutes", "-1"], "minutes must not be negative"),
         (["reproduce", "smoke-mnist", "--minutes", "nan"], "minutes must not be negative"),

@@ -78,17 +78,11 @@ LABELS = {
 }
 
 _SMALLNORB = "the files of smallNORB cannot be downloaded here"
-_SHAPES = "the renderings are of ShapeNet, which is given to registered users alone"
 WITHOUT_RUNS = {  # why labels that are not built have no runs
-    "tab:results-affnist": "the files of affNIST cannot be downloaded here",
-    "tab:novelviewpoints": _SMALLNORB,
     "tab:novelviewpoints_full_original": _SMALLNORB,
     "fig:saliency_maps_sn_az": _SMALLNORB,
     "fig:saliency_maps_sn_el": _SMALLNORB,
-    "fig:quaternions_visualdiff": _SHAPES,
-    "tab:quaternions_tinyshapenetresults": _SHAPES,
     "fig:quaternions_tinyshapenetresults": "tab:quaternions_tinyshapenetresults draws it, on other meshes",
-    "tab:lung-results": "the scans of LIDC-IDRI cannot be downloaded here",
 }
 
 
