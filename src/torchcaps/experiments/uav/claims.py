@@ -204,14 +204,18 @@ def draw_curves(rows: Rows, path: Path) -> None:
 
 
 def _curves(details: dict[str, list[Details]], part: str) -> dict[str, list[tuple[int, Measured]]]:
-    """A line for each setting: the median over flights, the mean of it over seeds."""
+    """A line for each setting that is drawn, or for all while none of them has runs.
+
+    It is the median over flights, and the mean of that over seeds.
+    """
+    chosen = [name for name in details if name in DRAWN] or list(details)
     return {
         name: [
             (number + 1, Measured(float(value)))
             for number, value in enumerate(np.mean([run.series[f"{part} median"] for run in runs], axis=0))
         ]
         for name, runs in details.items()
-        if runs and name in DRAWN
+        if runs and name in chosen
     }
 
 
