@@ -163,6 +163,7 @@ def test_peak_memory_sees_what_was_freed_again():
     assert 50 < peak.mebibytes() < 100
 
 
+@pytest.mark.slow
 def test_where_the_system_does_not_tell_the_peak_is_unknown(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "_STATUS", tmp_path / "none")
     assert PeakMemory(CPU).mebibytes() is not None
@@ -373,6 +374,7 @@ class TestGoingOn:
         assert both[0] is first[0]
 
     @pytest.mark.parametrize("name", ["commit", "device"])
+    @pytest.mark.slow
     def test_rows_of_elsewhere_are_replaced_where_they_are_measured_again(self, name):
         made = []
         old = [{**row, name: "other"} for row in bench().run(self.points([]))["rows"]]
@@ -380,6 +382,7 @@ class TestGoingOn:
         assert made == ["fused"]
         assert [row[name] == "other" for row in rows] == [True, False]
 
+    @pytest.mark.slow
     def test_a_size_that_did_not_fit_is_remembered(self):
         first = bench()
         rows = first.run([point(run_out_of_memory)])["rows"]

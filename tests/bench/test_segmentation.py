@@ -1,5 +1,6 @@
 """SegCaps at several sizes, on sizes that take no time."""
 
+import pytest
 import torch
 
 from torchcaps.bench import Bench, Ceilings, Effort, segmentation_suite
@@ -7,6 +8,7 @@ from torchcaps.bench import Bench, Ceilings, Effort, segmentation_suite
 RATES = Ceilings(copy_gb_s=100.0, matmul_tflops_fp32=1.0, matmul_tflops_tf32=None, matmul_tflops_bf16=2.0)
 
 
+@pytest.mark.slow
 def test_every_way_to_compute_a_segcaps_is_measured():
     bench = Bench(
         "segmentation",

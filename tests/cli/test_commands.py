@@ -95,6 +95,7 @@ def test_every_command_shows_examples(command):
         assert example.startswith("torchcaps ")
 
 
+@pytest.mark.slow
 def test_the_examples_use_options_that_exist():
     known = {name: " ".join(torchcaps(name, "-h").stdout.split()) for name in EXAMPLES}
     for examples in EXAMPLES.values():

@@ -120,6 +120,7 @@ def test_wild_votes_and_absent_children_stay_finite():
         assert all(x.isfinite().all() for x in (*routed, *gradients))
 
 
+@pytest.mark.slow
 def test_the_operator_keeps_its_promises_to_the_compiler():
     children = torch.rand(4, 3, 4, requires_grad=True), torch.rand(4, 3)
     costs = torch.rand(2), torch.rand(2)

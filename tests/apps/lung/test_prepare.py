@@ -137,6 +137,7 @@ prepare({name: slow(name, read) for name, read in find_patients(source).items()}
 """
 
 
+@pytest.mark.slow
 def test_of_two_processes_one_prepares_and_the_other_waits_for_it(tmp_path):
     source, out, log = write_slices(tmp_path / "source"), tmp_path / "out", tmp_path / "log"
     with subprocess.Popen([sys.executable, "-c", SLOW_READER, source, out, log]) as other:

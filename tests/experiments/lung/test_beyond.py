@@ -38,6 +38,7 @@ def test_twice_the_regions_are_learned_in_half_the_epochs(budget):
         assert run.recipe.epochs * whole == (12 if budget == "quick" else 40)
 
 
+@pytest.mark.slow
 def test_regions_with_and_without_nodules_lie_apart(tmp_path):
     plain = runs.prepare_phantom(tmp_path, 3)
     both = runs.prepare_phantom(tmp_path, 3, negatives=0.5)

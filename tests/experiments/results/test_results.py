@@ -26,6 +26,11 @@ from torchcaps.models import MODELS, list_models
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LONG = {
+    "models.md",
+    "reproduction.md",
+    "results.md",
+}  # all models, all claims: seconds
 SHORT = [Protocol(note="short")]
 
 
@@ -34,7 +39,11 @@ def row(setting, *accuracies, metric="test_accuracy", thesis=None):
     return summarise(results, setting=setting, metric=metric, protocols=SHORT, thesis=thesis)
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] if path.name in LONG else []) for path in DOCUMENTS],
+    ids=lambda path: path.name,
+)
 def test_tables_in_documents_are_those_of_the_result_files(path):
     assert refresh(path.read_text(), ROOT) == path.read_text()
 
@@ -47,6 +56,7 @@ def test_rows_are_the_means_of_their_runs(path):
         assert row.ours == pytest.approx(sum(values) / len(values), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_committed_rows_are_those_that_the_packed_runs_give(tmp_path):
     with tarfile.open(ROOT / "results" / "runs.tar.gz") as packed:
         packed.extractall(tmp_path, filter="data")
@@ -77,6 +87,7 @@ def summary(row):
     return {**content, "protocols": row.protocol}
 
 
+@pytest.mark.slow
 def test_pages_are_those_of_the_result_files():
     rows_of = rows_in(ROOT / "results")
     built = {EXPERIMENTS[label].slug: EXPERIMENTS[label] for label in EXPERIMENTS.names()}
