@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
@@ -138,17 +139,15 @@ def draw_images(rows: Rows, path: Path) -> None:
     _draw(rows, path, {f"{count:,} images": count for count in COUNTS}, "training images")
 
 
+_on_parts = partial(
+    Experiment, chapter=CHAPTER, data=(), seeds=3, budgets={"smoke": _SMOKE}, perform=study_parts
+)
 register(
-    Experiment(
+    _on_parts(
         label=CLUTTER,
-        chapter=CHAPTER,
         title="PartWhole over clutter: accuracy, maps, trees and poses",
-        data=(),
         gpu_minutes=120,
-        seeds=3,
         metrics=("test_accuracy", "best_epoch", *_TRUTH, "sparsity"),
-        budgets={"smoke": _SMOKE},
-        perform=study_parts,
         settings=_over_clutter(),
         draw=draw_clutter,
         claims=CLUTTER_CLAIMS,
@@ -156,16 +155,11 @@ register(
     )
 )
 register(
-    Experiment(
+    _on_parts(
         label=IMAGES,
-        chapter=CHAPTER,
         title="PartWhole over the number of training images",
-        data=(),
         gpu_minutes=60,
-        seeds=3,
         metrics=("test_accuracy", "best_epoch", *_TRUTH),
-        budgets={"smoke": _SMOKE},
-        perform=study_parts,
         settings=_over_images(),
         draw=draw_images,
         claims=IMAGES_CLAIMS,
@@ -173,16 +167,11 @@ register(
     )
 )
 register(
-    Experiment(
+    _on_parts(
         label=SCENES,
-        chapter=CHAPTER,
         title="PartWhole with scenes of three objects of three parts, 48 px",
-        data=(),
         gpu_minutes=60,
-        seeds=3,
         metrics=("test_accuracy", "best_epoch", *_TRUTH),
-        budgets={"smoke": _SMOKE},
-        perform=study_parts,
         settings=_scenes(),
         claims=SCENES_CLAIMS,
         deviations=(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from ..plan import Changes, Claim, Experiment, register
 from . import claims
@@ -23,18 +24,21 @@ from .setting import FlightSetting, localize_flights
 from .world import APART
 
 _CODED = "D=128 as 16 bytes"
+_over_maps = partial(
+    Experiment,
+    chapter=CHAPTER,
+    data=(),
+    seeds=3,
+    at_once=1,
+    metrics=METRICS,
+    budgets=BUDGETS,
+    perform=localize_flights,
+)
 register(
-    Experiment(
+    _over_maps(
         label=STORAGE,
-        chapter=CHAPTER,
         title="Maps of long descriptors in few bytes",
-        data=(),
         gpu_minutes=10,
-        seeds=3,
-        at_once=1,
-        metrics=METRICS,
-        budgets=BUDGETS,
-        perform=localize_flights,
         settings=(
             network_setting("fcn", 128, "bayesian", name=_CODED, storage="product", thesis={}),
             network_setting("fcn", 128, "bayesian", name="D=128 as int8", thesis={}),
@@ -55,17 +59,10 @@ register(
     )
 )
 register(
-    Experiment(
+    _over_maps(
         label=TERRAIN,
-        chapter=CHAPTER,
         title="Convergence of flights over a drawn terrain in another season",
-        data=(),
         gpu_minutes=20,
-        seeds=3,
-        at_once=1,
-        metrics=METRICS,
-        budgets=BUDGETS,
-        perform=localize_flights,
         settings=tuple(
             replace(setting, ground="terrain", thesis={})
             for setting in (
@@ -95,17 +92,10 @@ def _routed(name: str, changes: Changes) -> FlightSetting:
 
 
 register(
-    Experiment(
+    _over_maps(
         label=ROUTING,
-        chapter=CHAPTER,
         title="Routing annealing of the capsule head",
-        data=(),
         gpu_minutes=40,
-        seeds=3,
-        at_once=1,
-        metrics=METRICS,
-        budgets=BUDGETS,
-        perform=localize_flights,
         settings=(
             _routed("three rounds", {}),
             _routed("annealed", {"annealing": {"r0": 1, "r_max": 5, "step": 1, "patience": 3}}),
@@ -131,17 +121,10 @@ def _stepped(metres: float) -> FlightSetting:
 
 
 register(
-    Experiment(
+    _over_maps(
         label=STEPS,
-        chapter=CHAPTER,
         title="Updates after shorter and longer ways, with crops of 320 m",
-        data=(),
         gpu_minutes=5,
-        seeds=3,
-        at_once=1,
-        metrics=METRICS,
-        budgets=BUDGETS,
-        perform=localize_flights,
         settings=tuple(map(_stepped, (50.0, 100.0, 160.0, 320.0))),
         claims=(
             Claim(
