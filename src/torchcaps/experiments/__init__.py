@@ -1,6 +1,6 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
-from . import annealing, backbones, equal_size, lung, pose, rem, robustness, shrunk, smoke, uav
+from . import annealing, backbones, equal_size, lung, modern, pose, rem, robustness, shrunk, smoke, uav
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
@@ -31,6 +31,7 @@ __all__ = [
     "list_experiments",
     "lung",
     "merge_runs",
+    "modern",
     "outdated_runs",
     "pack_runs",
     "pose",
