@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_LEAST_OF_EDGE = (
-    0.03  # a mark inside the page counts if it has this share of the ink of the largest at its edge
-)
+_LEAST_OF_EDGE = 0.03  # share of the largest mark at the edge from which on one inside the page counts
 _LEAST_OF_MAIN = 0.08  # a further stroke has this share of the ink of the main one
 _NEAR = 0.35  # and lies within this share of its height
 
