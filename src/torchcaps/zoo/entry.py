@@ -131,7 +131,7 @@ def find_entry(name: str, folder: Path = PACKAGED) -> Entry:
 def entry_of_model(model: str, data: str = "", folder: Path = PACKAGED) -> Entry:
     """The pretrained network of a model, trained on `data` where several are.
 
-    Of several, one that was trained on the data in the model's own name needs no `data`: "..._mnist" on mnist.
+    Of several, one on the data in the model's own name needs no `data`: "..._mnist" on mnist.
     """
     found = [entry for entry in list_weights(folder=folder) if entry.model == model]
     if not data and len(found) > 1:
