@@ -18,6 +18,7 @@ from torchcaps.storage import save_weights, write_json
 from torchcaps.train import load_recipe
 from torchcaps.train.run import write_recipe
 from torchcaps.zoo import (
+    Packing,
     create_model,
     entry_folder,
     find_entry,
@@ -82,7 +83,7 @@ def test_what_cannot_be_had_is_explained(name, options, message, weights):
 
 
 def test_half_precision_is_half_as_large_and_nearly_the_same(run, tmp_path, weights):
-    half = pack_run(run, NAME, half=True, out=tmp_path)
+    half = pack_run(run, NAME, Packing(half=True, data="synthetic_mnist"), out=tmp_path)
     assert half.bytes < 0.7 * find_entry(NAME, weights).bytes
     images = torch.rand(2, 1, 28, 28)
     networks = (load_pretrained(NAME, weights=place).model for place in (tmp_path, weights))
@@ -97,7 +98,7 @@ def test_an_entry_has_result_checksums_and_a_card(weights):
     assert set(entry.sha256) >= {"weights.safetensors", "recipe.json", "result.json"}
     card = (weights / NAME / "card.md").read_text()
     assert "accuracy 12.50%" in card
-    assert "seed 42 at commit abc" in card
+    assert "seed 42, 1 epochs, commit abc" in card
     assert "licence: " in card
 
 

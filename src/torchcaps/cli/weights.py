@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json
+from .options import DataDir, Json
 from .show import print_json, print_table
 
 app = typer.Typer(help="List, fetch and pack pretrained networks.", no_args_is_help=True)
@@ -20,7 +20,6 @@ def list_(
 ) -> None:
     """List pretrained networks with what they reach on their test images."""
     from torchcaps.core.fields import as_plain
-    from torchcaps.core.metric import metric_of
     from torchcaps.zoo import list_weights
 
     entries = list_weights(pattern)
@@ -33,12 +32,10 @@ def list_(
             [
                 {
                     "name": entry.name,
-                    "data": entry.data,
-                    "test images": ", ".join(
-                        f"{metric_of(key).title} {metric_of(key).format(value)}"
-                        for key, value in entry.metrics.items()
-                    ),
-                    "MB": f"{entry.bytes / 2**20:.2f}",
+                    "task": entry.task,
+                    "test images": entry.leading,
+                    "parameters": f"{entry.parameters:,}",
+                    "MB": f"{entry.bytes / 1e6:.2f}",
                 }
                 for entry in entries
             ]
@@ -60,10 +57,29 @@ def pack(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder to write into; by default that of the package.")
     ] = None,
-    half: Annotated[bool, typer.Option("--half", help="Store the weights as float16.")] = False,
+    half: Annotated[
+        bool, typer.Option("--half", help="Store the weights as float16, if the answers stay the same.")
+    ] = False,
+    results: Annotated[
+        Path | None, typer.Option("--results", help="File in results/ that has this network over seeds.")
+    ] = None,
+    setting: Annotated[str, typer.Option("--setting", help="Which rows of --results they are.")] = "",
+    licence: Annotated[str, typer.Option("--licence", help="Of data that were a folder.")] = "",
+    data: Annotated[
+        str | None, typer.Option("--data", help="Where the test images are now, as for torchcaps eval.")
+    ] = None,
+    data_dir: DataDir = None,
 ) -> None:
-    """Make a pretrained network of a run: weights, recipe, result, checksums and a card."""
-    from torchcaps.zoo import pack_run
+    """Make a pretrained network of a run: weights, recipe, result, checksums and a card.
 
-    entry = pack_run(run, name, half=half, **({} if out is None else {"out": out}))
-    typer.echo(f"{entry.name}: {entry.bytes / 2**20:.2f} MB")
+    No path of this machine is packed. With --half the answers on the test images are compared first.
+    """
+    from torchcaps.zoo import Packing, pack_run
+
+    packing = Packing(
+        half=half, results=results, setting=setting, licence=licence, data=data, data_dir=data_dir
+    )
+    entry = pack_run(run, name, packing, **({} if out is None else {"out": out}))
+    typer.echo(f"{entry.name}: {entry.leading}, {entry.bytes / 1e6:.2f} MB")
+    if entry.rounding is not None:
+        typer.echo(f"float16: {entry.rounding}")

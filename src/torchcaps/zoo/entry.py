@@ -10,7 +10,11 @@ from typing import Any, Literal
 
 from torchcaps.core.errors import UserError, unknown_name
 from torchcaps.core.fields import build_dataclass
+from torchcaps.core.metric import metric_of
 from torchcaps.storage import read_json
+
+from .evidence import Evidence
+from .rounding import Rounding
 
 Preparation = Literal["", "digit"]
 PACKAGED = Path(__file__).parent / "files"
@@ -24,23 +28,53 @@ class Entry:
 
     Attributes:
         name: `<model>.<what it was trained on>`.
+        task: What the network is for.
         model: The registered model.
-        data: The dataset, as its recipe names it.
-        metrics: Of the test images, as the run measured them; shares, not percent.
+        parameters: How many numbers it learnt.
+        data: The dataset, as its recipe names it; a folder has the name of what lay in it.
+        licence: Of the data.
+        metrics: Of the test images, as the run measured them, the leading one first; shares, not percent.
         seed: That of the run.
+        evidence: The same network over several seeds, where a result file has it.
         prepare: What is done to a photograph first; "digit" finds, turns and centres a handwritten one.
+        trained_in: Precision of its training: "32" or "bf16".
+        rounding: What storing the weights as float16 changed; None where they are float32.
         bytes: Size of the weights.
         sha256: Of each file, by its name.
     """
 
     name: str
+    task: str
     model: str
+    parameters: int
     data: str
+    licence: str
     metrics: Mapping[str, float]
     seed: int
+    evidence: Evidence | None = None
     prepare: Preparation = ""
+    trained_in: str = "32"
+    rounding: Rounding | None = None
     bytes: int
     sha256: Mapping[str, str]
+
+    @property
+    def trained_on(self) -> str:
+        """What the name says of the data."""
+        return self.name.removeprefix(f"{self.model}.")
+
+    @property
+    def stored_as(self) -> str:
+        """The type of the stored weights."""
+        return "float32" if self.rounding is None else "float16"
+
+    @property
+    def leading(self) -> str:
+        """The metric that people quote, of this network, in words."""
+        if not self.metrics:
+            return "not measured"
+        key, value = next(iter(self.metrics.items()))
+        return f"{metric_of(key).title} {metric_of(key).format(value)}"
 
     @classmethod
     def from_plain(cls, values: Any, where: str) -> Entry:

@@ -2,89 +2,168 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import torch
-
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core import Plain
+from torchcaps.core.errors import UserError
 from torchcaps.core.fields import as_plain
-from torchcaps.core.metric import METRICS, metric_of
-from torchcaps.data import DATASETS
+from torchcaps.core.metric import METRICS
+from torchcaps.data import FOLDER_PREFIX, find_info
 from torchcaps.inspection import count_parameters
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
-from torchcaps.train import Run, load_run
+from torchcaps.train import Run, evaluate_run, load_run
+from torchcaps.train.recipe import recipe_as_json
+from torchcaps.train.results import provenance
 from torchcaps.train.run import write_recipe
 
+from .card import write_card
 from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
+from .evidence import read_evidence
+from .rounding import halved, measure_rounding
 from .store import checksum_of
+from .without_paths import recipe_without_paths, without_paths
 
-CARD = "card.md"
+CARD, RESULT, MATCHING = "card.md", "result.json", "matching.json"
+_BESIDE = (MATCHING, "calibration.json")  # what applications measured after training and need again
 
 
-def pack_run(run_folder: Path, name: str, *, half: bool = False, out: Path = PACKAGED) -> Entry:
+@dataclass(frozen=True, kw_only=True)
+class Packing:
+    """How a run is packed.
+
+    Attributes:
+        half: Store floating point weights as float16, half the size; they are computed with in float32.
+        results: A result file with rows over seeds, and `setting`, which of them are of this network.
+        licence: Of the data, where they are a folder that no dataset describes.
+        data: Where the test images are now, where that is not what the recipe says.
+        data_dir: Folder of the datasets.
+    """
+
+    half: bool = False
+    results: Path | None = None
+    setting: str = ""
+    licence: str = ""
+    data: str | None = None
+    data_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The files of a network beside weights and recipe, as plain data without paths."""
+
+    result: Plain
+    beside: dict[str, Plain] = field(default_factory=dict)
+
+
+def pack_run(
+    run_folder: Path,
+    name: str,
+    packing: Packing = Packing(),  # noqa: B008  # frozen
+    *,
+    out: Path = PACKAGED,
+) -> Entry:
     """Write the run in `run_folder` as the pretrained network `name` below `out`.
 
+    No path of this machine is written: a folder of data gets the part of `name` behind the model.
+
     Args:
-        run_folder: A finished run, with its `result.json`.
+        run_folder: A finished run. Without a `result.json`, as shrinking leaves it, it is tested now.
         name: `<model>.<what it was trained on>`.
-        half: Store floating point weights as float16, half the size; they are computed with in float32.
+        packing: How.
         out: Folder of pretrained networks.
     """
-    run = load_run(run_folder)
-    model = str(run.recipe.model["name"])
-    if not name.startswith(f"{model}.") or Path(name).name != name:
-        raise UserError(f"a pretrained network is named after its model, {model}.SOMETHING, got {name!r}")
-    result_path = run_folder / "result.json"
-    if not result_path.is_file():
-        raise MissingDataError(f"{run_folder} has no result.json: finish its training first")
-    folder = out / name
+    run, folder = load_run(run_folder), out / name
+    trained_on = _trained_on(run, name)
     if (folder / ENTRY).is_file():
         raise UserError(f"{folder} already holds a pretrained network; remove it first")
-    state, header = load_weights(run_folder / WEIGHTS)
-    if half:
-        state = {key: value.half() if value.dtype == torch.float32 else value for key, value in state.items()}
-    save_weights(folder / WEIGHTS, state, header)
-    write_recipe(folder, run.recipe, run.card)
-    result = read_json(result_path)
-    write_json(folder / "result.json", result)
-    write_text(folder / "metrics.jsonl", "")
-    metrics = {
-        key: float(value)
-        for key, value in result["metrics"].items()
-        if key.startswith("test_") and key.removeprefix("test_") in METRICS
-    }
-    write_text(folder / CARD, _card(run, name, metrics, result, half=half))
-    kept = [WEIGHTS, "recipe.json", "result.json", "metrics.jsonl", *(["data.json"] if run.card else [])]
-    entry = Entry(
-        name=name,
-        model=model,
-        data=run.recipe.data.name,
-        metrics=metrics,
-        seed=run.recipe.seed,
-        prepare=preparation_of(run.recipe.data.name),
-        bytes=(folder / WEIGHTS).stat().st_size,
-        sha256={file: checksum_of(folder / file) for file in kept},
+    entry = _described(run, name, packing)
+    content = _content(run, trained_on, packing)
+    entry = replace(
+        entry,
+        metrics=_test_metrics(run, content.result),
+        trained_in=str(content.result.get("precision", "32")),
+        rounding=measure_rounding(run, packing.data, packing.data_dir) if packing.half else None,
     )
+    _write(run, folder, content, entry)
+    kept = [WEIGHTS, "recipe.json", RESULT, "metrics.jsonl", *(["data.json"] if run.card else [])]
+    entry = replace(
+        entry,
+        bytes=(folder / WEIGHTS).stat().st_size,
+        sha256={file: checksum_of(folder / file) for file in (*kept, *content.beside)},
+    )
+    classes = () if run.card is None else run.card.classes
+    write_text(folder / CARD, write_card(entry, content.result, classes, content.beside.get(MATCHING)))
     write_json(folder / ENTRY, as_plain(entry))
     return entry
 
 
-def _card(run: Run, name: str, metrics: dict[str, float], result: dict[str, object], *, half: bool) -> str:
-    data = run.recipe.data.name
-    licence = DATASETS[data].licence if data in DATASETS else "that of the images it was trained on"
-    found = ", ".join(
-        f"{metric_of(key).title} {metric_of(key).format(value)}" for key, value in metrics.items()
+def _trained_on(run: Run, name: str) -> str:
+    model = str(run.recipe.model["name"])
+    trained_on = name.removeprefix(f"{model}.")
+    if trained_on in ("", name) or Path(name).name != name:
+        raise UserError(f"a pretrained network is named after its model, {model}.SOMETHING, got {name!r}")
+    return trained_on
+
+
+def _described(run: Run, name: str, packing: Packing) -> Entry:
+    model = str(run.recipe.model["name"])
+    if bool(packing.setting) != (packing.results is not None):
+        raise UserError("a result file needs the name of its setting, and a setting its result file")
+    recipe = recipe_without_paths(run.recipe, name.removeprefix(f"{model}."))
+    return Entry(
+        name=name,
+        task=run.task.name,
+        model=model,
+        parameters=count_parameters(run.model),
+        data=recipe.data.name,
+        licence=_licence(recipe.data.name, packing.licence),
+        metrics={},
+        seed=recipe.seed,
+        evidence=None if packing.results is None else read_evidence(packing.results, packing.setting, model),
+        prepare=preparation_of(recipe.data.name),
+        bytes=0,
+        sha256={},
     )
-    lines = [
-        f"# {name}",
-        f"`{run.recipe.model['name']}`, {count_parameters(run.model):,} parameters, stored as "
-        f"{'float16' if half else 'float32'}.",
-        f"- Data: {data}; licence: {licence}.",
-        f"- Test images: {found or 'not measured'}, of one run with seed {run.recipe.seed} at commit "
-        f"{result.get('commit')}. Tables in `results/` have means over seeds.",
-        "- Recipe: `recipe.yaml` beside this card; result: `result.json`.",
-        f"- Limits: it knows the classes of {data} alone and names one of them for every image, whatever it "
-        "shows. It was tested on images like those it was trained on.",
-        "- Cite torchcaps (`CITATION.cff`), the paper of the model (`torchcaps list models`) and the data.",
-    ]
-    return "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:]) + "\n"
+
+
+def _licence(data: str, given: str) -> str:
+    if given:
+        return given
+    if data.startswith(FOLDER_PREFIX):
+        raise UserError("say with --licence under which licence the data in the folder are")
+    return find_info(data).licence
+
+
+def _content(run: Run, trained_on: str, packing: Packing) -> _Content:
+    path = run.folder / RESULT
+    result = read_json(path) if path.is_file() else _tested(run, packing)
+    recipe = recipe_as_json(recipe_without_paths(run.recipe, trained_on))
+    beside = {file: read_json(run.folder / file) for file in _BESIDE if (run.folder / file).is_file()}
+    return _Content(
+        {**without_paths(result, trained_on), "recipe": recipe},
+        {file: without_paths(values, trained_on) for file, values in beside.items()},
+    )
+
+
+def _tested(run: Run, packing: Packing) -> Plain:
+    """The result of a run that has none of its own."""
+    found = evaluate_run(run, data_name=packing.data, data_dir=packing.data_dir)
+    metrics = {f"test_{key}": found[key] for key in ("loss", *run.task.metric_names)}
+    return {"metrics": metrics, "seed": run.recipe.seed, **provenance(run.device)}
+
+
+def _test_metrics(run: Run, result: Plain) -> dict[str, float]:
+    """Those of the task, the leading one first, and the loss."""
+    keys = [f"test_{name}" for name in (*run.task.metric_names, "loss") if name in METRICS]
+    return {key: float(result["metrics"][key]) for key in keys if key in result["metrics"]}
+
+
+def _write(run: Run, folder: Path, content: _Content, entry: Entry) -> None:
+    state, header = load_weights(run.folder / WEIGHTS)
+    state = state if entry.rounding is None else halved(state)
+    save_weights(folder / WEIGHTS, state, without_paths(header, entry.trained_on))
+    write_recipe(folder, recipe_without_paths(run.recipe, entry.trained_on), run.card)
+    write_text(folder / "metrics.jsonl", "")
+    for file, values in {RESULT: content.result, **content.beside}.items():
+        write_json(folder / file, values)

@@ -1,0 +1,172 @@
+"""What packing keeps of a run, what it leaves out, and what the card says of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from zoo.conftest import METRICS, RECIPES, packed_name, untrained_run
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.storage import load_weights, read_json, save_weights, write_json
+from torchcaps.train import TASKS, load_run, read_recipe
+from torchcaps.zoo import Packing, find_entry, load_pretrained, pack_run, rounding
+from torchcaps.zoo.card import WORDS
+
+TASK_NAMES = sorted(RECIPES)
+
+
+def test_every_task_can_be_packed_rounded_and_described():
+    assert set(TASKS.names()) == set(WORDS) == set(rounding.CHANGES) == set(TASK_NAMES)
+
+
+@pytest.mark.parametrize("task", TASK_NAMES)
+def test_a_network_of_any_task_comes_back_as_it_was(task, zoo):
+    packed, run = load_pretrained(packed_name(task), weights=zoo), load_run(zoo.parent / "runs" / task)
+    assert packed.task.name == task == find_entry(packed_name(task), zoo).task
+    for name, values in run.model.state_dict().items():
+        assert torch.equal(packed.model.state_dict()[name], values)
+    leading = next(iter(find_entry(packed_name(task), zoo).metrics))
+    assert leading == f"test_{run.task.leading_metric.name}"
+
+
+@pytest.mark.parametrize(
+    ("task", "said", "unsaid"),
+    [
+        ("classification", "accuracy 12.50%", "mask"),
+        ("overlap", "the two classes", "mask"),
+        ("segmentation", "Dice 0.7500", "classes"),
+        ("pose", "median rotation error 4.50°", "mask"),
+        ("retrieval", "squares of 320 m of ground, 32 pixels of 10 m", "classes"),
+    ],
+)
+def test_a_card_speaks_of_its_task(task, said, unsaid, zoo):
+    card = (zoo / packed_name(task) / "card.md").read_text()
+    assert said in card
+    assert unsaid not in card
+    for part in ("licence: none", "trained in bfloat16", "stored as float32", "Limits: ", "Cite torchcaps"):
+        assert part in card
+
+
+def test_what_an_application_measured_is_packed_and_verified(zoo):
+    entry = find_entry(packed_name("retrieval"), zoo)
+    assert "matching.json" in entry.sha256
+    assert read_json(zoo / entry.name / "matching.json")["pixel"] == 10.0
+
+
+def test_no_path_of_a_machine_is_packed(tmp_path):
+    data = {"name": f"folder:{tmp_path}/data/phantom-240/splits/share-100"}
+    run = untrained_run(tmp_path / "run", "segmentation", data=data, start_from=str(tmp_path / "before"))
+    state, header = load_weights(run / "weights.safetensors")
+    save_weights(run / "weights.safetensors", state, {**header, "from": str(tmp_path / "before")})
+    result = read_json(run / "result.json")
+    write_json(run / "result.json", {**result, "recipe": {"data": data}, "files": [f"{tmp_path}/a.png"]})
+    write_json(run / "calibration.json", {"data": data["name"]})
+    entry = pack_run(run, "segcaps_tiny_test.phantom", Packing(licence="ours"), out=tmp_path / "out")
+    folder = tmp_path / "out" / entry.name
+    for path in folder.iterdir():
+        assert str(tmp_path).encode() not in path.read_bytes(), path.name
+    assert entry.data == read_recipe(folder).data.name == "folder:phantom"
+    assert read_json(folder / "result.json")["recipe"]["data"]["name"] == "folder:phantom"
+    assert read_json(folder / "result.json")["files"] == ["a.png"]
+    assert read_json(folder / "calibration.json") == {"data": "folder:phantom"}
+    assert read_recipe(folder).start_from == "before"
+
+
+def test_data_of_a_folder_need_a_licence(tmp_path):
+    run = untrained_run(tmp_path / "run", "segmentation", data={"name": "folder:somewhere"})
+    with pytest.raises(UserError, match="--licence"):
+        pack_run(run, "segcaps_tiny_test.x", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def _result_file(path: Path, model: str) -> Path:
+    def row(setting, metric, *values):
+        runs = [{"seed": seed, "value": value} for seed, value in enumerate(values)]
+        protocol = {"budget": "quick", "epochs": 12, "model": model}
+        return {"setting": setting, "metric": metric, "protocols": [protocol], "runs": runs}
+
+    rows = [
+        row("ours", "test_accuracy", 0.5, 0.7, 0.6),
+        row("ours", "seconds", 3, 4, 5),
+        row("theirs", "test_accuracy", 0.9),
+    ]
+    write_json(path, {"rows": rows})
+    return path
+
+
+def test_the_card_has_mean_and_spread_over_seeds_of_a_result_file(tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    results = _result_file(tmp_path / "tab.json", 'dr_capsnet_tiny_test(decoder="none")')
+    entry = pack_run(
+        run, packed_name("classification"), Packing(results=results, setting="ours"), out=tmp_path / "out"
+    )
+    (found,) = entry.evidence.metrics
+    assert (found.mean, found.seeds) == (pytest.approx(0.6), 3)
+    assert found.spread == pytest.approx(0.1)  # of a sample
+    card = (tmp_path / "out" / entry.name / "card.md").read_text()
+    assert "accuracy 60.00% ± 10.00% (3 seeds; quick budget, at most 12 epochs" in card
+    assert "“ours” in `results/tab.json`" in card
+    assert find_entry(entry.name, tmp_path / "out") == entry
+
+
+@pytest.mark.parametrize(
+    ("packing", "message"),
+    [
+        ({"results": "tab.json", "setting": "our"}, "did you mean ours"),
+        ({"results": "other.json", "setting": "ours"}, "are runs of dr_capsnet_mnist"),
+        ({"results": "none.json", "setting": "ours"}, "there is no result file"),
+        ({"setting": "ours"}, "needs the name of its setting"),
+    ],
+)
+def test_rows_that_are_not_of_this_network_are_refused(packing, message, tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    _result_file(tmp_path / "tab.json", "dr_capsnet_tiny_test")
+    _result_file(tmp_path / "other.json", "dr_capsnet_mnist")
+    given = {key: tmp_path / value if key == "results" else value for key, value in packing.items()}
+    with pytest.raises(UserError, match=message):
+        pack_run(run, packed_name("classification"), Packing(**given), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("task", TASK_NAMES)
+def test_rounding_is_measured_on_test_images_of_every_task(task, zoo):
+    found = rounding.measure_rounding(load_run(zoo.parent / "runs" / task))
+    assert found.answers >= 20
+    assert found.changed <= 0.001 * found.answers
+
+
+def test_float16_is_refused_where_it_changes_answers(tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    state, header = load_weights(run / "weights.safetensors")
+    weights = {name: value * 1e-7 if value.ndim > 1 else value for name, value in state.items()}
+    save_weights(run / "weights.safetensors", weights, header)  # below the smallest step of float16
+    with pytest.raises(UserError, match="float16 changes what this network says"):
+        pack_run(run, packed_name("classification"), Packing(half=True), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert pack_run(run, packed_name("classification"), out=tmp_path / "out").stored_as == "float32"
+
+
+def test_float16_needs_the_test_images(tmp_path):
+    run = untrained_run(tmp_path / "run", "segmentation", data={"name": f"folder:{tmp_path}/gone"})
+    packing = Packing(half=True, licence="none")
+    with pytest.raises(MissingDataError, match="say with --data and --data-dir"):
+        pack_run(run, packed_name("segmentation"), packing, out=tmp_path / "out")
+    found = pack_run(
+        run,
+        packed_name("segmentation"),
+        Packing(half=True, licence="none", data="synthetic_masks"),
+        out=tmp_path / "out",
+    )
+    assert found.stored_as == "float16"
+
+
+def test_a_run_without_a_result_is_tested_when_it_is_packed(tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    (run / "result.json").unlink()
+    entry = pack_run(run, packed_name("classification"), out=tmp_path / "out")
+    assert list(entry.metrics) == ["test_accuracy", "test_loss"]
+    assert 0 <= entry.metrics["test_accuracy"] <= 1
+    written = json.loads((tmp_path / "out" / entry.name / "result.json").read_text())
+    assert written["metrics"] == entry.metrics
+    assert METRICS["classification"]["test_accuracy"] != entry.metrics["test_accuracy"]
