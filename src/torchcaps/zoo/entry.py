@@ -107,7 +107,7 @@ def find_entry(name: str, folder: Path = PACKAGED) -> Entry:
 
 
 def entry_of_model(model: str, data: str = "", folder: Path = PACKAGED) -> Entry:
-    """The pretrained network of a model: trained on `data`, else on what its name ends with, else the only one."""
+    """The pretrained network of a model: for `data`, else for what the name ends with, else the only one."""
     found = [entry for entry in list_weights(folder=folder) if entry.model == model]
     wanted = f"{model}.{data or model.rpartition('_')[2]}"
     chosen = [entry for entry in found if entry.name == wanted]
