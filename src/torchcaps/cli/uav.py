@@ -13,6 +13,7 @@ import typer
 
 from .options import Device, Json, Quiet, choose_device
 from .show import print_json
+from .unknown_option import RecipeCommand
 
 if TYPE_CHECKING:
     from torchcaps.data import SeasonStack
@@ -66,7 +67,7 @@ def stack(
     )
 
 
-@app.command("train")
+@app.command("train", cls=RecipeCommand)
 def train(
     maps: Maps,
     out: Annotated[Path, typer.Option("--out", help="Run folder.")],
