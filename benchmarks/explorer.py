@@ -18,10 +18,11 @@ from torchcaps.explorer import Explorer, Shelf, read_given
 REPEATS = 15
 
 
-def ask(port: int, verb: str, question: dict[str, object]) -> dict[str, object]:
+def ask(server: Explorer, verb: str, question: dict[str, object]) -> dict[str, object]:
     """One question over HTTP, as the page asks it."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("POST", f"/api/{verb}", json.dumps(question), {"Content-Type": "application/json"})
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
+    headers = {"Content-Type": "application/json", "Cookie": server.entry.cookie}
+    connection.request("POST", f"/api/{verb}", json.dumps(question), headers)
     answer = json.loads(connection.getresponse().read())
     connection.close()
     return answer
@@ -30,14 +31,14 @@ def ask(port: int, verb: str, question: dict[str, object]) -> dict[str, object]:
 class Clock:
     """Asks and keeps the times of each kind of question."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, server: Explorer) -> None:
+        self.server = server
         self.times: dict[str, list[tuple[float, float]]] = {}
 
     def ask(self, verb: str, question: dict[str, object]) -> dict[str, object]:
         """The answer."""
         started, worked = perf_counter(), process_time()
-        answer = ask(self.port, verb, question)
+        answer = ask(self.server, verb, question)
         self.times.setdefault(verb, []).append((perf_counter() - started, process_time() - worked))
         return answer
 
@@ -70,7 +71,7 @@ def main() -> None:
     shelf = Shelf(read_given(sys.argv[1:]))
     with Explorer(shelf) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        clock = Clock(server.server_port)
+        clock = Clock(server)
         for choice in shelf.given.choices:
             started = perf_counter()
             shelf.reference(choice.key).wait()
@@ -79,7 +80,7 @@ def main() -> None:
             clock.report()
         for verb in ("pose", "parts"):
             for item in range(len(shelf.given.tabs.get(verb, []))):
-                ask(server.server_port, verb, {"item": item, "number": 0})  # opens the folder
+                ask(server, verb, {"item": item, "number": 0})  # opens the folder
                 for number in range(1, REPEATS):
                     clock.ask(verb, {"item": item, "number": number})
         clock.report()

@@ -81,7 +81,8 @@ def ask(server):
     def ask(verb, question, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
         body = question if isinstance(question, bytes) else json.dumps(question).encode()
-        connection.request("POST", f"/api/{verb}", body, {"Content-Type": "application/json", **headers})
+        known = {"Content-Type": "application/json", "Cookie": server.entry.cookie}
+        connection.request("POST", f"/api/{verb}", body, {**known, **headers})
         reply = connection.getresponse()
         answer = json.loads(reply.read())
         connection.close()

@@ -34,14 +34,35 @@ def test_a_cover_costs_most_where_the_class_looks():
     image[..., 6:10, 14:18] = 1.0  # the class is the brightness of this square
     covering = Covering(lambda images: images[:, 0, 6:10, 14:18].mean((1, 2)), image)
     assert covering.heat().max() == 0  # nothing is covered yet
+    steps = 0
     while not covering.is_done:
-        covering.advance()
+        covering.advance(0)  # one place
+        steps += 1
+    assert steps == 49
     heat = covering.heat()
     row, column = divmod(int(heat.argmax()), 24)
     assert 6 <= row < 10
     assert 14 <= column < 18
     assert heat[20:, :8].abs().max() == 0
     assert heat.max() <= 1
+
+
+@pytest.mark.parametrize(("cost", "places"), [(0.001, 49), (0.03, 3), (0.2, 1)])
+def test_a_slower_network_covers_fewer_places_in_the_same_time(monkeypatch, cost, places):
+    clock, seen = [0.0], []
+    monkeypatch.setattr("torchcaps.explorer.covering.perf_counter", lambda: clock[0])
+
+    def activation_of(images):
+        clock[0] += cost * len(images)
+        seen.append(len(images))
+        return images.mean((1, 2, 3))
+
+    covering = Covering(activation_of, torch.ones(1, 1, 28, 28))
+    covering.advance(0.1)
+    assert sum(seen) == 1 + places  # the whole image came first
+    while not covering.is_done:
+        covering.advance(10)
+    assert sum(seen) == 50
 
 
 def test_many_rounds_are_spread_from_the_first_to_the_last():

@@ -42,5 +42,5 @@ def command(
         with Explorer(shelf, port) as server:
             typer.echo(f"open {server.url} in a browser on this machine; Ctrl+C stops it")
             if not no_browser:
-                webbrowser.open(server.url)
+                webbrowser.open(server.url_for_once)
             server.serve_forever()

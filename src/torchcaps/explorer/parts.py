@@ -19,11 +19,17 @@ class PartsShow:
 
     def __init__(self, folder: Path) -> None:
         self.trees = TrueTrees(load_run(folder), _IMAGES)
+        self._shown: dict[int, dict[str, Any]] = {}
 
     def show(self, number: int) -> dict[str, Any]:
         """One image with its true tree, the carved one, and one from even couplings."""
         if not 0 <= number < _IMAGES:
             raise UserError(f"There are images 0 to {_IMAGES - 1}.")
+        if number not in self._shown:
+            self._shown[number] = self._draw(number)
+        return self._shown[number]
+
+    def _draw(self, number: int) -> dict[str, Any]:
         png = to_png(self.trees.draw((number,)), scale=1)
         return {
             "picture": f"data:image/png;base64,{b64encode(png).decode('ascii')}",

@@ -30,6 +30,7 @@ from .covering import Covering
 from .rounds import Round, route_in_rounds
 from .upload import Ready, make_ready
 
+_COVERING = 0.15  # seconds that a call for more of a covering takes
 _KEPT = 8  # images whose covering goes on where it stopped
 
 
@@ -138,7 +139,7 @@ class Subject:
 
     @torch.no_grad()
     def cover(self, image: Tensor, winner: int) -> Covering:
-        """What covering places of an image costs a class; each call for the same image adds a row."""
+        """What covering places of an image costs a class; each call for the same image adds places."""
         self._check_class(winner)
         key = winner, image.cpu().numpy().tobytes()
         with self._cover_lock:
@@ -148,7 +149,7 @@ class Subject:
                     del self._coverings[oldest]
             covering = self._coverings[key]
             if not covering.is_done:
-                covering.advance()
+                covering.advance(_COVERING)
             return covering
 
     def _start_covering(self, image: Tensor, winner: int) -> Covering:

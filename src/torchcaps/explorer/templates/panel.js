@@ -54,7 +54,7 @@ function wherePart(model, image, look) {
       return;
     }
     try {
-      for (let done = false; !done && shown === way && (part.isConnected || !heat.src);) { // the map grows row by row
+      for (let done = false; !done && shown === way && (part.isConnected || !heat.src);) { // the map grows place by place
         const answer = await ask("cover", { model: model.key, image, winner: look.winner });
         done = answer.done;
         if (shown === way) heat.src = answer.heat;

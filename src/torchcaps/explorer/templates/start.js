@@ -33,6 +33,7 @@ function choose(image) {
 }
 
 function start() {
+  if (DATA.live) history.replaceState(null, "", "/"); // the token is in a cookie now, and not in the address
   const options = () => DATA.models.map((model) => make("option", { value: model.key, textContent: model.title }));
   find("#model").append(...options());
   find("#second").append(make("option", { value: "", textContent: "no other" }), ...options());
