@@ -1,12 +1,21 @@
 """The explorer in a real browser, with every request recorded."""
 
+import base64
+from copy import deepcopy
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from explorer.conftest import MARKUP, start
 from PIL import Image, ImageDraw
 
 from torchcaps.explorer import write_explorer
+from torchcaps.explorer.embedded import embed_decoder, round_decoder
+from torchcaps.explorer.subject import Subject
+from torchcaps.explorer.views import picture_uri
+from torchcaps.layers import ConvDecoder, FcDecoder
 from torchcaps.parse import Explainer
 from torchcaps.train import load_run
 
@@ -212,21 +221,90 @@ def test_a_small_screen_shows_all_without_scrolling_sideways(visit, server):
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
 
 
-def test_the_file_works_without_a_server(visit, folders, tmp_path):
-    path = tmp_path / "explorer.html"
-    write_explorer(Explainer(load_run(folders.plain), reference=20), ["test:3", "test:8"], path)
-    page = visit(path.as_uri())
+@pytest.fixture(scope="module")
+def strong(folders):
+    """A run whose decoder draws more than grey, although it is not trained."""
+    run = load_run(folders.plain)
+    with torch.no_grad():
+        for layer in run.model.decoder.layers[::2]:
+            layer.weight *= 4
+    return run
+
+
+@pytest.fixture(scope="module")
+def written(strong, tmp_path_factory):
+    """The page of two images as a file."""
+    path = tmp_path_factory.mktemp("file") / "explorer.html"
+    write_explorer(Explainer(strong, reference=20), ["test:3", "test:8"], path)
+    return path.as_uri()
+
+
+def test_the_file_works_without_a_server(visit, written):
+    page = visit(written)
     wait_for_new_answer(page, lambda: page.locator(".thumbs button").nth(1).click())
-    place = page.evaluate("document.querySelector('.sheet').style.backgroundPosition")
-    page.locator(".slider input").first.focus()
-    page.keyboard.press("End")
-    assert page.evaluate("document.querySelector('.sheet').style.backgroundPosition") != place
     page.locator(".tree .node").first.hover()
     assert "Activation" in page.inner_text(".tree aside")
     page.click("text=Covering test")
     expect(page.locator(".panel .words").nth(1)).to_contain_text("covered")
     page.wait_for_selector(".nearest figure")
     assert page.locator("nav").is_hidden()
+
+
+def drawn_on(page):
+    return page.evaluate("document.querySelector('canvas.drawn').toDataURL()")
+
+
+def test_sliders_of_the_file_move_together_and_the_network_draws(visit, written, strong):
+    page = visit(written)
+    subject = Subject(strong, "strong")
+    look = page.evaluate("({ winner: DATA.looks[0].winner, poses: DATA.looks[0].capsule.poses })")
+    before = drawn_on(page)
+    for number in (0, 1):
+        page.locator(".slider input").nth(number).focus()
+        page.keyboard.press("End")
+    for number in page.evaluate("DATA.looks[0].capsule.order")[:2]:
+        look["poses"][look["winner"]][number] += 0.25
+    wanted = pixels_of(picture_uri(subject.reconstruct(look["winner"], look["poses"])))
+    difference = np.abs(pixels_of(drawn_on(page)) - wanted)
+    assert difference.max() <= 3  # a tone, in the colours of ink
+    assert np.abs(pixels_of(before) - wanted).max() > 3
+    page.click("text=Set back")
+    assert drawn_on(page) == before
+
+
+def pixels_of(uri):
+    picture = Image.open(BytesIO(base64.b64decode(uri.partition(",")[2]))).convert("RGB")
+    return np.asarray(picture).astype(int)
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [
+        FcDecoder(3, 5, (1, 9, 7)),
+        FcDecoder(3, 5, (3, 8, 8), masked=False),
+        ConvDecoder(5, (1, 28, 28)),
+        ConvDecoder(5, (3, 37, 33)),
+    ],
+    ids=["dense", "dense, all capsules", "growing", "growing, cut"],
+)
+def test_the_decoder_of_a_file_is_as_exact_as_that_of_the_network(visit, written, decoder):
+    torch.manual_seed(0)
+    for values in decoder.state_dict().values():
+        if values.is_floating_point():
+            values.uniform_(0.05, 0.4) if values.dim() == 1 else values.normal_(0, 0.2)
+    rounded = round_decoder(decoder)
+    poses, chosen = torch.randn(1, 3, 5), torch.tensor([1])
+    with torch.no_grad():
+        exact = deepcopy(rounded).double()(poses.double(), chosen).flatten()
+        plain = rounded(poses, chosen).flatten()
+    page = visit(written)
+    found = page.evaluate(
+        "([given, poses]) => { DATA.decoder = given; decoder = null; return Array.from(decode(poses, 1)); }",
+        [embed_decoder(rounded), poses[0].tolist()],
+    )
+    assert exact.std() > 0.01
+    error = (torch.tensor(found, dtype=torch.float64) - exact).abs().max()
+    assert error <= 2 * (plain - exact).abs().max() + 1e-7
 
 
 def test_a_damaged_server_says_so_on_the_page(visit, folders):

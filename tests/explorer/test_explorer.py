@@ -1,6 +1,7 @@
 """The parts of the explorer that need no server."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from explorer.conftest import save_run
 from torchcaps.core import UserError
 from torchcaps.explorer import read_given, write_explorer
 from torchcaps.explorer.covering import Covering
+from torchcaps.explorer.embedded import round_decoder, rounding_error
 from torchcaps.explorer.pool import find_pool
 from torchcaps.explorer.reference import Reference
 from torchcaps.explorer.rounds import spread_rounds
@@ -36,7 +38,7 @@ def test_a_cover_costs_most_where_the_class_looks():
     assert covering.heat().max() == 0  # nothing is covered yet
     steps = 0
     while not covering.is_done:
-        covering.advance(0)  # one place
+        covering.advance(0.0)  # one place
         steps += 1
     assert steps == 49
     heat = covering.heat()
@@ -61,7 +63,7 @@ def test_a_slower_network_covers_fewer_places_in_the_same_time(monkeypatch, cost
     covering.advance(0.1)
     assert sum(seen) == 1 + places  # the whole image came first
     while not covering.is_done:
-        covering.advance(10)
+        covering.advance(10.0)
     assert sum(seen) == 50
 
 
@@ -163,13 +165,36 @@ def test_the_file_holds_everything_and_asks_nobody(folders, tmp_path):
     assert size == path.stat().st_size < 10_000_000
     assert "connect-src &#x27;none&#x27;" in page
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
-    assert page.count('"sheet": "data:image/png') == 2
+    assert '"takes": "masked"' in page  # its decoder
+    assert '"sheet"' not in page
     assert '"state": "ready"' in page
     write_explorer(explainer, ["test:3"], path)  # its own file is written anew
     path.write_text("mine")
     with pytest.raises(UserError, match="is kept"):
         write_explorer(explainer, ["test:3"], path)
     assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MOST_BYTES", 10**6), ("_MOST_ERROR", 0.0)])
+def test_a_file_without_its_decoder_shows_one_number_at_a_time(folders, tmp_path, monkeypatch, limit, value):
+    monkeypatch.setattr(f"torchcaps.explorer.as_file.{limit}", value)
+    path = tmp_path / "explorer.html"
+    write_explorer(Explainer(load_run(folders.plain), reference=20), ["test:3", "test:8"], path)
+    page = path.read_text()
+    assert '"decoder": null' in page
+    assert page.count('"sheet": "data:image/png') == 2
+
+
+def test_a_decoder_is_rounded_and_says_how_far_that_moves_its_drawings(subject, reference):
+    look = subject.look(reference.pool.to_choose.images[:1])
+    rounded = round_decoder(subject.run.model.decoder)
+    first = rounded.layers[0].weight
+    assert torch.equal(first, first.half().float())
+    assert not torch.equal(first, subject.run.model.decoder.layers[0].weight)
+    assert 0 < rounding_error(rounded, look) < 1e-3
+    moved = look.perturbed.clone()
+    moved[0, 0, 0, 3, 3] += 0.25
+    assert rounding_error(rounded, replace(look, perturbed=moved)) == pytest.approx(0.25, abs=1e-3)
 
 
 def test_a_file_that_would_be_too_large_is_not_written(folders, tmp_path, monkeypatch):

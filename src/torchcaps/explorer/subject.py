@@ -47,7 +47,7 @@ class Look:
         maps: Where its capsules stand on the image; empty where each sees all of it.
         evidence: On the image, or None without places.
         shares: What each child of the classes adds to the length of the winner, of that length.
-        perturbed: Reconstructions with one number of the pose changed; None without a decoder.
+        perturbed: Reconstructions in [0, 1] with one number of the pose changed; None without a decoder.
     """
 
     shown: Tensor
@@ -111,7 +111,7 @@ class Subject:
             maps=self._maps,
             evidence=evidence,
             shares=shares,
-            perturbed=None if perturbed is None else perturbed.float().cpu(),
+            perturbed=None if perturbed is None else perturbed.float().clamp(0, 1).cpu(),
         )
 
     def _rounds(self, inputs: Tensor, output: CapsuleOutput, winner: int) -> tuple[tuple[Round, ...], str]:
@@ -171,9 +171,10 @@ class Subject:
         given = torch.tensor(poses, dtype=torch.float32, device=self.run.device)[None]
         try:
             with self._lock:
-                return decoder(given, torch.tensor([winner], device=self.run.device))[0].float().cpu()
+                drawn = decoder(given, torch.tensor([winner], device=self.run.device))[0]
         except RuntimeError as error:  # only the decoder knows how many numbers it takes
             raise UserError("The capsules of this network have another number of numbers.") from error
+        return drawn.float().clamp(0, 1).cpu()
 
     def _check_class(self, number: int) -> None:
         if not 0 <= number < len(self.info.classes):

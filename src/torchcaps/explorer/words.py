@@ -12,7 +12,7 @@ _CLEAR, _CLOSE = 0.3, 0.1  # margins between the two highest activations
 
 def say_answer(names: Sequence[str], values: Sequence[float], winner: int, label: int | None) -> str:
     """The class, the runner-up, how far apart they are, and the truth where it is known."""
-    truth = "" if label is None else _say_truth(names, winner, label)
+    truth = _say_limits(names) if label is None else _say_truth(names, winner, label)
     if len(values) == 1:
         return f"There is only one class. {truth}".strip()
     order = sorted(range(len(values)), key=lambda number: -values[number])
@@ -20,9 +20,14 @@ def say_answer(names: Sequence[str], values: Sequence[float], winner: int, label
     margin = values[winner] - values[second]
     how = "a clear answer" if margin >= _CLEAR else "a close call" if margin < _CLOSE else "fairly clear"
     return (
-        f"The highest activation is that of {names[winner]}: {values[winner]:.2f}. Next comes "
+        f"The capsule of {names[winner]} is the most active: {values[winner]:.2f}. Next comes "
         f"{names[second]} with {values[second]:.2f}. The margin between them is {margin:.2f}: {how}. {truth}"
     ).strip()
+
+
+def _say_limits(names: Sequence[str]) -> str:
+    """That a network knows nothing else, for images of which nobody knows what they show."""
+    return f"It knows {len(names)} classes and names one of them, even if the image shows something else."
 
 
 def _say_truth(names: Sequence[str], winner: int, label: int) -> str:
@@ -66,6 +71,14 @@ def _hardly(last: Round) -> str:
     if idle == len(layers):
         return "This network hardly routes: its couplings stay close to even, so the tree says little."
     return f"{idle} of its {len(layers)} routed layers hardly route: their couplings stay close to even."
+
+
+def say_rounded(error: float) -> str:
+    """How far the drawings of a file are from those of the network."""
+    return (
+        "This file holds the decoder of the network, with weights in half precision. For these images, its "
+        f"drawings are at most {255 * error:.2f} of 255 tones away from those of the network."
+    )
 
 
 def say_typical(found: Compared, name: str, pool: str, images: int) -> str:

@@ -3,7 +3,7 @@ const ABOUT = {
   where: "Warm colours mark what counted for the answer.",
   capsules: "Warm where active capsules give their vote to the answer.",
   cover: "Warm where the answer loses most when that place is covered. Found by trying.",
-  sliders: "The capsule of the answer holds these numbers. Move one and see which image the network would draw.",
+  sliders: "The capsule of the answer holds these numbers. Move them and see which image the network would draw.",
   none: "This network has no decoder, so it cannot draw what its capsule holds.",
 };
 
@@ -132,71 +132,6 @@ function sharpening(rounds) {
     return make("div", { className: "bar" }, make("span", { textContent: "round " + round.number }), make("b", {}, fill),
       make("span", { textContent: round.distance.toFixed(3) }));
   }));
-}
-
-function capsulePart(model, look) {
-  const part = section("5. What the capsule of the answer knows", look.capsule ? ABOUT.sliders : ABOUT.none);
-  if (!look.capsule) return part;
-  const { poses, order, offsets, picture, sheet } = look.capsule;
-  const drawn = make("img", { src: picture, alt: "what the network draws", className: "drawn" });
-  const sheetBox = make("div", { className: "drawn sheet", role: "img" });
-  const sliders = order.map((dimension, place) => {
-    const slider = make("input", { type: "range", min: offsets[0], max: offsets[offsets.length - 1], step: 0.05, value: 0 });
-    slider.dataset.dimension = dimension;
-    slider.setAttribute("aria-label", "Number " + (dimension + 1));
-    const value = make("output");
-    const line = make("label", { className: "slider", hidden: place >= 6 }, "number " + (dimension + 1) + " ", slider, value);
-    return { line, slider, value, dimension };
-  });
-  const write = () => sliders.forEach(({ slider, value, dimension }) => {
-    value.textContent = (poses[look.winner][dimension] + Number(slider.value)).toFixed(2);
-  });
-  let latest = 0;
-  const draw = async (moved) => {
-    const turn = ++latest;
-    if (sheet) {
-      sliders.forEach((each) => { if (each !== moved) each.slider.value = 0; });
-      showSheet(sheetBox, drawn, sheet, moved, poses[look.winner].length, offsets);
-    }
-    write();
-    if (sheet) return;
-    const changed = poses.map((row) => [...row]);
-    sliders.forEach(({ slider, dimension }) => { changed[look.winner][dimension] += Number(slider.value); });
-    try {
-      const answer = await ask("reconstruct", { model: model.key, winner: look.winner, poses: changed });
-      if (turn === latest) drawn.src = answer.picture;
-    } catch (error) {
-      say(error.message);
-    }
-  };
-  sliders.forEach((each) => each.slider.addEventListener("input", () => draw(each)));
-  const reset = make("button", { type: "button", textContent: "Set back" });
-  reset.addEventListener("click", () => {
-    sliders.forEach(({ slider }) => { slider.value = 0; });
-    draw(sliders[0]);
-  });
-  const all = make("button", { type: "button", textContent: "All " + order.length + " numbers" });
-  all.addEventListener("click", () => { sliders.forEach(({ line }) => { line.hidden = false; }); all.hidden = true; });
-  all.hidden = order.length <= 6;
-  const compared = make("div", { className: "pair" },
-    make("figure", {}, make("img", { src: look.picture, alt: "the image" }), make("figcaption", { textContent: "image" })),
-    make("figure", {}, ...(sheet ? [sheetBox] : [drawn]), make("figcaption", { textContent: "drawn by the network" })));
-  if (sheet) {
-    showSheet(sheetBox, drawn, sheet, sliders[0], poses[look.winner].length, offsets);
-    part.append(make("p", { textContent: "In this file, one number changes at a time." }));
-  }
-  part.append(make("div", { className: "columns" }, compared,
-    make("div", { className: "sliders" }, ...sliders.map(({ line }) => line), make("p", {}, reset, " ", all))));
-  write();
-  return part;
-}
-
-// One cell of the sheet of reconstructions: a row for each number, a column for each offset.
-function showSheet(box, drawn, sheet, moved, rows, offsets) {
-  const column = offsets.findIndex((offset) => Math.abs(offset - Number(moved.slider.value)) < 0.001);
-  box.style.backgroundImage = `url(${sheet})`;
-  box.style.backgroundSize = `${100 * offsets.length}% ${100 * rows}%`;
-  box.style.backgroundPosition = `${100 * column / (offsets.length - 1)}% ${rows > 1 ? 100 * moved.dimension / (rows - 1) : 0}%`;
 }
 
 function typicalPart(model, image, look) {

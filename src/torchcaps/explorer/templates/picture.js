@@ -24,7 +24,7 @@ function setUpPicture(choose) {
 }
 
 function setUpBoard(choose) {
-  const board = find("canvas");
+  const board = find("#way-draw canvas");
   const pen = board.getContext("2d");
   let isDown = false, isEmpty = true, waiting;
   const wipe = () => {
