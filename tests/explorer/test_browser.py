@@ -3,12 +3,11 @@
 import base64
 from copy import deepcopy
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from explorer.conftest import MARKUP, start
+from explorer.conftest import MARKUP
 from PIL import Image, ImageDraw
 
 from torchcaps.explorer import write_explorer
@@ -22,56 +21,6 @@ from torchcaps.train import load_run
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 expect = playwright.expect
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-CHROMIUM = Path("/usr/bin/chromium")
-OPTIONS = [
-    "--no-sandbox",
-    "--headless",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-SLOW = 20_000  # milliseconds, on a busy machine
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM.is_file():
-        pytest.skip("needs Chromium at /usr/bin/chromium")
-    with playwright.sync_playwright() as tools:
-        expect.set_options(timeout=SLOW)
-        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(browser):
-    """Opens a page; at the end, nothing may have gone wrong in it or left the machine."""
-    pages = []
-
-    def visit(url, width=1280, height=900, **options):
-        page = browser.new_page(viewport={"width": width, "height": height}, **options)
-        page.set_default_timeout(SLOW)
-        requests, errors = [], []
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        page.goto(url)
-        page.wait_for_selector(".panel")
-        pages.append((page, requests, errors, url))
-        return page
-
-    yield visit
-    for page, requests, errors, url in pages:
-        page.close()
-        outside = [
-            each for each in requests if not each.startswith((url.partition("?")[0], "data:", "blob:"))
-        ]
-        assert not outside
-        refused = "400 (Bad Request)", "net::ERR_FAILED"  # pictures, and a server that is gone
-        unexpected = [each for each in errors if not any(words in each for words in refused)]
-        assert not unexpected
 
 
 @pytest.fixture
@@ -305,13 +254,3 @@ def test_the_decoder_of_a_file_is_as_exact_as_that_of_the_network(visit, written
     assert exact.std() > 0.01
     error = (torch.tensor(found, dtype=torch.float64) - exact).abs().max()
     assert error <= 2 * (plain - exact).abs().max() + 1e-7
-
-
-def test_a_damaged_server_says_so_on_the_page(visit, folders):
-    server = start([folders.plain])
-    page = visit(server.url)
-    server.shutdown()
-    server.server_close()
-    page.route("**/api/**", lambda route: route.abort())
-    page.locator(".thumbs button").nth(2).click()
-    expect(page.locator("#message")).to_contain_text("torchcaps app")

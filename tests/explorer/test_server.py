@@ -302,6 +302,18 @@ def test_a_question_without_sense_gets_one_sentence(ask, verb, question):
     assert answer["error"].endswith(".")
 
 
+def test_a_browser_that_goes_away_leaves_no_words_in_the_terminal(server, capsys):
+    for error in (BrokenPipeError(), ConnectionResetError(), ValueError("wrong")):
+        try:
+            raise error
+        except Exception:
+            server.handle_error(None, ("127.0.0.1", 1))
+    said = capsys.readouterr().err
+    assert "ValueError: wrong" in said
+    assert "Pipe" not in said
+    assert "Reset" not in said
+
+
 def test_images_to_choose_from_have_their_classes(ask):
     status, found = ask("examples", {"model": "0", "start": 0})
     assert status == 200

@@ -34,6 +34,8 @@ class PartsShow:
         return {
             "picture": f"data:image/png;base64,{b64encode(png).decode('ascii')}",
             "total": _IMAGES,
-            "words": "Precision is the share of the tree's lines that are right, recall the share of true "
-            "lines that it has. On the right, the tree that an even split would give.",
+            "words": "Each dot is a capsule or a part, and a line leads from it to the whole, the square. "
+            "Its colour says which part lies there. Carved is the tree of the network; beside it stands "
+            "the one that couplings without any preference would give. Precision is the share of a tree's lines that "
+            "are right, recall the share of true lines that it has.",
         }

@@ -7,6 +7,7 @@ import sys
 import traceback
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from torchcaps.core import UserError
 
@@ -47,6 +48,11 @@ class Explorer(ThreadingHTTPServer):
                 f"port {port} cannot be used ({error.strerror}); choose another: --port 0"
             ) from error
         self.entry = Entry(self.server_port)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what went wrong, but not that a browser went away before it had its answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:

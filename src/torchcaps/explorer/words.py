@@ -91,10 +91,11 @@ def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
         else "That is within the usual range."
     )
     same = f"{found.same:,} of them have exactly the same tree" if found.same else "None has the same tree"
-    return (
-        f"Compared with {images:,} {pool}. This tree, with couplings rounded, is stranger than "
-        f"{found.share:.0%} of the {found.others:,} held-out ones read as {name}. {strange} {same}."
+    which = f"the {found.others:,} held-out ones read as {name}"
+    rank = (
+        f"stranger than {found.share:.0%} of {which}" if found.share else f"no stranger than any of {which}"
     )
+    return f"Compared with {images:,} {pool}. This tree, with couplings rounded, is {rank}. {strange} {same}."
 
 
 def say_neighbour(differing: int, children: int) -> str:

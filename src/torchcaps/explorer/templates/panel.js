@@ -4,6 +4,7 @@ const ABOUT = {
   capsules: "Warm where active capsules give their vote to the answer.",
   cover: "Warm where the answer loses most when that place is covered. Found by trying.",
   sliders: "The capsule of the answer holds these numbers. Move them and see which image the network would draw.",
+  rounds: "Votes are given in rounds: in each, a capsule gives more to those above that agree with it. Step back to see how the tree came about.",
   none: "This network has no decoder, so it cannot draw what its capsule holds.",
 };
 
@@ -107,7 +108,8 @@ function treePart(look) {
       show(Number(slider.value));
     };
     slider.addEventListener("input", move);
-    part.append(make("label", { className: "rounds" }, "Rounds of routing ", slider, shown), sharpening(look.rounds));
+    part.append(make("p", { textContent: ABOUT.rounds }),
+      make("label", { className: "rounds" }, "Rounds of routing ", slider, shown), sharpening(look.rounds));
     move();
   } else {
     show(0);
