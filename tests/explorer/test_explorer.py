@@ -1,7 +1,6 @@
 """The parts of the explorer that need no server."""
 
 import re
-from dataclasses import replace
 
 import pytest
 import torch
@@ -103,18 +102,20 @@ def test_the_last_round_is_the_network_itself(subject, reference):
     _, inputs, _ = subject.pipeline.for_evaluation(image)
     with torch.no_grad():
         output = subject.run.model(inputs)
-    assert look.rounds[-1].activation == pytest.approx(float(output.activations.max()), abs=1e-6)
+    assert look.last.activation == pytest.approx(float(output.activations.max()), abs=1e-6)
     assert look.winner == int(output.activations.argmax())
-    chosen = look.rounds[0].tree.chosen
-    assert all(each.tree.chosen == chosen for each in look.rounds)
+    earlier = subject.earlier_rounds(image, look.winner)
+    assert [each.number for each in earlier] == [1, 2]
+    assert look.last.number == subject.num_rounds == 3
+    assert {each.tree.chosen for each in earlier} == {look.last.tree.chosen}
 
 
 def test_a_network_without_capsules_still_answers(tmp_path):
     subject = Subject(load_run(save_run(tmp_path / "plain", "conv_baseline_tiny_test")), "plain")
     look = subject.look(torch.zeros(1, 1, 28, 28, dtype=torch.uint8))
-    assert not look.rounds
+    assert look.last is None
     assert "has no parse trees" in look.obstacle
-    assert look.perturbed is None
+    assert look.drawn is None
     assert subject.cover(torch.zeros(1, 1, 28, 28, dtype=torch.uint8), 0).heat().shape == (28, 28)
 
 
@@ -191,10 +192,19 @@ def test_a_decoder_is_rounded_and_says_how_far_that_moves_its_drawings(subject, 
     first = rounded.layers[0].weight
     assert torch.equal(first, first.half().float())
     assert not torch.equal(first, subject.run.model.decoder.layers[0].weight)
-    assert 0 < rounding_error(rounded, look) < 1e-3
-    moved = look.perturbed.clone()
-    moved[0, 0, 0, 3, 3] += 0.25
-    assert rounding_error(rounded, replace(look, perturbed=moved)) == pytest.approx(0.25, abs=1e-3)
+    sheet = subject.perturb(look)
+    assert 0 < rounding_error(rounded, look, sheet) < 1e-3
+    sheet[0, 0, 0, 3, 3] += 0.25
+    assert rounding_error(rounded, look, sheet) == pytest.approx(0.25, abs=1e-3)
+
+
+def test_numbers_that_change_the_drawing_most_come_first(subject, reference):
+    look = subject.look(reference.pool.to_choose.images[:1])
+    sheet = subject.perturb(look)
+    middle = sheet[:, 5]
+    assert torch.allclose(look.drawn, middle[0], atol=1e-6)
+    ends = (sheet[:, [0, 10]] - look.drawn).abs().flatten(1).mean(1)
+    assert torch.allclose(look.changes, ends, atol=1e-6)
 
 
 def test_a_file_that_would_be_too_large_is_not_written(folders, tmp_path, monkeypatch):

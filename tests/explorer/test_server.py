@@ -180,10 +180,14 @@ def test_a_look_shows_answer_map_rounds_and_capsule(ask, folders):
     assert look["answer"] == look["classes"][0]["name"]
     assert f"{values[0] - values[1]:.2f}" in look["words"]
     network = load_run(folders.plain).model
-    assert [each["number"] for each in look["rounds"]] == [1, 2, 3]
-    assert look["rounds"][0]["distance"] == 0  # every routing begins with an even split
-    assert look["rounds"][2]["distance"] > 0
-    assert all("<svg" in each["tree"] and "<script>" not in each["tree"] for each in look["rounds"])
+    status, found = ask("rounds", {**EXAMPLE, "winner": look["winner"]})
+    assert status == 200
+    rounds = [*found["earlier"], look["last"]]
+    assert [each["number"] for each in rounds] == [1, 2, 3]
+    assert rounds[0]["distance"] == 0  # every routing begins with an even split
+    assert rounds[2]["distance"] > 0
+    assert all(f"round {number} of 3" in each["words"] for number, each in enumerate(rounds, start=1))
+    assert all("<svg" in each["tree"] and "<script>" not in each["tree"] for each in rounds)
     assert look["heat"].startswith("data:image/png")
     assert len(look["capsule"]["poses"]) == 10
     assert sorted(look["capsule"]["order"]) == list(range(4))
@@ -224,7 +228,7 @@ def test_the_same_image_goes_to_a_second_network(ask):
 def test_a_class_name_with_markup_is_escaped_in_the_tree(ask):
     look = ask("look", {**EXAMPLE, "model": "1"})[1]
     assert MARKUP in {each["name"] for each in look["classes"]}  # plain data; the page sets it as text
-    assert all("<img" not in each["tree"] for each in look["rounds"])
+    assert "<img" not in look["last"]["tree"]
 
 
 @pytest.mark.parametrize(
@@ -288,6 +292,7 @@ def test_a_file_that_is_too_large_is_not_read(server):
         ("look", {"model": "0", "image": {"example": 10**9, "of": "0"}}),
         ("look", {"model": "0", "image": {"example": True, "of": "0"}}),
         ("cover", {**EXAMPLE, "winner": 99}),
+        ("rounds", {**EXAMPLE, "winner": -1}),
         ("reconstruct", {"model": "0", "winner": 0, "poses": [[float("inf")] * 4] * 10}),
         ("reconstruct", {"model": "0", "winner": 0, "poses": [[0.0] * 3] * 10}),
         ("reconstruct", {"model": "0", "winner": 0, "poses": [[0.0]] * 3}),

@@ -16,7 +16,7 @@ from .embedded import embed_decoder, round_decoder, rounding_error
 from .page import file_page
 from .reference import Reference
 from .subject import Look, Subject
-from .views import heat_uri, view_look, view_sheet, view_typical
+from .views import heat_uri, view_earlier, view_look, view_sheet, view_typical
 from .words import say_rounded
 
 MOST_BYTES = 10_000_000
@@ -51,16 +51,16 @@ def _page(subject: Subject, sources: Sequence[Source], looks: Sequence[Look]) ->
     if decoder is None:
         return file_page(subject.title, views)
     rounded = round_decoder(decoder)
-    error = max(rounding_error(rounded, look) for look in looks)
+    sheets = [subject.perturb(look) for look in looks]
+    error = max(rounding_error(rounded, look, sheet) for look, sheet in zip(looks, sheets, strict=True))
     if error <= _MOST_ERROR:
         text = file_page(
             subject.title, views, decoder={**embed_decoder(rounded), "words": say_rounded(error)}
         )
         if len(text.encode()) <= MOST_BYTES:
             return text
-    for view, look in zip(views, looks, strict=True):
-        assert look.perturbed is not None
-        view["capsule"]["sheet"] = view_sheet(look.perturbed)
+    for view, sheet in zip(views, sheets, strict=True):
+        view["capsule"]["sheet"] = view_sheet(sheet)
     return file_page(subject.title, views)
 
 
@@ -73,6 +73,9 @@ def _covered(subject: Subject, image: Tensor, winner: int) -> Tensor:
 def _view(subject: Subject, reference: Reference, source: Source, look: Look) -> dict[str, Any]:
     view = view_look(look, subject, label=source.label, prepared="taken as it is")
     view["name"] = source.name
+    view["earlier"] = []
+    if look.last is not None:
+        view["earlier"] = view_earlier(source.image, look.winner, subject, source.label)
     view["cover"] = heat_uri(_covered(subject, source.image, look.winner))
     reference.wait()
     if reference.obstacle:

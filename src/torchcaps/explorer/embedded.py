@@ -41,11 +41,10 @@ def embed_decoder(rounded: Decoder) -> Plain:
     }
 
 
-def rounding_error(rounded: Decoder, look: Look) -> float:
-    """How far the drawings of a look are from those of the rounded decoder, at most, in [0, 1]."""
-    assert look.perturbed is not None
+def rounding_error(rounded: Decoder, look: Look, sheet: Tensor) -> float:
+    """How far drawings with a number changed are from those of the rounded decoder, at most, in [0, 1]."""
     drawn = perturb_capsule(rounded, look.poses[None], torch.tensor([look.winner]))
-    return float((drawn.clamp(0, 1) - look.perturbed).abs().max())
+    return float((drawn.clamp(0, 1) - sheet).abs().max())
 
 
 def _growing_steps(decoder: ConvDecoder) -> list[Plain]:

@@ -36,6 +36,6 @@ class PartsShow:
             "total": _IMAGES,
             "words": "Each dot is a capsule or a part, and a line leads from it to the whole, the square. "
             "Its colour says which part lies there. Carved is the tree of the network; beside it stands "
-            "the one that couplings without any preference would give. Precision is the share of a tree's lines that "
-            "are right, recall the share of true lines that it has.",
+            "the one that couplings without any preference would give. Precision is the share of a tree's "
+            "lines that are right, recall the share of true lines that it has.",
         }

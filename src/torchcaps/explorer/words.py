@@ -43,23 +43,22 @@ def say_tree(layers: int) -> str:
     )
 
 
-def say_round(rounds: Sequence[Round], place: int) -> str:
+def say_round(here: Round, last: int) -> str:
     """How far couplings are from an even split after a round, and whether routing does anything."""
-    here, last = rounds[place], rounds[-1]
-    if last.number == 1:
+    if last == 1:
         return (
             "This network finds its couplings in one pass, so there are no rounds to step through. They are "
             f"{here.distance:.3f} away from an even split: 0 is even, 1 gives all to one parent. "
-            f"{_hardly(last)}"
+            f"{_hardly(here)}"
         ).strip()
     text = (
-        f"After round {here.number} of {last.number}, couplings are {here.distance:.3f} away from an even "
+        f"After round {here.number} of {last}, couplings are {here.distance:.3f} away from an even "
         "split: 0 is even, 1 gives all to one parent."
     )
     if here.number == 1:
         text += " Every routing begins with an even split, so there is hardly a tree yet."
-    elif here is last:
-        text += f" {_hardly(last)}"
+    elif here.number == last:
+        text += f" {_hardly(here)}"
     return text.strip()
 
 

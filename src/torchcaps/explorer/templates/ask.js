@@ -33,6 +33,7 @@ function answerFromFile(verb, question) {
   const look = question.image ? looks[question.image.example] : null;
   switch (verb) {
     case "look": return look;
+    case "rounds": return { earlier: look.earlier };
     case "cover": return { heat: look.cover, done: true };
     case "typical": return look.typical;
     default: return {

@@ -13,7 +13,7 @@ function section(title, about, ...children) {
 }
 
 function buildPanel(model, image, look) {
-  const parts = [answerPart(model, look), wherePart(model, image, look), treePart(look), capsulePart(model, look),
+  const parts = [answerPart(model, look), wherePart(model, image, look), treePart(model, image, look), capsulePart(model, look),
     typicalPart(model, image, look)];
   const panel = make("article", { className: "panel" }, ...parts);
   panel.setAttribute("aria-label", model.title);
@@ -79,43 +79,50 @@ function wherePart(model, image, look) {
   }
   part.append(stack, words);
   show(look.heat ? "capsules" : "cover").then(() => {
-    if (!look.heat && look.rounds.length) words.textContent += " Each capsule of this network sees the whole image.";
+    if (!look.heat && look.last) words.textContent += " Each capsule of this network sees the whole image.";
   });
   return part;
 }
 
-function treePart(look) {
+function treePart(model, image, look) {
   const part = section("4. How parts led to the answer", look.reading);
   part.className = "tree-part";
-  if (!look.rounds.length) {
+  if (!look.last) {
     part.append(make("p", { className: "words", textContent: "There is no tree: " + look.obstacle }));
     return part;
   }
-  const holder = make("div"), words = make("p", { className: "words" });
-  const show = (place) => {
-    holder.innerHTML = look.rounds[place].tree; // made by the program, with every name escaped
+  const holder = make("div"), words = make("p", { className: "words" }), steps = make("div");
+  const show = (round) => {
+    holder.innerHTML = round.tree; // made by the program, with every name escaped
     holder.querySelectorAll(".tree").forEach(wakeTree);
-    words.textContent = look.rounds[place].words;
+    words.textContent = round.words;
     centre(find(".board", holder));
   };
-  const last = look.rounds.length - 1;
-  if (last) {
+  part.append(steps, words, holder);
+  show(look.last);
+  if (look.last.number > 1) {
+    steps.append(make("p", { textContent: ABOUT.rounds }));
+    addRounds(steps, model, image, look, show);
+  }
+  return part;
+}
+
+// The network answers anew for each earlier round, so they come after the answer.
+async function addRounds(steps, model, image, look, show) {
+  await new Promise(requestAnimationFrame);
+  try {
+    const { earlier } = await ask("rounds", { model: model.key, image, winner: look.winner });
+    const rounds = [...earlier, look.last], last = rounds.length - 1;
     const shown = make("output");
     const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: last });
     slider.setAttribute("aria-label", "Rounds of routing");
-    const move = () => {
-      shown.textContent = "round " + look.rounds[slider.value].number + " of " + look.rounds[last].number;
-      show(Number(slider.value));
-    };
-    slider.addEventListener("input", move);
-    part.append(make("p", { textContent: ABOUT.rounds }),
-      make("label", { className: "rounds" }, "Rounds of routing ", slider, shown), sharpening(look.rounds));
-    move();
-  } else {
-    show(0);
+    const write = () => { shown.textContent = "round " + rounds[slider.value].number + " of " + look.last.number; };
+    slider.addEventListener("input", () => { write(); show(rounds[slider.value]); });
+    write();
+    steps.append(make("label", { className: "rounds" }, "Rounds of routing ", slider, shown), sharpening(rounds));
+  } catch (error) {
+    steps.append(make("p", { className: "words", textContent: error.message }));
   }
-  part.append(words, holder);
-  return part;
 }
 
 // A tree that is wider than the screen begins in its middle, where the image is, if it is read upwards.
