@@ -69,6 +69,9 @@ def zoo(tmp_path_factory):
     for task in RECIPES:
         run = untrained_run(place / "runs" / task, task)
         if task == "retrieval":
-            write_json(run / "matching.json", {"pixel": 10.0, "side": 32, "same": [0.5], "other": [1.5]})
+            write_json(
+                run / "matching.json",
+                {"pixel": 10.0, "side": 32, "same": [0.4, 0.5, 0.6], "other": [1.2, 1.5, 1.7]},
+            )
         pack_run(run, packed_name(task), Packing(licence="none"), out=place / "weights")
     return place / "weights"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, choose_device
+from .options import DataDir, Device, Json, choose_device, found_run
 from .show import print_json, print_table
 
 if TYPE_CHECKING:
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 _MOST_CLASSES = 12  # of a table that a terminal can show
 
 RunFolders = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="Folders that torchcaps train wrote.")
+    list[Path],
+    typer.Argument(
+        metavar="RUN...",
+        help="Folders that torchcaps train wrote, or names from `torchcaps weights list`.",
+        callback=lambda folders: [found_run(folder) for folder in folders],
+    ),
 ]
 
 

@@ -43,14 +43,16 @@ def command(
     from torchcaps.pages import explain_images
     from torchcaps.parse import Explainer
     from torchcaps.train import load_run
+    from torchcaps.zoo import output_folder
 
+    out = out or output_folder(run) / "explain"
     loaded = load_run(run, choose_device(device))
     explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
     names = find_images(images)
     if explorer:
-        _write_explorer(explainer, names, (out or run / "explain") / "explorer.html", json=json)
+        _write_explorer(explainer, names, out / "explorer.html", json=json)
         return
-    rows = explain_images(explainer, names, out or run / "explain")
+    rows = explain_images(explainer, names, out)
     if json:
         print_json(rows)
         return
@@ -59,7 +61,7 @@ def command(
         typer.echo(f"{row['image']}: {row['class']} ({details})")
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
     if len(rows) > 1:
-        typer.echo(f"all of them: {(out or run / 'explain') / 'index.html'}")
+        typer.echo(f"all of them: {out / 'index.html'}")
 
 
 def _write_explorer(explainer: Explainer, names: list[str], path: Path, *, json: bool) -> None:

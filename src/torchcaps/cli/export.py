@@ -36,8 +36,9 @@ def command(
     """
     from torchcaps.train.export import SUFFIXES, export_run
     from torchcaps.train.run import load_run
+    from torchcaps.zoo import output_folder
 
-    path = out or run / f"model{SUFFIXES[format.value]}"
+    path = out or output_folder(run) / f"model{SUFFIXES[format.value]}"
     written = export_run(load_run(run), path, format.value, data_dir)
     if json:
         print_json(written)

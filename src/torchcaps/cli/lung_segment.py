@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .lung import PreparedFolder
-from .options import Device, Json, Quiet, RunFolder, choose_device
+from .options import Device, Json, Quiet, RunFolder, choose_device, found_run
 from .show import print_json, print_table
 
 _MOST_PRINTED = 12
@@ -93,7 +93,14 @@ def segment(
             metavar="SERIES|VOLUME|IMAGE", help="Folder of a DICOM series, NIfTI file, or picture of a slice."
         ),
     ],
-    run: Annotated[Path, typer.Option("--run", help="Folder that torchcaps lung train wrote.")],
+    run: Annotated[
+        Path,
+        typer.Option(
+            "--run",
+            help="Folder that torchcaps lung train wrote, or a name from `torchcaps weights list`.",
+            callback=found_run,
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder for masks, table, pictures and page.")],
     series: Annotated[
         str | None, typer.Option("--series", help="UID of a DICOM series among several, or largest.")

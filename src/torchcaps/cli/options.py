@@ -12,13 +12,22 @@ if TYPE_CHECKING:
     from torchcaps.parse import Levels
     from torchcaps.train import Machine, Run
 
+
+def found_run(value: Path) -> Path:
+    """The folder behind the name of a pretrained network; other paths stay as they are."""
+    from torchcaps.zoo import find_run
+
+    return find_run(value)
+
+
+A_RUN = "Folder that torchcaps train wrote, or a name from `torchcaps weights list`."
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help=A_RUN, callback=found_run)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, only the result.")]
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of the datasets; else TORCHCAPS_DATA is used.")
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that torchcaps train wrote.")]
 RecipeName = Annotated[
     str, typer.Argument(help="Path of a YAML file, or a name from `torchcaps list recipes`.")
 ]

@@ -122,13 +122,13 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Evaluate a run: accuracy, errors in degrees, and whether its uncertainty can be trusted."""
-    from torchcaps.apps.pose.uncertainty import SHARE, calibrate_run, coverage, has_votes, judge
+    from torchcaps.apps.pose.uncertainty import SHARE, coverage, has_votes, judge, known_calibration
     from torchcaps.train import evaluate_run, load_run
 
     loaded = load_run(run, choose_device(device))
     result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
     if has_votes(loaded):
-        calibration = calibrate_run(loaded, data_dir)
+        calibration = known_calibration(loaded, data_dir)
         judged = judge(loaded, split, data_name=data, data_dir=data_dir)
         result["covered"] = coverage(calibration, judged)
     if json:

@@ -37,10 +37,11 @@ def command(
     Called again, an interrupted search goes on.
     """
     from torchcaps.train import Machine, StructuredPruning, prune_run
+    from torchcaps.zoo import output_folder
 
     from .progress import CandidateBar
 
-    folder = out or run.with_name(f"{run.name}-{method}-{flops:g}")
+    folder = out or output_folder(run).with_name(f"{run.name}-{method}-{flops:g}")
     settings = StructuredPruning(
         method=method,  # type: ignore[arg-type]
         flops=flops,

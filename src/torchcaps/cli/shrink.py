@@ -26,8 +26,9 @@ def command(
     The gain is measured first, and a network that would be slower or just as large is refused.
     """
     from torchcaps.pages import shrink_and_measure
+    from torchcaps.zoo import output_folder
 
-    folder = out or run.with_name(f"{run.name}-shrunk")
+    folder = out or output_folder(run).with_name(f"{run.name}-shrunk")
     shrunk = shrink_and_measure(run, folder, choose_device(device), force=force)
     if json:
         print_json(asdict(shrunk))

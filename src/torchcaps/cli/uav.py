@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Device, Json, Quiet, choose_device
+from .options import Device, Json, Quiet, choose_device, found_run
 from .show import print_json
 from .unknown_option import RecipeCommand
 
@@ -26,7 +26,13 @@ Maps = Annotated[
     typer.Argument(metavar="MAP...", help="GeoTIFFs of one place on several dates, folders of them, or .npz"),
 ]
 RunOption = Annotated[
-    Path, typer.Option("--run", help="Folder that uav train, uav abbrief or uav building-ratio wrote.")
+    Path,
+    typer.Option(
+        "--run",
+        help="Folder that uav train, uav abbrief or uav building-ratio wrote, or a name from `torchcaps "
+        "weights list`.",
+        callback=found_run,
+    ),
 ]
 Pixel = Annotated[
     float | None, typer.Option("--metres-per-pixel", help="Read maps at this; default their own.")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from torchcaps.core import UserError
 from torchcaps.train.recipe import Recipe, read_recipe
-from torchcaps.zoo import is_pretrained, list_weights
+from torchcaps.zoo import Entry, entry_folder, find_entry, is_pretrained, list_weights
 
 Kind = Literal["flight", "pose", "slices", "parts"]
 _PAGES: dict[str, tuple[Kind, tuple[str, ...]]] = {
@@ -55,15 +55,24 @@ def read_given(names: Sequence[str]) -> Given:
     given = Given()
     for name in names:
         if is_pretrained(name):
-            given.add_choice(f"{name} (pretrained)", name)
+            _add_pretrained(given, find_entry(name))
         else:
             _add_folder(given, Path(name))
     given.first = len(given.choices)
     named = {choice.source for choice in given.choices}
     for entry in list_weights():
-        if entry.name not in named:
+        if entry.name not in named and entry.task == "classification":
             given.add_choice(f"{entry.name} (pretrained)", entry.name)
     return given
+
+
+def _add_pretrained(given: Given, entry: Entry) -> None:
+    if entry.task != "classification":
+        _add_run(given, entry_folder(entry))
+        return
+    given.add_choice(f"{entry.name} (pretrained)", entry.name)
+    if entry.data.partition(":")[0] == "partwhole":
+        given.add_tab("parts", entry_folder(entry))
 
 
 def _add_folder(given: Given, folder: Path) -> None:

@@ -17,6 +17,7 @@ from torchcaps.models import MODELS, Network
 from torchcaps.parse import Explainer, Explanation, Levels, Source
 from torchcaps.train import Data, DataCard, Recipe, Run, load_run
 from torchcaps.viz import Report
+from torchcaps.zoo import find_run
 
 from .explain import build_page, draw_all
 
@@ -63,8 +64,8 @@ def explain(
     """Explain what a network reads in an image: the parse tree, where it looked, how typical that is.
 
     Args:
-        source: A run or its folder, or a network. For a network, images go in as they are, scaled to [0, 1],
-            and nothing is known of typical trees.
+        source: A run or its folder, a pretrained network by its name, or a network. For a network, images go
+            in as they are, scaled to [0, 1], and nothing is known of typical trees.
         image: A file, `test:17` for an image of a run's data, a picture, or a tensor (channels, height,
             width) of bytes or of numbers in [0, 1].
         classes: Names for the classes of a network; a run has its own.
@@ -97,7 +98,7 @@ def _run_of(source: Run | Network | str | os.PathLike[str], classes: Sequence[st
     if isinstance(source, Run):
         return source
     if isinstance(source, str | os.PathLike):
-        return load_run(Path(source))
+        return load_run(find_run(os.fspath(source)))
     return _run_around(source, classes)
 
 

@@ -3,7 +3,17 @@
 from .digit import Prepared, prepare_digit
 from .entry import Entry, entry_of_model, find_entry, list_weights, preparation_of
 from .evidence import Evidence, SeedMean
-from .load import PhotoPredictor, create_model, is_pretrained, load_pretrained, photo_predictor, predict
+from .load import (
+    PhotoPredictor,
+    create_model,
+    find_run,
+    is_pretrained,
+    load_pretrained,
+    output_folder,
+    photo_predictor,
+    predict,
+    read_photo,
+)
 from .pack import Packing, pack_run
 from .rounding import Rounding
 from .store import entry_folder, get_weights
@@ -20,13 +30,16 @@ __all__ = [
     "entry_folder",
     "entry_of_model",
     "find_entry",
+    "find_run",
     "get_weights",
     "is_pretrained",
     "list_weights",
     "load_pretrained",
+    "output_folder",
     "pack_run",
     "photo_predictor",
     "predict",
     "preparation_of",
     "prepare_digit",
+    "read_photo",
 ]

@@ -6,14 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageFilter
 
 from torchcaps.core.errors import UserError
 
+from .marks import find_digit, label_marks
+
 _SIDE, _INNER = 28, 20
 _LEAST_CONTRAST = 20.0  # levels of 255 between ink and paper
-_LEAST_INK = 0.02  # share of the ink's strongest row or column below which it counts as specks
+_WORKING = 256  # longest side in which the digit is looked for; grain and texture are averaged away
+_PAPER = 64  # longest side in which the tone of the paper is found
+_INK = 0.4  # share of the strongest ink from which on a pixel belongs to a stroke
+_FAINT = 0.15  # and below which there is none: the lines of a notebook, a shadow's edge
+_RULED = 0.9  # share of a row or column that is ink where it is a ruled line
 _Levels = NDArray[np.float64]
+_Pixels = NDArray[np.bool_]
 
 
 class Prepared(NamedTuple):
@@ -23,21 +30,34 @@ class Prepared(NamedTuple):
     words: str
 
 
+class _Box(NamedTuple):
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+
 def prepare_digit(picture: Image.Image) -> Prepared:
     """Find the digit in a scan or photograph of any size, and bring it to the form of MNIST.
 
-    An image of 28x28 pixels with a black frame is taken as it is.
+    The tone of the paper is taken off, ruled lines and marks away from the digit are left out. An image of
+    28x28 pixels with a black frame is taken as it is.
     """
-    levels = np.asarray(picture.convert("L"), dtype=np.float64)
+    grey = picture.convert("L")
+    levels = np.asarray(grey, dtype=np.float64)
     if levels.shape == (_SIDE, _SIDE) and _frame(levels).max() < _LEAST_CONTRAST:
-        return Prepared(picture.convert("L"), "taken as it is: 28x28 px on black")
-    ink, is_inverted = _ink(levels)
-    top, bottom, left, right = _box(ink)
-    digit = ink[top:bottom, left:right]
-    size = f"{right - left}x{bottom - top} of {levels.shape[1]}x{levels.shape[0]} px"
+        return Prepared(grey, "taken as it is: 28x28 px on black")
+    above = levels - _paper(grey)
+    small = _resized(above, _fitting(above.shape, _WORKING))
+    strength, is_inverted = _strength(small)
+    ink = np.clip((-above if is_inverted else above) / strength, 0, 1)
+    is_digit, others = _strokes(np.clip((-small if is_inverted else small) / strength, 0, 1))
+    digit, box = _cut_out(ink, is_digit)
     steps = [
         "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
-        f"cropped to the digit, {size}",
+        *([f"left out {others} other mark{'s' if others > 1 else ''}"] if others else []),
+        f"cropped to the digit, {box.right - box.left}x{box.bottom - box.top} of "
+        f"{levels.shape[1]}x{levels.shape[0]} px",
         f"scaled to {_INNER} px and centred by mass in {_SIDE}x{_SIDE}",
     ]
     return Prepared(_centred(digit), ", ".join(steps))
@@ -47,49 +67,74 @@ def _frame(levels: _Levels) -> _Levels:
     return np.concatenate([levels[0], levels[-1], levels[:, 0], levels[:, -1]])
 
 
-def _ink(levels: _Levels) -> tuple[_Levels, bool]:
-    """How much ink each pixel holds, 0 to 1, and whether it is darker than the paper."""
-    above = levels - _paper(levels)
-    darker, brighter = -float(np.percentile(above, 0.5)), float(np.percentile(above, 99.5))
+def _fitting(shape: tuple[int, ...], longest: int) -> tuple[int, int]:
+    """Width and height of a picture whose longest side is at most `longest`."""
+    scale = min(1.0, longest / max(shape))
+    return max(1, round(shape[1] * scale)), max(1, round(shape[0] * scale))
+
+
+def _resized(levels: _Levels, size: tuple[int, int]) -> _Levels:
+    is_smaller = size[0] < levels.shape[1]
+    way = Image.Resampling.BOX if is_smaller else Image.Resampling.BILINEAR
+    return np.asarray(Image.fromarray(levels.astype(np.float32)).resize(size, way), dtype=np.float64)
+
+
+def _paper(grey: Image.Image) -> _Levels:
+    """The tone of the paper at each pixel: the median around it, which keeps the edge of a shadow."""
+    small = grey.resize(_fitting((grey.height, grey.width), _PAPER), Image.Resampling.BOX)
+    reach = max(1, min(small.size) // 4)
+    mirrored = Image.fromarray(np.pad(np.asarray(small), reach, mode="symmetric"))
+    tone = np.asarray(mirrored.filter(ImageFilter.MedianFilter(2 * reach + 1)), dtype=np.float64)
+    return _resized(tone[reach : reach + small.height, reach : reach + small.width], grey.size)
+
+
+def _strength(above: _Levels) -> tuple[float, bool]:
+    """By how many levels the ink differs from the paper, and whether it is darker."""
+    darker, brighter = -float(np.percentile(above, 0.1)), float(np.percentile(above, 99.9))
     strength = max(darker, brighter)
     if strength < _LEAST_CONTRAST:
         raise UserError(
             "there is no digit to be seen: the picture is of one tone; take it with more contrast"
         )
-    is_inverted = darker >= brighter
-    ink = np.clip((-above if is_inverted else above) / strength, 0, 1)
-    return np.where(ink < _threshold(ink) / 2, 0.0, ink), is_inverted
+    return strength, darker >= brighter
 
 
-def _paper(levels: _Levels) -> _Levels:
-    """The tone of the paper at each pixel: a plane through the frame, which a shadow may tilt."""
-    planes: _Levels = np.indices(levels.shape).astype(np.float64)
-    rows: _Levels = planes[0]
-    columns: _Levels = planes[1]
-    places = np.stack([_frame(rows), _frame(columns), np.ones_like(_frame(rows))], axis=1)
-    slope = np.linalg.lstsq(places, _frame(levels), rcond=None)[0]
-    return slope[0] * rows + slope[1] * columns + slope[2]
+def _strokes(ink: _Levels) -> tuple[_Pixels, int]:
+    """The pixels of the digit with a margin, at the working size, and how many other marks there are."""
+    is_ink = _without_lines(_without_lines(ink >= _INK).T).T
+    if not is_ink.any():
+        raise UserError("there is no digit to be seen: lines alone; take it with more contrast")
+    is_digit, others = find_digit(label_marks(is_ink))
+    return _widened(is_digit), others
 
 
-def _threshold(ink: _Levels) -> float:
-    """Otsu's: the level that parts ink and paper with the largest variance between them."""
-    counts, edges = np.histogram(ink, bins=128, range=(0, 1))
-    middles = (edges[1:] + edges[:-1]) / 2
-    below, weight = np.cumsum(counts), np.cumsum(counts * middles)
-    above = below[-1] - below
-    with np.errstate(divide="ignore", invalid="ignore"):
-        between = below * above * (weight / below - (weight[-1] - weight) / above) ** 2
-    return float(middles[int(np.nanargmax(between))])
+def _without_lines(is_ink: _Pixels) -> _Pixels:
+    """Ink without rows that are ink nearly throughout; a stroke that crosses one goes on."""
+    is_line = (is_ink.mean(1) > _RULED) & is_ink[:, 0] & is_ink[:, -1]
+    kept = np.flatnonzero(~is_line)
+    if not len(kept):
+        return is_ink
+    rows = np.arange(len(is_ink))
+    before = kept[np.clip(np.searchsorted(kept, rows, "right") - 1, 0, None)]
+    after = kept[np.clip(np.searchsorted(kept, rows), None, len(kept) - 1)]
+    return np.where(is_line[:, None], is_ink[before] & is_ink[after], is_ink)
 
 
-def _box(ink: _Levels) -> tuple[int, int, int, int]:
-    """Rows and columns that hold the digit; single specks of dust are no digit."""
-    spans = []
-    for axis in (1, 0):
-        strength = ink.sum(axis)
-        found = np.flatnonzero(strength > _LEAST_INK * strength.max())
-        spans += [int(found[0]), int(found[-1]) + 1]
-    return spans[0], spans[1], spans[2], spans[3]
+def _widened(pixels: _Pixels) -> _Pixels:
+    """The pixels and their neighbours."""
+    framed = np.pad(pixels, 1)
+    height, width = pixels.shape
+    shifts = [framed[row : row + height, column : column + width] for row in range(3) for column in range(3)]
+    return np.any(shifts, axis=0)
+
+
+def _cut_out(ink: _Levels, is_digit: _Pixels) -> tuple[_Levels, _Box]:
+    """The ink of the digit alone, at full size, and the box it was cut from."""
+    mask = _resized(is_digit.astype(np.float64), (ink.shape[1], ink.shape[0])) >= 0.5
+    alone = np.where(mask & (ink >= _FAINT), ink, 0.0)
+    rows, columns = np.flatnonzero(alone.any(1)), np.flatnonzero(alone.any(0))
+    box = _Box(int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1)
+    return alone[box.top : box.bottom, box.left : box.right], box
 
 
 def _centred(digit: _Levels) -> Image.Image:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -19,6 +20,7 @@ from .rounding import Rounding
 Preparation = Literal["", "digit"]
 PACKAGED = Path(__file__).parent / "files"
 ENTRY, WEIGHTS = "entry.json", "weights.safetensors"
+_CACHE = "TORCHCAPS_WEIGHTS"  # environment variable: the folder of networks outside the package
 _DIGITS = ("mnist", "mnist5k")
 
 
@@ -91,11 +93,21 @@ def preparation_of(data: str) -> Preparation:
     return "digit" if data in _DIGITS else ""
 
 
+def cache_folder() -> Path:
+    """Where networks outside the package are: `$TORCHCAPS_WEIGHTS`, else below the user's cache."""
+    place = os.environ.get(_CACHE)
+    return Path(place) if place else Path.home() / ".cache" / "torchcaps" / "weights"
+
+
 def list_weights(pattern: str = "*", folder: Path = PACKAGED) -> list[Entry]:
-    """What is known of every pretrained network whose name matches a shell pattern, by name."""
-    paths = sorted(folder.glob(f"*/{ENTRY}"))
-    entries = [Entry.from_plain(read_json(path), str(path)) for path in paths]
-    return [entry for entry in entries if fnmatch(entry.name, pattern)]
+    """What is known of every pretrained network whose name matches a shell pattern, by name.
+
+    Beside those of the package there are those that a user packed into `cache_folder()`.
+    """
+    places = (cache_folder(), folder) if folder == PACKAGED else (folder,)
+    paths = {path.parent.name: path for place in places for path in place.glob(f"*/{ENTRY}")}
+    names = sorted(name for name in paths if fnmatch(name, pattern))
+    return [Entry.from_plain(read_json(paths[name]), str(paths[name])) for name in names]
 
 
 def find_entry(name: str, folder: Path = PACKAGED) -> Entry:

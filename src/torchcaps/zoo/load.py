@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
+from torch import Tensor
 
 from torchcaps import models
 from torchcaps.core.errors import UserError
-from torchcaps.data import find_images
+from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture
 from torchcaps.models import Network
 from torchcaps.train import Answer, Predictor, Run, load_predictor, load_run
 from torchcaps.train import predict as predict_by_run
-from torchcaps.train.predict import open_picture, predictor_of
+from torchcaps.train.predict import open_picture, predictor_of, read_image
 
 from .digit import prepare_digit
-from .entry import PACKAGED, Entry, entry_of_model, find_entry, list_weights
+from .entry import PACKAGED, Entry, cache_folder, entry_of_model, find_entry, list_weights, preparation_of
 from .store import entry_folder
 
 
@@ -28,7 +30,7 @@ def create_model(
     """Build a registered model, with random initial weights or with pretrained ones.
 
     Args:
-        name: A name from `list_models()`.
+        name: A name from `list_models()`, or the full one of a pretrained network: "MODEL.DATA".
         pretrained: True takes the weights of the model, or a name such as "mnist" says what they were trained
             on where there are several; they are verified by checksum.
         weights: Folder of pretrained networks.
@@ -37,6 +39,8 @@ def create_model(
     """
     if not pretrained:
         return models.create_model(name, **overrides)
+    if pretrained is True and "." in name:
+        name, _, pretrained = name.partition(".")
     if overrides:
         raise UserError(
             f"pretrained weights have their own fields, so {', '.join(overrides)} cannot be set; other "
@@ -51,9 +55,38 @@ def load_pretrained(name: str, device: str = "cpu", *, weights: Path = PACKAGED)
     return load_run(entry_folder(find_entry(name, weights), weights), device)
 
 
+def find_run(source: Path | str, weights: Path = PACKAGED) -> Path:
+    """The folder of a run: a folder as it is, or that of the pretrained network of this name, verified.
+
+    Every command that takes a run asks here. A name that is nearly that of a pretrained network is an error.
+    """
+    name, path = str(source), Path(source)
+    if is_pretrained(name, weights):
+        return entry_folder(find_entry(name, weights), weights)
+    if not path.exists() and get_close_matches(name, [entry.name for entry in list_weights(folder=weights)]):
+        find_entry(name, weights)  # says which it may be
+    return path
+
+
+def output_folder(run_folder: Path, weights: Path = PACKAGED) -> Path:
+    """Where results about a run go: into its folder; for a pretrained network, into one of its name here."""
+    is_shared = run_folder.parent in (weights, cache_folder())
+    return Path(run_folder.name) if is_shared else run_folder
+
+
 def is_pretrained(name: str, weights: Path = PACKAGED) -> bool:
-    """Whether `name` is that of a pretrained network and not a path."""
-    return not Path(name).exists() and any(entry.name == name for entry in list_weights(folder=weights))
+    """Whether `name` is that of a pretrained network, and no file or run folder of the user is called so."""
+    path = Path(name)
+    is_taken = path.is_file() or (path / "recipe.json").is_file()
+    return not is_taken and any(entry.name == name for entry in list_weights(folder=weights))
+
+
+def read_photo(run: Run, path: Path, info: DatasetInfo) -> Tensor:
+    """An image file as bytes (1, channels, height, width), prepared as pretrained networks want it."""
+    if output_folder(run.folder) == run.folder or preparation_of(run.recipe.data.name) != "digit":
+        return read_image(path, info)
+    prepared = prepare_digit(open_picture(path, info)).picture
+    return as_bytes(fit_picture(prepared, info.height, info.width, info.fit)).unsqueeze(0)
 
 
 class PhotoPredictor:
@@ -86,9 +119,10 @@ def photo_predictor(
     weights: Path = PACKAGED,
 ) -> PhotoPredictor:
     """What answers for photographs: a pretrained network by its name, a run folder, or an exported file."""
-    if not is_pretrained(source, weights):
-        return PhotoPredictor(load_predictor(Path(source), device, data_dir, trust=trust))
-    entry = find_entry(source, weights)
+    entry = find_entry(source, weights) if is_pretrained(source, weights) else None
+    if entry is None:
+        found = find_run(source, weights)
+        return PhotoPredictor(load_predictor(found, device, data_dir, trust=trust))
     return PhotoPredictor(predictor_of(load_run(entry_folder(entry, weights), device)), entry)
 
 

@@ -12,17 +12,10 @@ from pathlib import Path
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.storage import write_atomically
 
-from .entry import PACKAGED, Entry
+from .entry import PACKAGED, Entry, cache_folder
 
 ADDRESS = "TORCHCAPS_WEIGHTS_URL"  # environment variable: where files lie that are too large for the package
-_CACHE = "TORCHCAPS_WEIGHTS"
 _MOST_BYTES = 512 * 2**20  # of one file
-
-
-def cache_folder() -> Path:
-    """Where fetched files are kept: `$TORCHCAPS_WEIGHTS`, else below the user's cache."""
-    place = os.environ.get(_CACHE)
-    return Path(place) if place else Path.home() / ".cache" / "torchcaps" / "weights"
 
 
 def entry_folder(entry: Entry, packaged: Path = PACKAGED) -> Path:

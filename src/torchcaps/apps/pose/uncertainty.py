@@ -137,6 +137,12 @@ def read_calibration(run: Run) -> Calibration:
     return found
 
 
+def known_calibration(run: Run, data_dir: Path | None = None) -> Calibration:
+    """The calibration in the folder of a run, made now where there is none."""
+    has_one = (run.folder / CALIBRATION_FILE).is_file()
+    return read_calibration(run) if has_one else calibrate_run(run, data_dir)
+
+
 def coverage(calibration: Calibration, judged: Judged) -> float:
     """The share of images whose error is within the stated angle; 0.9 where the calibration holds."""
     limits = torch.tensor([calibration.at(float(spread))[1] for spread in judged.spreads])

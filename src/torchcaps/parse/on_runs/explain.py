@@ -14,7 +14,8 @@ from torch import Tensor
 from torchcaps.core.errors import MissingDataError, UserError
 from torchcaps.core.types import CapsuleOutput, LayerTrace
 from torchcaps.data import LabelledImages
-from torchcaps.train import Pipeline, Run, load_labelled, read_image
+from torchcaps.train import Pipeline, Run, load_labelled
+from torchcaps.zoo import read_photo
 
 from ..contribution import Contributions, contribution_obstacle, contributions
 from ..dictionary import KeyCollector
@@ -61,7 +62,7 @@ class Explainer:
         """An image file, or `test:17` for an image of the run's own data."""
         split, colon, number = name.partition(":")
         if not colon or split not in SPLITS or Path(name).exists():
-            return Source(name, read_image(Path(name), self.info).to(self.device))
+            return Source(name, read_photo(self.run, Path(name), self.info).to(self.device))
         data = self._split(split)
         if not number.isdecimal() or int(number) >= len(data):
             raise UserError(f"{name}: the {split} split has images 0 to {len(data) - 1}")

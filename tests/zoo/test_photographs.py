@@ -1,0 +1,52 @@
+"""The packaged network reads digits that were drawn with a pen and photographed badly."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from zoo.handwriting import PAGES, on_paper, photograph, photograph_of_3000_pixels, stains, written
+
+from torchcaps.core import UserError
+from torchcaps.zoo import photo_predictor, prepare_digit
+from torchcaps.zoo.marks import label_marks
+
+SHOWN = ("4", "1", "7")  # two strokes, one that could be a line, and a corner
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return photo_predictor("efficient_capsnet_mnist.mnist")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
+def test_a_digit_is_read_on(page, reader):
+    digits = SHOWN[:1] if page is photograph_of_3000_pixels else SHOWN
+    assert [reader.answer(photograph(page, digit)).row["class"] for digit in digits] == list(digits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
+def test_every_digit_is_read_on(page, reader):
+    digits = list("0123456789")
+    assert [reader.answer(photograph(page, digit)).row["class"] for digit in digits] == digits
+
+
+def test_marks_beside_the_digit_are_left_out_and_counted():
+    clean = prepare_digit(Image.fromarray(on_paper(written("5")).astype(np.uint8)))
+    stained = prepare_digit(photograph(stains, "5"))
+    assert "left out 2 other marks" in stained.words
+    assert "left out" not in clean.words
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 90), (90, 2), (9, 9)])
+def test_a_blank_strip_of_any_size_is_refused_in_words(size):
+    with pytest.raises(UserError, match="no digit to be seen"):
+        prepare_digit(Image.new("L", size, 200))
+
+
+def test_marks_that_touch_have_one_number():
+    page = np.array([[1, 0, 1, 0, 1], [1, 0, 1, 0, 0], [0, 1, 0, 0, 1], [0, 0, 0, 1, 0]], dtype=bool)
+    labels = label_marks(page)
+    assert len(np.unique(labels)) == 4  # paper, the u that meets at the bottom, a dot, a diagonal
+    assert labels[0, 0] == labels[0, 2] == labels[2, 1]
+    assert labels[2, 4] == labels[3, 3] != labels[0, 4]
+    assert np.array_equal(labels > 0, page)
