@@ -1,8 +1,8 @@
 """`torchcaps lung segment` on a drawn scan: `python benchmarks/lung_scan.py RUN FILE [SLICES]`.
 
-Draws a chest of 300 (or SLICES) slices of 512x512 pixels, all through the lungs, as a DICOM series, and runs the
-command on the CPU in a process of its own, as a person would. Its wall time and resident memory become a row
-of FILE, such as `benchmarks/results/segmentation--cpu.json`, whose other rows stay.
+Draws a chest of 300 (or SLICES) slices of 512x512 pixels, all through the lungs, as a DICOM series, and runs
+the command on the CPU in a process of its own, as a person would. Its wall time and resident memory become a
+row of FILE, such as `benchmarks/results/segmentation--cpu.json`, whose other rows stay.
 """
 
 import json
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -31,7 +32,9 @@ def main(run, file, slices=SLICES):
     with tempfile.TemporaryDirectory() as folder:
         (series,) = write_phantom(Path(folder) / "scan", 1, protocol=protocol)
         out = Path(folder) / "found"
-        seconds, memory = watch(["lung", "segment", series, "--run", run, "--out", out, "--device", "cpu", "-q"])
+        seconds, memory = watch(
+            ["lung", "segment", series, "--run", run, "--out", out, "--device", "cpu", "-q"]
+        )
         found = json.loads((out / "result.json").read_text(encoding="utf-8"))
     row = row_of(found, slices, seconds, memory)
     add_row(file, row)
@@ -60,7 +63,7 @@ def row_of(found, slices, seconds, memory):
     """The fields of `benchmarks/README.md`; `quarters_mb` is the peak in each quarter of the time."""
     facts = provenance(torch.device("cpu"))
     ends = [len(memory) * number // QUARTERS for number in range(QUARTERS + 1)]
-    quarters = [max(memory[begin:end]) for begin, end in zip(ends, ends[1:], strict=False)]
+    quarters = [max(memory[begin:end]) for begin, end in pairwise(ends)]
     return {
         "suite": "segmentation",
         "case": f"lung segment, {slices} drawn slices of {SIDE} px, whole command",
