@@ -74,7 +74,7 @@ def test_compiled_a_vote_that_is_no_number_spoils_its_position_alone(compiled):
     assert not lengths[0].isnan().any()
 
 
-def test_only_many_votes_in_single_precision_are_worth_compiling():
+def test_only_many_votes_in_float32_or_bfloat16_are_worth_compiling():
     def is_compiled(votes):
         return operators._backend(votes).__name__.endswith("compiled")
 
@@ -83,6 +83,7 @@ def test_only_many_votes_in_single_precision_are_worth_compiling():
     assert is_compiled(many)
     assert is_compiled(many.bfloat16())
     assert not is_compiled(many.double())
+    assert not is_compiled(many.half())
     assert not is_compiled(many[:1, :1])
 
 

@@ -1,6 +1,6 @@
-"""Dynamic routing over stored votes in float32 on a CPU, by passes that numba compiles at their first use.
+"""Dynamic routing over stored votes on a CPU, by passes that numba compiles at their first use.
 
-Votes lie as `cpu.py` has them, positions innermost. Votes of half precision are widened tile by tile.
+Votes are float32 or bfloat16 and lie as `cpu.py` has them, positions innermost; all sums are in float32.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ def route(votes: Tensor, bias: Tensor | None, iterations: int, leaky: bool) -> t
     batch, _, num_out, pose, positions = maps.shape
     poses = maps.new_empty(batch, num_out, pose, positions, dtype=torch.float32)
     lengths = maps.new_empty(batch, num_out, positions, dtype=torch.float32)
-    offset, lanes = _offset(maps, bias), _lanes(maps)
+    arrays = _bits(maps), _offset(maps, bias), poses.numpy(), lengths.numpy()
 
     def route_tiles(tiles: Sequence[Tile]) -> None:
         for tile in tiles:
-            some = _Some(maps, tile)
-            found = poses.numpy(), lengths.numpy()
-            route_spots(some.votes.numpy(), some.at, offset, iterations, leaky, lanes, *found, *some.of_poses)
+            route_spots(*arrays, iterations, leaky, *_place(maps, tile))
 
     work_side_by_side(route_tiles, list(tiles_of(maps)))
     return poses.mT, lengths
@@ -50,43 +48,32 @@ def route_backward(
     """As `cpu.route_backward`."""
     maps, how = planes(votes), (iterations, full, leaky)
     grad_maps = torch.empty_like(maps)
-    given = [each.contiguous().numpy() for each in (poses.mT, grads[0].mT, grads[1])]
-    offset, lanes = _offset(maps, bias), _lanes(maps)
+    given = (each.contiguous().numpy() for each in (poses.mT, grads[0].mT, grads[1]))
+    arrays = _bits(maps), _offset(maps, bias), *given, _bits(grad_maps)
 
-    def differentiate(tiles: Sequence[Tile]) -> Tensor:
-        total = torch.zeros(maps.shape[2:4], dtype=torch.float64)
-        for tile in tiles:
-            some = _Some(maps, tile)
-            is_whole = some.votes is maps
-            grad = grad_maps if is_whole else torch.empty_like(some.votes)
-            arguments = some.votes.numpy(), some.at, offset, how, lanes, *given, *some.of_poses, grad.numpy()
-            total += torch.from_numpy(differentiate_spots(*arguments))
-            if not is_whole:
-                grad_maps[tile] = grad
-        return total
+    def differentiate(tiles: Sequence[Tile]) -> NDArray[np.float64]:
+        parts = [differentiate_spots(*arrays, how, *_place(maps, tile)) for tile in tiles]
+        return np.sum(parts, axis=0, dtype=np.float64)
 
+    if maps.numel() == 0:
+        return grad_maps.permute(0, 1, 4, 2, 3), poses.new_zeros(maps.shape[2:4])
     totals = work_side_by_side(differentiate, list(tiles_of(maps)))
-    return grad_maps.permute(0, 1, 4, 2, 3), torch.stack(totals).sum(0).float()
+    return grad_maps.permute(0, 1, 4, 2, 3), torch.from_numpy(np.sum(totals, axis=0)).float()
 
 
-class _Some:
-    """Votes of a tile in float32: all maps and where it begins in them, or a widened copy of it."""
-
-    def __init__(self, maps: Tensor, tile: Tile) -> None:
-        samples, spots = tile[0].indices(len(maps)), tile[-1].indices(maps.shape[-1])
-        begin, sizes = (samples[0], spots[0]), (samples[1] - samples[0], spots[1] - spots[0])
-        is_float32 = maps.dtype == torch.float32
-        self.votes = maps if is_float32 else maps[tile].to(torch.float32).contiguous()
-        self.at = begin if is_float32 else (0, 0)
-        self.of_poses = sizes, begin
+def _bits(maps: Tensor) -> NDArray[np.generic]:
+    """An array of the same memory; numbers of 16 bits, which numpy lacks, appear as whole ones."""
+    return maps.numpy() if maps.dtype == torch.float32 else maps.view(torch.int16).numpy().view(np.uint16)
 
 
 def _offset(maps: Tensor, bias: Tensor | None) -> NDArray[np.float32]:
     return (torch.zeros(maps.shape[2:4]) if bias is None else bias.contiguous()).numpy()
 
 
-def _lanes(maps: Tensor) -> int:
-    """Spots of a block."""
+def _place(maps: Tensor, tile: Tile) -> tuple[tuple[int, int, int, int], int]:
+    """First and last samples and spots of a tile, the last excluded, and spots of a block."""
+    samples, spots = tile[0].indices(len(maps)), tile[-1].indices(maps.shape[-1])
     least, most = _LANES
-    numbers = max(1, maps.shape[1] * maps.shape[2] * maps.shape[3])
-    return int(min(max(_BLOCK_NUMBERS // numbers, least), most, max(1, maps.shape[-1])))
+    fitting = _BLOCK_NUMBERS // max(1, maps.shape[1] * maps.shape[2] * maps.shape[3])
+    lanes = min(max(fitting, least), most, spots[1] - spots[0])
+    return (samples[0], samples[1], spots[0], spots[1]), max(1, lanes)

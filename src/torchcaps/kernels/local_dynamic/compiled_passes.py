@@ -16,6 +16,7 @@ from .compiled_rows import (
     agree,
     fill,
     give,
+    narrow,
     pool,
     scale,
     softmax,
@@ -23,6 +24,7 @@ from .compiled_rows import (
     square,
     squash,
     squash_backward,
+    widen,
 )
 
 _compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
@@ -30,31 +32,23 @@ _compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="nump
 
 @_compile
 @no_type_check
-def route_spots(votes, votes_at, bias, iterations, leaky, lanes, poses, lengths, sizes, poses_at):
-    """Poses and lengths of `sizes` samples and spots, which begin at `votes_at` and `poses_at`."""
+def route_spots(votes, bias, poses, lengths, iterations, leaky, place, lanes):
+    """Fills poses and lengths at `place`: its first and last sample and spot, the last excluded."""
     _, children, types, pose, _ = votes.shape
     block = np.empty((children, types, pose, lanes), np.float32)
     rounds = _new_rounds(iterations, children, types, pose, lanes)
-    for sample in range(sizes[0]):
-        for start in range(0, sizes[1], lanes):
-            count = min(lanes, sizes[1] - start)
-            _load(votes[votes_at[0] + sample], votes_at[1] + start, count, bias, leaky, block, rounds[0][0])
+    for sample in range(place[0], place[1]):
+        for start in range(place[2], place[3], lanes):
+            count = min(lanes, place[3] - start)
+            _load(votes[sample], start, count, bias, leaky, block, rounds[0][0])
             _iterate(block, bias, iterations, leaky, count, rounds)
-            _finish(
-                rounds[0][iterations - 1],
-                count,
-                poses[poses_at[0] + sample],
-                lengths[poses_at[0] + sample],
-                poses_at[1] + start,
-            )
+            _finish(rounds[0][iterations - 1], count, poses[sample], lengths[sample], start)
 
 
 @_compile
 @no_type_check
-def differentiate_spots(
-    votes, votes_at, bias, how, lanes, poses, grad_poses, grad_lengths, sizes, poses_at, grad_votes
-):
-    """Fills gradients of votes, which lie where the votes do; the gradient of the bias, in float64.
+def differentiate_spots(votes, bias, poses, grad_poses, grad_lengths, grad_votes, how, place, lanes):
+    """Fills gradients of votes at `place`; what it adds to the gradient of the bias, in float64.
 
     `how` holds the number of iterations, whether all of them are differentiated, and whether they are leaky.
     """
@@ -65,16 +59,14 @@ def differentiate_spots(
     incoming = np.empty((types, pose, lanes), np.float32)
     rounds = _new_rounds(iterations, children, types, pose, lanes)
     grad_bias = np.zeros((types, pose), np.float64)
-    for sample in range(sizes[0]):
-        here = poses_at[0] + sample
-        for start in range(0, sizes[1], lanes):
-            count = min(lanes, sizes[1] - start)
-            place = poses_at[1] + start
-            _load(votes[votes_at[0] + sample], votes_at[1] + start, count, bias, leaky, block, rounds[0][0])
+    for sample in range(place[0], place[1]):
+        for start in range(place[2], place[3], lanes):
+            count = min(lanes, place[3] - start)
+            _load(votes[sample], start, count, bias, leaky, block, rounds[0][0])
             _iterate(block, bias, iterations, leaky, count, rounds)
-            _incoming(poses[here], grad_poses[here], grad_lengths[here], place, count, incoming)
+            _incoming(poses[sample], grad_poses[sample], grad_lengths[sample], start, count, incoming)
             _go_back(block, incoming, how, count, rounds, grads, grad_bias)
-            _store(*grads, count, grad_votes[votes_at[0] + sample], votes_at[1] + start)
+            _store(*grads, count, grad_votes[sample], start)
     return grad_bias
 
 
@@ -94,17 +86,18 @@ def _new_rounds(iterations, children, types, pose, lanes):
 def _load(votes, start, count, bias, leaky, block, pooled):
     """Copies the votes of a block, and pools them evenly."""
     children, types, pose, _ = block.shape
+    bits = block.view(np.uint32)
     share = np.float32(1.0 / (types + leaky))
     for kind in range(types):
         for number in range(pose):
             total = pooled[kind, number]
             total[:count] = 0
             for child in range(children):
-                source, target = votes[child, kind, number, start : start + count], block[child, kind, number]
+                source = votes[child, kind, number, start : start + count]
+                widen(source, count, block[child, kind, number], bits[child, kind, number])
+                vote = block[child, kind, number]
                 for spot in range(count):
-                    vote = source[spot]
-                    target[spot] = vote
-                    total[spot] += vote
+                    total[spot] += vote[spot]
             offset = bias[kind, number]
             for spot in range(count):
                 total[spot] = total[spot] * share + offset
@@ -198,14 +191,13 @@ def _go_back(block, incoming, how, count, rounds, grads, grad_bias):
 @no_type_check
 def _store(block, evenly, count, votes, start):
     """Writes the gradient of the votes, with what the even split of the first iteration asks of all."""
-    children, types, pose, _ = block.shape
+    children, types, pose, lanes = block.shape
+    row = np.empty(lanes, np.float32)
+    bits = row.view(np.uint32)
     for child in range(children):
         for kind in range(types):
             for number in range(pose):
-                source, target, more = (
-                    block[child, kind, number],
-                    votes[child, kind, number, start : start + count],
-                    evenly[kind, number],
-                )
+                source, more = block[child, kind, number], evenly[kind, number]
                 for spot in range(count):
-                    target[spot] = source[spot] + more[spot]
+                    row[spot] = source[spot] + more[spot]
+                narrow(row, bits, count, votes[child, kind, number, start : start + count])

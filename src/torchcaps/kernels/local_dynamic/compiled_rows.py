@@ -10,6 +10,8 @@ from typing import no_type_check  # numba compiles no function that run-time sha
 import numpy as np
 from numba import njit
 
+_BYTES_OF_HALF = 2
+_SIXTEEN, _LOWEST_BIT, _JUST_BELOW_HALF = np.uint32(16), np.uint32(1), np.uint32(0x7FFF)
 _EPS = 1e-8  # as in `core.squash`
 _LOG2_E, _LN2_HIGH, _LN2_LOW = (
     np.float32(1.4426950408889634),
@@ -31,6 +33,31 @@ _TAYLOR = tuple(
 _ONE, _HALF = np.float32(1), np.float32(0.5)
 _compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 _compile_sums = njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+
+
+@_compile
+@no_type_check
+def widen(source, count, target, target_bits):
+    """Copies a row of float32 numbers, or of the bits of bfloat16 ones: the upper half of a float32."""
+    if source.itemsize == _BYTES_OF_HALF:
+        for spot in range(count):
+            target_bits[spot] = np.uint32(source[spot]) << _SIXTEEN
+    else:
+        for spot in range(count):
+            target[spot] = source[spot]
+
+
+@_compile
+@no_type_check
+def narrow(source, source_bits, count, target):
+    """The way back from `widen`, rounded to the nearest, ties to even."""
+    if target.itemsize == _BYTES_OF_HALF:
+        for spot in range(count):
+            bits = source_bits[spot]
+            target[spot] = (bits + _JUST_BELOW_HALF + ((bits >> _SIXTEEN) & _LOWEST_BIT)) >> _SIXTEEN
+    else:
+        for spot in range(count):
+            target[spot] = source[spot]
 
 
 @_compile

@@ -110,8 +110,8 @@ def _backend(votes: Tensor) -> ModuleType:
 
 
 def _is_for_numba(votes: Tensor) -> bool:
-    is_single = torch.promote_types(votes.dtype, torch.float32) == torch.float32
-    return votes.device.type == "cpu" and is_single and votes.numel() >= _WORTH_COMPILING and _has_numba()
+    fits = votes.device.type == "cpu" and votes.dtype in (torch.float32, torch.bfloat16)
+    return fits and votes.numel() >= _WORTH_COMPILING and _has_numba()
 
 
 @lru_cache(maxsize=1)
