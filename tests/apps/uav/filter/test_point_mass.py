@@ -16,6 +16,7 @@ from torchcaps.apps.uav.filter import (
     bayesian_likelihood,
     heading_weights,
     linear_likelihood,
+    ratio_likelihood,
     spread,
 )
 from torchcaps.core import UserError
@@ -193,6 +194,16 @@ def test_a_bayesian_weight_falls_from_matches_to_others():
     assert weights[-1] < 0.01
 
 
+def test_a_ratio_is_that_of_the_densities_to_its_power():
+    draw = np.random.default_rng(0)
+    near, far = draw.normal(0.9, 0.2, 4000).clip(0, 2), draw.normal(1.2, 0.2, 4000).clip(0, 2)
+    distances = np.linspace(0, 2, 1024)[410:615]  # 0.8 to 1.2
+    for exponent in (0.5, 1.0):
+        found = np.log(ratio_likelihood(near, far, exponent).weights[410:615])
+        expected = -exponent * (0.3 / 0.2**2) * (distances - distances[0])
+        assert found - found[0] == pytest.approx(expected, abs=0.25)
+
+
 def test_a_bayesian_weight_does_not_rise_where_pairs_are_rare():
     """A single match far beyond all other pairs."""
     draw = np.random.default_rng(0)
@@ -209,6 +220,7 @@ def test_a_bayesian_weight_does_not_rise_where_pairs_are_rare():
         (lambda: Odometry(0.0, 0.0, 0.0, distance=-1.0), "cannot be negative"),
         (lambda: Grid(0.0, 0.0, 0.0, 1, 1, 1), "positive size"),
         (lambda: bayesian_likelihood(np.ones(5), np.ones(5)), "all distances are equal"),
+        (lambda: ratio_likelihood(np.ones(5), np.zeros(5), 0.0), "exponent"),
         (lambda: PointMassFilter(SMALL, exact()).start(np.full(SMALL.shape, np.nan)), "must be finite"),
         (lambda: PointMassFilter(SMALL, exact()).update(MOTION, descriptor=np.ones(16)), "has no map"),
         (lambda: PointMassFilter(SMALL, exact()).update(MOTION, heading=math.nan), "cannot weigh"),
