@@ -39,13 +39,13 @@ class Lobster:
         decay: What the strength is multiplied by after each epoch.
         patience: Prune when the validation loss has not fallen by more than 1 % for so many epochs; -1 prunes
             after every epoch (PWE).
-        tolerance: By which part pruning may raise the validation loss (TWT), or worsen the metric that judges.
+        tolerance: By which part pruning may raise the validation loss (TWT), or worsen the judging metric.
         layers: Pattern for the names of the convolutions and capsule layers to prune.
         search_images: Validation images on which a threshold is searched; 0 means all.
         min_metric: Prune only where the task's leading metric, such as the accuracy, is at least this good on
             the validation images; None prunes in any case.
-        judge: What the cut is searched by, the loss or the leading metric of the task. A loss that says little of
-            the network, as that of the triplets that still cost something, is no judge.
+        judge: What the cut is searched by, the validation loss or the task's leading metric; for a loss that
+            says little of the network, as the mean over triplets that still cost something.
         group: What is cut as a whole: single weights, capsules, or capsule types (see `measure_units`).
     """
 
@@ -70,8 +70,6 @@ class Lobster:
         for key in ("tolerance", "search_images"):
             if not getattr(self, key) >= 0:
                 raise UserError(f"pruning.{key} must not be negative, got {getattr(self, key)}")
-        if self.judge not in ("loss", "metric"):
-            raise UserError(f"pruning.judge must be 'loss' or 'metric', got {self.judge!r}")
         if self.group not in ("weight", "capsule", "type"):
             raise UserError(f"pruning.group must be 'weight', 'capsule' or 'type', got {self.group!r}")
 

@@ -154,7 +154,7 @@ register(
         deviations=(
             "Not in the thesis. Networks with the FCN head, D=128.",
             "The claim was made after a look at flights of another network. Short steps once lost many "
-            "flights, and overlapping crops were blamed: it was a filter that moved its belief by whole cells.",
+            "flights, and overlapping crops were blamed: the filter moved its belief by whole cells.",
             *DEVIATIONS,
         ),
     )

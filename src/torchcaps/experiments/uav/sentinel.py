@@ -43,7 +43,7 @@ register(
         draw=draw_curves,
         claims=(
             Claim(
-                "A network that never saw Sentinel-2 finds more flights on the clear date than odometry alone.",
+                "A network that never saw Sentinel-2 finds more flights on the clear date than odometry.",
                 claims.finds_more(SENTINEL, [_name("NAIP", "clear")], [_ALONE]),
             ),
             Claim(
@@ -58,13 +58,13 @@ register(
         deviations=(
             "Not in the thesis. Networks with the FCN head, D=16.",
             APART["sentinel"],
-            "Pixels of 20 m are coarser than any camera of a vehicle in flight would give: this tells whether "
-            "descriptors hold on other images, not how well such a vehicle is found. All lengths grow with the "
-            "pixels: in the quick budget crops of 640 m, cells of 80 m, an update every 320 m, and a belief "
-            "counts as converged, and a flight as found, within 200 m.",
-            "The network of NAIP learnt with pixels of 10 m in the quick budget, of 5 m in the full one, and is "
-            "used as it is. The likelihood of all is measured on pairs of the two clear dates in the west of "
-            "the area, which trains nothing.",
+            "Pixels of 20 m are coarser than any camera of a vehicle in flight would give: this tells "
+            "whether descriptors hold on other images, not how well such a vehicle is found. All lengths "
+            "grow with the pixels: in the quick budget crops of 640 m, cells of 80 m, an update every 320 "
+            "m, and a belief counts as converged, and a flight as found, within 200 m.",
+            "The network of NAIP learnt with pixels of 10 m in the quick budget, of 5 m in the full one, "
+            "and is used as it is. The likelihood of all is measured on pairs of the two clear dates in "
+            "the west of the area, which trains nothing.",
             DEVIATIONS[-1],
         ),
     )
