@@ -42,7 +42,7 @@ def test_no_pixel_of_the_satellite_is_learnt_and_flown_and_haze_is_not_learnt(tm
         assert world.learnt.west + world.learnt.width * 20.0 <= world.mapped.west
         assert [name[-4:] for name in world.learnt.names] == ["0614", "1105"]
         assert [part.names[0][-4:] for part in (world.mapped, *world.seen)] == ["0614", seen]
-        assert (world.mapped.height, world.mapped.north) == (20, 900.0)
+        assert (world.mapped.height, world.mapped.north) == (10, 900.0)
     scale = scale_of("sentinel", "quick")
     assert (scale.pixel, scale.cell, scale.step, scale.converged) == (20.0, 80.0, 320.0, 200.0)
 

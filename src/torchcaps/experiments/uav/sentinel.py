@@ -1,4 +1,4 @@
-"""Do descriptors hold on satellite images? Networks of NAIP and of Sentinel-2 over 100 square kilometres."""
+"""Do descriptors hold on satellite images? Networks of NAIP and of Sentinel-2, over pixels of 20 m."""
 
 from __future__ import annotations
 

@@ -22,15 +22,15 @@ _NAIP_SEEN = ("20170827", "20180716", "20200831")
 _TERRAIN_SEEN = ("spring", "autumn")
 _SENTINEL_MAP, _SENTINEL_CLEAR, _SENTINEL_HAZE = "20220614", "20221105", "20220902"
 _SENTINEL_PIXEL = 20.0
-_SENTINEL_ROWS = 0.5  # of the height, from the north
+_SENTINEL_ROWS = 0.25  # of the height, from the north
 APART = {
     "naip": "Networks learn on the western 64 % of the map and on the dates 2009, 2010, 2012, 2014, 2015 and "
     "2016. Flights are over the eastern 36 %: the map is of 4 September 2019, the camera sees 27 August "
     "2017, 16 July 2018 or 31 August 2020. No pixel and no date is in both.",
     "terrain": "Networks learn on one drawn terrain in four seasons, flights are over another one: the map "
     "is of summer, the camera sees spring or autumn.",
-    "sentinel": "Flights are over the eastern 36 % and northern half of 24 x 24 km of Rondonia as Sentinel-2 "
-    "sees it, 8.6 x 12 km: the map is of 14 June 2022, the camera sees 5 November or, through thick haze, 2 "
+    "sentinel": "Flights are over the eastern 36 % and northern quarter of 24 x 24 km of Rondonia as Sentinel-2 "
+    "sees it, 8.6 x 6 km: the map is of 14 June 2022, the camera sees 5 November or, through thick haze, 2 "
     "September. The network of that ground learns on the western 64 % on the two clear dates: no pixel is in "
     "both, the clear dates are.",
 }
