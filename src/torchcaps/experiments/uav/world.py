@@ -30,7 +30,7 @@ APART = {
     "terrain": "Networks learn on one drawn terrain in four seasons, flights are over another one: the map "
     "is of summer, the camera sees spring or autumn.",
     "sentinel": "Flights are over the eastern 36 % and northern quarter of 24 x 24 km of Rondonia, seen by "
-    "Sentinel-2, 8.6 x 6 km: the map is of 14 June 2022, the camera sees 5 November or, through thick haze, 2 "
+    "Sentinel-2, 8.6 x 6 km: the map is of 14 June 2022, the camera sees 5 November or, through haze, 2 "
     "September. The network of that ground learns on the western 64 % on the two clear dates: no pixel is in "
     "both, the clear dates are.",
 }
