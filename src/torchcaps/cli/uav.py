@@ -238,7 +238,7 @@ def localize(
     images: Annotated[Path, typer.Argument(metavar="IMAGES", help="Folder of the pictures.")],
     run: RunOption,
     out: Annotated[Path, typer.Option("--out", help="Folder of the results.")],
-    likelihood: Annotated[str, typer.Option("--likelihood", help="bayesian or linear.")] = "bayesian",
+    likelihood: Annotated[str, typer.Option("--likelihood", help="bayesian, linear or ratio.")] = "bayesian",
     odometry_only: Annotated[bool, typer.Option("--odometry-only", help="Do not look at images.")] = False,
     device: Device = "auto",
     quiet: Quiet = False,
