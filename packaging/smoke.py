@@ -19,6 +19,7 @@ WANTED = (
     "torchcaps/py.typed",
     "torchcaps/zoo/files/efficient_capsnet_mnist.mnist/weights.safetensors",
     "torchcaps/viz/templates/tree.js",
+    "torchcaps/explorer/templates/explorer.html",
     "torchcaps/recipes/mnist/dr_capsnet.yaml",
 )
 UNWANTED = ("tests/", "results/", "benchmarks/", "docs/", "examples/")

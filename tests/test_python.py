@@ -79,6 +79,8 @@ def test_a_network_without_a_run_is_explained():
     assert found.explanation.usual is None
     with pytest.raises(UserError, match="has 4 classes, but 1 names"):
         explain(model, image, classes=["ant"])
+    with pytest.raises(UserError, match=r"one image .* is explained, got \(2,"):
+        explain(model, torch.stack([image, image]))
 
 
 @pytest.mark.parametrize("name", ["dr_capsnet_tiny_test", "efficient_capsnet_tiny_test"])

@@ -306,6 +306,14 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(arguments, message, tmp_pat
     assert not list(tmp_path.rglob("error.json"))
 
 
+@pytest.mark.parametrize("command", [("train", "mnist/dr_capsnet"), ("pose", "train")], ids="-".join)
+def test_a_key_of_the_recipe_given_as_an_option_is_answered_with_set(command):
+    done = torchcaps(*command, "--batch-size", "8")
+    assert done.returncode == 2
+    assert "No such option: --batch-size" in done.stderr
+    assert "--set batch_size=VALUE" in done.stderr
+
+
 def test_a_file_where_a_folder_should_be_is_one_line(run, tmp_path):
     (tmp_path / "file").touch()
     for arguments in (["train", run / "recipe.yaml"], ["explain", run, "test:1"], ["shrink", run, "--force"]):

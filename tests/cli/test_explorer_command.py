@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 import pytest
@@ -29,9 +30,11 @@ def test_the_page_is_there_until_it_is_interrupted(run):
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     try:
-        address = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
+        address = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", process.stdout.readline())[0]
         with urllib.request.urlopen(address, timeout=20) as page:
             assert b"Why this answer?" in page.read()
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(address.partition("?")[0], timeout=20)
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)

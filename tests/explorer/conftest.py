@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 
@@ -17,6 +18,16 @@ from torchcaps.train.run import write_recipe
 
 MARKUP = '<img src=x onerror="document.title=1">'
 DIGITS = tuple("0123456789")
+CHROMIUM = Path("/usr/bin/chromium")
+OPTIONS = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SLOW = 20_000  # milliseconds, on a busy machine
 
 
 def save_run(folder, model="dr_capsnet_tiny_test", data="synthetic_mnist", classes=DIGITS, **options):
@@ -81,10 +92,52 @@ def ask(server):
     def ask(verb, question, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
         body = question if isinstance(question, bytes) else json.dumps(question).encode()
-        connection.request("POST", f"/api/{verb}", body, {"Content-Type": "application/json", **headers})
+        known = {"Content-Type": "application/json", "Cookie": server.entry.cookie}
+        connection.request("POST", f"/api/{verb}", body, {**known, **headers})
         reply = connection.getresponse()
         answer = json.loads(reply.read())
         connection.close()
         return reply.status, answer
 
     return ask
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if not CHROMIUM.is_file():
+        pytest.skip("needs Chromium at /usr/bin/chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with playwright.sync_playwright() as tools:
+        playwright.expect.set_options(timeout=SLOW)
+        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a page; at the end, nothing may have gone wrong in it or left the machine."""
+    pages = []
+
+    def visit(url, width=1280, height=900, **options):
+        page = browser.new_page(viewport={"width": width, "height": height}, **options)
+        page.set_default_timeout(SLOW)
+        requests, errors = [], []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+        page.goto(url)
+        page.wait_for_selector(".panel")
+        pages.append((page, requests, errors, url))
+        return page
+
+    yield visit
+    for page, requests, errors, url in pages:
+        page.close()
+        outside = [
+            each for each in requests if not each.startswith((url.partition("?")[0], "data:", "blob:"))
+        ]
+        assert not outside
+        refused = "400 (Bad Request)", "net::ERR_FAILED"  # pictures, and a server that is gone
+        unexpected = [each for each in errors if not any(words in each for words in refused)]
+        assert not unexpected

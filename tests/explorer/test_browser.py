@@ -1,66 +1,26 @@
 """The explorer in a real browser, with every request recorded."""
 
-from pathlib import Path
+import base64
+from copy import deepcopy
+from io import BytesIO
 
+import numpy as np
 import pytest
-from explorer.conftest import MARKUP, start
+import torch
+from explorer.conftest import MARKUP
 from PIL import Image, ImageDraw
 
 from torchcaps.explorer import write_explorer
+from torchcaps.explorer.embedded import embed_decoder, round_decoder
+from torchcaps.explorer.subject import Subject
+from torchcaps.explorer.views import picture_uri
+from torchcaps.layers import ConvDecoder, FcDecoder
 from torchcaps.parse import Explainer
 from torchcaps.train import load_run
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 expect = playwright.expect
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-CHROMIUM = Path("/usr/bin/chromium")
-OPTIONS = [
-    "--no-sandbox",
-    "--headless",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-SLOW = 20_000  # milliseconds, on a busy machine
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM.is_file():
-        pytest.skip("needs Chromium at /usr/bin/chromium")
-    with playwright.sync_playwright() as tools:
-        expect.set_options(timeout=SLOW)
-        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(browser):
-    """Opens a page; at the end, nothing may have gone wrong in it or left the machine."""
-    pages = []
-
-    def visit(url, width=1280, height=900, **options):
-        page = browser.new_page(viewport={"width": width, "height": height}, **options)
-        page.set_default_timeout(SLOW)
-        requests, errors = [], []
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        page.goto(url)
-        page.wait_for_selector(".panel")
-        pages.append((page, requests, errors, url))
-        return page
-
-    yield visit
-    for page, requests, errors, url in pages:
-        page.close()
-        outside = [each for each in requests if not each.startswith((url, "data:", "blob:"))]
-        assert not outside
-        refused = "400 (Bad Request)", "net::ERR_FAILED"  # pictures, and a server that is gone
-        unexpected = [each for each in errors if not any(words in each for words in refused)]
-        assert not unexpected
 
 
 @pytest.fixture
@@ -210,15 +170,27 @@ def test_a_small_screen_shows_all_without_scrolling_sideways(visit, server):
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
 
 
-def test_the_file_works_without_a_server(visit, folders, tmp_path):
-    path = tmp_path / "explorer.html"
-    write_explorer(Explainer(load_run(folders.plain), reference=20), ["test:3", "test:8"], path)
-    page = visit(path.as_uri())
+@pytest.fixture(scope="module")
+def strong(folders):
+    """A run whose decoder draws more than grey, although it is not trained."""
+    run = load_run(folders.plain)
+    with torch.no_grad():
+        for layer in run.model.decoder.layers[::2]:
+            layer.weight *= 4
+    return run
+
+
+@pytest.fixture(scope="module")
+def written(strong, tmp_path_factory):
+    """The page of two images as a file."""
+    path = tmp_path_factory.mktemp("file") / "explorer.html"
+    write_explorer(Explainer(strong, reference=20), ["test:3", "test:8"], path)
+    return path.as_uri()
+
+
+def test_the_file_works_without_a_server(visit, written):
+    page = visit(written)
     wait_for_new_answer(page, lambda: page.locator(".thumbs button").nth(1).click())
-    place = page.evaluate("document.querySelector('.sheet').style.backgroundPosition")
-    page.locator(".slider input").first.focus()
-    page.keyboard.press("End")
-    assert page.evaluate("document.querySelector('.sheet').style.backgroundPosition") != place
     page.locator(".tree .node").first.hover()
     assert "Activation" in page.inner_text(".tree aside")
     page.click("text=Covering test")
@@ -227,11 +199,58 @@ def test_the_file_works_without_a_server(visit, folders, tmp_path):
     assert page.locator("nav").is_hidden()
 
 
-def test_a_damaged_server_says_so_on_the_page(visit, folders):
-    server = start([folders.plain])
-    page = visit(server.url)
-    server.shutdown()
-    server.server_close()
-    page.route("**/api/**", lambda route: route.abort())
-    page.locator(".thumbs button").nth(2).click()
-    expect(page.locator("#message")).to_contain_text("torchcaps app")
+def drawn_on(page):
+    return page.evaluate("document.querySelector('canvas.drawn').toDataURL()")
+
+
+def test_sliders_of_the_file_move_together_and_the_network_draws(visit, written, strong):
+    page = visit(written)
+    subject = Subject(strong, "strong")
+    look = page.evaluate("({ winner: DATA.looks[0].winner, poses: DATA.looks[0].capsule.poses })")
+    before = drawn_on(page)
+    for number in (0, 1):
+        page.locator(".slider input").nth(number).focus()
+        page.keyboard.press("End")
+    for number in page.evaluate("DATA.looks[0].capsule.order")[:2]:
+        look["poses"][look["winner"]][number] += 0.25
+    wanted = pixels_of(picture_uri(subject.reconstruct(look["winner"], look["poses"])))
+    difference = np.abs(pixels_of(drawn_on(page)) - wanted)
+    assert difference.max() <= 3  # a tone, in the colours of ink
+    assert np.abs(pixels_of(before) - wanted).max() > 3
+    page.click("text=Set back")
+    assert drawn_on(page) == before
+
+
+def pixels_of(uri):
+    picture = Image.open(BytesIO(base64.b64decode(uri.partition(",")[2]))).convert("RGB")
+    return np.asarray(picture).astype(int)
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [
+        FcDecoder(3, 5, (1, 9, 7)),
+        FcDecoder(3, 5, (3, 8, 8), masked=False),
+        ConvDecoder(5, (1, 28, 28)),
+        ConvDecoder(5, (3, 37, 33)),
+    ],
+    ids=["dense", "dense, all capsules", "growing", "growing, cut"],
+)
+def test_the_decoder_of_a_file_is_as_exact_as_that_of_the_network(visit, written, decoder):
+    torch.manual_seed(0)
+    for values in decoder.state_dict().values():
+        if values.is_floating_point():
+            values.uniform_(0.05, 0.4) if values.dim() == 1 else values.normal_(0, 0.2)
+    rounded = round_decoder(decoder)
+    poses, chosen = torch.randn(1, 3, 5), torch.tensor([1])
+    with torch.no_grad():
+        exact = deepcopy(rounded).double()(poses.double(), chosen).flatten()
+        plain = rounded(poses, chosen).flatten()
+    page = visit(written)
+    found = page.evaluate(
+        "([given, poses]) => { DATA.decoder = given; decoder = null; return Array.from(decode(poses, 1)); }",
+        [embed_decoder(rounded), poses[0].tolist()],
+    )
+    assert exact.std() > 0.01
+    error = (torch.tensor(found, dtype=torch.float64) - exact).abs().max()
+    assert error <= 2 * (plain - exact).abs().max() + 1e-7

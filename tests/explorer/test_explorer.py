@@ -9,6 +9,7 @@ from explorer.conftest import save_run
 from torchcaps.core import UserError
 from torchcaps.explorer import read_given, write_explorer
 from torchcaps.explorer.covering import Covering
+from torchcaps.explorer.embedded import round_decoder, rounding_error
 from torchcaps.explorer.pool import find_pool
 from torchcaps.explorer.reference import Reference
 from torchcaps.explorer.rounds import spread_rounds
@@ -34,14 +35,35 @@ def test_a_cover_costs_most_where_the_class_looks():
     image[..., 6:10, 14:18] = 1.0  # the class is the brightness of this square
     covering = Covering(lambda images: images[:, 0, 6:10, 14:18].mean((1, 2)), image)
     assert covering.heat().max() == 0  # nothing is covered yet
+    steps = 0
     while not covering.is_done:
-        covering.advance()
+        covering.advance(0.0)  # one place
+        steps += 1
+    assert steps == 49
     heat = covering.heat()
     row, column = divmod(int(heat.argmax()), 24)
     assert 6 <= row < 10
     assert 14 <= column < 18
     assert heat[20:, :8].abs().max() == 0
     assert heat.max() <= 1
+
+
+@pytest.mark.parametrize(("cost", "places"), [(0.001, 49), (0.03, 3), (0.2, 1)])
+def test_a_slower_network_covers_fewer_places_in_the_same_time(monkeypatch, cost, places):
+    clock, seen = [0.0], []
+    monkeypatch.setattr("torchcaps.explorer.covering.perf_counter", lambda: clock[0])
+
+    def activation_of(images):
+        clock[0] += cost * len(images)
+        seen.append(len(images))
+        return images.mean((1, 2, 3))
+
+    covering = Covering(activation_of, torch.ones(1, 1, 28, 28))
+    covering.advance(0.1)
+    assert sum(seen) == 1 + places  # the whole image came first
+    while not covering.is_done:
+        covering.advance(10.0)
+    assert sum(seen) == 50
 
 
 def test_many_rounds_are_spread_from_the_first_to_the_last():
@@ -80,18 +102,20 @@ def test_the_last_round_is_the_network_itself(subject, reference):
     _, inputs, _ = subject.pipeline.for_evaluation(image)
     with torch.no_grad():
         output = subject.run.model(inputs)
-    assert look.rounds[-1].activation == pytest.approx(float(output.activations.max()), abs=1e-6)
+    assert look.last.activation == pytest.approx(float(output.activations.max()), abs=1e-6)
     assert look.winner == int(output.activations.argmax())
-    chosen = look.rounds[0].tree.chosen
-    assert all(each.tree.chosen == chosen for each in look.rounds)
+    earlier = subject.earlier_rounds(image, look.winner)
+    assert [each.number for each in earlier] == [1, 2]
+    assert look.last.number == subject.num_rounds == 3
+    assert {each.tree.chosen for each in earlier} == {look.last.tree.chosen}
 
 
 def test_a_network_without_capsules_still_answers(tmp_path):
     subject = Subject(load_run(save_run(tmp_path / "plain", "conv_baseline_tiny_test")), "plain")
     look = subject.look(torch.zeros(1, 1, 28, 28, dtype=torch.uint8))
-    assert not look.rounds
+    assert look.last is None
     assert "has no parse trees" in look.obstacle
-    assert look.perturbed is None
+    assert look.drawn is None
     assert subject.cover(torch.zeros(1, 1, 28, 28, dtype=torch.uint8), 0).heat().shape == (28, 28)
 
 
@@ -142,13 +166,45 @@ def test_the_file_holds_everything_and_asks_nobody(folders, tmp_path):
     assert size == path.stat().st_size < 10_000_000
     assert "connect-src &#x27;none&#x27;" in page
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
-    assert page.count('"sheet": "data:image/png') == 2
+    assert '"takes": "masked"' in page  # its decoder
+    assert '"sheet"' not in page
     assert '"state": "ready"' in page
     write_explorer(explainer, ["test:3"], path)  # its own file is written anew
     path.write_text("mine")
     with pytest.raises(UserError, match="is kept"):
         write_explorer(explainer, ["test:3"], path)
     assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MOST_BYTES", 10**6), ("_MOST_ERROR", 0.0)])
+def test_a_file_without_its_decoder_shows_one_number_at_a_time(folders, tmp_path, monkeypatch, limit, value):
+    monkeypatch.setattr(f"torchcaps.explorer.as_file.{limit}", value)
+    path = tmp_path / "explorer.html"
+    write_explorer(Explainer(load_run(folders.plain), reference=20), ["test:3", "test:8"], path)
+    page = path.read_text()
+    assert '"decoder": null' in page
+    assert page.count('"sheet": "data:image/png') == 2
+
+
+def test_a_decoder_is_rounded_and_says_how_far_that_moves_its_drawings(subject, reference):
+    look = subject.look(reference.pool.to_choose.images[:1])
+    rounded = round_decoder(subject.run.model.decoder)
+    first = rounded.layers[0].weight
+    assert torch.equal(first, first.half().float())
+    assert not torch.equal(first, subject.run.model.decoder.layers[0].weight)
+    sheet = subject.perturb(look)
+    assert 0 < rounding_error(rounded, look, sheet) < 1e-3
+    sheet[0, 0, 0, 3, 3] += 0.25
+    assert rounding_error(rounded, look, sheet) == pytest.approx(0.25, abs=1e-3)
+
+
+def test_numbers_that_change_the_drawing_most_come_first(subject, reference):
+    look = subject.look(reference.pool.to_choose.images[:1])
+    sheet = subject.perturb(look)
+    middle = sheet[:, 5]
+    assert torch.allclose(look.drawn, middle[0], atol=1e-6)
+    ends = (sheet[:, [0, 10]] - look.drawn).abs().flatten(1).mean(1)
+    assert torch.allclose(look.changes, ends, atol=1e-6)
 
 
 def test_a_file_that_would_be_too_large_is_not_written(folders, tmp_path, monkeypatch):

@@ -7,9 +7,10 @@ from io import BytesIO
 
 import pytest
 import torch
-from explorer.conftest import MARKUP
+from explorer.conftest import MARKUP, start
 from PIL import ExifTags, Image, ImageDraw
 
+from torchcaps.explorer.entry import Entry
 from torchcaps.train import load_run
 
 EXAMPLE = {"model": "0", "image": {"example": 3, "of": "0"}}
@@ -17,7 +18,7 @@ EXAMPLE = {"model": "0", "image": {"example": 3, "of": "0"}}
 
 def get(server, path, **headers):
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
-    connection.request("GET", path, headers=headers)
+    connection.request("GET", path, headers={"Cookie": server.entry.cookie, **headers})
     reply = connection.getresponse()
     content = reply.read().decode()
     connection.close()
@@ -81,6 +82,64 @@ def test_other_sites_are_refused(ask, headers):
     assert "only itself" in answer["error"]
 
 
+LOCKED = "open the whole address that torchcaps app printed"
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    ["", "torchcaps", "{name}=", "{name}=wrong", "{name}={token}x", "other={token}", "{name}=\xe9"],
+)
+def test_who_does_not_have_the_token_gets_one_sentence(server, ask, cookie):
+    name, _, token = server.entry.cookie.partition("=")
+    given = cookie.format(name=name, token=token)
+    for path in (
+        "/",
+        "/folder/flight/0",
+        "/?token=wrong",
+        "/?token=",
+        "/?ticket=wrong",
+        "//[",
+        "/?token=%ff",
+    ):
+        reply, content = get(server, path, Cookie=given)
+        assert reply.status == 403
+        assert LOCKED in content
+        assert reply.headers["Set-Cookie"] is None
+        assert token not in content
+    status, answer = ask("look", EXAMPLE, Cookie=given)
+    assert status == 403
+    assert LOCKED in answer["error"]
+
+
+def test_the_printed_address_lets_a_browser_in_which_then_needs_its_cookie_alone(server):
+    path = server.url.removeprefix(f"http://127.0.0.1:{server.server_port}")
+    reply, content = get(server, path, Cookie="", **{"Sec-Fetch-Site": "cross-site"})  # a link in a terminal
+    assert reply.status == 200
+    assert "Why this answer?" in content
+    given, *rules = reply.headers["Set-Cookie"].split("; ")
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} == set(rules)
+    assert get(server, "/", Cookie=f"a=b; {given}; c=d")[0].status == 200
+    assert get(server, "/folder/flight/0" + path[1:], Cookie="")[0].status == 403
+    assert get(server, path, Cookie="", Host="evil.example")[0].status == 403
+
+
+def test_the_address_that_the_program_opens_lets_one_visitor_in(folders):
+    server = start([folders.flight])
+    path = server.url_for_once.removeprefix(f"http://127.0.0.1:{server.server_port}")
+    assert server.entry.token not in path
+    assert get(server, path, Cookie="")[0].status == 200
+    assert get(server, path, Cookie="")[0].status == 403  # read from the list of processes
+    server.shutdown()
+    server.server_close()
+
+
+def test_each_start_has_a_token_of_its_own():
+    first, second = Entry(1), Entry(1)
+    assert len({first.token, first.ticket, second.token, second.ticket}) == 4
+    assert all(len(each.token) >= 40 for each in (first, second))
+    assert not first.knows(second.cookie)
+
+
 def test_another_name_of_the_machine_gets_no_page(server):
     assert get(server, "/", Host=f"evil.example:{server.server_port}")[0].status == 403
     assert get(server, "/", Host=f"localhost:{server.server_port}")[0].status == 200
@@ -121,10 +180,14 @@ def test_a_look_shows_answer_map_rounds_and_capsule(ask, folders):
     assert look["answer"] == look["classes"][0]["name"]
     assert f"{values[0] - values[1]:.2f}" in look["words"]
     network = load_run(folders.plain).model
-    assert [each["number"] for each in look["rounds"]] == [1, 2, 3]
-    assert look["rounds"][0]["distance"] == 0  # every routing begins with an even split
-    assert look["rounds"][2]["distance"] > 0
-    assert all("<svg" in each["tree"] and "<script>" not in each["tree"] for each in look["rounds"])
+    status, found = ask("rounds", {**EXAMPLE, "winner": look["winner"]})
+    assert status == 200
+    rounds = [*found["earlier"], look["last"]]
+    assert [each["number"] for each in rounds] == [1, 2, 3]
+    assert rounds[0]["distance"] == 0  # every routing begins with an even split
+    assert rounds[2]["distance"] > 0
+    assert all(f"round {number} of 3" in each["words"] for number, each in enumerate(rounds, start=1))
+    assert all("<svg" in each["tree"] and "<script>" not in each["tree"] for each in rounds)
     assert look["heat"].startswith("data:image/png")
     assert len(look["capsule"]["poses"]) == 10
     assert sorted(look["capsule"]["order"]) == list(range(4))
@@ -165,7 +228,7 @@ def test_the_same_image_goes_to_a_second_network(ask):
 def test_a_class_name_with_markup_is_escaped_in_the_tree(ask):
     look = ask("look", {**EXAMPLE, "model": "1"})[1]
     assert MARKUP in {each["name"] for each in look["classes"]}  # plain data; the page sets it as text
-    assert all("<img" not in each["tree"] for each in look["rounds"])
+    assert "<img" not in look["last"]["tree"]
 
 
 @pytest.mark.parametrize(
@@ -210,6 +273,7 @@ def test_a_file_that_is_too_large_is_not_read(server):
     connection.putrequest("POST", "/api/look")
     connection.putheader("Content-Type", "application/json")
     connection.putheader("Content-Length", str(10**9))
+    connection.putheader("Cookie", server.entry.cookie)
     connection.endheaders()
     reply = connection.getresponse()
     assert reply.status == 413
@@ -228,6 +292,7 @@ def test_a_file_that_is_too_large_is_not_read(server):
         ("look", {"model": "0", "image": {"example": 10**9, "of": "0"}}),
         ("look", {"model": "0", "image": {"example": True, "of": "0"}}),
         ("cover", {**EXAMPLE, "winner": 99}),
+        ("rounds", {**EXAMPLE, "winner": -1}),
         ("reconstruct", {"model": "0", "winner": 0, "poses": [[float("inf")] * 4] * 10}),
         ("reconstruct", {"model": "0", "winner": 0, "poses": [[0.0] * 3] * 10}),
         ("reconstruct", {"model": "0", "winner": 0, "poses": [[0.0]] * 3}),
@@ -240,6 +305,18 @@ def test_a_question_without_sense_gets_one_sentence(ask, verb, question):
     status, answer = ask(verb, question)
     assert status == 400
     assert answer["error"].endswith(".")
+
+
+def test_a_browser_that_goes_away_leaves_no_words_in_the_terminal(server, capsys):
+    for error in (BrokenPipeError(), ConnectionResetError(), ValueError("wrong")):
+        try:
+            raise error
+        except Exception:
+            server.handle_error(None, ("127.0.0.1", 1))
+    said = capsys.readouterr().err
+    assert "ValueError: wrong" in said
+    assert "Pipe" not in said
+    assert "Reset" not in said
 
 
 def test_images_to_choose_from_have_their_classes(ask):
@@ -255,8 +332,7 @@ def test_covering_gives_a_map_of_the_image(ask):
     assert status == 200
     picture = Image.open(BytesIO(base64.b64decode(found["heat"].partition(",")[2])))
     assert picture.size == (28, 28)
-    assert not found["done"]  # one row of seven
-    for _ in range(6):
+    for _ in range(49):  # at least one place each time
         found = ask("cover", {**EXAMPLE, "winner": look["winner"]})[1]
     assert found["done"]
     assert ask("cover", {**EXAMPLE, "winner": look["winner"]})[1] == found

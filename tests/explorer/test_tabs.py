@@ -8,8 +8,7 @@ from explorer.conftest import save_run
 from PIL import Image
 
 from torchcaps.core import UserError
-from torchcaps.explorer import read_given
-from torchcaps.explorer.parts import PartsShow
+from torchcaps.explorer import Shelf, read_given
 from torchcaps.explorer.poses import FRAMES, PoseShow
 
 
@@ -40,7 +39,11 @@ def test_the_true_tree_stands_beside_the_carved_one(tmp_path):
     given = read_given([str(folder)])
     assert given.tabs == {"parts": [folder]}
     assert given.first == 1  # it can be asked about images as well
-    show = PartsShow(folder)
+    shelf = Shelf(given)
+    shelf.prepare()
+    show = shelf.parts(0)
+    assert show.show(0) is show.show(0)  # drawn once
+    shelf.close()
     found = show.show(2)
     assert opened(found["picture"]).width > 800
     assert found["total"] == 24

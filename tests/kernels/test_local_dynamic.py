@@ -7,7 +7,7 @@ import torch
 
 from torchcaps.core import Capsules, UserError
 from torchcaps.kernels import availability, fused_local_dynamic_routing, local_dynamic_unsupported_reason
-from torchcaps.kernels.local_dynamic import cpu
+from torchcaps.kernels.local_dynamic import cpu, operators
 from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 
 from kernels.local_reference import (
@@ -23,9 +23,68 @@ ALL = {**QUICK, **CASES}
 CHILDREN = Capsules(torch.rand(1, 4, 4, 2, 3), torch.rand(1, 4, 4, 2))
 
 
+@pytest.fixture
+def compiled(monkeypatch):
+    """The passes that numba compiles, for any number of votes, with blocks of two spots; they are cached."""
+    pytest.importorskip("numba", reason="the compiled passes need numba")
+    from torchcaps.kernels.local_dynamic import compiled
+
+    monkeypatch.setattr(operators, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(compiled, "_LANES", (2, 2))
+    return compiled
+
+
 @pytest.mark.parametrize("case", ALL.values(), ids=ALL)
 def test_it_is_as_accurate_as_the_plain_function(case):
     assert_as_accurate_as_the_plain_function(case)
+
+
+@pytest.mark.parametrize("case", ALL.values(), ids=ALL)
+def test_compiled_it_is_as_accurate_as_the_plain_function(case, compiled, monkeypatch):
+    poison_fresh_memory(monkeypatch)
+    assert_as_accurate_as_the_plain_function(case)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_compiled_or_not_it_gives_the_same_for_many_votes(dtype, compiled, monkeypatch):
+    case = LocalCase(batch=3, in_caps=4, positions=33, out_caps=3, pose=16)
+    monkeypatch.setattr(cpu, "_FEWEST_SPOTS", 8)
+    monkeypatch.setattr(cpu, "_TILE_ELEMENTS", 8 * 4 * 3 * 16)
+    results = []
+    for fewest in (0, 1 << 40):
+        monkeypatch.setattr(operators, "_WORTH_COMPILING", fewest)
+        results.append(case.outputs_and_gradients(fused_local_dynamic_routing, dtype, "cpu", 1))
+    torch.testing.assert_close(*results, rtol=2**-7 if dtype == torch.bfloat16 else 1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e4, 1e30])
+def test_compiled_long_votes_and_zero_votes_stay_finite(scale, compiled):
+    inputs = [(scale * x.detach()).requires_grad_() for x in LocalCase().inputs()]
+    routed = fused_local_dynamic_routing(*inputs)
+    gradients = torch.autograd.grad(routed, inputs, [torch.ones_like(x) for x in routed])
+    assert all(x.isfinite().all() for x in (*routed, *gradients))
+
+
+def test_compiled_a_vote_that_is_no_number_spoils_its_position_alone(compiled):
+    votes, bias = (x.detach() for x in LocalCase().inputs())
+    votes[1, 0, 2, 1, 0] = torch.nan
+    (poses, lengths), (plain, _) = fused_local_dynamic_routing(votes, bias), plain_local_routing(votes, bias)
+    assert torch.equal(poses.isnan(), plain.isnan())
+    assert lengths[1, :, 2].isnan().all()
+    assert not lengths[0].isnan().any()
+
+
+def test_only_many_votes_in_float32_or_bfloat16_are_worth_compiling():
+    def is_compiled(votes):
+        return operators._backend(votes).__name__.endswith("compiled")
+
+    pytest.importorskip("numba", reason="the compiled passes need numba")
+    many = torch.zeros(1).expand(4, 4, 1024, 4, 16)
+    assert is_compiled(many)
+    assert is_compiled(many.bfloat16())
+    assert not is_compiled(many.double())
+    assert not is_compiled(many.half())
+    assert not is_compiled(many[:1, :1])
 
 
 @pytest.mark.parametrize("leaky", [False, True])

@@ -285,3 +285,19 @@ def test_couplings_learn_where_the_bias_of_the_routing_alone_does():
     layer.weight.requires_grad_(False)
     poses = torch.rand(64, 8, 4)
     assert layer(Capsules(poses, poses.norm(dim=-1))).coupling.requires_grad
+
+
+@pytest.mark.compile  # the run-time type checks would answer first
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda votes, activations: votes.mean(-3),
+        lambda votes, activations: Routed(votes.mean(-3).sum(-1), votes.mean((-3, -1)), votes.mean(-1)),
+        lambda votes, activations: Routed(votes.mean(-3), votes.mean(-3), votes.mean(-1)),
+    ],
+    ids=["a tensor", "numbers for poses", "poses for activations"],
+)
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+def test_a_routing_that_answers_wrongly_is_told_what_to_return(make, wrong):
+    with pytest.raises(UserError, match=r"a routing.* returns .*this one"):
+        make(routing=wrong)(GRID)

@@ -176,6 +176,13 @@ def test_wrong_images_are_explained(model):
         model(torch.rand(1, channels, 9, 9))
 
 
+@pytest.mark.compile  # the run-time type checks would answer first
+@pytest.mark.parametrize("wrong", [torch.zeros(1, 28, 28), [[0.0]]], ids=["three axes", "a list"])
+def test_what_is_no_batch_of_images_is_refused(wrong):
+    with pytest.raises(UserError, match=r"takes a tensor of images \(batch, channels, height, width\), got"):
+        create_model("dr_capsnet_tiny_test")(wrong)
+
+
 def test_too_small_images_name_the_smallest_that_works(model):
     with pytest.raises(UserError, match=r"the smallest that works is \d+ px"):
         type(model)(type(model.config)(image_size=3))

@@ -3,7 +3,14 @@ import torch
 
 from torchcaps.core import Capsules, Routed
 from torchcaps.layers import FcCaps
-from torchcaps.routing import Routing, RoutingShape, build_routing, create_routing, list_routings
+from torchcaps.routing import (
+    DynamicRouting,
+    Routing,
+    RoutingShape,
+    build_routing,
+    create_routing,
+    list_routings,
+)
 
 from refusal import REFUSED
 
@@ -32,6 +39,7 @@ def test_a_mapping_names_the_routing_and_its_settings():
         ("dynamc", "did you mean dynamic"),
         ({"name": "dynamic", "iteration": 2}, "did you mean iterations"),
         ({"iterations": 2}, "needs a 'name'"),
+        (DynamicRouting, "give an object of it, or register it"),
     ],
 )
 def test_mistakes_are_answered(spec, message):

@@ -122,3 +122,12 @@ def test_a_cosine_schedule_is_the_reason_why_a_run_gets_no_more_epochs(tmp_path)
     (tmp_path / "last.ckpt").touch()
     with pytest.raises(UserError, match="a cosine schedule knows its last epoch"):
         check_folder(recipe(2, **ahead), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("other", [recipe(2), recipe(1, batch_size=8)], ids=["more epochs", "another batch"])
+def test_a_finished_run_without_checkpoint_does_not_pass_for_that_of_another_recipe(other, tmp_path):
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe_as_json(recipe(1))))
+    (tmp_path / "result.json").write_text("{}")
+    check_folder(recipe(1), tmp_path, resume=True)
+    with pytest.raises(UserError, match=r"no last.ckpt to continue from; .*delete result.json"):
+        check_folder(other, tmp_path, resume=True)

@@ -21,6 +21,7 @@ from torchcaps.zoo import (
     Packing,
     create_model,
     entry_folder,
+    entry_of_model,
     find_entry,
     get_weights,
     list_weights,
@@ -178,3 +179,10 @@ def test_every_packaged_network_is_whole_and_small():
         assert (folder / "card.md").is_file()
         assert entry.bytes < 25 * 2**20
         assert Path(folder / "result.json").is_file()
+
+
+def test_of_several_networks_the_one_that_the_model_is_named_after_is_taken():
+    assert entry_of_model("efficient_capsnet_mnist").name == "efficient_capsnet_mnist.mnist"
+    assert entry_of_model("efficient_capsnet_mnist", "fashion_mnist").data == "fashion_mnist"
+    with pytest.raises(UserError, match="choose with pretrained"):
+        entry_of_model("efficient_capsnet_32")

@@ -37,10 +37,9 @@ def command(
     given = read_given(sources or [])
     # Ctrl+C is the way to stop it
     with suppress(KeyboardInterrupt), closing(Shelf(given, data_dir, choose_device(device))) as shelf:
-        for choice in given.choices[: max(1, min(2, given.first))]:
-            shelf.reference(choice.key)  # loaded before anybody waits for it; a damaged run is an error here
+        shelf.prepare()
         with Explorer(shelf, port) as server:
             typer.echo(f"open {server.url} in a browser on this machine; Ctrl+C stops it")
             if not no_browser:
-                webbrowser.open(server.url)
+                webbrowser.open(server.url_for_once)
             server.serve_forever()

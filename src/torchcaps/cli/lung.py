@@ -10,6 +10,7 @@ import typer
 from . import train as training
 from .options import DataDir, Device, Json, Quiet
 from .show import print_json
+from .unknown_option import RecipeCommand
 
 app = typer.Typer(
     help="Lung nodules in CT: draw, prepare, train. Research software, not a medical device.",
@@ -80,7 +81,7 @@ def prepare(
         typer.echo(f"{len(found.problems)} patients could not be used; {out / REPORT} says why", err=True)
 
 
-@app.command("train")
+@app.command("train", cls=RecipeCommand)
 def train(
     prepared: PreparedFolder,
     model: Annotated[

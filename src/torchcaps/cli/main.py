@@ -38,6 +38,7 @@ from . import (
 )
 from .examples import epilog
 from .start import INTERRUPTED, say_how_to_go_on
+from .unknown_option import RecipeCommand
 
 app = typer.Typer(
     name="torchcaps",
@@ -61,8 +62,10 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.command,
     "reproduce": reproduce.command,
 }
+_TRAINING = ("train", "rem")
 for _name, _command in _COMMANDS.items():
-    app.command(_name, epilog=epilog(_name))(_command)
+    _kind = RecipeCommand if _name in _TRAINING else None
+    app.command(_name, epilog=epilog(_name), cls=_kind)(_command)
 lung.app.command("eval")(lung_segment.evaluate)
 lung.app.command("segment")(lung_segment.segment)
 uav.app.command("stream")(uav_stream.stream)

@@ -23,6 +23,7 @@ from .options import (
 from .predict import save_pictures
 from .show import print_json
 from .train import summary
+from .unknown_option import RecipeCommand
 
 if TYPE_CHECKING:
     from torchcaps.apps.pose.render import EngineName
@@ -76,7 +77,7 @@ def render(
         typer.echo(f"learn from them: torchcaps pose train --data {out}")
 
 
-@app.command("train")
+@app.command("train", cls=RecipeCommand)
 def train(
     recipe: RecipeName = "pose/em_posenet_quaternion",
     set_: Changes = None,

@@ -13,6 +13,7 @@ import typer
 
 from .options import Device, Json, Quiet, choose_device, found_run
 from .show import print_json
+from .unknown_option import RecipeCommand
 
 if TYPE_CHECKING:
     from torchcaps.data import SeasonStack
@@ -72,7 +73,7 @@ def stack(
     )
 
 
-@app.command("train")
+@app.command("train", cls=RecipeCommand)
 def train(
     maps: Maps,
     out: Annotated[Path, typer.Option("--out", help="Run folder.")],
@@ -237,7 +238,7 @@ def localize(
     images: Annotated[Path, typer.Argument(metavar="IMAGES", help="Folder of the pictures.")],
     run: RunOption,
     out: Annotated[Path, typer.Option("--out", help="Folder of the results.")],
-    likelihood: Annotated[str, typer.Option("--likelihood", help="bayesian or linear.")] = "bayesian",
+    likelihood: Annotated[str, typer.Option("--likelihood", help="bayesian, linear or ratio.")] = "bayesian",
     odometry_only: Annotated[bool, typer.Option("--odometry-only", help="Do not look at images.")] = False,
     device: Device = "auto",
     quiet: Quiet = False,

@@ -19,7 +19,7 @@ def stream(
     images: Annotated[
         Path, typer.Option("--images", help="Folder of the pictures that lines name.")
     ] = Path(),
-    likelihood: Annotated[str, typer.Option("--likelihood", help="bayesian or linear.")] = "bayesian",
+    likelihood: Annotated[str, typer.Option("--likelihood", help="bayesian, linear or ratio.")] = "bayesian",
     mavlink: Annotated[
         str | None, typer.Option("--mavlink", metavar="HOST:PORT", help="Also send estimates there by UDP.")
     ] = None,

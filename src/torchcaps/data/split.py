@@ -26,7 +26,7 @@ def split_indices(
     if not 0 < num_validation < count:
         raise UserError(
             f"a fraction of {fraction} of {count} images leaves {count - num_validation} for training and "
-            f"{num_validation} for validation; each needs at least one"
+            f"{num_validation} for validation; each needs at least one: add images or set data.validation"
         )
     order = torch.randperm(count, generator=generator(seed, "validation"))
     return order[num_validation:].sort().values, order[:num_validation].sort().values

@@ -6,6 +6,7 @@ This is not an experiment of the thesis, which trains for up to 1,000 epochs. It
 from __future__ import annotations
 
 from .plan import (
+    Changes,
     Claim,
     Experiment,
     Finding,
@@ -27,9 +28,17 @@ _NETWORKS = (
     ("Fashion-MNIST", "Efficient-CapsNet, decoder", "fashion_mnist/efficient_capsnet_modern", 93.31),
     ("CIFAR-10", "Efficient-CapsNet", "cifar10/efficient_capsnet_modern", 81.53),
     ("SVHN", "Efficient-CapsNet", "svhn/efficient_capsnet_modern", 93.64),
-    ("Fashion-MNIST", "DR-CapsNet", "fashion_mnist/dr_capsnet_modern", 92.76),
+    ("Fashion-MNIST", "DR-CapsNet", "cifar10/dr_capsnet_modern", 92.76),
     ("CIFAR-10", "DR-CapsNet", "cifar10/dr_capsnet_modern", 79.93),
 )
+# No recipe of its own: after as many epochs, fashion_mnist/dr_capsnet_thesis is more accurate.
+_CHANGES: dict[str, Changes] = {
+    "Fashion-MNIST, DR-CapsNet": {
+        "model": {"name": "dr_capsnet_mnist"},
+        "data": {"name": "fashion_mnist", "augment": {"shift": 2, "flip": True, "erase": 6}},
+        "optim.weight_decay": 1e-3,
+    },
+}
 
 
 def reaches_the_thesis(rows_of: RowsOf) -> Finding:
@@ -55,6 +64,7 @@ register(
             Setting(
                 name=f"{dataset}, {network}",
                 recipe=recipe,
+                changes=_CHANGES.get(f"{dataset}, {network}", {}),
                 thesis={} if accuracy is None else {"test_accuracy": accuracy},
             )
             for dataset, network, recipe, accuracy in _NETWORKS

@@ -12,12 +12,15 @@ from torchcaps.core import UserError
 from torchcaps.parse import Explainer, Source
 from torchcaps.storage import write_text
 
+from .embedded import embed_decoder, round_decoder, rounding_error
 from .page import file_page
 from .reference import Reference
-from .subject import Subject
-from .views import heat_uri, view_look, view_sheet, view_typical
+from .subject import Look, Subject
+from .views import heat_uri, view_earlier, view_look, view_sheet, view_typical
+from .words import say_rounded
 
 MOST_BYTES = 10_000_000
+_MOST_ERROR = 1 / 255  # of a drawing, from rounding the decoder: one tone
 _MARK = b"<title>torchcaps explorer"
 
 
@@ -28,9 +31,8 @@ def write_explorer(explainer: Explainer, names: Sequence[str], path: Path) -> in
     run = explainer.run
     subject = Subject(run, f"{run.folder.resolve().name}: {run.recipe.model['name']}", explainer.data_dir)
     sources = [explainer.read(name) for name in names]
-    reference = Reference(subject)
-    looks = [_view(subject, reference, source) for source in sources]
-    text = file_page(subject.title, looks)
+    looks = [subject.look(source.image) for source in sources]
+    text = _page(subject, sources, looks)
     size = len(text.encode())
     if size > MOST_BYTES:
         raise UserError(
@@ -41,19 +43,40 @@ def write_explorer(explainer: Explainer, names: Sequence[str], path: Path) -> in
     return size
 
 
+def _page(subject: Subject, sources: Sequence[Source], looks: Sequence[Look]) -> str:
+    """With the decoder inside, so that sliders move together; else with pictures of each slider alone."""
+    reference = Reference(subject)
+    views = [_view(subject, reference, source, look) for source, look in zip(sources, looks, strict=True)]
+    decoder = subject.run.model.decoder
+    if decoder is None:
+        return file_page(subject.title, views)
+    rounded = round_decoder(decoder)
+    sheets = [subject.perturb(look) for look in looks]
+    error = max(rounding_error(rounded, look, sheet) for look, sheet in zip(looks, sheets, strict=True))
+    if error <= _MOST_ERROR:
+        text = file_page(
+            subject.title, views, decoder={**embed_decoder(rounded), "words": say_rounded(error)}
+        )
+        if len(text.encode()) <= MOST_BYTES:
+            return text
+    for view, sheet in zip(views, sheets, strict=True):
+        view["capsule"]["sheet"] = view_sheet(sheet)
+    return file_page(subject.title, views)
+
+
 def _covered(subject: Subject, image: Tensor, winner: int) -> Tensor:
     while not (covering := subject.cover(image, winner)).is_done:
         pass
     return covering.heat()
 
 
-def _view(subject: Subject, reference: Reference, source: Source) -> dict[str, Any]:
-    look = subject.look(source.image)
+def _view(subject: Subject, reference: Reference, source: Source, look: Look) -> dict[str, Any]:
     view = view_look(look, subject, label=source.label, prepared="taken as it is")
     view["name"] = source.name
+    view["earlier"] = []
+    if look.last is not None:
+        view["earlier"] = view_earlier(source.image, look.winner, subject, source.label)
     view["cover"] = heat_uri(_covered(subject, source.image, look.winner))
-    if look.perturbed is not None:
-        view["capsule"]["sheet"] = view_sheet(look.perturbed)
     reference.wait()
     if reference.obstacle:
         view["typical"] = {"state": "unknown", "words": f"Not known: {reference.obstacle}."}

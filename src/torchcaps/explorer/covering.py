@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 
 import torch
 from jaxtyping import Float
@@ -10,10 +11,11 @@ from torch import Tensor
 
 _WINDOW = 4  # parts of a side that the cover takes one of
 _PLACES = 7  # along each side
+_AT_ONCE = 7  # more are hardly faster, and others wait for the network meanwhile
 
 
 class Covering:
-    """The map of one image, found row by row, so that nobody waits for all of a large network's work.
+    """The map of one image, found place by place, so that nobody waits for all of a large network's work.
 
     Args:
         activation_of: From a batch of images in [0, 1] to the activation of the class in each.
@@ -26,25 +28,37 @@ class Covering:
         self._activation_of, self._image = activation_of, image
         height, width = image.shape[-2:]
         self._size = max(1, height // _WINDOW), max(1, width // _WINDOW)
-        self._rows, self._columns = _starts(height), _starts(width)
+        self._left = [(top, left) for top in _starts(height) for left in _starts(width)]
         self._tone = image.flatten(2).median(-1).values[0, :, None, None]
+        started = perf_counter()
         self._whole = float(activation_of(image)[0])
+        self._seconds = perf_counter() - started  # that one image takes
         self._lost, self._seen = torch.zeros(height, width), torch.zeros(height, width)
 
     @property
     def is_done(self) -> bool:
-        """Whether all rows were covered."""
-        return not self._rows
+        """Whether all places were covered."""
+        return not self._left
+
+    def advance(self, seconds: float) -> None:
+        """Cover as many places as the time allows, and at least one."""
+        end = perf_counter() + seconds
+        while True:
+            started = perf_counter()
+            count = max(1, min(_AT_ONCE, int((end - started) / self._seconds)))
+            self._cover(self._left[:count])
+            del self._left[:count]
+            self._seconds = (perf_counter() - started) / count
+            if self.is_done or perf_counter() + self._seconds > end:
+                return
 
     @torch.no_grad()
-    def advance(self) -> None:
-        """Cover the places of one more row."""
-        top = self._rows.pop(0)
+    def _cover(self, places: list[tuple[int, int]]) -> None:
         down, across = self._size
-        covered = self._image.repeat(len(self._columns), 1, 1, 1)
-        for number, left in enumerate(self._columns):
+        covered = self._image.repeat(len(places), 1, 1, 1)
+        for number, (top, left) in enumerate(places):
             covered[number, :, top : top + down, left : left + across] = self._tone
-        for left, value in zip(self._columns, self._activation_of(covered).tolist(), strict=True):
+        for (top, left), value in zip(places, self._activation_of(covered).tolist(), strict=True):
             self._lost[top : top + down, left : left + across] += max(0.0, self._whole - value)
             self._seen[top : top + down, left : left + across] += 1
 

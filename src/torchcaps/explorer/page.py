@@ -15,7 +15,7 @@ from torchcaps.viz.markup import read_template, to_script
 from .given import Given
 from .tabs import describe_tabs
 
-_SCRIPTS = ("ask.js", "picture.js", "panel.js", "tabs.js", "start.js")
+_SCRIPTS = ("ask.js", "picture.js", "decode.js", "capsule.js", "panel.js", "tabs.js", "start.js")
 
 
 def live_page(given: Given) -> str:
@@ -31,9 +31,10 @@ def live_page(given: Given) -> str:
     return _fill(data, connect="'self'", title="torchcaps explorer")
 
 
-def file_page(title: str, looks: list[dict[str, Any]]) -> str:
-    """The page that holds the answers for some images of one network, and asks nobody."""
-    data = {"live": False, "models": [{"key": "0", "title": title}], "looks": looks, "tabs": []}
+def file_page(title: str, looks: list[dict[str, Any]], *, decoder: dict[str, Any] | None = None) -> str:
+    """The page that holds the answers for some images of one network, and its decoder, and asks nobody."""
+    models = [{"key": "0", "title": title}]
+    data = {"live": False, "models": models, "looks": looks, "decoder": decoder, "tabs": []}
     return _fill(data, connect="'none'", title=f"torchcaps explorer: {title}")
 
 

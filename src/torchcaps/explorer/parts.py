@@ -19,15 +19,23 @@ class PartsShow:
 
     def __init__(self, folder: Path) -> None:
         self.trees = TrueTrees(load_run(folder), _IMAGES)
+        self._shown: dict[int, dict[str, Any]] = {}
 
     def show(self, number: int) -> dict[str, Any]:
         """One image with its true tree, the carved one, and one from even couplings."""
         if not 0 <= number < _IMAGES:
             raise UserError(f"There are images 0 to {_IMAGES - 1}.")
+        if number not in self._shown:
+            self._shown[number] = self._draw(number)
+        return self._shown[number]
+
+    def _draw(self, number: int) -> dict[str, Any]:
         png = to_png(self.trees.draw((number,)), scale=1)
         return {
             "picture": f"data:image/png;base64,{b64encode(png).decode('ascii')}",
             "total": _IMAGES,
-            "words": "Precision is the share of the tree's lines that are right, recall the share of true "
-            "lines that it has. On the right, the tree that an even split would give.",
+            "words": "Each dot is a capsule or a part, and a line leads from it to the whole, the square. "
+            "Its colour says which part lies there. Carved is the tree of the network; beside it stands "
+            "the one that couplings without any preference would give. Precision is the share of a tree's "
+            "lines that are right, recall the share of true lines that it has.",
         }

@@ -40,23 +40,29 @@ def spread_rounds(last: int, most: int = _MOST) -> list[int]:
     return sorted({1 + round((last - 1) * step / (most - 1)) for step in range(most)})
 
 
-def route_in_rounds(
-    network: nn.Module, inputs: Tensor, chosen: int, grid: Grid | None, final: CapsuleOutput
-) -> list[Round]:
-    """The rounds of one image; the last is the network as it is, whose output is given."""
-    last = max((routing.iterations for _, routing in iterative_routings(network)), default=1)
+def last_round(network: nn.Module, chosen: int, grid: Grid | None, output: CapsuleOutput) -> Round:
+    """The network as it is, whose output for one image is given."""
+    return _round(count_rounds(network), output, chosen, grid)
+
+
+def earlier_rounds(network: nn.Module, inputs: Tensor, chosen: int, grid: Grid | None) -> list[Round]:
+    """What the network would say of one image before its last round; it answers anew for each."""
     found = []
-    for number in spread_rounds(last):
-        if number == last:
-            output = final
-        else:
-            with _at_most(network, number):
-                output = network(inputs, return_routing=True)
-        layers = fully_connected(output.layers)
-        tree = parse_tree(layers, grid=grid, chosen=chosen)
-        activation = float(output.activations[0, chosen])
-        found.append(Round(number, tree, _mean_distance(layers), activation))
+    for number in spread_rounds(count_rounds(network))[:-1]:
+        with _at_most(network, number):
+            found.append(_round(number, network(inputs, return_routing=True), chosen, grid))
     return found
+
+
+def count_rounds(network: nn.Module) -> int:
+    """Of the layer that has most."""
+    return max((routing.iterations for _, routing in iterative_routings(network)), default=1)
+
+
+def _round(number: int, output: CapsuleOutput, chosen: int, grid: Grid | None) -> Round:
+    layers = fully_connected(output.layers)
+    tree = parse_tree(layers, grid=grid, chosen=chosen)
+    return Round(number, tree, _mean_distance(layers), float(output.activations[0, chosen]))
 
 
 def _mean_distance(layers: tuple[LayerTrace, ...]) -> float:

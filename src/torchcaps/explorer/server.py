@@ -1,4 +1,4 @@
-"""The local server: it answers this machine alone, and only pages that it served itself."""
+"""The local server: it answers one user of this machine, and only pages that it served itself."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import sys
 import traceback
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from torchcaps.core import UserError
 
+from .entry import Entry
 from .page import live_page
 from .service import Service
 from .shelf import Shelf
@@ -17,6 +19,11 @@ from .upload import MOST_BYTES
 
 ADDRESS = "127.0.0.1"
 _MOST_BODY = 4 * MOST_BYTES // 3 + (1 << 20)
+_LOCKED = (
+    "This page is for the user who started it: open the whole address that torchcaps app printed, "
+    "with its token."
+)
+_NO_POLICY = "default-src 'none'"
 _PAGE_POLICY = "frame-ancestors 'none'"  # the page itself holds the rest, so that a file has it too
 # pages of given folders hold their scripts in themselves; they get an origin of their own and no network
 _FOLDER_POLICY = (
@@ -40,11 +47,22 @@ class Explorer(ThreadingHTTPServer):
             raise UserError(
                 f"port {port} cannot be used ({error.strerror}); choose another: --port 0"
             ) from error
+        self.entry = Entry(self.server_port)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what went wrong, but not that a browser went away before it had its answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:
-        """Where the page is."""
-        return f"http://{ADDRESS}:{self.server_port}/"
+        """Where the page is, for whoever may see it."""
+        return f"http://{ADDRESS}:{self.server_port}/?token={self.entry.token}"
+
+    @property
+    def url_for_once(self) -> str:
+        """The same for one visit."""
+        return f"http://{ADDRESS}:{self.server_port}/?ticket={self.entry.ticket}"
 
     @property
     def hosts(self) -> tuple[str, str]:
@@ -60,10 +78,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, or the page of a folder that was given."""
+        if self._is_own_name() and self.server.entry.opens(self.path):  # from wherever the link was followed
+            self._send_page({"Set-Cookie": self.server.entry.set_cookie})
+            return
         if not self._is_trusted():
             return
         if self.path == "/":
-            self._send(HTTPStatus.OK, self.server.page.encode(), "text/html; charset=utf-8", _PAGE_POLICY)
+            self._send_page({})
             return
         kind, _, number = self.path.removeprefix("/folder/").partition("/")
         try:
@@ -103,27 +124,40 @@ class _Handler(BaseHTTPRequestHandler):
                 "error": f"The program failed ({type(error).__name__}); the terminal shows where."
             }
 
+    def _is_own_name(self) -> bool:
+        return self.headers.get("Host") in self.server.hosts
+
     def _is_trusted(self) -> bool:
-        """Whether a browser asks by our own name, and no other site asks through it."""
-        hosts = self.server.hosts
+        """Whether our own page asks, by our own name, in a browser that was let in."""
         origin = self.headers.get("Origin")
-        is_ours = self.headers.get("Host") in hosts and (
-            origin is None or origin in {f"http://{host}" for host in hosts}
-        )
+        is_ours = origin is None or origin in {f"http://{host}" for host in self.server.hosts}
         is_json = self.command != "POST" or self.headers.get("Content-Type") == "application/json"
         is_same_site = self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
-        if is_ours and is_json and is_same_site:
-            return True
+        if not (self._is_own_name() and is_ours and is_json and is_same_site):
+            self._refuse("This page answers only itself, on this machine.")
+            return False
+        if not self.server.entry.knows(self.headers.get("Cookie", "")):
+            self._refuse(_LOCKED)
+            return False
+        return True
+
+    def _refuse(self, words: str) -> None:
         self.close_connection = True
-        self._send_json(HTTPStatus.FORBIDDEN, {"error": "This page answers only itself, on this machine."})
-        return False
+        if self.command == "POST":
+            self._send_json(HTTPStatus.FORBIDDEN, {"error": words})
+        else:
+            self._send(HTTPStatus.FORBIDDEN, words.encode(), "text/plain; charset=utf-8", _NO_POLICY)
+
+    def _send_page(self, headers: dict[str, str]) -> None:
+        content = self.server.page.encode()
+        self._send(HTTPStatus.OK, content, "text/html; charset=utf-8", _PAGE_POLICY, headers)
 
     def _send_json(self, status: HTTPStatus, answer: dict[str, object]) -> None:
-        self._send(
-            status, json.dumps(answer, allow_nan=False).encode(), "application/json", "default-src 'none'"
-        )
+        self._send(status, json.dumps(answer, allow_nan=False).encode(), "application/json", _NO_POLICY)
 
-    def _send(self, status: HTTPStatus, content: bytes, kind: str, policy: str) -> None:
+    def _send(
+        self, status: HTTPStatus, content: bytes, kind: str, policy: str, more: dict[str, str] | None = None
+    ) -> None:
         self.send_response(status)
         headers = {
             "Content-Type": kind,
@@ -133,6 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
             "Referrer-Policy": "no-referrer",
             "Cross-Origin-Resource-Policy": "same-origin",
             "Cache-Control": "no-store",
+            **(more or {}),
         }
         for name, value in headers.items():
             self.send_header(name, value)

@@ -15,7 +15,7 @@ from torchcaps.viz.pictures import to_colours
 from .shelf import Shelf
 from .subject import Subject
 from .upload import Ready, decode
-from .views import heat_uri, picture_uri, view_look, view_typical
+from .views import heat_uri, picture_uri, view_earlier, view_look, view_typical
 
 Plain = dict[str, Any]
 Kind = TypeVar("Kind")
@@ -30,6 +30,7 @@ class Service:
         self._shelf = shelf
         self._verbs: dict[str, Callable[[Plain], Plain]] = {
             "look": self._look,
+            "rounds": self._rounds,
             "cover": self._cover,
             "typical": self._typical,
             "reconstruct": self._reconstruct,
@@ -48,6 +49,10 @@ class Service:
         subject, ready, label = self._image(question)
         self._shelf.reference(take(question, "model", str))  # begins in the background
         return view_look(subject.look(ready.image), subject, label=label, prepared=ready.words)
+
+    def _rounds(self, question: Plain) -> Plain:
+        subject, ready, label = self._image(question)
+        return {"earlier": view_earlier(ready.image, take(question, "winner", int), subject, label)}
 
     def _cover(self, question: Plain) -> Plain:
         subject, ready, _ = self._image(question)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -27,6 +28,14 @@ class Shelf:
     device: str = "cpu"
     _kept: dict[Any, Any] = field(default_factory=dict, init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
+
+    def prepare(self) -> None:
+        """Open what somebody would wait for; a damaged run is an error here."""
+        for choice in self.given.choices[: max(1, min(2, self.given.first))]:
+            self.reference(choice.key)
+        for number in range(len(self.given.tabs.get("parts", []))):
+            with suppress(UserError):  # the tab says why it has nothing to show
+                self.parts(number).show(0)
 
     def subject(self, key: str) -> Subject:
         """The network of a choice."""

@@ -14,7 +14,7 @@ from torchcaps.core import UserError
 from torchcaps.core.types import CapsuleOutput
 from torchcaps.data import normalize
 from torchcaps.parse import (
-    CapsuleMap,
+    OFFSETS,
     capsule_maps,
     contribution_obstacle,
     contributions,
@@ -27,9 +27,10 @@ from torchcaps.train import Pipeline, Run
 from torchcaps.zoo import preparation_of
 
 from .covering import Covering
-from .rounds import Round, route_in_rounds
+from .rounds import Round, count_rounds, earlier_rounds, last_round
 from .upload import Ready, make_ready
 
+_COVERING = 0.15  # seconds that a call for more of a covering takes
 _KEPT = 8  # images whose covering goes on where it stopped
 
 
@@ -42,23 +43,23 @@ class Look:
         activations: Of the classes.
         winner: The class with the largest.
         poses: The numbers of all class capsules, (classes, pose).
-        rounds: Empty where the network has no parse trees, and then `obstacle` says why.
-        maps: Where its capsules stand on the image; empty where each sees all of it.
+        last: The last round of routing; None where there are no parse trees, and then `obstacle` says why.
         evidence: On the image, or None without places.
         shares: What each child of the classes adds to the length of the winner, of that length.
-        perturbed: Reconstructions with one number of the pose changed; None without a decoder.
+        drawn: What the decoder draws of the winner, in [0, 1]; None without a decoder.
+        changes: How much each number of the winner changes that drawing, on average over its pixels.
     """
 
     shown: Tensor
     activations: Tensor
     winner: int
     poses: Tensor
-    rounds: tuple[Round, ...]
+    last: Round | None
     obstacle: str
-    maps: tuple[CapsuleMap, ...]
     evidence: Tensor | None
     shares: Tensor | None
-    perturbed: Tensor | None
+    drawn: Tensor | None
+    changes: Tensor | None
 
 
 class Subject:
@@ -78,6 +79,10 @@ class Subject:
         self.pipeline = Pipeline(run.recipe.data, self.info)
         self.is_digit = preparation_of(run.recipe.data.name) == "digit"
         self._maps = capsule_maps(run.model)
+        one = self._maps[0] if len(self._maps) == 1 else None
+        self._grid = None if one is None else one.grid
+        self.field = None if one is None else one.field  # what a capsule of the first layer sees
+        self.num_rounds = count_rounds(run.model)
         self._cover_lock = Lock()
         self._coverings: dict[tuple[int, bytes], Covering] = {}  # of the last images
         self._lock = Lock()  # routing in rounds changes the network for a moment
@@ -96,29 +101,51 @@ class Subject:
             if not bool(output.activations.isfinite().all()):
                 raise UserError("The network answers with numbers that are not finite: it is damaged.")
             chosen = output.activations.argmax(1)
-            rounds, obstacle = self._rounds(inputs, output, int(chosen))
+            last, obstacle = self._last_round(output, int(chosen))
             evidence, shares = self._evidence(output, chosen, (shown.shape[-2], shown.shape[-1]))
-            decoder = network.decoder
-            perturbed = None if decoder is None else perturb_capsule(decoder, output.poses, chosen)
+            drawn, changes = self._draw(output.poses, chosen)
         return Look(
             shown=shown[0].cpu(),
             activations=output.activations[0].float().cpu(),
             winner=int(chosen),
             poses=output.poses[0].float().cpu(),
-            rounds=rounds,
+            last=last,
             obstacle=obstacle,
-            maps=self._maps,
             evidence=evidence,
             shares=shares,
-            perturbed=None if perturbed is None else perturbed.float().cpu(),
+            drawn=drawn,
+            changes=changes,
         )
 
-    def _rounds(self, inputs: Tensor, output: CapsuleOutput, winner: int) -> tuple[tuple[Round, ...], str]:
-        grid = self._maps[0].grid if len(self._maps) == 1 else None
+    def _draw(self, poses: Tensor, chosen: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """The drawing of a capsule, and what each number does to it, tried at both ends of its slider."""
+        decoder = self.run.model.decoder
+        if decoder is None:
+            return None, None
+        drawn = decoder(poses, chosen).float().clamp(0, 1).cpu()[0]
+        ends = perturb_capsule(decoder, poses, chosen, (OFFSETS[0], OFFSETS[-1]))
+        return drawn, (ends.float().clamp(0, 1).cpu() - drawn).abs().flatten(1).mean(1)
+
+    @torch.no_grad()
+    def perturb(self, look: Look) -> Tensor:
+        """Drawings in [0, 1] with a number of the winner changed, (pose, offsets, *image)."""
+        poses, chosen = (each.to(self.run.device) for each in (look.poses[None], torch.tensor([look.winner])))
+        with self._lock:
+            return perturb_capsule(self.run.model.decoder, poses, chosen).float().clamp(0, 1).cpu()
+
+    def _last_round(self, output: CapsuleOutput, winner: int) -> tuple[Round | None, str]:
         try:
-            return tuple(route_in_rounds(self.run.model, inputs, winner, grid, output)), ""
+            return last_round(self.run.model, winner, self._grid, output), ""
         except UserError as error:
-            return (), str(error)
+            return None, str(error)
+
+    @torch.no_grad()
+    def earlier_rounds(self, image: Tensor, winner: int) -> list[Round]:
+        """What the network would say of an image if routing stopped earlier, from the first round on."""
+        self._check_class(winner)
+        inputs = self.pipeline.for_evaluation(image.to(self.run.device)).inputs
+        with self._lock:
+            return earlier_rounds(self.run.model, inputs, winner, self._grid)
 
     def _evidence(
         self, output: CapsuleOutput, chosen: Tensor, size: tuple[int, int]
@@ -138,7 +165,7 @@ class Subject:
 
     @torch.no_grad()
     def cover(self, image: Tensor, winner: int) -> Covering:
-        """What covering places of an image costs a class; each call for the same image adds a row."""
+        """What covering places of an image costs a class; each call for the same image adds places."""
         self._check_class(winner)
         key = winner, image.cpu().numpy().tobytes()
         with self._cover_lock:
@@ -148,7 +175,7 @@ class Subject:
                     del self._coverings[oldest]
             covering = self._coverings[key]
             if not covering.is_done:
-                covering.advance()
+                covering.advance(_COVERING)
             return covering
 
     def _start_covering(self, image: Tensor, winner: int) -> Covering:
@@ -170,9 +197,10 @@ class Subject:
         given = torch.tensor(poses, dtype=torch.float32, device=self.run.device)[None]
         try:
             with self._lock:
-                return decoder(given, torch.tensor([winner], device=self.run.device))[0].float().cpu()
+                drawn = decoder(given, torch.tensor([winner], device=self.run.device))[0]
         except RuntimeError as error:  # only the decoder knows how many numbers it takes
             raise UserError("The capsules of this network have another number of numbers.") from error
+        return drawn.float().clamp(0, 1).cpu()
 
     def _check_class(self, number: int) -> None:
         if not 0 <= number < len(self.info.classes):

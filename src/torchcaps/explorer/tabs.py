@@ -23,7 +23,7 @@ class _Tab:
 _TABS: dict[Kind, _Tab] = {
     "flight": _Tab(
         "Flight",
-        "A drone finds its place on a map from what its camera sees. Press play.",
+        "A drone finds its place on a map from what its camera sees.",
         "torchcaps uav localize MAP.tcmap FLIGHT.csv IMAGES --run RUN --out flown",
         "uav",
         ("numba", "rasterio", "pyproj"),
@@ -42,7 +42,8 @@ _TABS: dict[Kind, _Tab] = {
     ),
     "parts": _Tab(
         "Parts and wholes",
-        "Drawn images whose true tree of parts is known, beside the tree that the network carved.",
+        "Drawn images whose parts are known. Does the network find them? The true tree of parts stands "
+        "beside the tree that was read from the couplings of the network.",
         "torchcaps train mnist/dr_capsnet --data partwhole --out parts",
     ),
 }

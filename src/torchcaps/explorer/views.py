@@ -13,6 +13,7 @@ from torchcaps.viz.evidence import heat_colours
 from torchcaps.viz.pictures import to_array, to_colours, to_data_uri
 
 from .reference import Compared, Reference
+from .rounds import Round
 from .subject import Look, Subject
 from .words import say_answer, say_neighbour, say_round, say_tree, say_typical
 
@@ -45,45 +46,49 @@ def view_look(look: Look, subject: Subject, *, label: int | None = None, prepare
         ],
         "more_classes": max(0, len(values) - _MOST_CLASSES),
         "heat": None if look.evidence is None else heat_uri(look.evidence),
-        "rounds": _view_rounds(look, subject, label),
-        "reading": say_tree(len(look.rounds[-1].tree.layer_sizes)) if look.rounds else "",
+        "last": None if look.last is None else _view_last(look.last, look, subject, label),
+        "reading": "" if look.last is None else say_tree(len(look.last.tree.layer_sizes)),
         "obstacle": look.obstacle,
         "capsule": _view_capsule(look),
     }
 
 
-def _view_rounds(look: Look, subject: Subject, label: int | None) -> list[Plain]:
-    field = look.maps[0].field if len(look.maps) == 1 else None
-    last = len(look.rounds) - 1
+def _view_last(last: Round, look: Look, subject: Subject, label: int | None) -> Plain:
+    piece = _piece(last, look.shown, subject, label=label, shares=look.shares)
+    return _view_round(last, last.number, piece)
+
+
+def view_earlier(image: Tensor, winner: int, subject: Subject, label: int | None) -> list[Plain]:
+    """The rounds before the last one, of an image as bytes."""
+    shown = subject.pipeline.for_evaluation(image).images[0]
+    rounds = subject.earlier_rounds(image, winner)
     return [
-        {
-            "number": each.number,
-            "distance": round(each.distance, 4),
-            "words": say_round(look.rounds, place),
-            "tree": tree_piece(
-                look.shown,
-                each.tree,
-                field=field,
-                class_names=subject.info.classes,
-                label=label,
-                shares=look.shares if place == last else None,  # they are those of the last round
-            ),
-        }
-        for place, each in enumerate(look.rounds)
+        _view_round(each, subject.num_rounds, _piece(each, shown, subject, label=label)) for each in rounds
     ]
+
+
+def _piece(each: Round, shown: Tensor, subject: Subject, **facts: Any) -> str:
+    return tree_piece(shown, each.tree, field=subject.field, class_names=subject.info.classes, **facts)
+
+
+def _view_round(each: Round, last: int, piece: str) -> Plain:
+    return {
+        "number": each.number,
+        "distance": round(each.distance, 4),
+        "words": say_round(each, last),
+        "tree": piece,
+    }
 
 
 def _view_capsule(look: Look) -> Plain | None:
     """The numbers of the class capsules, and in which order those of the winner change the image."""
-    if look.perturbed is None:
+    if look.drawn is None or look.changes is None:
         return None
-    middle = look.perturbed[:, len(OFFSETS) // 2].unsqueeze(1)
-    change = (look.perturbed - middle).abs().flatten(1).mean(1)
     return {
         "poses": [[round(value, 5) for value in row] for row in look.poses.tolist()],
-        "order": change.argsort(descending=True, stable=True).tolist(),
+        "order": look.changes.argsort(descending=True, stable=True).tolist(),
         "offsets": list(OFFSETS),
-        "picture": picture_uri(look.perturbed[0, len(OFFSETS) // 2]),
+        "picture": picture_uri(look.drawn),
     }
 
 

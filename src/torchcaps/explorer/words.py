@@ -12,7 +12,7 @@ _CLEAR, _CLOSE = 0.3, 0.1  # margins between the two highest activations
 
 def say_answer(names: Sequence[str], values: Sequence[float], winner: int, label: int | None) -> str:
     """The class, the runner-up, how far apart they are, and the truth where it is known."""
-    truth = "" if label is None else _say_truth(names, winner, label)
+    truth = _say_limits(names) if label is None else _say_truth(names, winner, label)
     if len(values) == 1:
         return f"There is only one class. {truth}".strip()
     order = sorted(range(len(values)), key=lambda number: -values[number])
@@ -20,9 +20,14 @@ def say_answer(names: Sequence[str], values: Sequence[float], winner: int, label
     margin = values[winner] - values[second]
     how = "a clear answer" if margin >= _CLEAR else "a close call" if margin < _CLOSE else "fairly clear"
     return (
-        f"The highest activation is that of {names[winner]}: {values[winner]:.2f}. Next comes "
+        f"The capsule of {names[winner]} is the most active: {values[winner]:.2f}. Next comes "
         f"{names[second]} with {values[second]:.2f}. The margin between them is {margin:.2f}: {how}. {truth}"
     ).strip()
+
+
+def _say_limits(names: Sequence[str]) -> str:
+    """That a network knows nothing else, for images of which nobody knows what they show."""
+    return f"It knows {len(names)} classes and names one of them, even if the image shows something else."
 
 
 def _say_truth(names: Sequence[str], winner: int, label: int) -> str:
@@ -38,23 +43,22 @@ def say_tree(layers: int) -> str:
     )
 
 
-def say_round(rounds: Sequence[Round], place: int) -> str:
+def say_round(here: Round, last: int) -> str:
     """How far couplings are from an even split after a round, and whether routing does anything."""
-    here, last = rounds[place], rounds[-1]
-    if last.number == 1:
+    if last == 1:
         return (
             "This network finds its couplings in one pass, so there are no rounds to step through. They are "
             f"{here.distance:.3f} away from an even split: 0 is even, 1 gives all to one parent. "
-            f"{_hardly(last)}"
+            f"{_hardly(here)}"
         ).strip()
     text = (
-        f"After round {here.number} of {last.number}, couplings are {here.distance:.3f} away from an even "
+        f"After round {here.number} of {last}, couplings are {here.distance:.3f} away from an even "
         "split: 0 is even, 1 gives all to one parent."
     )
     if here.number == 1:
         text += " Every routing begins with an even split, so there is hardly a tree yet."
-    elif here is last:
-        text += f" {_hardly(last)}"
+    elif here.number == last:
+        text += f" {_hardly(here)}"
     return text.strip()
 
 
@@ -68,6 +72,14 @@ def _hardly(last: Round) -> str:
     return f"{idle} of its {len(layers)} routed layers hardly route: their couplings stay close to even."
 
 
+def say_rounded(error: float) -> str:
+    """How far the drawings of a file are from those of the network."""
+    return (
+        "This file holds the decoder of the network, with weights in half precision. For these images, its "
+        f"drawings are at most {255 * error:.2f} of 255 tones away from those of the network."
+    )
+
+
 def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
     """How usual a tree is among those of the pool."""
     if found.share is None:
@@ -78,10 +90,11 @@ def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
         else "That is within the usual range."
     )
     same = f"{found.same:,} of them have exactly the same tree" if found.same else "None has the same tree"
-    return (
-        f"Compared with {images:,} {pool}. This tree, with couplings rounded, is stranger than "
-        f"{found.share:.0%} of the {found.others:,} held-out ones read as {name}. {strange} {same}."
+    which = f"the {found.others:,} held-out ones read as {name}"
+    rank = (
+        f"stranger than {found.share:.0%} of {which}" if found.share else f"no stranger than any of {which}"
     )
+    return f"Compared with {images:,} {pool}. This tree, with couplings rounded, is {rank}. {strange} {same}."
 
 
 def say_neighbour(differing: int, children: int) -> str:

@@ -14,7 +14,7 @@ from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.routing import RoutingShape, RoutingSpec, StoredVotes, build_routing
 
 from .geometry import pad_same
-from .routed import Backend, RoutedCaps, recompute, require_capsules
+from .routed import Backend, RoutedCaps, recompute, require_capsules, require_routed
 
 
 class _LocalCaps2d(RoutedCaps[StoredVotes]):
@@ -73,7 +73,8 @@ class _LocalCaps2d(RoutedCaps[StoredVotes]):
         return StoredVotes(votes, activations, return_coupling, dtype)
 
     def _route_plain(self, votes: StoredVotes) -> Routed:
-        return self.routing(*self._ordered(votes))
+        ordered, activations = self._ordered(votes)
+        return require_routed(self.routing(ordered, activations), ordered)
 
     def _ordered(self, votes: StoredVotes) -> tuple[Tensor, Tensor]:
         # a vote pools a window of children: their mean activation stands for them

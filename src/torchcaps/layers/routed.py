@@ -33,6 +33,22 @@ def require_capsules(layer: nn.Module, children: Capsules) -> Capsules:
     return children
 
 
+def require_routed(routed: Routed, votes: Tensor) -> Routed:
+    """`routed` itself when a routing has answered `votes` as it should, else a clear error."""
+    if not isinstance(routed, Routed):
+        raise UserError(
+            f"a routing returns Routed(poses, activations, coupling), this one a {type(routed).__name__}"
+        )
+    parents, pose = votes.shape[-2:]
+    if routed.poses.shape[-2:] != (parents, pose) or routed.activations.shape[-1] != parents:
+        raise UserError(
+            f"a routing of {parents} parents of {pose} dimensions returns poses (..., {parents}, {pose}) and "
+            f"activations (..., {parents}); this one returns {tuple(routed.poses.shape)} and "
+            f"{tuple(routed.activations.shape)}"
+        )
+    return routed
+
+
 class RoutedCaps(nn.Module, ABC, Generic[Votes]):
     """A layer in which children vote and a routing makes parents of the votes.
 
@@ -117,4 +133,5 @@ class VotingCaps(RoutedCaps[UncastVotes]):
         return Routed(*(torch.cat(fields) for fields in zip(*routed, strict=True)))
 
     def _cast_and_route(self, poses: Tensor, activations: Tensor) -> Routed:
-        return self.routing(cast_votes(poses, self.weight, self.pose_rows), activations)
+        votes = cast_votes(poses, self.weight, self.pose_rows)
+        return require_routed(self.routing(votes, activations), votes)

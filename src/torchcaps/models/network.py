@@ -55,7 +55,12 @@ class Network(nn.Module):
         self.image_shape = (config.in_channels, height, width)
 
     def require_images(self, images: Tensor) -> None:
-        """Raise unless images are real numbers on the device of the weights; no value is read."""
+        """Raise unless images are a batch of real numbers on the device of the weights; no value is read."""
+        if not isinstance(images, Tensor) or images.ndim != 4:
+            got = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
+            raise UserError(
+                f"{type(self).__name__} takes a tensor of images (batch, channels, height, width), got {got}"
+            )
         if not images.is_floating_point():
             raise UserError(
                 f"{type(self).__name__} takes normalised images of real numbers such as torch.float32, got "

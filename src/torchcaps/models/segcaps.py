@@ -70,8 +70,12 @@ class SegCapsConfig:
 
 
 def _join(left: Capsules, right: Capsules) -> Capsules:
+    poses = left.poses, right.poses
+    # types outermost, and what lies innermost stays so: the next layer takes each type's map without a copy
+    inner = "h w d" if left.poses.stride(-1) == 1 else "d h w"
+    joined = torch.cat([rearrange(each, f"b h w t d -> b t {inner}") for each in poses], dim=1)
     return Capsules(
-        torch.cat([left.poses, right.poses], dim=-2),
+        rearrange(joined, f"b t {inner} -> b h w t d"),
         torch.cat([left.activations, right.activations], dim=-1),
     )
 

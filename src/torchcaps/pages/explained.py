@@ -89,7 +89,9 @@ def _read(explainer: Explainer, image: Tensor | Image.Image | str | os.PathLike[
     if isinstance(image, Image.Image):
         picture = image.convert(_MODES.get(info.channels, "RGB"))
         image = as_bytes(fit_picture(picture, info.height, info.width, info.fit))
-    return Source("image", image.reshape(-1, *image.shape[-3:])[:1].to(explainer.device))
+    if image.ndim not in (3, 4) or (image.ndim == 4 and len(image) != 1):
+        raise UserError(f"one image (channels, height, width) is explained, got {tuple(image.shape)}")
+    return Source("image", image.reshape(1, *image.shape[-3:]).to(explainer.device))
 
 
 def _run_of(source: Run | Network | str | os.PathLike[str], classes: Sequence[str] | None) -> Run:

@@ -14,6 +14,7 @@ from torchcaps.core.errors import UserError
 from torchcaps.layers import ConvCaps2d, FcCaps, LocalConvCaps2d, LocalDeconvCaps2d
 
 Group = Literal["weight", "capsule", "type"]
+Judge = Literal["loss", "metric"]
 
 _PRUNABLE = (
     nn.Conv2d,
@@ -38,11 +39,13 @@ class Lobster:
         decay: What the strength is multiplied by after each epoch.
         patience: Prune when the validation loss has not fallen by more than 1 % for so many epochs; -1 prunes
             after every epoch (PWE).
-        tolerance: By which part pruning may raise the validation loss (TWT).
+        tolerance: By which part pruning may raise the validation loss (TWT), or worsen the judging metric.
         layers: Pattern for the names of the convolutions and capsule layers to prune.
         search_images: Validation images on which a threshold is searched; 0 means all.
         min_metric: Prune only where the task's leading metric, such as the accuracy, is at least this good on
             the validation images; None prunes in any case.
+        judge: What the cut is searched by, the validation loss or the task's leading metric; for a loss that
+            says little of the network, as the mean over triplets that still cost something.
         group: What is cut as a whole: single weights, capsules, or capsule types (see `measure_units`).
     """
 
@@ -53,6 +56,7 @@ class Lobster:
     layers: str = "*"
     search_images: int = 0
     min_metric: float | None = None
+    judge: Judge = "loss"
     group: Group = "weight"
 
     def __post_init__(self) -> None:

@@ -98,6 +98,8 @@ def build_routing(spec: RoutingSpec, shape: RoutingShape) -> Routing:
         if not isinstance(settings.get("name"), str) or not all(isinstance(key, str) for key in settings):
             raise UserError(f"a routing given as a mapping needs a 'name', and names as keys, got {settings}")
         return create_routing(settings.pop("name"), shape, **settings)
+    if inspect.isclass(spec):
+        raise UserError(f"routing is the class {spec.__name__}; give an object of it, or register it")
     if callable(spec):
         return spec
     raise UserError(f"routing must be a name, a mapping or a callable, got {spec!r}")

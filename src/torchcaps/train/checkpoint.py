@@ -36,7 +36,7 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Plain:
     except FileNotFoundError as error:
         raise MissingDataError(f"no checkpoint at {path}") from error
     except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, OSError) as error:
-        message = str(error).partition("\n")[0]
+        message = str(error).partition("\n")[0].partition(". ")[0] or "it ends too early"
         raise UserError(
             f"checkpoint {path} is damaged ({message}); delete it to start this run anew"
         ) from error

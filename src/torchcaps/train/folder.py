@@ -68,16 +68,27 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
     assert before is not None
     now, then = _what_decides(recipe), _what_decides(before)
     changed = [key for key in now if now[key] != then[key]]
+    if not changed:
+        return
+    if (out / "last.ckpt").is_file():
+        _check_continues(recipe, before, changed, out)
+    elif (out / "result.json").is_file():
+        raise UserError(
+            f"{out} is finished, by another recipe ({', '.join(changed)} differ), and has no last.ckpt to "
+            "continue from; choose another --out, or delete result.json to train anew"
+        )
+
+
+def _check_continues(recipe: Recipe, before: Recipe, changed: list[str], out: Path) -> None:
     looks_ahead = recipe.optim.schedule == "cosine"
     if changed == ["epochs"] and recipe.epochs > before.epochs and not looks_ahead:
         return
-    if changed and (out / "last.ckpt").is_file():  # else it failed at once, and nothing is lost
-        same = "the same one, because a cosine schedule knows its last epoch"
-        rule = same if looks_ahead else "the same one or more epochs"
-        raise UserError(
-            f"{out} was started with another recipe ({', '.join(changed)} differ), and can only be continued "
-            f"with {rule}; choose another --out, with start_from={out} to take over its weights"
-        )
+    same = "the same one, because a cosine schedule knows its last epoch"
+    rule = same if looks_ahead else "the same one or more epochs"
+    raise UserError(
+        f"{out} was started with another recipe ({', '.join(changed)} differ), and can only be continued "
+        f"with {rule}; choose another --out, with start_from={out} to take over its weights"
+    )
 
 
 def _what_decides(recipe: Recipe) -> dict[str, Any]:

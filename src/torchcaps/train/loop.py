@@ -158,7 +158,7 @@ class _Run:
             validation = self.evaluate(session.splits.validation)
             if not math.isfinite(validation.loss):
                 raise DivergedError(
-                    f"the validation loss is not finite after epoch {progress.next_epoch}; {self._kept()}"
+                    f"the validation loss is not finite after epoch {progress.next_epoch + 1}; {self._kept()}"
                 )
             validation = self.technique.after_validation(self, validation)
             self._close_epoch(progress.next_epoch, validation, time.perf_counter() - started)
@@ -194,11 +194,12 @@ class _Run:
             replay.restore()
         place = find_non_finite(twin.network, replay.repeat(epoch, step))
         where = f"first non-finite value: {place}" if place else "replaying the steps did not reproduce it"
-        return f"the loss is not finite in step {step} of epoch {epoch}; {where}; {self._kept()}"
+        return f"the loss is not finite in step {step + 1} of epoch {epoch + 1}; {where}; {self._kept()}"
 
     def _kept(self) -> str:
         kept = self.out / "last.ckpt"
-        return f"last good checkpoint: {kept}" if kept.is_file() else "no checkpoint was written before it"
+        state = f"last good checkpoint: {kept}" if kept.is_file() else "no checkpoint was written before it"
+        return f"{state}; a smaller optim.learning_rate or optim.clip=1 may help"
 
     def repeat(self, last_epoch: int, last_step: int) -> Iterator[None]:
         """The steps from here to the given one, yielding between backward and update."""

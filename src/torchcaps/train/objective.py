@@ -69,10 +69,11 @@ class Objective:
         self, settings: LossSettings, *, has_decoder: bool, device: torch.device | str = "cpu"
     ) -> None:
         if has_decoder != (settings.reconstruction > 0):
+            remedy = "set loss.reconstruction=0.0005" if has_decoder else "set loss.reconstruction=0"
             raise UserError(
                 "a decoder and recipe.loss.reconstruction belong together: "
                 f"the model has {'a' if has_decoder else 'no'} decoder, "
-                f"the weight is {settings.reconstruction}"
+                f"the weight is {settings.reconstruction}; {remedy} or choose another model.decoder"
             )
         self.settings = settings
         self._now, self._final = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -92,15 +93,17 @@ def _show(
 
 def _draw_tree(axes: Axes, tree: TreeOnImage) -> None:
     strongest = max((branch.weight for branch in tree.branches), default=1.0) or 1.0
-    for branch in sorted(tree.branches, key=lambda each: each.part is not None):
-        colour = _NOWHERE if branch.part is None else SERIES[branch.part % len(SERIES)]
-        width = 0.5 + 2.0 * branch.weight / strongest
-        axes.plot(
-            [branch.x, tree.root[0]], [branch.y, tree.root[1]], color=colour, linewidth=width, alpha=0.7
-        )
-        axes.plot(
-            [branch.x], [branch.y], marker="o", markersize=4 + width, color=colour, markeredgecolor=PAPER
-        )
+    branches = sorted(tree.branches, key=lambda each: each.part is not None)
+    colours = [_NOWHERE if each.part is None else SERIES[each.part % len(SERIES)] for each in branches]
+    widths = [0.5 + 2.0 * each.weight / strongest for each in branches]
+    lines = [[(each.x, each.y), tree.root] for each in branches]
+    # all at once: a line object for each takes longer than all the rest
+    axes.add_collection(
+        LineCollection(lines, colors=colours, linewidths=widths, alpha=0.7, capstyle="projecting", zorder=2)
+    )
+    x, y = [each.x for each in branches], [each.y for each in branches]
+    areas = [(4 + width) ** 2 for width in widths]
+    axes.scatter(x, y, areas, colours, edgecolors=PAPER, linewidths=1, zorder=3)
     axes.plot(
         [tree.root[0]], [tree.root[1]], marker="s", markersize=9, color=INK, markeredgecolor=PAPER, zorder=5
     )

@@ -129,14 +129,12 @@ def find_entry(name: str, folder: Path = PACKAGED) -> Entry:
 
 
 def entry_of_model(model: str, data: str = "", folder: Path = PACKAGED) -> Entry:
-    """The pretrained network of a model, trained on `data` where several are.
-
-    Of several, one on the data in the model's own name needs no `data`: "..._mnist" on mnist.
-    """
+    """The pretrained network of a model: for `data`, else for what the name ends with, else the only one."""
     found = [entry for entry in list_weights(folder=folder) if entry.model == model]
-    if not data and len(found) > 1:
-        data = next((entry.trained_on for entry in found if model.endswith(f"_{entry.trained_on}")), "")
-    chosen = [entry for entry in found if entry.name == f"{model}.{data}"] if data else found
+    wanted = f"{model}.{data or model.rpartition('_')[2]}"
+    chosen = [entry for entry in found if entry.name == wanted]
+    if not chosen and not data:
+        chosen = found
     if len(chosen) == 1:
         return chosen[0]
     if found:

@@ -156,7 +156,8 @@ def test_distances_are_kept_with_the_run(country, tmp_path):
     country.matching.save(tmp_path)
     assert load_matching(tmp_path) == country.matching
     assert np.mean(country.matching.same) < np.mean(country.matching.other)
-    with pytest.raises(UserError, match="bayesian or linear"):
+    assert country.matching.likelihood("ratio").name == "ratio"
+    with pytest.raises(UserError, match="bayesian, linear, ratio"):
         country.matching.likelihood("other")
     with pytest.raises(MissingDataError, match="uav train"):
         load_matching(tmp_path / "none")

@@ -60,6 +60,16 @@ def test_a_foreign_or_damaged_stack_is_named(tmp_path):
             load_stack(tmp_path / "b.npz")
 
 
+def test_a_part_of_a_map_shows_the_same_ground_at_the_same_place():
+    stack = made_stack()
+    part = stack.columns(40, 200).rows(20, 70)
+    assert (part.width, part.height) == (160, 50)
+    x, y = 500 + 5 * 100.5, 9000 - 5 * 45.5
+    assert torch.equal(crop(part, x, y, math.pi / 2), crop(stack, x, y, math.pi / 2))
+    with pytest.raises(UserError, match="rows 20 to 91"):
+        stack.rows(20, 91)
+
+
 def test_a_crop_to_the_north_is_a_window_of_the_map():
     stack = made_stack()
     found = crop(stack, 500 + 5 * 20.5, 9000 - 5 * 30.5, math.pi / 2)

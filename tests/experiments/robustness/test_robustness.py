@@ -23,6 +23,7 @@ LABELS = [
     "robust:partwhole-clutter",
     "robust:partwhole-images",
     "robust:partwhole-scenes",
+    "robust:partwhole-search",
 ]
 
 

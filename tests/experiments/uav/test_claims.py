@@ -8,9 +8,19 @@ from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Details, Protocol
 from torchcaps.experiments.uav import claims
 from torchcaps.experiments.uav.anova import Sample, analyse
-from torchcaps.experiments.uav.claims import FIGURE, ROUTING, STEPS, STORAGE, TABLE, TERRAIN, name_of
+from torchcaps.experiments.uav.claims import (
+    CALIBRATION,
+    FIGURE,
+    ROUTING,
+    SENTINEL,
+    STEPS,
+    STORAGE,
+    TABLE,
+    TERRAIN,
+    name_of,
+)
 
-LABELS = (TABLE, FIGURE, STORAGE, TERRAIN, ROUTING, STEPS)
+LABELS = (TABLE, FIGURE, STORAGE, TERRAIN, ROUTING, STEPS, CALIBRATION, SENTINEL)
 SETTINGS = [
     (head, size, likelihood) for head, size in claims._networks() for likelihood in claims.LIKELIHOODS
 ]
@@ -118,13 +128,23 @@ def test_how_often_the_region_holds_the_truth_is_judged_over_flights(inside, ver
     assert check(rows).verdict == verdict
 
 
-def test_one_setting_is_better_calibrated_than_another():
+def test_two_settings_are_compared_flight_by_flight():
     rows = [
-        a_row("a", "converged_share", 1.0, details=details([5.0] * 4, inside=0.97)),
-        a_row("b", "converged_share", 1.0, details=details([5.0] * 4, inside=0.50)),
+        a_row("a", "converged_share", 1.0, details=details([5.0, 6.0, 7.0])),
+        a_row("b", "converged_share", 1.0, details=details([9.0, 9.0, 12.0])),
     ]
-    assert claims.calibrates("label", "a", "b")(lambda label: rows).verdict == "beyond"
-    assert claims.calibrates("label", "b", "a")(lambda label: rows).verdict == "not confirmed"
+    assert claims.sooner("label", "a", "b")(lambda label: rows).verdict == "beyond"
+    assert claims.sooner("label", "b", "a")(lambda label: rows).verdict == "not confirmed"
+    assert claims.sooner("label", "a", "c")(lambda label: rows).verdict == "open"
+
+
+@pytest.mark.parametrize(("updates", "verdict"), [(12.5, "beyond"), (15.0, "not confirmed")])
+def test_one_update_more_is_no_later(updates, verdict):
+    rows = [
+        a_row(name, "updates_to_convergence", value, seeds=3, spread=0.1)
+        for name, value in (("whole", 12.0), ("pruned", updates))
+    ]
+    assert claims.no_later("label", "pruned", "whole")(lambda label: rows).verdict == verdict
 
 
 def test_settings_are_compared_over_seeds_of_the_full_budget():
@@ -143,7 +163,7 @@ def test_settings_are_compared_over_seeds_of_the_full_budget():
 
 
 def test_every_claim_speaks_of_settings_that_exist():
-    for label in (TABLE, STORAGE, TERRAIN, ROUTING, STEPS):
+    for label in LABELS:
         names = {setting.name for setting in EXPERIMENTS[label].settings}
         metrics = EXPERIMENTS[label].metrics
         rows = [

@@ -7,7 +7,7 @@ from torchcaps.core import MissingDataError
 from torchcaps.data import SeasonStack, save_stack
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.uav.flights import FlownFlight, flight_details, measure_flights
-from torchcaps.experiments.uav.world import coarsened, make_world
+from torchcaps.experiments.uav.world import coarsened, make_world, scale_of
 
 DATES = (20090818, 20100629, 20170827, 20180716, 20190904, 20200831)
 
@@ -26,6 +26,32 @@ def test_no_pixel_and_no_date_is_learnt_and_flown(tmp_path):
     assert world.learnt.west + world.learnt.width * world.learnt.pixel <= min(part.west for part in flown)
     assert {part.names for part in flown} == {(f"naip_{date}",) for date in DATES[2:]}
     assert world.learnt.names == tuple(f"naip_{date}" for date in DATES[:2])
+
+
+def made_sentinel():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (3, 3, 40, 100)).astype(np.uint8)
+    names = tuple(f"sentinel2_20LMR_{date}" for date in (20220614, 20220902, 20221105))
+    return SeasonStack(images, np.ones((3, 40, 100), bool), names, 500.0, 900.0, 20.0, "EPSG:32720")
+
+
+def test_no_pixel_of_the_satellite_is_learnt_and_flown_and_haze_is_not_learnt(tmp_path):
+    save_stack(tmp_path / "sentinel.npz", made_sentinel())
+    for ground, seen in (("sentinel", "1105"), ("sentinel haze", "0902")):
+        world = make_world(ground, "quick", tmp_path)
+        assert world.learnt.west + world.learnt.width * 20.0 <= world.mapped.west
+        assert [name[-4:] for name in world.learnt.names] == ["0614", "1105"]
+        assert [part.names[0][-4:] for part in (world.mapped, *world.seen)] == ["0614", seen]
+        assert (world.mapped.height, world.mapped.north) == (10, 900.0)
+    scale = scale_of("sentinel", "quick")
+    assert (scale.pixel, scale.cell, scale.step, scale.converged) == (20.0, 80.0, 320.0, 200.0)
+
+
+def test_held_out_flights_are_over_the_ground_of_learning(tmp_path):
+    save_stack(tmp_path / "naip.npz", made_naip())
+    world = make_world("naip held out", "full", tmp_path)
+    assert world.mapped.west == world.learnt.west
+    assert {part.names for part in (world.mapped, *world.seen)} == {(name,) for name in world.learnt.names}
 
 
 def test_without_maps_the_error_says_what_to_put_where(tmp_path):
@@ -60,14 +86,14 @@ FLIGHTS = [
 
 
 def test_a_converged_flight_far_from_the_truth_is_not_found():
-    metrics = measure_flights(FLIGHTS)
+    metrics = measure_flights(FLIGHTS, 100.0)
     assert metrics["converged_share"] == pytest.approx(2 / 3)
     assert metrics["found_share"] == pytest.approx(1 / 3)
     assert metrics["updates_to_convergence"] == 2.5
     assert metrics["converged_error"] == pytest.approx((30 + 200) / 2)
     assert metrics["inside_95_share"] == 0.5
     assert metrics["final_error"] == 20.0
-    assert "converged_error" not in measure_flights(FLIGHTS[2:])
+    assert "converged_error" not in measure_flights(FLIGHTS[2:], 100.0)
 
 
 def test_details_keep_each_flight_and_the_curves():

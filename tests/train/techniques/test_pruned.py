@@ -176,6 +176,18 @@ def test_a_metric_that_should_be_small_is_waited_for_from_above():
         assert bool(run.sizes) == is_due
 
 
+def test_a_cut_may_be_judged_by_the_metric():
+    """The loss does not see the cut; the accuracy loses a thousandth with each weight."""
+
+    class Judged(Scripted):
+        def evaluate(self, examples):
+            self.sizes.append(len(examples))
+            return found(1.0, accuracy=0.8 + 1.0 - distance(self.session.network))
+
+    run = Judged(recipe({"judge": "metric", "tolerance": 0.25}), distance)
+    assert 0.6 <= run.after_epoch(accuracy=0.8).value_of(METRICS["accuracy"]) <= 0.62
+
+
 @pytest.mark.parametrize("group", ["capsule", "type"])
 def test_whole_capsules_go_when_the_loss_lets_them(group):
     run = Scripted(recipe({"group": group}), lambda network: 1.0)

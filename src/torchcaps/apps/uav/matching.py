@@ -17,12 +17,13 @@ from torchcaps.data import SeasonStack, sample_crops
 from torchcaps.storage import read_json, write_json
 
 from .describe import Describer
-from .filter import Likelihood, bayesian_likelihood, linear_likelihood
+from .filter import Likelihood, bayesian_likelihood, linear_likelihood, ratio_likelihood
 
 _FILE = "matching.json"
 _PAIRS = 500  # of each map
 _BATCH = 100
-LIKELIHOODS = ("bayesian", "linear")
+LIKELIHOODS = ("bayesian", "linear", "ratio")
+_EXPONENT = 0.7  # of a ratio, see the experiment beyond:uav-calibration
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,16 @@ class Matching:
         """Side of the ground that a crop shows."""
         return self.pixel * self.side
 
-    def likelihood(self, name: str) -> Likelihood:
-        """The weight of each distance, `bayesian` or `linear`."""
+    def likelihood(self, name: str, exponent: float = _EXPONENT) -> Likelihood:
+        """The weight of each distance: `bayesian`, `linear`, or `ratio` to the power of an exponent."""
         if name not in LIKELIHOODS:
-            raise UserError(f"a likelihood is {' or '.join(LIKELIHOODS)}, not {name!r}")
+            raise UserError(f"a likelihood is one of {', '.join(LIKELIHOODS)}, not {name!r}")
         if name == "linear":
             return linear_likelihood()
-        return bayesian_likelihood(np.array(self.same), np.array(self.other))
+        same, other = np.array(self.same), np.array(self.other)
+        if name == "ratio":
+            return ratio_likelihood(same, other, exponent)
+        return bayesian_likelihood(same, other)
 
     def save(self, folder: Path) -> None:
         """Write it beside the weights of a run."""

@@ -83,6 +83,13 @@ class SeasonStack:
         images, known = self.images[..., first:end], self.known[..., first:end]
         return replace(self, images=images, known=known, west=self.west + first * self.pixel)
 
+    def rows(self, first: int, end: int) -> SeasonStack:
+        """The stack between two rows, counted from the north."""
+        if not 0 <= first < end <= self.height:
+            raise UserError(f"rows {first} to {end} do not lie in a map of {self.height}")
+        images, known = self.images[..., first:end, :], self.known[:, first:end]
+        return replace(self, images=images, known=known, north=self.north - first * self.pixel)
+
 
 def save_stack(path: Path, stack: SeasonStack) -> None:
     """Write a stack as `.npz`, which machines without readers of maps can read."""

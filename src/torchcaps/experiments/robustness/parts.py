@@ -28,10 +28,10 @@ from .overlapping import CHAPTER
 from .perform import study_parts
 
 _MIDDLE = 0.3
-_TRAIN = 20_000
-_SMOKE: Changes = {"data.limit": 60, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
+TRAIN = 20_000
+SMOKE: Changes = {"data.limit": 60, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 _QUICK: Changes = {"epochs": 25, "optim.decay": 0.88, "patience": 0}
-_TRUTH = (
+TRUTH = (
     *("accuracy_with_even", "saliency_on_object", "saliency_on_clutter", "even_on_object", "even_on_clutter"),
     *("contribution_on_object", "contribution_on_clutter", "part_purity", "part_purity_base"),
     *("tree_precision", "tree_recall", "even_tree_precision", "even_tree_recall"),
@@ -61,14 +61,14 @@ def _networks(size: int, classes: int) -> dict[str, Compared]:
     return found
 
 
-def _data(**settings: object) -> str:
+def data_name(**settings: object) -> str:
     """The name of the dataset with these settings."""
     return "partwhole:" + ",".join(f"{key}={value}" for key, value in settings.items())
 
 
 def _setting(network: Compared, variant: str, data: Values) -> Setting:
     pull: Changes = {"pruning.strength": 5e-4, "pruning.decay": 0.88} if network.name == REM else {}
-    smoke = str(data["name"]).replace(f"train={_TRAIN}", "train=200,test=100")
+    smoke = str(data["name"]).replace(f"train={TRAIN}", "train=200,test=100")
     return Setting(
         name=f"{network.name}, {variant}",
         network=network.name,
@@ -84,7 +84,7 @@ def _setting(network: Compared, variant: str, data: Values) -> Setting:
 def _over_clutter() -> tuple[Setting, ...]:
     networks = _networks(32, 8)
     return tuple(
-        _setting(network, f"clutter {strength:g}", {"name": _data(clutter=strength, train=_TRAIN)})
+        _setting(network, f"clutter {strength:g}", {"name": data_name(clutter=strength, train=TRAIN)})
         for strength in STRENGTHS
         for network in networks.values()
     )
@@ -97,7 +97,7 @@ def _over_images() -> tuple[Setting, ...]:
         _setting(
             networks[name],
             f"{count:,} images",
-            {"name": _data(clutter=_MIDDLE, train=_TRAIN), "limit": count},
+            {"name": data_name(clutter=_MIDDLE, train=TRAIN), "limit": count},
         )
         for count in COUNTS
         for name in names
@@ -105,7 +105,7 @@ def _over_images() -> tuple[Setting, ...]:
 
 
 def _scenes() -> tuple[Setting, ...]:
-    name = _data(branches="3x3", classes=6, clutter=_MIDDLE, train=_TRAIN)
+    name = data_name(branches="3x3", classes=6, clutter=_MIDDLE, train=TRAIN)
     networks = _networks(48, 6)
     return tuple(
         _setting(networks[each], "scenes", {"name": name}) for each in (DR, GAMMA, SHARED, CONV, VIT)
@@ -140,14 +140,14 @@ def draw_images(rows: Rows, path: Path) -> None:
 
 
 _on_parts = partial(
-    Experiment, chapter=CHAPTER, data=(), seeds=3, budgets={"smoke": _SMOKE}, perform=study_parts
+    Experiment, chapter=CHAPTER, data=(), seeds=3, budgets={"smoke": SMOKE}, perform=study_parts
 )
 register(
     _on_parts(
         label=CLUTTER,
         title="PartWhole over clutter: accuracy, maps, trees and poses",
         gpu_minutes=120,
-        metrics=("test_accuracy", "best_epoch", *_TRUTH, "sparsity"),
+        metrics=("test_accuracy", "best_epoch", *TRUTH, "sparsity"),
         settings=_over_clutter(),
         draw=draw_clutter,
         claims=CLUTTER_CLAIMS,
@@ -159,7 +159,7 @@ register(
         label=IMAGES,
         title="PartWhole over the number of training images",
         gpu_minutes=60,
-        metrics=("test_accuracy", "best_epoch", *_TRUTH),
+        metrics=("test_accuracy", "best_epoch", *TRUTH),
         settings=_over_images(),
         draw=draw_images,
         claims=IMAGES_CLAIMS,
@@ -171,7 +171,7 @@ register(
         label=SCENES,
         title="PartWhole with scenes of three objects of three parts, 48 px",
         gpu_minutes=60,
-        metrics=("test_accuracy", "best_epoch", *_TRUTH),
+        metrics=("test_accuracy", "best_epoch", *TRUTH),
         settings=_scenes(),
         claims=SCENES_CLAIMS,
         deviations=(

@@ -1,6 +1,6 @@
 """Chapter 8, localization of vehicles in flight: the runs behind its table and figure, and beyond them."""
 
-from . import beyond, runs
+from . import beyond, calibration, runs, sentinel
 from .claims import CHAPTER
 
-__all__ = ["CHAPTER", "beyond", "runs"]
+__all__ = ["CHAPTER", "beyond", "calibration", "runs", "sentinel"]

@@ -24,7 +24,8 @@ from .setting import FlightSetting, localize_flights
 from .world import APART
 
 _CODED = "D=128 as 16 bytes"
-_over_maps = partial(
+_STEPS = (50.0, 100.0, 160.0, 320.0)  # metres
+over_maps = partial(
     Experiment,
     chapter=CHAPTER,
     data=(),
@@ -35,7 +36,7 @@ _over_maps = partial(
     perform=localize_flights,
 )
 register(
-    _over_maps(
+    over_maps(
         label=STORAGE,
         title="Maps of long descriptors in few bytes",
         gpu_minutes=10,
@@ -59,7 +60,7 @@ register(
     )
 )
 register(
-    _over_maps(
+    over_maps(
         label=TERRAIN,
         title="Convergence of flights over a drawn terrain in another season",
         gpu_minutes=20,
@@ -86,30 +87,48 @@ register(
 )
 
 
+# the cut is judged by the recall, and only once there is some
+_REM: Changes = {
+    "strength": 1e-4,
+    "decay": 0.99,
+    "judge": "metric",
+    "min_metric": 0.4,
+    "tolerance": 0.01,
+    "search_images": 300,
+}
+
+
 def _routed(name: str, changes: Changes) -> FlightSetting:
     setting = network_setting("capsules", 16, "bayesian", name=name, variant=name, thesis={})
     return replace(setting, changes={**setting.changes, **changes})
 
 
 register(
-    _over_maps(
+    over_maps(
         label=ROUTING,
-        title="Routing annealing of the capsule head",
-        gpu_minutes=40,
+        title="Routing annealing and REM of the capsule head",
+        gpu_minutes=60,
         settings=(
             _routed("three rounds", {}),
             _routed("annealed", {"annealing": {"r0": 1, "r_max": 5, "step": 1, "patience": 3}}),
+            _routed("REM", {"pruning": _REM}),
         ),
+        metrics=(*METRICS, "sparsity", "parameters_left"),
         claims=(
             Claim(
                 "Routing annealing makes flights converge sooner than three rounds.",
                 claims.fewer(ROUTING, "updates_to_convergence", "annealed", "three rounds"),
             ),
+            Claim(
+                "With the weights that REM leaves, flights converge no later than with all of them.",
+                claims.no_later(ROUTING, "REM", "three rounds"),
+            ),
         ),
         deviations=(
             "Not in the thesis.",
-            "REM has no row: it cuts weights that the validation loss does not miss. Descriptors that are "
-            "all the same cost the margin, about what early networks cost, and a smoke run ended with such.",
+            "REM cuts what the validation recall does not miss, not what the loss does not miss: "
+            "descriptors that are all the same cost the margin, about what trained networks cost, because "
+            "the loss is a mean over the triplets that still cost something. It searches on 300 images.",
             *DEVIATIONS,
         ),
     )
@@ -121,21 +140,21 @@ def _stepped(metres: float) -> FlightSetting:
 
 
 register(
-    _over_maps(
+    over_maps(
         label=STEPS,
         title="Updates after shorter and longer ways, with crops of 320 m",
         gpu_minutes=5,
-        settings=tuple(map(_stepped, (50.0, 100.0, 160.0, 320.0))),
+        settings=tuple(map(_stepped, _STEPS)),
         claims=(
             Claim(
-                "Crops that overlap by most of their ground make the filter overconfident: the truth lies in "
-                "the 95 % region more often with an update every 160 m than every 50 m.",
-                claims.calibrates(STEPS, "160 m", "50 m"),
+                "However much crops overlap, the 95 % region holds the truth in over 95 % of the updates.",
+                claims.holds_the_truth(STEPS, [f"{metres:g} m" for metres in _STEPS]),
             ),
         ),
         deviations=(
             "Not in the thesis. Networks with the FCN head, D=128.",
-            "The claim was made after a look at flights of seed 42; further seeds test it.",
+            "The claim was made after a look at flights of another network. Short steps once lost many "
+            "flights, and overlapping crops were blamed: the filter moved its belief by whole cells.",
             *DEVIATIONS,
         ),
     )

@@ -29,7 +29,7 @@ from .anova import Sample, analyse
 CHAPTER = "LSVL: Large-scale season-invariant visual localization for UAVs"
 TABLE, FIGURE = "tab:lsl-time_to_convergence_and_error", "fig:lsl-errorplots"
 STORAGE, TERRAIN, ROUTING = "beyond:uav-storage", "beyond:uav-terrain", "beyond:uav-routing"
-STEPS = "beyond:uav-steps"
+STEPS, CALIBRATION, SENTINEL = "beyond:uav-steps", "beyond:uav-calibration", "beyond:uav-sentinel"
 HEADS = {"capsules": "Caps", "fcn": "FCN"}
 SIZES = (8, 16, 32, 128)
 LIKELIHOODS = ("bayesian", "linear")
@@ -74,10 +74,14 @@ def bayesian_is_faster() -> Check:
 
 def _gain(details: dict[str, list[Details]], head: str, size: int) -> list[float] | None:
     """Updates that each flight saves, of all seeds."""
-    ours, other = (details.get(name_of(head, size, likelihood)) for likelihood in LIKELIHOODS)
-    if not ours or not other or len(ours) != len(other):
+    return _saved(details, *(name_of(head, size, likelihood) for likelihood in LIKELIHOODS))
+
+
+def _saved(details: dict[str, list[Details]], ours: str, other: str) -> list[float] | None:
+    first, second = details.get(ours), details.get(other)
+    if not first or not second or len(first) != len(second):
         return None
-    return [float(gain) for one, two in zip(ours, other, strict=True) for gain in _times(two) - _times(one)]
+    return [float(gain) for one, two in zip(first, second, strict=True) for gain in _times(two) - _times(one)]
 
 
 def _times(details: Details) -> NDArray[np.float64]:
@@ -174,17 +178,32 @@ def holds_the_truth(label: str, names: Sequence[str]) -> Check:
     return check
 
 
-def calibrates(label: str, better: str, worse: str) -> Check:
-    """Whether the truth lies more often in the 95 % region of one setting than in that of another."""
+def sooner(label: str, ours: str, other: str) -> Check:
+    """Whether the same flights converge sooner in one setting than in another, flight by flight.
+
+    Both look with the same network, so any budget decides.
+    """
 
     def check(rows_of: RowsOf) -> Finding:
-        details = details_of(rows_of(label))
-        inside = [_inside(details, name) for name in (better, worse)]
-        if min(map(len, inside)) < 2:
+        gain = _saved(details_of(rows_of(label)), ours, other)
+        if gain is None:
             return _OPEN
-        one, two = map(Mean.of_values, inside)
-        words = f"{better} {100 * one.value:.0f} %, {worse} {100 * two.value:.0f} %"
-        return as_ours(decide_together({better: decide(difference(one, two))}, 1, words))
+        effect = excess(Mean.of_values(gain), 0)
+        return as_ours(decide_together({ours: decide(effect)}, 1, f"updates saved by {ours}: {effect}"))
+
+    return check
+
+
+def no_later(label: str, ours: str, other: str) -> Check:
+    """Whether one setting needs at most one update more than another, over seeds."""
+
+    def check(rows_of: RowsOf) -> Finding:
+        found = by_setting(rows_of(label), "updates_to_convergence")
+        if ours not in found or other not in found:
+            return _OPEN
+        late = difference(_mean(found[other]), _mean(found[ours]))
+        words = f"{ours} {found[ours].ours:.1f}, {other} {found[other].ours:.1f} updates"
+        return as_ours(decide_together({ours: decide(late, at_least=-1.0)}, 1, words))
 
     return check
 

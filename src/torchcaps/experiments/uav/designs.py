@@ -124,9 +124,9 @@ DEVIATIONS = (
     "The epoch with the best validation recall is kept; the thesis keeps that of the lowest loss. The mean "
     "over costly triplets rises while fewer triplets cost something.",
     "An update comes every 160 m, half a crop, as the thesis's every 50 m with crops of 100 m; "
-    "beyond:uav-steps tells what happens with crops that overlap more.",
-    "The step was chosen after a look at the flights of the table: some were flown with updates every 50 m "
-    "first, with all else as here, and were often sure of a wrong place.",
+    "beyond:uav-steps tells what happens with crops that overlap more and less.",
+    "The step was chosen after a look at flights of the table, while the filter still moved its belief by "
+    "whole cells: with updates every 50 m it was often sure of a wrong place.",
     "Courses turn at the border of the map, and the filter takes the vehicle to stay inside: over a way of "
     "8 km this alone narrows a belief, as the row of odometry alone shows.",
     "A flight is found where it converges and its last error is below 100 m. Errors after convergence are "

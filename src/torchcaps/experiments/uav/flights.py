@@ -15,7 +15,6 @@ from torchcaps.core import Number, Plain
 from ..records import Details
 from .world import Scale, World
 
-_FOUND = 100.0  # metres of error at the end below which a converged flight was found
 _CURVES = {"low": 10, "median": 50, "high": 90}  # percentiles over flights
 
 
@@ -47,11 +46,16 @@ def fly(
         yield FlownFlight(errors, tuple(each.estimate.sigma for each in recorder.updates), summary)
 
 
-def measure_flights(flights: Sequence[FlownFlight]) -> dict[str, Number]:
-    """Metrics of a setting; those after convergence are left out where no flight converges."""
+def measure_flights(flights: Sequence[FlownFlight], near: float) -> dict[str, Number]:
+    """Metrics of a setting; those after convergence are left out where no flight converges.
+
+    Args:
+        flights: All of them.
+        near: Metres of error at the end below which a converged flight was found.
+    """
     summaries = [flight.summary for flight in flights]
     converged = [each for each in summaries if each["converged"]]
-    found = [each for each in converged if each["final_error_m"] < _FOUND]
+    found = [each for each in converged if each["final_error_m"] < near]
     metrics: dict[str, Number] = {
         "converged_share": len(converged) / len(flights),
         "found_share": len(found) / len(flights),

@@ -23,14 +23,14 @@ from torchcaps.apps.uav import (
     measure_matching,
     open_map,
 )
-from torchcaps.apps.uav.filter import Storage
+from torchcaps.apps.uav.filter import FilterSettings, Storage
 from torchcaps.data import PlacePlan, write_map_folder
 from torchcaps.train import Machine, Recipe, StoppedError, Watcher, device_of, train
 
 from ..plan import Outcome, PlannedRun, Setting, leave_result
 from ..records import Budget
 from .flights import FlownFlight, flight_details, fly, measure_flights
-from .world import SCALES, Ground, Scale, World, make_world
+from .world import HOMES, Ground, Scale, World, make_world, scale_of
 
 Kind = Literal["network", "abbrief", "building ratio", "odometry"]
 LEARNT = "learnt"  # folder of the maps to learn on, in the store of a ground
@@ -44,7 +44,9 @@ class FlightSetting(Setting):
         kind: What describes crops; "odometry" looks at none.
         likelihood: `linear` or `bayesian`.
         storage: Of the descriptors of the map.
-        ground: Where.
+        ground: Where flights are flown.
+        taught: The ground on which a network learnt; that of the flights where it is empty.
+        exponent: Of the likelihood `ratio`.
         step: Metres between updates, over as long a way; 0 for those of the budget.
     """
 
@@ -52,6 +54,8 @@ class FlightSetting(Setting):
     likelihood: str = "bayesian"
     storage: Storage = "int8"
     ground: Ground = "naip"
+    taught: Ground | None = None
+    exponent: float = 1.0
     step: float = 0.0
 
 
@@ -73,34 +77,44 @@ def localize_flights(run: PlannedRun, out: Path, machine: Machine, watcher: Watc
     """
     setting, device = run.setting, device_of(machine)
     assert isinstance(setting, FlightSetting)
-    world = make_world(setting.ground, run.budget, machine.data_dir)
-    store = out / "uav" / "ground" / f"{setting.ground}-{run.budget}"
-    site = _Site(world, _scale(run.budget, setting.step), store, setting)
+    site = _site(setting.ground, run, out, machine)
     outcome = _untrained()
     if setting.kind == "network":
-        outcome, describer = _trained(site, run.recipe, machine, watcher)
+        school = site if setting.taught is None else _site(setting.taught, run, out, machine)
+        outcome, describer = _trained(school, run.recipe, machine, watcher)
     else:
         describer = _handmade(setting.kind, _side(run.recipe), device)
-    matching = measure_matching(describer, [world.learnt], _pairing(site.scale))
+    matching = measure_matching(describer, [site.world.learnt], _pairing(site.scale))
     compiled = _compiled(site, describer, matching, watcher)
     flights = list(_watched(_flights(site, compiled, describer, matching, run.seed), watcher))
-    outcome = outcome.with_metrics({**measure_flights(flights), "map_mb": compiled.path.stat().st_size / 1e6})
+    metrics = measure_flights(flights, site.scale.converged)
+    outcome = outcome.with_metrics({**metrics, "map_mb": compiled.path.stat().st_size / 1e6})
     leave_result(run, out, device, replace(outcome, details=flight_details(flights)))
 
 
-def _scale(budget: Budget, step: float) -> Scale:
-    scale = SCALES[budget]
+def _site(ground: Ground, run: PlannedRun, out: Path, machine: Machine) -> _Site:
+    assert isinstance(run.setting, FlightSetting)
+    world = make_world(ground, run.budget, machine.data_dir)
+    store = out / "uav" / "ground" / f"{HOMES.get(ground, ground).replace(' ', '-')}-{run.budget}"
+    return _Site(world, _scale(ground, run.budget, run.setting.step), store, run.setting)
+
+
+def _scale(ground: Ground, budget: Budget, step: float) -> Scale:
+    scale = scale_of(ground, budget)
     return replace(scale, step=step, updates=round(scale.updates * scale.step / step)) if step else scale
 
 
 def _flights(
     site: _Site, compiled: CompiledMap, describer: Describer, matching: Matching, seed: int
 ) -> Iterator[FlownFlight]:
-    likelihood = matching.likelihood(site.setting.likelihood)
+    likelihood = matching.likelihood(site.setting.likelihood, site.setting.exponent)
     seeing = None if site.setting.kind == "odometry" else describer
-    return fly(
-        site.world, describer.side, site.scale, lambda: Localizer(compiled, seeing, likelihood), seed=seed
-    )
+    limits = FilterSettings(converged=site.scale.converged)
+
+    def start() -> Localizer:
+        return Localizer(compiled, seeing, likelihood, limits)
+
+    return fly(site.world, describer.side, site.scale, start, seed=seed)
 
 
 def _side(recipe: Recipe) -> int:

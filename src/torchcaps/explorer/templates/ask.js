@@ -1,6 +1,7 @@
 "use strict";
 // Questions and answers. A live page asks its server; a file finds the answers in itself.
 const DATA = JSON.parse(document.getElementById("data").textContent);
+const LONGEST = 60_000; // milliseconds that a question may take: a large network is loaded first
 const find = (what, inside = document) => inside.querySelector(what);
 
 // An element with text or children; text is never read as markup.
@@ -12,15 +13,17 @@ function make(tag, properties = {}, ...children) {
 
 async function ask(verb, question) {
   if (!DATA.live) return answerFromFile(verb, question);
-  let reply;
+  let reply, answer;
   try {
     reply = await fetch("/api/" + verb, {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question),
+      signal: AbortSignal.timeout(LONGEST),
     });
-  } catch {
-    throw new Error("The program does not answer. Start it again: torchcaps app");
+    answer = await reply.json();
+  } catch (error) {
+    throw new Error(error.name === "TimeoutError" ? "The program has not answered for a minute. Look at its terminal."
+      : "The program does not answer: it was stopped. Start it again (torchcaps app) and open the address that it prints.");
   }
-  const answer = await reply.json();
   if (!reply.ok) throw new Error(answer.error);
   return answer;
 }
@@ -30,6 +33,7 @@ function answerFromFile(verb, question) {
   const look = question.image ? looks[question.image.example] : null;
   switch (verb) {
     case "look": return look;
+    case "rounds": return { earlier: look.earlier };
     case "cover": return { heat: look.cover, done: true };
     case "typical": return look.typical;
     default: return {

@@ -3,7 +3,8 @@ const ABOUT = {
   where: "Warm colours mark what counted for the answer.",
   capsules: "Warm where active capsules give their vote to the answer.",
   cover: "Warm where the answer loses most when that place is covered. Found by trying.",
-  sliders: "The capsule of the answer holds these numbers. Move one and see which image the network would draw.",
+  sliders: "The capsule of the answer holds these numbers. Move them and see which image the network would draw.",
+  rounds: "Votes are given in rounds: in each, a capsule gives more to those above that agree with it. Step back to see how the tree came about.",
   none: "This network has no decoder, so it cannot draw what its capsule holds.",
 };
 
@@ -12,7 +13,7 @@ function section(title, about, ...children) {
 }
 
 function buildPanel(model, image, look) {
-  const parts = [answerPart(model, look), wherePart(model, image, look), treePart(look), capsulePart(model, look),
+  const parts = [answerPart(model, look), wherePart(model, image, look), treePart(model, image, look), capsulePart(model, look),
     typicalPart(model, image, look)];
   const panel = make("article", { className: "panel" }, ...parts);
   panel.setAttribute("aria-label", model.title);
@@ -54,7 +55,7 @@ function wherePart(model, image, look) {
       return;
     }
     try {
-      for (let done = false; !done && shown === way && (part.isConnected || !heat.src);) { // the map grows row by row
+      for (let done = false; !done && shown === way && (part.isConnected || !heat.src);) { // the map grows place by place
         const answer = await ask("cover", { model: model.key, image, winner: look.winner });
         done = answer.done;
         if (shown === way) heat.src = answer.heat;
@@ -78,42 +79,50 @@ function wherePart(model, image, look) {
   }
   part.append(stack, words);
   show(look.heat ? "capsules" : "cover").then(() => {
-    if (!look.heat && look.rounds.length) words.textContent += " Each capsule of this network sees the whole image.";
+    if (!look.heat && look.last) words.textContent += " Each capsule of this network sees the whole image.";
   });
   return part;
 }
 
-function treePart(look) {
+function treePart(model, image, look) {
   const part = section("4. How parts led to the answer", look.reading);
   part.className = "tree-part";
-  if (!look.rounds.length) {
+  if (!look.last) {
     part.append(make("p", { className: "words", textContent: "There is no tree: " + look.obstacle }));
     return part;
   }
-  const holder = make("div"), words = make("p", { className: "words" });
-  const show = (place) => {
-    holder.innerHTML = look.rounds[place].tree; // made by the program, with every name escaped
+  const holder = make("div"), words = make("p", { className: "words" }), steps = make("div");
+  const show = (round) => {
+    holder.innerHTML = round.tree; // made by the program, with every name escaped
     holder.querySelectorAll(".tree").forEach(wakeTree);
-    words.textContent = look.rounds[place].words;
+    words.textContent = round.words;
     centre(find(".board", holder));
   };
-  const last = look.rounds.length - 1;
-  if (last) {
+  part.append(steps, words, holder);
+  show(look.last);
+  if (look.last.number > 1) {
+    steps.append(make("p", { textContent: ABOUT.rounds }));
+    addRounds(steps, model, image, look, show);
+  }
+  return part;
+}
+
+// The network answers anew for each earlier round, so they come after the answer.
+async function addRounds(steps, model, image, look, show) {
+  await new Promise(requestAnimationFrame);
+  try {
+    const { earlier } = await ask("rounds", { model: model.key, image, winner: look.winner });
+    const rounds = [...earlier, look.last], last = rounds.length - 1;
     const shown = make("output");
     const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: last });
     slider.setAttribute("aria-label", "Rounds of routing");
-    const move = () => {
-      shown.textContent = "round " + look.rounds[slider.value].number + " of " + look.rounds[last].number;
-      show(Number(slider.value));
-    };
-    slider.addEventListener("input", move);
-    part.append(make("label", { className: "rounds" }, "Rounds of routing ", slider, shown), sharpening(look.rounds));
-    move();
-  } else {
-    show(0);
+    const write = () => { shown.textContent = "round " + rounds[slider.value].number + " of " + look.last.number; };
+    slider.addEventListener("input", () => { write(); show(rounds[slider.value]); });
+    write();
+    steps.append(make("label", { className: "rounds" }, "Rounds of routing ", slider, shown), sharpening(rounds));
+  } catch (error) {
+    steps.append(make("p", { className: "words", textContent: error.message }));
   }
-  part.append(words, holder);
-  return part;
 }
 
 // A tree that is wider than the screen begins in its middle, where the image is, if it is read upwards.
@@ -132,71 +141,6 @@ function sharpening(rounds) {
     return make("div", { className: "bar" }, make("span", { textContent: "round " + round.number }), make("b", {}, fill),
       make("span", { textContent: round.distance.toFixed(3) }));
   }));
-}
-
-function capsulePart(model, look) {
-  const part = section("5. What the capsule of the answer knows", look.capsule ? ABOUT.sliders : ABOUT.none);
-  if (!look.capsule) return part;
-  const { poses, order, offsets, picture, sheet } = look.capsule;
-  const drawn = make("img", { src: picture, alt: "what the network draws", className: "drawn" });
-  const sheetBox = make("div", { className: "drawn sheet", role: "img" });
-  const sliders = order.map((dimension, place) => {
-    const slider = make("input", { type: "range", min: offsets[0], max: offsets[offsets.length - 1], step: 0.05, value: 0 });
-    slider.dataset.dimension = dimension;
-    slider.setAttribute("aria-label", "Number " + (dimension + 1));
-    const value = make("output");
-    const line = make("label", { className: "slider", hidden: place >= 6 }, "number " + (dimension + 1) + " ", slider, value);
-    return { line, slider, value, dimension };
-  });
-  const write = () => sliders.forEach(({ slider, value, dimension }) => {
-    value.textContent = (poses[look.winner][dimension] + Number(slider.value)).toFixed(2);
-  });
-  let latest = 0;
-  const draw = async (moved) => {
-    const turn = ++latest;
-    if (sheet) {
-      sliders.forEach((each) => { if (each !== moved) each.slider.value = 0; });
-      showSheet(sheetBox, drawn, sheet, moved, poses[look.winner].length, offsets);
-    }
-    write();
-    if (sheet) return;
-    const changed = poses.map((row) => [...row]);
-    sliders.forEach(({ slider, dimension }) => { changed[look.winner][dimension] += Number(slider.value); });
-    try {
-      const answer = await ask("reconstruct", { model: model.key, winner: look.winner, poses: changed });
-      if (turn === latest) drawn.src = answer.picture;
-    } catch (error) {
-      say(error.message);
-    }
-  };
-  sliders.forEach((each) => each.slider.addEventListener("input", () => draw(each)));
-  const reset = make("button", { type: "button", textContent: "Set back" });
-  reset.addEventListener("click", () => {
-    sliders.forEach(({ slider }) => { slider.value = 0; });
-    draw(sliders[0]);
-  });
-  const all = make("button", { type: "button", textContent: "All " + order.length + " numbers" });
-  all.addEventListener("click", () => { sliders.forEach(({ line }) => { line.hidden = false; }); all.hidden = true; });
-  all.hidden = order.length <= 6;
-  const compared = make("div", { className: "pair" },
-    make("figure", {}, make("img", { src: look.picture, alt: "the image" }), make("figcaption", { textContent: "image" })),
-    make("figure", {}, ...(sheet ? [sheetBox] : [drawn]), make("figcaption", { textContent: "drawn by the network" })));
-  if (sheet) {
-    showSheet(sheetBox, drawn, sheet, sliders[0], poses[look.winner].length, offsets);
-    part.append(make("p", { textContent: "In this file, one number changes at a time." }));
-  }
-  part.append(make("div", { className: "columns" }, compared,
-    make("div", { className: "sliders" }, ...sliders.map(({ line }) => line), make("p", {}, reset, " ", all))));
-  write();
-  return part;
-}
-
-// One cell of the sheet of reconstructions: a row for each number, a column for each offset.
-function showSheet(box, drawn, sheet, moved, rows, offsets) {
-  const column = offsets.findIndex((offset) => Math.abs(offset - Number(moved.slider.value)) < 0.001);
-  box.style.backgroundImage = `url(${sheet})`;
-  box.style.backgroundSize = `${100 * offsets.length}% ${100 * rows}%`;
-  box.style.backgroundPosition = `${100 * column / (offsets.length - 1)}% ${rows > 1 ? 100 * moved.dimension / (rows - 1) : 0}%`;
 }
 
 function typicalPart(model, image, look) {

@@ -24,7 +24,7 @@ function setUpPicture(choose) {
 }
 
 function setUpBoard(choose) {
-  const board = find("canvas");
+  const board = find("#way-draw canvas");
   const pen = board.getContext("2d");
   let isDown = false, isEmpty = true, waiting;
   const wipe = () => {
@@ -67,7 +67,7 @@ function setUpFile(choose) {
   const zone = find(".drop"), input = find(".drop input");
   const send = (file) => {
     if (!file) return;
-    find("span", zone).textContent = file.name;
+    find("span", zone).textContent = "Chosen: " + file.name;
     if (file.size > MOST_BYTES) {
       say("This file is larger than 16 MB: choose a smaller one.");
       return;
@@ -87,7 +87,9 @@ function setUpExamples(choose) {
   const thumbs = find(".thumbs");
   let start = 0, owner = null;
   const load = async (takesFirst) => {
-    const { items, next, words } = await ask("examples", { model: owner, start });
+    const of = owner;
+    const { items, next, words } = await ask("examples", { model: of, start });
+    if (of !== owner) return; // another network was chosen meanwhile
     start = next;
     find("#source").textContent = words;
     thumbs.replaceChildren(...items.map((item) => {
@@ -97,7 +99,7 @@ function setUpExamples(choose) {
         thumbs.querySelectorAll("button").forEach((each) => each.setAttribute("aria-pressed", each === button));
         choose({ example: item.number, of: button.dataset.of });
       });
-      button.dataset.of = owner;
+      button.dataset.of = of;
       return button;
     }));
     find("#more").hidden = !DATA.live;

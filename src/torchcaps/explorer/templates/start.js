@@ -11,6 +11,7 @@ async function update() {
   if (!chosen) return;
   const mine = ++turn, image = chosen, models = asked();
   document.body.classList.add("asking");
+  setTimeout(() => { if (mine === turn && document.body.classList.contains("asking")) find("#waiting").hidden = false; }, 400);
   try {
     const looks = await Promise.all(models.map((model) => ask("look", { model: model.key, image })));
     if (mine !== turn) return;
@@ -19,11 +20,16 @@ async function update() {
     panels.className = models.length > 1 ? "compare" : "";
     find("#rem").hidden = !models.some((model) => model.rem);
     find("#spoken").textContent = looks.map((look) => look.words).join(" ");
+    find("#short").hidden = false;
+    find("#short b").textContent = looks.map((look) => look.answer).join(" and ");
     panels.replaceChildren(...looks.map((look, place) => buildPanel(models[place], image, look)));
   } catch (error) {
     if (mine === turn) say(error.message);
   } finally {
-    if (mine === turn) document.body.classList.remove("asking");
+    if (mine === turn) {
+      document.body.classList.remove("asking");
+      find("#waiting").hidden = true;
+    }
   }
 }
 
@@ -33,13 +39,17 @@ function choose(image) {
 }
 
 function start() {
+  if (DATA.live) history.replaceState(null, "", "/"); // the token is in a cookie now, and not in the address
   const options = () => DATA.models.map((model) => make("option", { value: model.key, textContent: model.title }));
   find("#model").append(...options());
   find("#second").append(make("option", { value: "", textContent: "no other" }), ...options());
   if (DATA.compare) find("#second").value = DATA.models[1].key;
   find(".second").hidden = DATA.models.length < 2;
   const showExamples = setUpPicture(choose);
-  const load = (takesFirst) => showExamples(find("#model").value, takesFirst).catch((error) => say(error.message));
+  const load = (takesFirst) => showExamples(find("#model").value, takesFirst).catch((error) => {
+    find("#waiting").hidden = true;
+    say(error.message);
+  });
   find("#model").addEventListener("change", () => { update(); load(!chosen); });
   find("#second").addEventListener("change", update);
   setUpTabs();

@@ -60,17 +60,27 @@ function buildFrame(item, tab) {
   return frame;
 }
 
-// Buttons to the next and the previous image; `show` gets a number and gives how many there are.
-function buildSteps(show) {
+// Buttons to the next and the previous image: `load` gets a number and gives what `show` shows.
+function buildSteps(load, show) {
   let number = 0, total = 1;
-  const place = make("span");
+  const place = make("span", { textContent: "Opening …" });
+  const kept = new Map(); // answers, or those on their way
+  const get = (wanted) => {
+    if (!kept.has(wanted)) kept.set(wanted, load(wanted).catch((error) => { kept.delete(wanted); throw error; }));
+    return kept.get(wanted);
+  };
   const go = async (step) => {
     number = (number + step + total) % total;
+    const mine = number;
     try {
-      total = await show(number);
+      const answer = await get(mine);
+      if (mine !== number) return; // it was stepped on meanwhile
+      total = answer.total;
+      show(answer);
       place.textContent = "image " + (number + 1) + " of " + total;
+      get((number + 1) % total).catch(() => {}); // the next is there before it is asked for
     } catch (error) {
-      place.textContent = error.message;
+      if (mine === number) place.textContent = error.message;
     }
   };
   const buttons = [["Previous", -1], ["Next", 1]].map(([title, step]) => {
@@ -85,13 +95,11 @@ function buildSteps(show) {
 function buildTrees(item) {
   const picture = make("img", { alt: "true and carved trees" });
   const words = make("p", { className: "words" });
-  const steps = buildSteps(async (number) => {
-    const answer = await ask("parts", { item, number });
+  const steps = buildSteps((number) => ask("parts", { item, number }), (answer) => {
     picture.src = answer.picture;
     words.textContent = answer.words;
-    return answer.total;
   });
-  return make("div", {}, steps, picture, words);
+  return make("div", {}, steps, make("div", { className: "wide" }, picture), words);
 }
 
 function buildTurning(item) {
@@ -102,8 +110,7 @@ function buildTurning(item) {
   slider.setAttribute("aria-label", "Turn the object");
   const turn = () => strips.forEach(({ box }) => { box.style.backgroundPosition = 100 * slider.value / slider.max + "% 0"; });
   slider.addEventListener("input", turn);
-  const steps = buildSteps(async (number) => {
-    const answer = await ask("pose", { item, number });
+  const steps = buildSteps((number) => ask("pose", { item, number }), (answer) => {
     seen.src = answer.picture;
     words.textContent = answer.words;
     slider.max = answer.frames - 1;
@@ -112,7 +119,6 @@ function buildTurning(item) {
       box.style.backgroundSize = 100 * answer.frames + "% 100%";
     });
     turn();
-    return answer.total;
   });
   const figures = [make("figure", {}, seen, make("figcaption", { textContent: "image" })),
     ...strips.map(({ name, box }) => make("figure", {}, box, make("figcaption", { textContent: name + " turn" })))];

@@ -50,7 +50,7 @@ def route(votes: Tensor, bias: Tensor | None, iterations: int, leaky: bool) -> t
             poses[tile] = squash(pooled.mT).mT
             lengths[tile] = poses[tile].square().sum(2).sqrt()
 
-    work_side_by_side(route_tiles, list(_tiles(maps)))
+    work_side_by_side(route_tiles, list(tiles_of(maps)))
     return poses.mT, lengths
 
 
@@ -80,7 +80,7 @@ def route_backward(
                 grad_maps[tile] = wide
         return grad_bias
 
-    grad_biases = work_side_by_side(differentiate, list(_tiles(maps)))
+    grad_biases = work_side_by_side(differentiate, list(tiles_of(maps)))
     return grad_maps.permute(0, 1, 4, 2, 3), torch.stack(grad_biases).sum(0)
 
 
@@ -101,7 +101,7 @@ def planes(votes: Tensor) -> Tensor:
     return votes.permute(0, 1, 3, 4, 2).contiguous()
 
 
-def _tiles(maps: Tensor) -> Iterator[Tile]:
+def tiles_of(maps: Tensor) -> Iterator[Tile]:
     """Samples and positions of each tile."""
     batch, *sizes, positions = maps.shape
     spots = max(1, _TILE_ELEMENTS // max(1, prod(sizes)))

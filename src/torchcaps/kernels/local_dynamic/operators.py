@@ -6,12 +6,15 @@ A convolution has stored the votes, and each position is routed by itself, unlik
 `O(batch T positions O)` and `O(batch T positions O P)` that autograd would keep for each iteration never
 exist: the backward pass needs the votes and the output alone.
 
-`cpu.py` runs on any device and in float64; `launch.py` on CUDA in float32, where a position may have up to
-8192 vote numbers, with the sizes of its axes rounded up to powers of two.
+`cpu.py` runs on any device and in float64; `compiled.py` on a CPU in float32, where numba is installed;
+`launch.py` on CUDA in float32, where a position may have up to 8192 vote numbers, with the sizes of its axes
+rounded up to powers of two.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from importlib.util import find_spec
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -30,6 +33,7 @@ from . import cpu
 
 _MOST_NUMBERS = 8192  # votes of one position: they must fit in the registers of a program
 _FEWEST_NUMBERS = 1 << 11  # of all votes, on a CPU: below them the number of operations decides
+_WORTH_COMPILING = 1 << 18  # of all votes: fewer would not gain the seconds that compiling takes
 
 
 def fused_local_dynamic_routing(
@@ -98,7 +102,21 @@ def _backend(votes: Tensor) -> ModuleType:
         from . import launch  # only here: a CPU install has no triton
 
         return launch
+    if _is_for_numba(votes):
+        from . import compiled  # only here: numba is an extra, and slow to import
+
+        return compiled
     return cpu
+
+
+def _is_for_numba(votes: Tensor) -> bool:
+    fits = votes.device.type == "cpu" and votes.dtype in (torch.float32, torch.bfloat16)
+    return fits and votes.numel() >= _WORTH_COMPILING and _has_numba()
+
+
+@lru_cache(maxsize=1)
+def _has_numba() -> bool:
+    return find_spec("numba") is not None
 
 
 @operator(
@@ -128,7 +146,7 @@ def _routing_backward_op(  # noqa: PLR0913  an operator takes its tensors one by
     leaky: bool,
 ) -> tuple[Tensor, Tensor]:
     backend, grads = _backend(votes), (grad_poses, grad_lengths.contiguous())
-    if backend is not cpu:
+    if _is_for_kernel(votes):
         grads = grad_poses.contiguous(), grads[1]
     with without_autocast(votes):
         return backend.route_backward(grads, votes, bias, poses, iterations, full, leaky)

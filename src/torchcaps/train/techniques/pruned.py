@@ -79,15 +79,15 @@ class PrunedTraining(Technique):
         whole = run.session.splits.validation
         part = _spread(whole, self.settings.search_images)
 
-        def shared(loss: float) -> float:
-            """The loss of the first process: all must cut the same weights."""
-            return float(run.session.fabric.broadcast(loss))
+        def shared(found: Evaluation) -> float:
+            """The cost in the first process: all must cut the same weights."""
+            return float(run.session.fabric.broadcast(self._cost(found)))
 
-        loss = validation.loss if part is whole else shared(run.evaluate(part).loss)
+        cost = shared(validation if part is whole else run.evaluate(part))
         cut = prune_to_loss(
             measure_units(self._network, self.settings),
-            lambda: shared(run.evaluate(part).loss),
-            limit=shared(loss) * (1 + self.settings.tolerance),
+            lambda: shared(run.evaluate(part)),
+            limit=cost + self.settings.tolerance * abs(cost),
             start=_HEADROOM * self.past.threshold,
         )
         evaluations = cut.evaluations + (part is not whole)
@@ -95,6 +95,13 @@ class PrunedTraining(Technique):
         self.past.threshold = max(cut.threshold, self.past.threshold)
         self._last = {"threshold": cut.threshold, "search_evaluations": evaluations}
         return run.evaluate(whole) if cut.pruned else validation
+
+    def _cost(self, found: Evaluation) -> float:
+        """What a cut must not raise."""
+        if self.settings.judge == "loss":
+            return found.loss
+        value = found.value_of(self._leading)
+        return -value if self._leading.better == "higher" else value
 
     def row(self) -> Plain:
         """Sparsity, and what the search of the epoch found."""

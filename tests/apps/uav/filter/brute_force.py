@@ -1,37 +1,44 @@
 """The filter by the book, in float64: every voxel sends its mass to every other voxel, one at a time."""
 
 import math
+from functools import cache
 
 import numpy as np
 
 
-def normal_share(low, high, mean, sigma):
-    return 0.5 * (
-        math.erf((high - mean) / (sigma * math.sqrt(2))) - math.erf((low - mean) / (sigma * math.sqrt(2)))
-    )
+def share(cells, mean, sigma):
+    """Probability that a motion ends so many whole cells away: a split between two cells, and the difference
+    of two Poisson counts for the variance that is left.
+    """
+    low = math.floor(mean)
+    part = mean - low
+    rate = max(sigma**2 - part * (1 - part), 0.0) / 2
+    return (1 - part) * skellam_share(cells - low, rate) + part * skellam_share(cells - low - 1, rate)
+
+
+@cache
+def skellam_share(difference, rate):
+    counts = range(40)
+    poisson = [math.exp(-rate) * rate**count / math.factorial(count) for count in counts]
+    return sum(poisson[n] * poisson[n - difference] for n in counts if 0 <= n - difference < len(poisson))
 
 
 def brute_force_predict(grid, belief, odometry, noise):
     """Mass of a voxel times the probability that the motion ends in each other voxel."""
-    sigma, turn_sigma = noise.place * odometry.travelled, noise.heading * odometry.travelled
-    half, turn_half, result = grid.cell / 2, grid.heading_step / 2, np.zeros(grid.shape)
+    sigma = noise.place * odometry.travelled / grid.cell
+    turn_sigma = noise.heading * odometry.travelled / grid.heading_step
+    result = np.zeros(grid.shape)
     for (heading, row, column), mass in np.ndenumerate(belief):
         angle = grid.heading_centres[heading]
         east = odometry.forward * math.cos(angle) - odometry.left * math.sin(angle)
         north = odometry.forward * math.sin(angle) + odometry.left * math.cos(angle)
-        x = [
-            normal_share(dx - half, dx + half, east, sigma)
-            for dx in (np.arange(grid.columns) - column) * grid.cell
-        ]
-        y = [
-            normal_share(dy - half, dy + half, north, sigma)
-            for dy in (np.arange(grid.rows) - row) * grid.cell
-        ]
+        x = [share(k - column, east / grid.cell, sigma) for k in range(grid.columns)]
+        y = [share(k - row, north / grid.cell, sigma) for k in range(grid.rows)]
         turns = np.zeros(grid.headings)
         for winding in (-2, -1, 0, 1, 2):
             for other in range(grid.headings):
-                angle = (other - heading + winding * grid.headings) * grid.heading_step
-                turns[other] += normal_share(angle - turn_half, angle + turn_half, odometry.turn, turn_sigma)
+                turned = other - heading + winding * grid.headings
+                turns[other] += share(turned, odometry.turn / grid.heading_step, turn_sigma)
         result += mass * np.einsum("l,j,i->lji", turns, y, x)
     return result
 

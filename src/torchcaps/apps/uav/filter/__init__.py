@@ -6,7 +6,7 @@ from .descriptors import STORAGES, Codebook, Descriptors, Storage, learn_codeboo
 from .estimate import Estimate
 from .grid import Grid
 from .heading import heading_weights
-from .likelihood import Likelihood, bayesian_likelihood, linear_likelihood
+from .likelihood import Likelihood, bayesian_likelihood, linear_likelihood, ratio_likelihood
 from .motion import MotionNoise, Odometry, Prediction, Taps, predict_motion, spread
 from .plain import PlainBackend
 from .point_mass import FilterSettings, PointMassFilter
@@ -36,5 +36,6 @@ __all__ = [
     "learn_codebook",
     "linear_likelihood",
     "predict_motion",
+    "ratio_likelihood",
     "spread",
 ]

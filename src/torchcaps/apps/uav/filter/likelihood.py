@@ -11,6 +11,7 @@ from torchcaps.core import UserError
 
 _ENTRIES = 1024
 _FLOOR = 1e-6  # of the weight: one bad image must not make a place impossible
+_RAREST = 1e-3  # of the largest density of other pairs: below it too few are left to tell it
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,42 @@ def bayesian_likelihood(matching: NDArray[np.floating], others: NDArray[np.float
     Both densities are estimated with Gaussian kernels (Scott's rule, reflected at 0 and 2) and have equal
     priors.
     """
-    near_samples, far_samples = _checked(matching), _checked(others)
-    both = np.concatenate([near_samples, far_samples])
+    near, far = _densities(matching, others)
+    share = near / np.maximum(near + far, np.finfo(np.float64).tiny)
+    return Likelihood(_positive(_falling(share, far)), "bayesian")
+
+
+def ratio_likelihood(
+    matching: NDArray[np.floating], others: NDArray[np.floating], exponent: float = 1.0
+) -> Likelihood:
+    """How much more often matches than other pairs have a distance, to a power.
+
+    The ratio is what the rule of Bayes asks for; the share of matches, `bayesian_likelihood`, levels off
+    where matches are many and tells good places from very good ones too little. Images of a flight that show
+    the same ground are no independent evidence: an exponent below 1 lets each count for less.
+    """
+    if not 0 < exponent <= 1:
+        raise UserError(f"the exponent of a likelihood lies above 0 and at most at 1, not at {exponent}")
+    near, far = _densities(matching, others)
+    ratio = _falling(near / np.maximum(far, _RAREST * far.max()), far) ** exponent
+    return Likelihood(_positive(ratio / ratio.max()), "ratio")
+
+
+def _densities(
+    matching: NDArray[np.floating], others: NDArray[np.floating]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The densities of matching and of other pairs at the distances of the weights."""
+    near, far = _checked(matching), _checked(others)
+    both = np.concatenate([near, far])
     # beyond all pairs the weight stays that of the last pair: there both densities vanish
     at = np.clip(np.linspace(0, 2, _ENTRIES), both.min(), both.max())
-    near, far = _density(near_samples, at), _density(far_samples, at)
-    share = near / np.maximum(near + far, np.finfo(np.float64).tiny)
-    usual = int(far.argmax())  # beyond the usual distance of other pairs few samples are left: no rise there
-    share[usual:] = np.minimum.accumulate(share[usual:])
-    return Likelihood(_positive(share), "bayesian")
+    return _density(near, at), _density(far, at)
+
+
+def _falling(weights: NDArray[np.float64], far: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The weights without a rise beyond the usual distance of other pairs: few samples are left there."""
+    usual = int(far.argmax())
+    return np.concatenate([weights[:usual], np.minimum.accumulate(weights[usual:])])
 
 
 def _positive(weights: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -70,18 +70,24 @@ class Prediction:
 
 
 def spread(shifts: NDArray[np.float64], sigma: float) -> Taps:
-    """The share of a cell's mass that a normal motion takes to each cell; shifts and sigma are in cells.
+    """The share of a cell's mass that a motion takes to each cell; shifts and sigma are in cells.
 
-    Without any spread, a shift by part of a cell splits the mass between two, so that its mean moves as far.
+    A shift by part of a cell splits the mass between two, so that its mean moves exactly as far: a mean that
+    went to the nearest cell would lose up to half a cell at every update, and always the same way along a
+    straight course. The split alone spreads the mass by part * (1 - part); the discrete normal law, whose
+    variance is exact on whole cells, adds what the noise has beyond that.
     """
-    from scipy.special import ndtr
+    from scipy.special import ive
 
-    reach = math.ceil(_SIGMAS * sigma + 0.5)
-    first = np.rint(shifts).astype(np.int64) - reach
-    edges = (first - shifts)[:, None] - 0.5 + np.arange(2 * reach + 2)
-    below = ndtr(edges / sigma) if sigma > 0 else (edges + 0.5).clip(0, 1)
-    weights = np.diff(below)
-    return Taps(first, weights / weights.sum(1, keepdims=True))
+    low = np.floor(shifts)
+    part = (shifts - low)[:, None]
+    reach = math.ceil(_SIGMAS * sigma)
+    beyond = np.maximum(sigma**2 - part * (1 - part), 0.0)
+    kernel = ive(np.abs(np.arange(-reach, reach + 1)), beyond)
+    kernel /= kernel.sum(1, keepdims=True)
+    nothing = np.zeros_like(part)
+    weights = (1 - part) * np.hstack([kernel, nothing]) + part * np.hstack([nothing, kernel])
+    return Taps(low.astype(np.int64) - reach, weights)
 
 
 def predict_motion(grid: Grid, odometry: Odometry, noise: MotionNoise) -> Prediction:

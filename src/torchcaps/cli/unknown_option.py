@@ -1,0 +1,23 @@
+"""Commands that train: a key of the recipe given as an option is answered with how to set it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+
+class RecipeCommand(TyperCommand):
+    """A command with `--set`, where many look for `--epochs` and `--batch-size` first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; an unknown option is an error that names `--set`."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            option = getattr(error, "option_name", "")
+            # by its name: typer brings a click of its own, or takes the installed one
+            if option.startswith("--") and type(error).__name__ == "NoSuchOption":
+                key = option.strip("-").replace("-", "_")
+                error.message += f". A key of the recipe is set by --set {key}=VALUE"  # type: ignore[attr-defined]
+            raise

@@ -1,0 +1,54 @@
+"""The search for a capsule network that wins on PartWhole."""
+
+import pytest
+import torch
+from experiments.made_rows import a_row, a_run
+
+from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.robustness.networks import CONV, VIT
+from torchcaps.experiments.robustness.search import LABEL, candidates
+from torchcaps.inspection import count_parameters
+from torchcaps.models import build_model
+
+EXPERIMENT = EXPERIMENTS[LABEL]
+
+
+def verdict(capsules, others, spread=0.5):
+    """What the claim says where capsules and others have these accuracies at both strengths."""
+    rows = [
+        a_row(
+            setting.name,
+            "test_accuracy",
+            others if setting.network in (CONV, VIT) else capsules,
+            network=setting.network,
+            variant=setting.variant,
+            spread=spread,
+            runs=tuple(a_run(0.0, seed=42 + n) for n in range(3)),
+        )
+        for setting in EXPERIMENT.settings
+    ]
+    return EXPERIMENT.claims[0].check(lambda label: rows).verdict
+
+
+@pytest.mark.parametrize(
+    ("capsules", "others", "found"), [(80, 70, "beyond"), (70, 80, "not confirmed"), (70.2, 70, "open")]
+)
+def test_the_winner_is_ahead_beyond_spread(capsules, others, found):
+    assert verdict(capsules, others) == found
+
+
+def test_without_runs_nothing_is_said():
+    assert EXPERIMENT.claims[0].check(lambda label: []).verdict == "open"
+
+
+def test_candidates_have_equal_sizes():
+    with torch.device("meta"):
+        sizes = {name: count_parameters(build_model(each.model)) for name, each in candidates().items()}
+    assert max(sizes.values()) <= 1.06 * min(sizes.values()), sizes
+
+
+def test_all_candidates_are_trained_alike():
+    recipes = [run.recipe for run in EXPERIMENT.planned("full", seeds=1)]
+    assert len({repr(recipe.optim) for recipe in recipes}) == 1
+    assert len({recipe.epochs for recipe in recipes}) == 1
+    assert len({repr(recipe.data.augment) for recipe in recipes}) == 1
