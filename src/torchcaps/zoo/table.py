@@ -41,10 +41,10 @@ def _cells(entry: Entry) -> tuple[str, ...]:
 
 
 def _over_seeds(entry: Entry) -> str:
-    """The leading metric of the result file that belongs to the network, if any."""
+    """The leading metric over several seeds, where a result file has it."""
     leading = next(iter(entry.metrics), "")
     if entry.evidence is None:
         return ""
     found = [each for each in entry.evidence.metrics if each.metric == leading]
     label = entry.evidence.file.removeprefix("results/").removesuffix(".json")
-    return "".join(f"{each}, n = {each.seeds} (`{label}`)" for each in found)
+    return "".join(f"{each}, n = {each.seeds} (`{label}`)" for each in found if each.seeds > 1)
