@@ -9,7 +9,7 @@ from zoo.conftest import METRICS, RECIPES, packed_name, untrained_run
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import load_weights, read_json, save_weights, write_json
-from torchcaps.train import TASKS, load_run, read_recipe
+from torchcaps.train import TASKS, load_run, read_recipe, shrink_run
 from torchcaps.zoo import Packing, entry_of_model, find_entry, load_pretrained, pack_run, rounding
 from torchcaps.zoo.card import WORDS
 
@@ -170,6 +170,24 @@ def test_float16_needs_the_test_images(tmp_path):
         out=tmp_path / "out",
     )
     assert found.stored_as == "float16"
+
+
+def test_a_shrunk_network_is_packed_and_loads(tmp_path):
+    run = load_run(untrained_run(tmp_path / "run", "classification", pruning={"group": "type"}))
+    with torch.no_grad():
+        run.model.classes.weight[::3] = 0.0
+    shrunk = shrink_run(run, tmp_path / "small")
+    entry = pack_run(
+        tmp_path / "small", "dr_capsnet_tiny_test.small", Packing(half=True), out=tmp_path / "out"
+    )
+    assert entry.parameters < sum(each.numel() for each in run.model.parameters())
+    packed = load_pretrained(entry.name, weights=tmp_path / "out").model
+    images = torch.rand(2, 1, 28, 28)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            packed(images).activations, shrunk.model(images).activations, atol=5e-3, rtol=0
+        )
+    assert "pruned by capsule types" in (tmp_path / "out" / entry.name / "card.md").read_text()
 
 
 def test_a_run_without_a_result_is_tested_when_it_is_packed(tmp_path):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
+from torchcaps.core import Plain
 from torchcaps.core.metric import metric_of
 from torchcaps.data import FOLDER_PREFIX
 from torchcaps.models import MODELS
+from torchcaps.storage import read_json
 
 from .entry import Entry
 from .evidence import Evidence
 
+CARD = "card.md"
 _MOST_CLASSES = 20  # named on a card
+_PRUNED = {"type": "capsule types", "capsule": "capsules"}
 _BITS = {"32": "float32", "bf16": "bfloat16 with float32 sums"}
 
 
@@ -58,29 +62,29 @@ WORDS: Mapping[str, _Words] = {
 }
 
 
-def write_card(
-    entry: Entry, result: Mapping[str, Any], classes: Sequence[str], ground: Mapping[str, Any] | None
-) -> str:
-    """The card as Markdown.
+def describe_entry(entry: Entry, folder: Path) -> str:
+    """The card of a network as Markdown, from its entry and the files in its folder."""
+    result, data, ground = (_read(folder / name) for name in ("result.json", "data.json", "matching.json"))
+    return _card(entry, result, data.get("classes", ()), ground)
 
-    Args:
-        entry: The network.
-        result: Of its run.
-        classes: Their names.
-        ground: Pixels and metres of a descriptor of the ground, where the run has them.
-    """
+
+def _read(path: Path) -> Plain:
+    return read_json(path) if path.is_file() else {}
+
+
+def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain) -> str:
     words = WORDS[entry.task]
     lines = [
         f"Use: `{words.command.format(name=entry.name)}`. It gives {words.gives}."
         + _named(entry, classes)
         + _ground(ground),
         f"Data: {_data(entry)}; licence: {entry.licence}.",
-        f"Test images: {_measured(entry)}, of this one run: seed {entry.seed}, {_epochs(result)}commit "
-        f"{result.get('commit')}, {result.get('device', 'an unknown device')}.",
+        f"Test images: {_measured(entry)}, of this one run.",
         *_over_seeds(entry.evidence),
         f"Size: {entry.parameters:,} parameters in {entry.bytes / 1e6:.2f} MB, stored as {entry.stored_as}; "
         f"trained in {_BITS.get(entry.trained_in, entry.trained_in)}.{_rounded(entry)}",
-        "Recipe: `recipe.yaml` beside this card; result: `result.json`.",
+        f"Training: {_training(result)}seed {entry.seed}, commit {result.get('commit')}, "
+        f"{result.get('device', 'an unknown device')}; `recipe.yaml` and `result.json` beside this card.",
         f"Limits: {words.limits}",
         f"Cite torchcaps (`CITATION.cff`), the model (`{MODELS[entry.model].paper}` in "
         "`docs/references.bib`) and the data.",
@@ -99,8 +103,8 @@ def _named(entry: Entry, classes: Sequence[str]) -> str:
     return f" {kind}: {', '.join(classes)}."
 
 
-def _ground(ground: Mapping[str, Any] | None) -> str:
-    if ground is None:
+def _ground(ground: Plain) -> str:
+    if not ground:
         return ""
     return (
         f" It describes squares of {ground['side'] * ground['pixel']:g} m of ground, {ground['side']} pixels "
@@ -113,9 +117,18 @@ def _measured(entry: Entry) -> str:
     return ", ".join(found) or "not measured"
 
 
-def _epochs(result: Mapping[str, Any]) -> str:
-    epochs = result.get("metrics", {}).get("epochs")
-    return f"{epochs} epochs, " if epochs else ""
+def _training(result: Plain) -> str:
+    """How long it learnt, and what was done to it meanwhile."""
+    metrics, recipe = result.get("metrics", {}), result.get("recipe", {})
+    annealing, pruning = recipe.get("annealing"), recipe.get("pruning")
+    parts = (
+        f"{metrics['epochs']} epochs" if "epochs" in metrics else "",
+        f"routing iterations annealed from {annealing['r0']} to {metrics.get('iterations')}"
+        if annealing
+        else "",
+        f"pruned by {_PRUNED.get(pruning.get('group', ''), 'single weights')}" if pruning else "",
+    )
+    return "".join(f"{part}, " for part in parts if part)
 
 
 def _over_seeds(evidence: Evidence | None) -> list[str]:

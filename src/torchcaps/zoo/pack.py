@@ -17,15 +17,15 @@ from torchcaps.train.recipe import recipe_as_json
 from torchcaps.train.results import provenance
 from torchcaps.train.run import write_recipe
 
-from .card import write_card
+from .card import CARD, describe_entry
 from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
 from .evidence import read_evidence
 from .rounding import halved, measure_rounding
 from .store import checksum_of
 from .without_paths import recipe_without_paths, without_paths
 
-CARD, RESULT, MATCHING = "card.md", "result.json", "matching.json"
-_BESIDE = (MATCHING, "calibration.json")  # what applications measured after training and need again
+RESULT = "result.json"
+_BESIDE = ("matching.json", "calibration.json")  # what applications measured after training and need again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +92,7 @@ def pack_run(
         bytes=(folder / WEIGHTS).stat().st_size,
         sha256={file: checksum_of(folder / file) for file in (*kept, *content.beside)},
     )
-    classes = () if run.card is None else run.card.classes
-    write_text(folder / CARD, write_card(entry, content.result, classes, content.beside.get(MATCHING)))
+    write_text(folder / CARD, describe_entry(entry, folder))
     write_json(folder / ENTRY, as_plain(entry))
     return entry
 
