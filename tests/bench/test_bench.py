@@ -257,7 +257,7 @@ class TestTrain:
             ("epoch", "fused"),
         ]
         assert rows[0].keys() >= ROOFLINE
-        assert rows[2]["img_s"] == pytest.approx(12_000 / rows[2]["ms"], rel=1e-3)
+        assert rows[2]["img_s"] == pytest.approx(12_000 / rows[2]["ms"], rel=1e-3, abs=0.06)  # one decimal
 
     def test_an_epoch_is_not_tried_on_a_cpu(self):
         measured = bench("train")
