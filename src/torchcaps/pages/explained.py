@@ -18,7 +18,7 @@ from torchcaps.parse import Explainer, Explanation, Levels, Source
 from torchcaps.train import Data, DataCard, Recipe, Run, load_run
 from torchcaps.viz import Report
 
-from .explain import build_page, draw_all
+from .image_page import build_page, draw_all
 
 _MODES = {1: "L", 3: "RGB"}
 
