@@ -44,6 +44,11 @@ function start() {
   find("#model").append(...options());
   find("#second").append(make("option", { value: "", textContent: "no other" }), ...options());
   if (DATA.compare) find("#second").value = DATA.models[1].key;
+  if (!DATA.live) {
+    find(".lead").textContent = "What a network answers for these images, where it looked, and how small parts led to the whole.";
+    find("#picture h2").textContent = "1. Choose an image";
+    find("#model").parentElement.hidden = true;
+  }
   find(".second").hidden = DATA.models.length < 2;
   const showExamples = setUpPicture(choose);
   const load = (takesFirst) => showExamples(find("#model").value, takesFirst).catch((error) => {
