@@ -4,12 +4,14 @@ import http.client
 import json
 import re
 from io import BytesIO
+from threading import Event, Thread
 
 import pytest
 import torch
-from explorer.conftest import EXAMPLE, MARKUP, get
+from explorer.conftest import EXAMPLE, MARKUP, get, start
 from PIL import ExifTags, Image, ImageDraw
 
+from torchcaps.core import UserError
 from torchcaps.train import load_run
 
 
@@ -235,6 +237,31 @@ def test_a_question_without_sense_gets_one_sentence(ask, verb, question):
     status, answer = ask(verb, question)
     assert status == 400
     assert answer["error"].endswith(".")
+
+
+def test_a_server_that_closes_waits_for_its_answers_and_takes_no_more(folders):
+    server = start([folders.flight])
+    begun, may_end, order = Event(), Event(), []
+
+    def slow(verb, question):
+        begun.set()
+        may_end.wait(10)
+        order.append("answered")
+        return {}
+
+    server.service.answer = slow
+    asking = Thread(target=server.answer, args=("look", {}))
+    asking.start()
+    begun.wait(10)
+    server.shutdown()
+    closing = Thread(target=lambda: (server.server_close(), order.append("closed")))
+    closing.start()
+    may_end.set()
+    closing.join(10)
+    asking.join(10)
+    assert order == ["answered", "closed"]
+    with pytest.raises(UserError, match="is ending"):
+        server.answer("look", {})
 
 
 def test_a_browser_that_goes_away_leaves_no_words_in_the_terminal(server, capsys):

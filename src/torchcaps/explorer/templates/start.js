@@ -1,13 +1,21 @@
 // Put together: networks to choose from, an image, and a panel for each network.
 let chosen = null; // the image
 let turn = 0; // answers to an earlier question are thrown away
+let later; // the question that waits
 
 function asked() {
   const keys = [find("#model").value, find("#second").value].filter((key) => key !== "");
   return [...new Set(keys)].map((key) => DATA.models.find((model) => model.key === key));
 }
 
-async function update() {
+// At once, or a moment later while an answer is awaited: quick choices become one question.
+function update() {
+  clearTimeout(later);
+  if (document.body.classList.contains("asking")) later = setTimeout(askNetworks, 150);
+  else askNetworks();
+}
+
+async function askNetworks() {
   if (!chosen) return;
   const mine = ++turn, image = chosen, models = asked();
   document.body.classList.add("asking");
