@@ -29,7 +29,7 @@ async function askNetworks() {
     find("#rem").hidden = !models.some((model) => model.rem);
     find("#spoken").textContent = looks.map((look) => look.words).join(" ");
     find("#short").hidden = false;
-    find("#short b").textContent = looks.map((look) => look.answer).join(" and ");
+    find("#short b").textContent = [...new Set(looks.map((look) => look.answer))].join(" or ");
     panels.replaceChildren(...looks.map((look, place) => buildPanel(models[place], image, look)));
   } catch (error) {
     if (mine === turn) say(error.message);
