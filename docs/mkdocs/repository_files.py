@@ -28,6 +28,7 @@ SHOWN = (
     "benchmarks/*.md",
     "examples/*.py",
     "examples/notebooks/*.ipynb",
+    "src/torchcaps/zoo/files/*/card.md",
 )
 
 
@@ -35,6 +36,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Complete the navigation by the pages that are listed by their folder."""
     _fill(config.nav, "Pages", "results")
     _fill(config.nav, "API", "docs/api")
+    _fill(config.nav, "Cards of pretrained networks", "src/torchcaps/zoo/files/*")
     return config
 
 

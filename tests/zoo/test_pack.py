@@ -10,7 +10,7 @@ from zoo.conftest import METRICS, RECIPES, packed_name, untrained_run
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import load_weights, read_json, save_weights, write_json
 from torchcaps.train import TASKS, load_run, read_recipe
-from torchcaps.zoo import Packing, find_entry, load_pretrained, pack_run, rounding
+from torchcaps.zoo import Packing, entry_of_model, find_entry, load_pretrained, pack_run, rounding
 from torchcaps.zoo.card import WORDS
 
 TASK_NAMES = sorted(RECIPES)
@@ -71,6 +71,17 @@ def test_no_path_of_a_machine_is_packed(tmp_path):
     assert read_json(folder / "result.json")["files"] == ["a.png"]
     assert read_json(folder / "calibration.json") == {"data": "folder:phantom"}
     assert read_recipe(folder).start_from == "before"
+
+
+def test_of_several_networks_of_a_model_the_one_on_the_data_of_its_name_is_meant(tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    for trained_on in ("one", "two"):
+        pack_run(run, f"dr_capsnet_tiny_test.{trained_on}", out=tmp_path / "out")
+    with pytest.raises(UserError, match="has pretrained weights for 'one', 'two'"):
+        entry_of_model("dr_capsnet_tiny_test", folder=tmp_path / "out")
+    pack_run(run, "dr_capsnet_tiny_test.test", out=tmp_path / "out")
+    assert entry_of_model("dr_capsnet_tiny_test", folder=tmp_path / "out").trained_on == "test"
+    assert entry_of_model("dr_capsnet_tiny_test", "two", tmp_path / "out").trained_on == "two"
 
 
 def test_data_of_a_folder_need_a_licence(tmp_path):

@@ -1,7 +1,7 @@
 """Pretrained networks: listed, verified, loaded, packed, and shown photographs."""
 
 from .digit import Prepared, prepare_digit
-from .entry import Entry, entry_of_model, find_entry, list_weights, preparation_of
+from .entry import Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
 from .evidence import Evidence, SeedMean
 from .load import (
     PhotoPredictor,
@@ -17,6 +17,7 @@ from .load import (
 from .pack import Packing, pack_run
 from .rounding import Rounding
 from .store import entry_folder, get_weights
+from .table import render_weights
 
 __all__ = [
     "Entry",
@@ -37,9 +38,11 @@ __all__ = [
     "load_pretrained",
     "output_folder",
     "pack_run",
+    "packaged_weights",
     "photo_predictor",
     "predict",
     "preparation_of",
     "prepare_digit",
     "read_photo",
+    "render_weights",
 ]

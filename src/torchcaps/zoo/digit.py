@@ -16,6 +16,8 @@ _SIDE, _INNER = 28, 20
 _LEAST_CONTRAST = 20.0  # levels of 255 between ink and paper
 _WORKING = 256  # longest side in which the digit is looked for; grain and texture are averaged away
 _PAPER = 64  # longest side in which the tone of the paper is found
+_STRONGEST = 99.9  # percentile of all pixels that counts as full ink
+_DARKEST = 0.25  # share of the full tone below which paper is no paper, but a table
 _INK = 0.4  # share of the strongest ink from which on a pixel belongs to a stroke
 _FAINT = 0.15  # and below which there is none: the lines of a notebook, a shadow's edge
 _RULED = 0.9  # share of a row or column that is ink where it is a ruled line
@@ -47,12 +49,13 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     levels = np.asarray(grey, dtype=np.float64)
     if levels.shape == (_SIDE, _SIDE) and _frame(levels).max() < _LEAST_CONTRAST:
         return Prepared(grey, "taken as it is: 28x28 px on black")
-    above = levels - _paper(grey)
-    small = _resized(above, _fitting(above.shape, _WORKING))
-    strength, is_inverted = _strength(small)
-    ink = np.clip((-above if is_inverted else above) / strength, 0, 1)
-    is_digit, others = _strokes(np.clip((-small if is_inverted else small) / strength, 0, 1))
-    digit, box = _cut_out(ink, is_digit)
+    paper = _paper(grey)
+    is_inverted = _is_darker(_smaller(levels - paper))
+    ink = _contrast(paper - levels, paper) if is_inverted else _contrast(levels - paper, 255 - paper)
+    small = _smaller(ink)
+    strength = float(np.percentile(small, _STRONGEST))
+    is_digit, others = _strokes(small / strength)
+    digit, box = _cut_out(np.minimum(ink / strength, 1), is_digit)
     steps = [
         "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
         *([f"left out {others} other mark{'s' if others > 1 else ''}"] if others else []),
@@ -79,6 +82,10 @@ def _resized(levels: _Levels, size: tuple[int, int]) -> _Levels:
     return np.asarray(Image.fromarray(levels.astype(np.float32)).resize(size, way), dtype=np.float64)
 
 
+def _smaller(levels: _Levels) -> _Levels:
+    return _resized(levels, _fitting(levels.shape, _WORKING))
+
+
 def _paper(grey: Image.Image) -> _Levels:
     """The tone of the paper at each pixel: the median around it, which keeps the edge of a shadow."""
     small = grey.resize(_fitting((grey.height, grey.width), _PAPER), Image.Resampling.BOX)
@@ -88,15 +95,20 @@ def _paper(grey: Image.Image) -> _Levels:
     return _resized(tone[reach : reach + small.height, reach : reach + small.width], grey.size)
 
 
-def _strength(above: _Levels) -> tuple[float, bool]:
-    """By how many levels the ink differs from the paper, and whether it is darker."""
-    darker, brighter = -float(np.percentile(above, 0.1)), float(np.percentile(above, 99.9))
-    strength = max(darker, brighter)
-    if strength < _LEAST_CONTRAST:
+def _is_darker(above: _Levels) -> bool:
+    """Whether the ink is darker than the paper, from how far pixels are above the paper's tone."""
+    darker = -float(np.percentile(above, 100 - _STRONGEST))
+    brighter = float(np.percentile(above, _STRONGEST))
+    if max(darker, brighter) < _LEAST_CONTRAST:
         raise UserError(
             "there is no digit to be seen: the picture is of one tone; take it with more contrast"
         )
-    return strength, darker >= brighter
+    return darker >= brighter
+
+
+def _contrast(difference: _Levels, full: _Levels) -> _Levels:
+    """The share of the largest possible difference: ink is as strong in a shadow as beside it."""
+    return np.maximum(difference, 0) / np.maximum(full, _DARKEST * full.max())
 
 
 def _strokes(ink: _Levels) -> tuple[_Pixels, int]:

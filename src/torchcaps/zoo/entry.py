@@ -104,10 +104,20 @@ def list_weights(pattern: str = "*", folder: Path = PACKAGED) -> list[Entry]:
 
     Beside those of the package there are those that a user packed into `cache_folder()`.
     """
-    places = (cache_folder(), folder) if folder == PACKAGED else (folder,)
-    paths = {path.parent.name: path for place in places for path in place.glob(f"*/{ENTRY}")}
-    names = sorted(name for name in paths if fnmatch(name, pattern))
-    return [Entry.from_plain(read_json(paths[name]), str(paths[name])) for name in names]
+    found = _entries_in(folder)
+    if folder == PACKAGED:
+        found = {**_entries_in(cache_folder()), **found}
+    return [found[name] for name in sorted(found) if fnmatch(name, pattern)]
+
+
+def packaged_weights() -> list[Entry]:
+    """What is known of the pretrained networks of the package alone, by name."""
+    return sorted(_entries_in(PACKAGED).values(), key=lambda entry: entry.name)
+
+
+def _entries_in(folder: Path) -> dict[str, Entry]:
+    paths = folder.glob(f"*/{ENTRY}")
+    return {path.parent.name: Entry.from_plain(read_json(path), str(path)) for path in paths}
 
 
 def find_entry(name: str, folder: Path = PACKAGED) -> Entry:

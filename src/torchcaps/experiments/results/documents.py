@@ -9,6 +9,7 @@ from pathlib import Path
 from torchcaps.bench import read_rows, render_bench
 from torchcaps.inspection import describe_model
 from torchcaps.models import list_models
+from torchcaps.zoo import render_weights
 
 from ..demonstration import SLUG, describe_demo
 from ..plan import EXPERIMENTS
@@ -22,6 +23,7 @@ _BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- 
 _DEMO = re.compile(r"(<!-- demo -->\n).*?(<!-- end -->)", re.DOTALL)
 _REPRODUCTION = re.compile(r"(<!-- reproduction( totals)? -->\n).*?(<!-- end -->)", re.DOTALL)
 _MODELS = re.compile(r"(<!-- models -->\n).*?(<!-- end -->)", re.DOTALL)
+_WEIGHTS = re.compile(r"(<!-- weights -->\n).*?(<!-- end -->)", re.DOTALL)
 _PAGES = re.compile(r"(<!-- pages -->\n).*?(<!-- end -->)", re.DOTALL)
 
 _NO_CHAPTER = "all families"
@@ -62,7 +64,7 @@ def refresh(text: str, root: Path) -> str:
     """The document with its blocks written anew.
 
     They are `results: label`, `results: label of metrics`, `bench: file where words`, `demo`, `models`,
-    `pages`, `reproduction` and `reproduction totals`.
+    `weights`, `pages`, `reproduction` and `reproduction totals`.
     """
 
     def results(match: re.Match[str]) -> str:
@@ -88,6 +90,7 @@ def refresh(text: str, root: Path) -> str:
     text = _BENCH.sub(bench, _BLOCK.sub(results, text))
     text = _REPRODUCTION.sub(reproduction, text)
     text = _PAGES.sub(lambda match: match[1] + render_pages(root) + match[2], text)
+    text = _WEIGHTS.sub(lambda match: match[1] + render_weights() + match[2], text)
     return _MODELS.sub(lambda match: match[1] + render_models() + match[2], text)
 
 
