@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# compiled modules are kept, whatever the environment says: the tests start many processes
-TESTS := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+# compiled modules are kept, whatever the environment says: the tests start many processes, side by side
+TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .PHONY: demo test check test-slow test-compile test-gpu bench docs dist clean
 

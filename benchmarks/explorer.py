@@ -30,7 +30,6 @@ from torchcaps.train.recipe import Recipe
 from torchcaps.train.results import provenance
 from torchcaps.train.run import write_recipe
 
-REPEATS = 15
 DIGITS = tuple("0123456789")
 SOLIDS = ("cube", "tetrahedron")
 LARGE = {"name": "synthetic_cifar10", "preprocess": {"resize": 64, "normalize": "none"}}
@@ -105,6 +104,7 @@ class Clock:
                 "processor_ms": round(statistics.median(worked), 1),
                 "spread": round((third - first) / middle, 4),
                 "repeats": len(waited),
+                "load": round(os.getloadavg()[0], 1),
             }
             self.rows.append(row)
             print(
@@ -115,9 +115,9 @@ class Clock:
         self.times = {}
 
 
-def measure(clock: Clock, key: str) -> None:
+def measure(clock: Clock, key: str, repeats: int) -> None:
     """Ask about different images, as the page does."""
-    for number in range(REPEATS):
+    for number in range(repeats):
         image = {"model": key, "image": {"example": number, "of": key}}
         look = clock.ask("look", image)
         if look["last"] is not None and look["last"]["number"] > 1:
@@ -132,18 +132,18 @@ def measure(clock: Clock, key: str) -> None:
             clock.ask("reconstruct", {"model": key, "winner": look["winner"], "poses": capsule["poses"]})
 
 
-def measure_all(server: Explorer, busy: int) -> list[dict[str, object]]:
+def measure_all(server: Explorer, busy: int, repeats: int) -> list[dict[str, object]]:
     """All networks, then all tabs."""
     clock, given = Clock(server, busy), server.shelf.given
     for choice in given.choices:
         started = perf_counter()
         server.shelf.reference(choice.key).wait()
         print(f"{choice.title}: loaded, with its trees, in {perf_counter() - started:.1f} s")
-        measure(clock, choice.key)
+        measure(clock, choice.key, repeats)
         clock.report(choice.title)
     for verb in ("pose", "parts"):
         for item in range(len(given.tabs.get(verb, []))):
-            for number in range(REPEATS + 1):
+            for number in range(repeats + 1):
                 name = verb if number else f"{verb}, opened"
                 clock.ask(verb, {"item": item, "number": number}, name=name)
     print("tabs")
@@ -157,6 +157,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="*")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--busy", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=15)
     chosen = parser.parse_args()
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(chosen.busy)]
     try:
@@ -165,7 +166,7 @@ def main() -> None:
             with closing(Shelf(read_given(runs))) as shelf, Explorer(shelf) as server:
                 shelf.prepare()
                 Thread(target=server.serve_forever, daemon=True).start()
-                rows = measure_all(server, chosen.busy)
+                rows = measure_all(server, chosen.busy, chosen.repeats)
                 server.shutdown()
     finally:
         for other in others:

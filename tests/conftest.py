@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 import torch
 
@@ -9,6 +11,11 @@ if not torch.cuda.is_available():  # beside a GPU, float64 references on the CPU
 def _fixed_seed():
     """Tests draw from the CPU generator; each starts from the same point, in any order."""
     torch.manual_seed(0)
+
+
+def pytest_collection_finish():
+    """What collection made stays to the end: no later collection of garbage has to look through it."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item):

@@ -1,5 +1,6 @@
 """The benchmark: arithmetic by hand, and every suite on sizes that take no time."""
 
+import gc
 import json
 import sys
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo  # each measurement collects garbage, and would look through what it imports
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -66,6 +68,8 @@ TINY_MODEL = {"model.name": "dr_capsnet_tiny_test", "model.image_size": 28, "mod
 def _own_datasets(monkeypatch):
     """Suites register the datasets that they draw; other tests must not see them."""
     monkeypatch.setattr(DATASETS, "_entries", dict(DATASETS._entries))
+    yield
+    gc.freeze()  # a bench thaws what was frozen after collection
 
 
 def bench(suite="routing", **settings):
@@ -257,7 +261,7 @@ class TestTrain:
             ("epoch", "fused"),
         ]
         assert rows[0].keys() >= ROOFLINE
-        assert rows[2]["img_s"] == pytest.approx(12_000 / rows[2]["ms"], rel=1e-3)
+        assert rows[2]["img_s"] == pytest.approx(12_000 / rows[2]["ms"], rel=1e-3, abs=0.06)  # one decimal
 
     def test_an_epoch_is_not_tried_on_a_cpu(self):
         measured = bench("train")

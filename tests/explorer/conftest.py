@@ -18,6 +18,7 @@ from torchcaps.train.run import write_recipe
 
 MARKUP = '<img src=x onerror="document.title=1">'
 DIGITS = tuple("0123456789")
+EXAMPLE = {"model": "0", "image": {"example": 3, "of": "0"}}
 CHROMIUM = Path("/usr/bin/chromium")
 OPTIONS = [
     "--no-sandbox",
@@ -57,6 +58,16 @@ def start(names, **options):
     server = Explorer(Shelf(read_given([str(name) for name in names]), **options), 0)
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     return server
+
+
+def get(server, path, **headers):
+    """A page over HTTP, asked for with the cookie: the reply, and its text."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection.request("GET", path, headers={"Cookie": server.entry.cookie, **headers})
+    reply = connection.getresponse()
+    content = reply.read().decode()
+    connection.close()
+    return reply, content
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,17 @@ def test_the_network_that_was_chosen_last_answers(page):
         assert set(owners) == {keys[-1]}
 
 
+def test_many_quick_choices_become_few_questions_and_the_last_is_answered(page):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "look" in request.url else None)
+    page.evaluate("() => document.querySelectorAll('.thumbs button').forEach((each) => each.click())")
+    page.wait_for_timeout(400)
+    page.wait_for_load_state("networkidle")
+    assert len(asked) <= 3
+    last = page.get_attribute(".thumbs button:last-child img", "src")
+    expect(page.locator(".answer figure img")).to_have_attribute("src", last)
+
+
 def test_two_pages_of_one_browser_answer_at_once(browser, server):
     context = browser.new_context()
     pages = [context.new_page() for _ in range(2)]

@@ -4,25 +4,15 @@ import http.client
 import json
 import re
 from io import BytesIO
+from threading import Event, Thread
 
 import pytest
 import torch
-from explorer.conftest import MARKUP, start
+from explorer.conftest import EXAMPLE, MARKUP, get, start
 from PIL import ExifTags, Image, ImageDraw
 
-from torchcaps.explorer.entry import Entry
+from torchcaps.core import UserError
 from torchcaps.train import load_run
-
-EXAMPLE = {"model": "0", "image": {"example": 3, "of": "0"}}
-
-
-def get(server, path, **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
-    connection.request("GET", path, headers={"Cookie": server.entry.cookie, **headers})
-    reply = connection.getresponse()
-    content = reply.read().decode()
-    connection.close()
-    return reply, content
 
 
 def as_file(picture, kind="PNG"):
@@ -80,64 +70,6 @@ def test_other_sites_are_refused(ask, headers):
     status, answer = ask("look", EXAMPLE, **headers)
     assert status == 403
     assert "only itself" in answer["error"]
-
-
-LOCKED = "open the whole address that torchcaps app printed"
-
-
-@pytest.mark.parametrize(
-    "cookie",
-    ["", "torchcaps", "{name}=", "{name}=wrong", "{name}={token}x", "other={token}", "{name}=\xe9"],
-)
-def test_who_does_not_have_the_token_gets_one_sentence(server, ask, cookie):
-    name, _, token = server.entry.cookie.partition("=")
-    given = cookie.format(name=name, token=token)
-    for path in (
-        "/",
-        "/folder/flight/0",
-        "/?token=wrong",
-        "/?token=",
-        "/?ticket=wrong",
-        "//[",
-        "/?token=%ff",
-    ):
-        reply, content = get(server, path, Cookie=given)
-        assert reply.status == 403
-        assert LOCKED in content
-        assert reply.headers["Set-Cookie"] is None
-        assert token not in content
-    status, answer = ask("look", EXAMPLE, Cookie=given)
-    assert status == 403
-    assert LOCKED in answer["error"]
-
-
-def test_the_printed_address_lets_a_browser_in_which_then_needs_its_cookie_alone(server):
-    path = server.url.removeprefix(f"http://127.0.0.1:{server.server_port}")
-    reply, content = get(server, path, Cookie="", **{"Sec-Fetch-Site": "cross-site"})  # a link in a terminal
-    assert reply.status == 200
-    assert "Why this answer?" in content
-    given, *rules = reply.headers["Set-Cookie"].split("; ")
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} == set(rules)
-    assert get(server, "/", Cookie=f"a=b; {given}; c=d")[0].status == 200
-    assert get(server, "/folder/flight/0" + path[1:], Cookie="")[0].status == 403
-    assert get(server, path, Cookie="", Host="evil.example")[0].status == 403
-
-
-def test_the_address_that_the_program_opens_lets_one_visitor_in(folders):
-    server = start([folders.flight])
-    path = server.url_for_once.removeprefix(f"http://127.0.0.1:{server.server_port}")
-    assert server.entry.token not in path
-    assert get(server, path, Cookie="")[0].status == 200
-    assert get(server, path, Cookie="")[0].status == 403  # read from the list of processes
-    server.shutdown()
-    server.server_close()
-
-
-def test_each_start_has_a_token_of_its_own():
-    first, second = Entry(1), Entry(1)
-    assert len({first.token, first.ticket, second.token, second.ticket}) == 4
-    assert all(len(each.token) >= 40 for each in (first, second))
-    assert not first.knows(second.cookie)
 
 
 def test_another_name_of_the_machine_gets_no_page(server):
@@ -305,6 +237,31 @@ def test_a_question_without_sense_gets_one_sentence(ask, verb, question):
     status, answer = ask(verb, question)
     assert status == 400
     assert answer["error"].endswith(".")
+
+
+def test_a_server_that_closes_waits_for_its_answers_and_takes_no_more(folders):
+    server = start([folders.flight])
+    begun, may_end, order = Event(), Event(), []
+
+    def slow(verb, question):
+        begun.set()
+        may_end.wait(10)
+        order.append("answered")
+        return {}
+
+    server.service.answer = slow
+    asking = Thread(target=server.answer, args=("look", {}))
+    asking.start()
+    begun.wait(10)
+    server.shutdown()
+    closing = Thread(target=lambda: (server.server_close(), order.append("closed")))
+    closing.start()
+    may_end.set()
+    closing.join(10)
+    asking.join(10)
+    assert order == ["answered", "closed"]
+    with pytest.raises(UserError, match="is ending"):
+        server.answer("look", {})
 
 
 def test_a_browser_that_goes_away_leaves_no_words_in_the_terminal(server, capsys):

@@ -134,7 +134,7 @@ def test_nothing_is_written_of_an_image_that_cannot_be_drawn(tmp_path, monkeypat
     def fail(*_, **__):
         raise UserError("no pencil")
 
-    monkeypatch.setattr(import_module("torchcaps.pages.explain"), "draw_perturbations", fail)
+    monkeypatch.setattr(import_module("torchcaps.pages.image_page"), "draw_perturbations", fail)
     with pytest.raises(UserError, match="no pencil"):
         explain_images(Explainer(make_run(tmp_path), reference=10), ["test:0"], tmp_path / "out")
     assert not list(tmp_path.rglob("test-0*"))

@@ -66,6 +66,8 @@ def _print(result: dict[str, Any]) -> None:
             f"{found['scans']} whole scans: {found['found']} of {found['nodules']} nodules found, "
             f"{_interval(found['false_marks'], 1)} false marks a scan"
         )
+        for name, reason in found["problems"].items():
+            typer.echo(f"{name} was left out: {reason}", err=True)
 
 
 def _row(name: str, measures: dict[str, Any], unit: str) -> dict[str, Any]:

@@ -86,17 +86,11 @@ def command(
 
     Missing runs are made and their results are gathered.
     """
-    from torchcaps.experiments import find_experiment, list_experiments
-
     if list_ or not labels:
-        found = list_experiments(out, results or _RESULTS, data_dir)
-        if json:
-            print_json([asdict(progress) for progress in found])
-        else:
-            _print_chapters(found)
+        _list(out, results or _RESULTS, data_dir, json=json)
         return
 
-    from torchcaps.experiments import Visit, read_budget, run_in_processes
+    from torchcaps.experiments import Visit, find_experiment, read_budget, run_in_processes
     from torchcaps.train import Machine
 
     say = partial(typer.echo, err=json)
@@ -118,6 +112,17 @@ def command(
         say(_summary(experiment, out, done, which))
     if json:
         print_json(counts)
+
+
+def _list(out: Path, results: Path, data_dir: Path | None, *, json: bool) -> None:
+    """Print every table and figure with its state."""
+    from torchcaps.experiments import list_experiments
+
+    found = list_experiments(out, results, data_dir)
+    if json:
+        print_json([asdict(progress) for progress in found])
+    else:
+        _print_chapters(found)
 
 
 def _print_chapters(found: list[Progress]) -> None:

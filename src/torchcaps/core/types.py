@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -91,7 +91,21 @@ class DescriptorOutput(NamedTuple):
     layers: tuple[LayerTrace, ...] = ()  # filled when the caller passes return_routing=True
 
 
-Output: TypeAlias = CapsuleOutput | SegmentationOutput | PoseOutput | DescriptorOutput
-Targets: TypeAlias = Tensor | PoseTarget  # what one batch of examples should give
+@runtime_checkable
+class Output(Protocol):
+    """What a network of any task returns: a named tuple that has these fields beside its own."""
+
+    @property
+    def reconstruction(self) -> Tensor | None:
+        """The image as a decoder draws it."""
+        ...
+
+    @property
+    def layers(self) -> tuple[LayerTrace, ...]:
+        """The routed layers, where the caller asked for them."""
+        ...
+
+
+Targets: TypeAlias = Tensor | tuple[Tensor, ...]  # what one batch of examples should give
 OutputT = TypeVar("OutputT", bound=Output)  # of one task
 TargetsT = TypeVar("TargetsT", bound=Targets)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchcaps.core import UserError
+from torchcaps.layers import ConvDecoder, FcDecoder
 from torchcaps.parse import Explainer, Source
 from torchcaps.storage import write_text
 
@@ -50,18 +51,26 @@ def _page(subject: Subject, sources: Sequence[Source], looks: Sequence[Look]) ->
     decoder = subject.run.model.decoder
     if decoder is None:
         return file_page(subject.title, views)
-    rounded = round_decoder(decoder)
     sheets = [subject.perturb(look) for look in looks]
-    error = max(rounding_error(rounded, look, sheet) for look, sheet in zip(looks, sheets, strict=True))
-    if error <= _MOST_ERROR:
-        text = file_page(
-            subject.title, views, decoder={**embed_decoder(rounded), "words": say_rounded(error)}
-        )
+    inside = _embedded(decoder, looks, sheets)
+    if inside is not None:
+        text = file_page(subject.title, views, decoder=inside)
         if len(text.encode()) <= MOST_BYTES:
             return text
     for view, sheet in zip(views, sheets, strict=True):
         view["capsule"]["sheet"] = view_sheet(sheet)
     return file_page(subject.title, views)
+
+
+def _embedded(decoder: nn.Module, looks: Sequence[Look], sheets: Sequence[Tensor]) -> dict[str, Any] | None:
+    """The decoder for the page, or None if the page would draw otherwise than the network."""
+    if not isinstance(decoder, FcDecoder | ConvDecoder):
+        return None  # somebody's own: the page knows ours
+    rounded = round_decoder(decoder)
+    error = max(rounding_error(rounded, *each) for each in zip(looks, sheets, strict=True))
+    if not error <= _MOST_ERROR:
+        return None
+    return {**embed_decoder(rounded), "words": say_rounded(error)}
 
 
 def _covered(subject: Subject, image: Tensor, winner: int) -> Tensor:

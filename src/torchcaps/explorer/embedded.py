@@ -32,11 +32,14 @@ def round_decoder(decoder: Decoder) -> Decoder:
 
 def embed_decoder(rounded: Decoder) -> Plain:
     """What a page needs to draw: the steps from capsules to pixels, and the colours of grey ones."""
-    is_dense = isinstance(rounded, FcDecoder)
+    if isinstance(rounded, FcDecoder):
+        takes, steps = "masked" if rounded.masked else "all", [_step(layer) for layer in rounded.layers]
+    else:
+        takes, steps = "chosen", _growing_steps(rounded)
     return {
-        "takes": "chosen" if not is_dense else "masked" if rounded.masked else "all",
+        "takes": takes,  # which capsules: all, all but the chosen one zero, or the chosen one alone
         "shape": list(rounded.image_shape),
-        "steps": [_step(layer) for layer in rounded.layers] if is_dense else _growing_steps(rounded),
+        "steps": steps,
         "ink": _bytes((INK_MAP(np.arange(256))[:, :3] * 255).round().astype(np.uint8)),
     }
 

@@ -7,6 +7,7 @@ import sys
 import traceback
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Condition
 from typing import Any
 
 from torchcaps.core import UserError
@@ -48,6 +49,28 @@ class Explorer(ThreadingHTTPServer):
                 f"port {port} cannot be used ({error.strerror}); choose another: --port 0"
             ) from error
         self.entry = Entry(self.server_port)
+        self._answering, self._is_closed = 0, False
+        self._changed = Condition()
+
+    def answer(self, verb: str, question: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a question of the page."""
+        with self._changed:
+            if self._is_closed:
+                raise UserError("The program is ending.")
+            self._answering += 1
+        try:
+            return self.service.answer(verb, question)
+        finally:
+            with self._changed:
+                self._answering -= 1
+                self._changed.notify_all()
+
+    def server_close(self) -> None:
+        """Listen no more, and wait for answers under way: a thread inside PyTorch would abort the program."""
+        super().server_close()
+        with self._changed:
+            self._is_closed = True
+            self._changed.wait_for(lambda: not self._answering)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say what went wrong, but not that a browser went away before it had its answer."""
@@ -113,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
             question = json.loads(body)
             if not isinstance(question, dict):
                 raise UserError("A question is a JSON object.")
-            return HTTPStatus.OK, self.server.service.answer(self.path.removeprefix("/api/"), question)
+            return HTTPStatus.OK, self.server.answer(self.path.removeprefix("/api/"), question)
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
             return HTTPStatus.BAD_REQUEST, {"error": "A question is a JSON object."}
         except UserError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchcaps.core import UserError
 from torchcaps.core.types import CapsuleOutput
@@ -129,9 +129,10 @@ class Subject:
     @torch.no_grad()
     def perturb(self, look: Look) -> Tensor:
         """Drawings in [0, 1] with a number of the winner changed, (pose, offsets, *image)."""
+        decoder = self._need_decoder()
         poses, chosen = (each.to(self.run.device) for each in (look.poses[None], torch.tensor([look.winner])))
         with self._lock:
-            return perturb_capsule(self.run.model.decoder, poses, chosen).float().clamp(0, 1).cpu()
+            return perturb_capsule(decoder, poses, chosen).float().clamp(0, 1).cpu()
 
     def _last_round(self, output: CapsuleOutput, winner: int) -> tuple[Round | None, str]:
         try:
@@ -190,9 +191,7 @@ class Subject:
     @torch.no_grad()
     def reconstruct(self, winner: int, poses: Sequence[Sequence[float]]) -> Tensor:
         """The image (channels, height, width) that the decoder draws of a class from these capsules."""
-        decoder = self.run.model.decoder
-        if decoder is None:
-            raise UserError("This network has no decoder: it cannot draw what a capsule holds.")
+        decoder = self._need_decoder()
         self._check_class(winner)
         given = torch.tensor(poses, dtype=torch.float32, device=self.run.device)[None]
         try:
@@ -201,6 +200,11 @@ class Subject:
         except RuntimeError as error:  # only the decoder knows how many numbers it takes
             raise UserError("The capsules of this network have another number of numbers.") from error
         return drawn.float().clamp(0, 1).cpu()
+
+    def _need_decoder(self) -> nn.Module:
+        if self.run.model.decoder is None:
+            raise UserError("This network has no decoder: it cannot draw what a capsule holds.")
+        return self.run.model.decoder
 
     def _check_class(self, number: int) -> None:
         if not 0 <= number < len(self.info.classes):

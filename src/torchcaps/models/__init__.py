@@ -7,7 +7,6 @@ them. `register_variants` adds a family of your own, which extends `CapsuleClass
 from .anatomy import ConvStep, Cut, KeptSizes, OnTrunk, Removable, RoutedLevels, Shrinkable, ShrinksAndGrows
 from .api import (
     MODELS,
-    Task,
     Variant,
     build_model,
     config_as_json,
@@ -88,7 +87,6 @@ __all__ = [
     "ShrinksAndGrows",
     "StridedConvNet",
     "StridedConvNetConfig",
-    "Task",
     "TrunkClassifier",
     "TrunkClassifierConfig",
     "UNet",

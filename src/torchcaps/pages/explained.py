@@ -19,7 +19,7 @@ from torchcaps.train import Data, DataCard, Recipe, Run, load_run
 from torchcaps.viz import Report
 from torchcaps.zoo import find_run
 
-from .explain import build_page, draw_all
+from .image_page import build_page, draw_all
 
 _MODES = {1: "L", 3: "RGB"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -212,14 +213,19 @@ def build(values: Any, where: str = "recipe") -> Recipe:
 
 def packaged_recipes() -> list[str]:
     """Names of the recipes shipped with the package, such as `mnist/dr_capsnet`."""
+    return list(_packaged_names())
+
+
+@cache
+def _packaged_names() -> tuple[str, ...]:
     root = files("torchcaps") / "recipes"
     folders = sorted((entry for entry in root.iterdir() if entry.is_dir()), key=lambda entry: entry.name)
-    return [
+    return tuple(
         f"{folder.name}/{entry.name.removesuffix('.yaml')}"
         for folder in folders
         for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
         if entry.name.endswith(".yaml")
-    ]
+    )
 
 
 def load_recipe(
@@ -235,13 +241,20 @@ def read_values(name: str | Path) -> dict[str, Any]:
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise MissingDataError(f"no recipe at {path}")
-        text = _read_text(path)
-    elif str(name) in packaged_recipes():
-        text = (files("torchcaps") / "recipes" / f"{name}.yaml").read_text(encoding="utf-8")
-    else:
+        return _keys(_read_text(path), str(name))
+    if str(name) not in packaged_recipes():
         advice = "`torchcaps list recipes` shows the names, and a file must end in .yaml"
         raise unknown_name("recipe", str(name), packaged_recipes(), advice)
-    values = _parse(text, str(name))
+    return copy.deepcopy(_packaged_keys(str(name)))
+
+
+@cache  # experiments read the same few files thousands of times
+def _packaged_keys(name: str) -> dict[str, Any]:
+    return _keys((files("torchcaps") / "recipes" / f"{name}.yaml").read_text(encoding="utf-8"), name)
+
+
+def _keys(text: str, name: str) -> dict[str, Any]:
+    values = _parse(text, name)
     if not isinstance(values, dict):
         raise UserError(
             f"{name} should hold the keys of a recipe, such as model and data; it has {shown(values)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -33,6 +34,7 @@ def device_name(device: torch.device) -> str:
     return f"{device.type}, {torch.get_num_threads()} threads"
 
 
+@cache  # a process keeps the code that it has loaded, whatever is committed meanwhile
 def source_commit() -> str | None:
     """The commit of the source tree this package runs from, with `+` if it has changes.
 

@@ -182,6 +182,8 @@ def test_compressed_pixels_that_cannot_be_decoded_name_the_plugin(series, syntax
         ({"ImageOrientationPatient": [1, 0, 0, 1, 0, 0]}, "no two unit vectors"),
         ({"Rows": 11}, r"0002\.dcm has 12x10 pixels, but 0001\.dcm has 11x10"),
         ({"NumberOfFrames": 2}, "one file for each slice"),
+        ({"RescaleSlope": 0}, "RescaleSlope 0, which leaves nothing"),
+        ({"RescaleIntercept": ""}, "no Hounsfield units: RescaleIntercept is None"),
     ],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )

@@ -71,6 +71,15 @@ def test_a_volume_without_spacing_is_refused(tmp_path):
         read_volume(tmp_path / "a.nii")
 
 
+def test_voxels_that_are_no_numbers_are_air_and_noted(tmp_path):
+    values = made().astype(np.float32)
+    values[0, 0, 0], values[1, 1, 1] = np.nan, np.inf
+    volume = read_volume(save(tmp_path / "a.nii", values))
+    assert np.isfinite(volume.hounsfield).all()
+    assert np.count_nonzero(volume.hounsfield == -1000) == 2
+    assert "2 voxels are no finite numbers" in volume.notes[0]
+
+
 def test_damaged_and_strange_files_are_named(tmp_path):
     for name, signs in (("a", (1, 1, 1, 1)), ("e", (-1, -1, 1, 1))):
         path = save(tmp_path / f"{name}.nii", made(), np.diag(signs) @ AFFINE)

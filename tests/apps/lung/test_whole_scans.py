@@ -66,6 +66,20 @@ def test_scans_are_segmented_whole(tmp_path, monkeypatch):
     assert (found["found"], found["false_marks"]["mean"]) == (1, 0)
 
 
+def test_a_patient_who_cannot_be_read_is_named_and_the_others_are_counted(tmp_path, monkeypatch):
+    truth = box((2, 10, 10))
+
+    def broken():
+        raise UserError("slice 3 is damaged")
+
+    monkeypatch.setattr(whole_scans, "segment_volume", lambda *_: truth.astype(np.float16))
+    run = load_run(untrained_run(tmp_path))
+    found = evaluate_scans(run, {"a": broken, "b": lambda: iter([marked(truth)])})
+    assert (found["scans"], found["problems"]) == (1, {"a": "slice 3 is damaged"})
+    with pytest.raises(UserError, match="none of 1 patients could be evaluated; a: slice 3 is damaged"):
+        evaluate_scans(run, {"a": broken})
+
+
 def test_a_folder_without_the_patients_is_refused():
     scans = {"a": lambda: iter(())}
     assert list(choose_scans(scans, {"a"}, "here")) == ["a"]

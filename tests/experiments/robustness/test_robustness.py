@@ -42,13 +42,8 @@ def test_compared_networks_have_equal_sizes(size, classes, channels):
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_every_run_has_a_recipe_in_every_budget_and_known_metrics(label):
-    experiment = EXPERIMENTS[label]
-    for budget in ("smoke", "quick", "full"):
-        for run in experiment.planned(budget, 1):
-            assert run.recipe.model["name"]
-    for name in experiment.metrics:
-        assert metric_of(name).title
+def test_every_metric_is_known(label):
+    assert all(metric_of(name).title for name in EXPERIMENTS[label].metrics)
 
 
 def test_familiar_and_novel_views_are_those_of_the_run():

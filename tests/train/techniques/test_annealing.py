@@ -11,7 +11,7 @@ from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
 from torchcaps.train.recipe import build
-from torchcaps.train.techniques.annealing import Annealer, Annealing, Verdict, iterative_routings
+from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision, iterative_routings
 
 from refusal import REFUSED
 
@@ -62,7 +62,7 @@ def test_the_state_machine_is_the_algorithm_of_the_thesis(losses, r0, more, step
         if annealer.is_done:
             break
         before = annealer.iterations
-        if annealer.observe(loss) is Verdict.IMPROVED:
+        if annealer.observe(loss) is Decision.IMPROVED:
             best = min(best, (loss, before), key=lambda pair: pair[0])
         seen.append((annealer.step, None if annealer.is_done else annealer.iterations))
     expected, winner = transcription(losses, r0, r0 + more, step, patience)

@@ -25,6 +25,7 @@ _PLUGINS = 'pip install "pylibjpeg[all]"'
 _CT_SLICES = "1.2.840.10008.5.1.4.1.1.2"
 _DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
 _SAME_ANGLE = 1e-3
+_MEANINGS = dict.fromkeys(("RescaleSlope", "RescaleIntercept"), "Hounsfield units")
 
 
 class Slice(NamedTuple):
@@ -161,7 +162,7 @@ def _numbers(each: Slice, keyword: str, count: int, *, must_be_positive: bool = 
         found = []
     is_good = len(found) == count and np.isfinite(found).all() and (min(found) > 0 or not must_be_positive)
     if not is_good:
-        what = "spacing" if must_be_positive else "place in the patient"
+        what = "spacing" if must_be_positive else _MEANINGS.get(keyword, "place in the patient")
         raise UserError(f"{each.path} has no {what}: {keyword} is {value}; a volume cannot be made of it")
     return found
 
@@ -176,12 +177,21 @@ def _hounsfield(slices: Sequence[Slice]) -> NDArray[np.int16] | NDArray[np.float
 
 def _rescaled(each: Slice) -> NDArray[Any]:
     pixels = _pixels(each)
-    slope = _numbers(each, "RescaleSlope", 1)[0] if "RescaleSlope" in each.header else 1.0
-    intercept = _numbers(each, "RescaleIntercept", 1)[0] if "RescaleIntercept" in each.header else 0.0
+    slope, intercept = _rescaling(each)
     values = pixels.astype(np.float64) * slope + intercept
     is_whole = slope.is_integer() and intercept.is_integer()
     fits = is_whole and values.min() >= -(1 << 15) and values.max() < 1 << 15
     return values.astype(np.int16 if fits else np.float32)
+
+
+def _rescaling(each: Slice) -> tuple[float, float]:
+    """Slope and intercept; pixels of a file that names none are Hounsfield units."""
+    header = each.header
+    slope = _numbers(each, "RescaleSlope", 1)[0] if "RescaleSlope" in header else 1.0
+    intercept = _numbers(each, "RescaleIntercept", 1)[0] if "RescaleIntercept" in header else 0.0
+    if slope == 0:
+        raise UserError(f"{each.path} has RescaleSlope 0, which leaves nothing of its pixels; get it again")
+    return slope, intercept
 
 
 def _pixels(each: Slice) -> NDArray[Any]:

@@ -15,15 +15,16 @@ from .volume import Volume
 NIFTI_SUFFIXES = (".nii", ".nii.gz")
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts millimetres to the right and to the front
 _MOST_VOXELS = 1 << 31
+_AIR = -1000  # Hounsfield units
 
 
 def read_nifti(path: Path) -> Volume:
     """The CT volume in a NIfTI file, turned so that its axes run as those of axial DICOM slices."""
     image = _open(path)
-    values = _array(image, path)
+    values, notes = _without_holes(_narrow(_array(image, path)))
     affine = _TO_LPS @ np.asarray(image.affine, dtype=np.float64)
     columns, rows, slices = np.linalg.norm(affine[:3, :3], axis=0).tolist()
-    return Volume(_narrow(values), (slices, rows, columns), affine, _stem(path))
+    return Volume(values, (slices, rows, columns), affine, _stem(path), notes=notes)
 
 
 def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
@@ -51,7 +52,7 @@ def _open(path: Path) -> Any:
             raw = type(image.header).from_fileobj(file, check=False)  # a checked one has spacing 1 for 0
     except Exception as error:  # nibabel raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as NIfTI ({error})") from error
-    if len(image.shape) != 3 or np.prod(image.shape) > _MOST_VOXELS:
+    if len(image.shape) != 3 or not 0 < np.prod(image.shape) <= _MOST_VOXELS:
         raise UserError(f"{path} should hold one volume of three axes, got {image.shape}")
     sizes = np.asarray(raw["pixdim"][1:4], dtype=np.float64)
     if not (np.isfinite(sizes).all() and (sizes > 0).all() and np.linalg.det(image.affine[:3, :3])):
@@ -81,6 +82,16 @@ def _array(image: Any, path: Path) -> NDArray[Any]:
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     fits = values.dtype.kind in "iu" and values.min() >= -(1 << 15) and values.max() < 1 << 15
     return values.astype(np.int16 if fits else np.float32)
+
+
+def _without_holes(values: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Voxels that are no numbers as air: some programs write them where the scanner saw nothing."""
+    holes = ~np.isfinite(values)
+    if not holes.any():
+        return values, ()
+    return np.where(holes, values.dtype.type(_AIR), values), (
+        f"{int(holes.sum())} voxels are no finite numbers and were taken as air",
+    )
 
 
 def _stem(path: Path) -> str:

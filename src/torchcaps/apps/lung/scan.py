@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,22 +65,29 @@ def segment_scan(
     model = str(run.recipe.model["name"])
     files = _write_pages(out, volume, found, carried, model)
     masks, problems = _write_masks(out, volume, found, model)
+    written = [*files, *masks]
     result = {
         "notice": NOTICE,
         "source": str(source),
         "run": str(run.folder),
         "model": model,
+        **_facts(volume, found, carried),
+        "notes": [*volume.notes, *problems],
+        "files": [str(file) for file in [*written, out / "result.json"]],
+    }
+    write_json(out / "result.json", result)
+    _remove_others(out, written)
+    return result
+
+
+def _facts(volume: Volume, found: NodulesFound, carried: Mapping[int, Carried | None]) -> dict[str, Any]:
+    return {
         "size": list(volume.hounsfield.shape),
         "spacing_mm": None if volume.spacing is None else list(volume.spacing),
-        "notes": [*volume.notes, *problems],
         "nodules": nodule_rows(found.nodules),
         "too_small": found.too_small,
         "carriers": [each.as_json() for each in carried.values() if each is not None],
-        "files": [str(file) for file in [*files, *masks, out / "result.json"]],
     }
-    write_json(out / "result.json", result)
-    _remove_others(out, [*files, *masks])
-    return result
 
 
 def _remove_others(out: Path, written: list[Path]) -> None:

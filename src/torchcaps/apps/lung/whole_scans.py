@@ -11,7 +11,7 @@ from torchcaps.core import UserError, evaluating
 from torchcaps.train import Run
 
 from .report import bootstrap_mean
-from .segment import NodulesFound, list_nodules, segment_volume, slice_network
+from .segment import NodulesFound, SliceNetwork, list_nodules, segment_volume, slice_network
 from .sources import Marked, Scans
 
 
@@ -41,6 +41,8 @@ def evaluate_scans(
 ) -> dict[str, Any]:
     """Found nodules and false marks in the whole scans of patients, as plain data.
 
+    A patient who cannot be read is named under `problems` and does not stop the others.
+
     Args:
         run: A segmentation run.
         scans: Of the patients; a picture counts as a scan of one slice.
@@ -48,16 +50,23 @@ def evaluate_scans(
     """
     network = slice_network(run)
     counted: dict[str, list[Marks]] = {}
+    problems: dict[str, str] = {}
     with evaluating(run.model):
         for done, (name, read) in enumerate(scans.items(), start=1):
-            counted[name] = [
-                count_marks(
-                    list_nodules(segment_volume(network, marked.volume.hounsfield), marked.volume), marked
-                )
-                for marked in read()
-            ]
+            try:
+                counted[name] = [_marks_in(network, marked) for marked in read()]
+            except UserError as error:
+                problems[name] = str(error)
             on_scan(done, len(scans))
-    return summarise_marks(counted)
+    if problems and not counted:
+        name, reason = next(iter(problems.items()))
+        raise UserError(f"none of {len(scans)} patients could be evaluated; {name}: {reason}")
+    return {**summarise_marks(counted), "problems": problems}
+
+
+def _marks_in(network: SliceNetwork, marked: Marked) -> Marks:
+    probability = segment_volume(network, marked.volume.hounsfield)
+    return count_marks(list_nodules(probability, marked.volume), marked)
 
 
 def summarise_marks(counted: Mapping[str, list[Marks]]) -> dict[str, Any]:

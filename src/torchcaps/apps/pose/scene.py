@@ -20,7 +20,7 @@ from torchcaps.train.recipe import read_yaml
 from .meshes import Report, read_mesh_folder
 from .rotation_file import read_rotations
 
-Point = tuple[float, float, float]
+Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,8 @@ class Meshes:
     classes: tuple[str, ...] = ()
     most: int = 0
     leave_out: tuple[str, ...] = ()
-    rotation: Point = (0.0, 0.0, 0.0)
-    location: Point = (0.0, 0.0, 0.0)
+    rotation: Triple = (0.0, 0.0, 0.0)
+    location: Triple = (0.0, 0.0, 0.0)
     borders: bool = True
 
 
@@ -101,7 +101,7 @@ class Scene:
     """
 
     resolution: tuple[int, int] = (128, 128)
-    background: Point = (0.0, 0.0, 0.0)
+    background: Triple = (0.0, 0.0, 0.0)
     ambient: float = 0.05
     camera: Camera = field(default_factory=Camera)
     lights: tuple[Light, ...] = THESIS_LIGHTS

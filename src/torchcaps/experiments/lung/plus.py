@@ -1,4 +1,8 @@
-"""What may make a SegCaps better: other routings of the deepest level, deep supervision, a border loss."""
+"""What may make a SegCaps better: other routings of the deepest level, deep supervision, a border loss.
+
+What raises the Dice of regions beyond the spread of the seeds is what `segcaps_plus` is to hold:
+`plus_changes` reads it from the rows.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ from pathlib import Path
 from torchcaps.apps.lung.splits import share_name
 from torchcaps.train import Machine, Watcher
 
-from ..plan import Changes, Experiment, PlannedRun, Setting, register
-from ..records import Budget
+from ..plan import Changes, Claim, Experiment, Finding, PlannedRun, RowsOf, Setting, register
+from ..plan.compare import larger, ours
+from ..records import Budget, by_setting
 from .claims import CHAPTER, METRIC
 from .runs import TINY, learn_prepared, phantom_folder, prepare_phantom
 
@@ -45,11 +50,46 @@ def _data(budget: Budget) -> Changes:
     return {"data.name": f"folder:{phantom_folder(_PATIENTS[budget])}/splits/{share_name(1.0)}"}
 
 
+def _title(name: str) -> str:
+    return name if name == BASELINE else f"{BASELINE}, {name}"
+
+
+VARIANTS = tuple(name for name in _ADDED if name != BASELINE)
+_CHECKS = {name: ours(larger(LABEL, METRIC, [(_title(name), BASELINE)])) for name in VARIANTS}
+
+
+def helpful_variants(rows_of: RowsOf) -> list[str]:
+    """The variants that raise the Dice of regions beyond the spread of the seeds, the best first."""
+    dice = {row.setting: float(row.ours) for row in by_setting(rows_of(LABEL), METRIC).values()}
+    helpful = [name for name in VARIANTS if _CHECKS[name](rows_of).verdict == "beyond"]
+    return sorted(helpful, key=lambda name: -dice[_title(name)])
+
+
+def plus_changes(rows_of: RowsOf) -> Changes:
+    """What `segcaps_plus` changes of `lung/segcaps_r3`: all that helps, of two routings the better."""
+    changes: dict[str, object] = {}
+    for name in reversed(helpful_variants(rows_of)):  # the better one comes last and stays
+        changes |= _ADDED[name]
+    return changes
+
+
+def _something_helps(rows_of: RowsOf) -> Finding:
+    """Confirmed with one variant that helps, not confirmed once all of them are decided against."""
+    findings = {name: check(rows_of) for name, check in _CHECKS.items()}
+    if helpful := helpful_variants(rows_of):
+        changes = ", ".join(f"{key}={value}" for key, value in plus_changes(rows_of).items())
+        return Finding("beyond", f"it helps: {', '.join(helpful)}; segcaps_plus sets {changes}")
+    if all(finding.verdict == "not confirmed" for finding in findings.values()):
+        return Finding("not confirmed", "none of them helps")
+    undecided = [name for name, finding in findings.items() if finding.verdict == "open"]
+    return Finding("open", f"runs have not decided on: {', '.join(undecided)}")
+
+
 def _setting(name: str) -> Setting:
     added = _ADDED[name]
     small = {"model": _SMALL, "batch_size": 8, "epochs": 6, "data.augment.crop": 64}
     return Setting(
-        name=name if name == BASELINE else f"{BASELINE}, {name}",
+        name=_title(name),
         network=BASELINE,
         variant="as published" if name == BASELINE else name,
         recipe="lung/segcaps_r3",
@@ -72,6 +112,13 @@ register(
         metrics=("test_dice", METRIC, "region_dice_low", "region_dice_high", "missed_share"),
         settings=tuple(map(_setting, _ADDED)),
         perform=learn_plus,
+        claims=(
+            *(
+                Claim(f"{name[0].upper()}{name[1:]}: a SegCaps R3 gets a higher Dice of regions.", check)
+                for name, check in _CHECKS.items()
+            ),
+            Claim("One of these makes a SegCaps better, which `segcaps_plus` then holds.", _something_helps),
+        ),
         deviations=(
             "Not in the thesis. Regions of drawn patients, 40 epochs; every setting changes one thing.",
             "Quick: half of the width, 40 patients, 6 epochs of windows of 64 pixels, on two cores.",

@@ -15,6 +15,7 @@ function setUpPicture(choose) {
     button.addEventListener("click", () => show(name));
     ways.append(button);
   });
+  ways.hidden = !DATA.live;
   show("examples");
   if (DATA.live) {
     setUpBoard(choose);

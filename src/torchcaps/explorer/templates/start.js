@@ -1,13 +1,21 @@
 // Put together: networks to choose from, an image, and a panel for each network.
 let chosen = null; // the image
 let turn = 0; // answers to an earlier question are thrown away
+let later; // the question that waits
 
 function asked() {
   const keys = [find("#model").value, find("#second").value].filter((key) => key !== "");
   return [...new Set(keys)].map((key) => DATA.models.find((model) => model.key === key));
 }
 
-async function update() {
+// At once, or a moment later while an answer is awaited: quick choices become one question.
+function update() {
+  clearTimeout(later);
+  if (document.body.classList.contains("asking")) later = setTimeout(askNetworks, 150);
+  else askNetworks();
+}
+
+async function askNetworks() {
   if (!chosen) return;
   const mine = ++turn, image = chosen, models = asked();
   document.body.classList.add("asking");
@@ -21,7 +29,7 @@ async function update() {
     find("#rem").hidden = !models.some((model) => model.rem);
     find("#spoken").textContent = looks.map((look) => look.words).join(" ");
     find("#short").hidden = false;
-    find("#short b").textContent = looks.map((look) => look.answer).join(" and ");
+    find("#short b").textContent = [...new Set(looks.map((look) => look.answer))].join(" or ");
     panels.replaceChildren(...looks.map((look, place) => buildPanel(models[place], image, look)));
   } catch (error) {
     if (mine === turn) say(error.message);
@@ -44,6 +52,11 @@ function start() {
   find("#model").append(...options());
   find("#second").append(make("option", { value: "", textContent: "no other" }), ...options());
   if (DATA.compare) find("#second").value = DATA.models[1].key;
+  if (!DATA.live) {
+    find(".lead").textContent = "What a network answers for these images, where it looked, and how small parts led to the whole.";
+    find("#picture h2").textContent = "1. Choose an image";
+    find("#model").parentElement.hidden = true;
+  }
   find(".second").hidden = DATA.models.length < 2;
   const showExamples = setUpPicture(choose);
   const load = (takesFirst) => showExamples(find("#model").value, takesFirst).catch((error) => {

@@ -62,25 +62,37 @@ function buildFrame(item, tab) {
 
 // Buttons to the next and the previous image: `load` gets a number and gives what `show` shows.
 function buildSteps(load, show) {
-  let number = 0, total = 1;
+  let number = 0, total = 1, isLoading = false;
   const place = make("span", { textContent: "Opening …" });
   const kept = new Map(); // answers, or those on their way
   const get = (wanted) => {
     if (!kept.has(wanted)) kept.set(wanted, load(wanted).catch((error) => { kept.delete(wanted); throw error; }));
     return kept.get(wanted);
   };
-  const go = async (step) => {
-    number = (number + step + total) % total;
-    const mine = number;
-    try {
+  const write = (end) => { place.textContent = "image " + (number + 1) + " of " + total + end; };
+  // One at a time, and always where the steps led to: those between are left out.
+  const arrive = async () => {
+    for (let mine = null; mine !== number;) {
+      mine = number;
       const answer = await get(mine);
-      if (mine !== number) return; // it was stepped on meanwhile
+      if (mine !== number) continue;
       total = answer.total;
       show(answer);
-      place.textContent = "image " + (number + 1) + " of " + total;
-      get((number + 1) % total).catch(() => {}); // the next is there before it is asked for
+    }
+    write("");
+    get((number + 1) % total).catch(() => {}); // the next is there before it is asked for
+  };
+  const go = async (step) => {
+    number = (number + step + total) % total;
+    if (total > 1) write(" …");
+    if (isLoading) return;
+    isLoading = true;
+    try {
+      await arrive();
     } catch (error) {
-      if (mine === number) place.textContent = error.message;
+      place.textContent = error.message;
+    } finally {
+      isLoading = false;
     }
   };
   const buttons = [["Previous", -1], ["Next", 1]].map(([title, step]) => {

@@ -11,7 +11,7 @@ from torchcaps.core import Plain
 from torchcaps.data import Examples
 
 from ..tasks import Evaluation
-from .annealing import Annealing, Iterations, Verdict, set_iterations, start_annealer
+from .annealing import Annealing, Decision, Iterations, set_iterations, start_annealer
 from .api import Technique, TrainingRun
 
 
@@ -26,10 +26,10 @@ class AnnealedTraining(Technique):
 
     def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
         """Algorithm 3, lines 7 to 12: the best weights of each step are one file."""
-        verdict = self.annealer.observe(validation.loss)
-        if verdict is Verdict.IMPROVED:
+        decision = self.annealer.observe(validation.loss)
+        if decision is Decision.IMPROVED:
             run.save_weights(f"step-{self.annealer.step}", epoch)
-        elif verdict is Verdict.NEXT_STEP:
+        elif decision is Decision.NEXT_STEP:
             self._start_step(run)
 
     def _start_step(self, run: TrainingRun) -> None:

@@ -73,7 +73,7 @@ def start_annealer(settings: Annealing, network: nn.Module) -> Annealer:
     return Annealer(settings, tuple(name for name, _ in iterative_routings(network, settings.layers)))
 
 
-class Verdict(Enum):
+class Decision(Enum):
     """What a validation loss means for the run."""
 
     IMPROVED = "improved"  # best of this step: keep the weights
@@ -123,17 +123,17 @@ class Annealer:
         """The finished steps, and the one under way if it has a best epoch."""
         return [*self.steps, self._summary()] if self.best_loss < inf else self.steps
 
-    def observe(self, loss: float) -> Verdict:
+    def observe(self, loss: float) -> Decision:
         """Take in the validation loss of one epoch."""
-        verdict = Verdict.WAIT
+        decision = Decision.WAIT
         if loss < self.best_loss:
             self.best_loss, self.best_epoch = loss, self.epoch
-            verdict = Verdict.IMPROVED
+            decision = Decision.IMPROVED
         elif self.epoch - self.best_epoch >= self.settings.patience:
             self._take_step()
-            verdict = Verdict.DONE if self.is_done else Verdict.NEXT_STEP
+            decision = Decision.DONE if self.is_done else Decision.NEXT_STEP
         self.epoch += 1
-        return verdict
+        return decision
 
     def _take_step(self) -> None:
         settings = self.settings

@@ -1,4 +1,4 @@
-"""FoundNodule probabilities of a whole volume: windows over the lungs, blended where they overlap."""
+"""Nodule probabilities of a whole volume: windows over the lungs, blended where they overlap."""
 
 from __future__ import annotations
 

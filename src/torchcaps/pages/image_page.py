@@ -1,0 +1,175 @@
+"""The page of one image: prediction, parse tree, saliency, perturbations, and how typical the tree is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from torchcaps.parse import OFFSETS, Explanation
+from torchcaps.viz import Report, draw_evidence, draw_perturbations, draw_surprise, draw_tree, tree_markup
+
+_ABOUT_DECODER = (
+    "The winning capsule decoded back into an image, one of its numbers changed at a time by the amount "
+    "above the column: the six that change the image most."
+)
+
+
+def draw_all(found: Explanation, classes: Sequence[str]) -> dict[str, Any]:
+    """The drawings that this network can give, by name."""
+    figures = {
+        "tree": draw_tree(
+            found.shown, found.tree, field=_field(found), class_names=classes, label=found.source.label
+        )
+    }
+    saliency = draw_saliency([found], classes)
+    if saliency is not None:
+        figures["saliency"] = saliency
+    if found.perturbed is not None:
+        figures["perturbations"] = draw_perturbations(found.perturbed, OFFSETS, most=6)
+    if found.usual is not None and found.usual.share is not None:
+        figures["typicality"] = draw_surprise(found.usual.surprise, found.usual.others)
+    return figures
+
+
+def draw_saliency(explained: Sequence[Explanation], classes: Sequence[str]) -> Any:
+    """A column for each image, or None for a network whose capsules have no place on it."""
+    evidence = [found.evidence.image for found in explained if found.evidence is not None]
+    contribution = [found.contribution.image for found in explained if found.contribution is not None]
+    labels = [found.source.label for found in explained if found.source.label is not None]
+    if len(evidence) < len(explained):
+        return None
+    return draw_evidence(
+        torch.stack([found.shown for found in explained]),
+        torch.stack(evidence),
+        torch.stack([found.activations for found in explained]),
+        contribution=torch.stack(contribution) if contribution else None,
+        labels=torch.tensor(labels) if len(labels) == len(explained) else None,
+        class_names=classes,
+    )
+
+
+def _field(found: Explanation) -> Any:
+    return found.maps[0].field if len(found.maps) == 1 else None
+
+
+def build_page(
+    found: Explanation, classes: Sequence[str], drawings: dict[str, Any], findings: Sequence[str] = ()
+) -> Report:
+    """The page of one image; findings are those of the health monitor after the last epoch."""
+    winner = int(found.activations.argmax())
+    name = classes[found.tree.chosen]
+    report = Report(f"Why {classes[winner]}?", _verdict(found, classes))
+    report.numbers(
+        {
+            "predicted": classes[winner],
+            "activation": f"{float(found.activations[winner]):.3f}",
+            "runner-up": _runner_up(found, classes),
+            "speaks against": _against(found),
+            "in the tree": f"{found.tree.capsules_in_tree[0]:,} of {found.tree.layer_sizes[0]:,}",
+            "stranger than": _rank(found),
+        }
+    )
+    report.section("Where it looked", _about_maps(found, name), drawings.get("saliency"))
+    report.insert("The parse tree", _about_tree(found, name), _tree(found, classes))
+    report.section("How typical it is", _about_typicality(found, name), drawings.get("typicality"))
+    report.arrange_around()
+    _add_health(report, findings)
+    if "perturbations" in drawings:
+        report.section("What its dimensions mean", _ABOUT_DECODER, drawings["perturbations"])
+    return report
+
+
+def _tree(found: Explanation, classes: Sequence[str]) -> str:
+    return tree_markup(
+        found.shown,
+        found.tree,
+        field=_field(found),
+        class_names=classes,
+        label=found.source.label,
+        shares=_shares(found),
+    )
+
+
+def _add_health(report: Report, findings: Sequence[str]) -> None:
+    if findings:
+        rows = [finding.partition(": ") for finding in findings]
+        report.section(
+            "The health of this network",
+            "What the health monitor found after the last epoch of its training.",
+            table=[{"found": problem, "details": details} for problem, _, details in rows],
+        )
+
+
+def _runner_up(found: Explanation, classes: Sequence[str]) -> str:
+    second = found.runner_up
+    return "none" if second is None else f"{classes[second]}, {float(found.activations[second]):.3f}"
+
+
+def _against(found: Explanation) -> str:
+    return "not known" if found.contributions is None else f"{float(found.contributions.against):.0%}"
+
+
+def _verdict(found: Explanation, classes: Sequence[str]) -> str:
+    winner = int(found.activations.argmax())
+    truth = "" if found.source.label is None else f"; it is {classes[found.source.label]}"
+    verdict = f"{found.source.name}: the network reads {classes[winner]}{truth}."
+    if found.tree.chosen != winner:
+        verdict += f" With quantized couplings it reads {classes[found.tree.chosen]}, and so does this page."
+    return verdict
+
+
+def _rank(found: Explanation) -> str:
+    if found.usual is None or found.usual.share is None:
+        return "not known"
+    return f"{found.usual.share:.0%} of {len(found.usual.others):,}"
+
+
+def _about_tree(found: Explanation, name: str) -> str:
+    if not found.tree.edges:
+        return f"There is none: once quantized, no coupling to {name} exceeds an equal share."
+    return (
+        f"The capsules whose couplings, quantized, lead most strongly to {name}. Orange lines are couplings "
+        "to the class, blue ones to others. The tab key steps through the capsules."
+    )
+
+
+def _about_maps(found: Explanation, name: str) -> str:
+    """Both maps, and how much of the length of the class capsule speaks against it."""
+    if found.evidence is None:
+        places = "The capsules have no place on the image: the tree shows them."
+    elif not found.evidence.peak:
+        places = f"The map is empty: once quantized, no active capsule has a coupling to {name}."
+    else:
+        places = (
+            "Saliency: activation times coupling to the class; its strongest place has "
+            f"{found.evidence.peak:.2f} times the mean."
+        )
+    if found.contributions is None:
+        return f"{places} There are no contributions: {found.contribution_obstacle}."
+    against = f"Votes against {name} take away {float(found.contributions.against):.0%} of its length."
+    if found.contribution is None:
+        return f"{places} {against}"
+    peak = f"{found.contribution.peak:.2f} times the mean" if found.contribution.peak else "nothing positive"
+    return f"{places} Contribution: what votes add to the length of {name}; strongest place {peak}. {against}"
+
+
+def _shares(found: Explanation) -> Any:
+    """What each child of the classes adds to the length of the winner, of that length."""
+    if found.contributions is None:
+        return None
+    return found.contributions.parts[0] / found.contributions.length.clamp(min=1e-12)
+
+
+def _about_typicality(found: Explanation, name: str) -> str:
+    usual = found.usual
+    if usual is None:
+        return "Not known: the data that the network was trained on is not available for comparison."
+    if usual.share is None:
+        return f"Not known: no validation image was read as {name}."
+    return (
+        f"This tree carries {usual.surprise:.0f} bits of surprise, judged by the couplings of training "
+        f"images read as {name}, child by child; as a whole {usual.key_surprise:.1f} bits. It is stranger "
+        f"than {usual.share:.0%} of the {len(usual.others)} validation images read as {name}."
+    )
