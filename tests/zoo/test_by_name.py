@@ -1,6 +1,7 @@
 """A pretrained network by its name wherever a command takes a run."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -112,6 +113,17 @@ def test_the_page_shows_classes_and_poses_and_refuses_others():
     assert offered == {"classification"}
     with pytest.raises(UserError, match="the page shows classification and pose"):
         read_given([packed_name("segmentation")])
+
+
+def test_the_page_begins_with_the_best_reader_of_digits_and_offers_what_is_here(zoo, tmp_path, monkeypatch):
+    assert read_given([]).choices[0].source == "efficient_capsnet_mnist.mnist"
+    shutil.copytree(zoo / packed_name("classification"), tmp_path / "zoo" / packed_name("classification"))
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path / "zoo"))
+    assert packed_name("classification") in {choice.source for choice in read_given([]).choices}
+    (tmp_path / "zoo" / packed_name("classification") / "weights.safetensors").unlink()
+    assert packed_name("classification") not in {choice.source for choice in read_given([]).choices}
+    lines = run("weights", "list", "dr_capsnet_tiny_test*").splitlines()
+    assert lines[-1].rstrip().endswith("to get")
 
 
 def test_a_misspelt_name_is_answered_with_near_ones(picture):

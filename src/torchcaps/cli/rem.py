@@ -69,8 +69,10 @@ def _plan(
     from torchcaps.core.errors import UserError
     from torchcaps.parse import check_levels
     from torchcaps.train import check_machine, load_run
+    from torchcaps.zoo import find_run, is_pretrained
 
     check_machine(machine)
+    sources = [str(find_run(source)) if is_pretrained(source) else source for source in sources]
     is_run = [(Path(source) / "recipe.json").is_file() for source in sources]
     if changes and all(is_run):
         raise UserError(

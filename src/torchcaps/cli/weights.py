@@ -20,7 +20,7 @@ def list_(
 ) -> None:
     """List pretrained networks with what they reach on their test images."""
     from torchcaps.core.fields import as_plain
-    from torchcaps.zoo import list_weights
+    from torchcaps.zoo import is_here, list_weights
 
     entries = list_weights(pattern)
     if json:
@@ -36,6 +36,7 @@ def list_(
                     "test images": entry.leading,
                     "parameters": f"{entry.parameters:,}",
                     "MB": f"{entry.bytes / 1e6:.2f}",
+                    "files": "here" if is_here(entry) else "to get",
                 }
                 for entry in entries
             ]

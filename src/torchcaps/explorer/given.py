@@ -9,7 +9,7 @@ from typing import Literal
 
 from torchcaps.core import UserError
 from torchcaps.train.recipe import Recipe, read_recipe
-from torchcaps.zoo import Entry, entry_folder, find_entry, is_pretrained, list_weights
+from torchcaps.zoo import Entry, entry_folder, find_entry, is_here, is_pretrained, list_weights
 
 Kind = Literal["flight", "pose", "slices", "parts"]
 _PAGES: dict[str, tuple[Kind, tuple[str, ...]]] = {
@@ -60,10 +60,15 @@ def read_given(names: Sequence[str]) -> Given:
             _add_folder(given, Path(name))
     given.first = len(given.choices)
     named = {choice.source for choice in given.choices}
-    for entry in list_weights():
-        if entry.name not in named and entry.task == "classification":
+    for entry in sorted(list_weights(), key=_rank):
+        if entry.name not in named and entry.task == "classification" and is_here(entry):
             given.add_choice(f"{entry.name} (pretrained)", entry.name)
     return given
+
+
+def _rank(entry: Entry) -> tuple[bool, float]:
+    """Networks that read a drawn digit come first, and of these the most accurate."""
+    return entry.prepare != "digit", -entry.metrics.get("test_accuracy", 0.0)
 
 
 def _add_pretrained(given: Given, entry: Entry) -> None:

@@ -16,7 +16,7 @@ from .load import (
 )
 from .pack import Packing, pack_run
 from .rounding import Rounding
-from .store import entry_folder, get_weights
+from .store import entry_folder, get_weights, is_here
 from .table import render_weights
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "find_entry",
     "find_run",
     "get_weights",
+    "is_here",
     "is_pretrained",
     "list_weights",
     "load_pretrained",

@@ -23,6 +23,8 @@ from .digit import prepare_digit
 from .entry import PACKAGED, Entry, cache_folder, entry_of_model, find_entry, list_weights, preparation_of
 from .store import entry_folder
 
+_ALIKE = 0.8  # from which on a name that is no folder is taken for a misspelt one
+
 
 def create_model(
     name: str, *, pretrained: bool | str = False, weights: Path = PACKAGED, **overrides: object
@@ -63,7 +65,8 @@ def find_run(source: Path | str, weights: Path = PACKAGED) -> Path:
     name, path = str(source), Path(source)
     if is_pretrained(name, weights):
         return entry_folder(find_entry(name, weights), weights)
-    if not path.exists() and get_close_matches(name, [entry.name for entry in list_weights(folder=weights)]):
+    known = [entry.name for entry in list_weights(folder=weights)]
+    if path.name == name and not path.exists() and get_close_matches(name, known, cutoff=_ALIKE):
         find_entry(name, weights)  # says which it may be
     return path
 

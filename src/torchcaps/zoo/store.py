@@ -20,14 +20,24 @@ _MOST_BYTES = 512 * 2**20  # of one file
 
 def entry_folder(entry: Entry, packaged: Path = PACKAGED) -> Path:
     """The folder that holds all files of a network, each with its checksum; missing ones are an error."""
-    for folder in (packaged / entry.name, cache_folder() / entry.name):
-        if all((folder / name).is_file() for name in entry.sha256):
-            for name, expected in entry.sha256.items():
-                _verify(folder / name, expected)
-            return folder
-    raise MissingDataError(
-        f"the files of {entry.name} are not here; fetch them: torchcaps weights get {entry.name}"
-    )
+    folder = _whole_folder(entry, packaged)
+    if folder is None:
+        raise MissingDataError(
+            f"the files of {entry.name} are not here; fetch them: torchcaps weights get {entry.name}"
+        )
+    for name, expected in entry.sha256.items():
+        _verify(folder / name, expected)
+    return folder
+
+
+def is_here(entry: Entry, packaged: Path = PACKAGED) -> bool:
+    """Whether all files of a network are on this machine."""
+    return _whole_folder(entry, packaged) is not None
+
+
+def _whole_folder(entry: Entry, packaged: Path) -> Path | None:
+    places = (packaged / entry.name, cache_folder() / entry.name)
+    return next((place for place in places if all((place / name).is_file() for name in entry.sha256)), None)
 
 
 def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
