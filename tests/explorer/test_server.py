@@ -220,7 +220,7 @@ def test_a_file_that_is_too_large_is_not_read(server):
         ("look", []),
         ("look", {}),
         ("look", {"model": 0, "image": {}}),
-        ("look", {"model": "9", "image": {"example": 0, "of": "0"}}),
+        ("look", {"model": "99", "image": {"example": 0, "of": "0"}}),
         ("look", {"model": "0", "image": {"example": 10**9, "of": "0"}}),
         ("look", {"model": "0", "image": {"example": True, "of": "0"}}),
         ("cover", {**EXAMPLE, "winner": 99}),
