@@ -14,6 +14,7 @@ from .marks import find_digit, label_marks
 
 _SIDE, _INNER = 28, 20
 _LEAST_CONTRAST = 20.0  # levels of 255 between ink and paper
+_LARGEST = 1024  # longest side from which the digit is cut
 _WORKING = 256  # longest side in which the digit is looked for; grain and texture are averaged away
 _PAPER = 64  # longest side in which the tone of the paper is found
 _STRONGEST = 99.9  # percentile of all pixels that counts as full ink
@@ -45,7 +46,7 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     The tone of the paper is taken off, ruled lines and marks away from the digit are left out. An image of
     28x28 pixels with a black frame is taken as it is.
     """
-    grey = picture.convert("L")
+    grey = _reduced(picture.convert("L"))
     levels = np.asarray(grey, dtype=np.float64)
     if levels.shape == (_SIDE, _SIDE) and _frame(levels).max() < _LEAST_CONTRAST:
         return Prepared(grey, "taken as it is: 28x28 px on black")
@@ -56,14 +57,21 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     strength = float(np.percentile(small, _STRONGEST))
     is_digit, others = _strokes(small / strength)
     digit, box = _cut_out(np.minimum(ink / strength, 1), is_digit)
+    larger = picture.width / grey.width
     steps = [
         "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
         *([f"left out {others} other mark{'s' if others > 1 else ''}"] if others else []),
-        f"cropped to the digit, {box.right - box.left}x{box.bottom - box.top} of "
-        f"{levels.shape[1]}x{levels.shape[0]} px",
+        f"cropped to the digit, {round(larger * (box.right - box.left))}x"
+        f"{round(larger * (box.bottom - box.top))} of {picture.width}x{picture.height} px",
         f"scaled to {_INNER} px and centred by mass in {_SIDE}x{_SIDE}",
     ]
     return Prepared(_centred(digit), ", ".join(steps))
+
+
+def _reduced(grey: Image.Image) -> Image.Image:
+    """A picture that is not larger than needed: a photograph of 48 megapixels would fill the memory."""
+    size = _fitting((grey.height, grey.width), _LARGEST)
+    return grey if size == grey.size else grey.resize(size, Image.Resampling.BOX)
 
 
 def _frame(levels: _Levels) -> _Levels:
