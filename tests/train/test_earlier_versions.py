@@ -169,7 +169,7 @@ class Killer(Silent):
     ids=["rate by epochs", "spread", "rate by steps", "annealing", "pruning"],
 )
 def test_a_checkpoint_is_continued_to_the_same_bits(changes, tmp_path, monkeypatch):
-    monkeypatch.setattr("torchcaps.train.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("torchcaps.train.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     settings, whole, cut = recipe(**changes), tmp_path / "whole", tmp_path / "cut"
     expected = train(settings, whole, CPU)
     with pytest.raises(KeyboardInterrupt):

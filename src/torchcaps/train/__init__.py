@@ -1,11 +1,12 @@
 """Recipes, tasks, the training loop, and what a run leaves behind."""
 
 from .data_card import DataCard
+from .divergence import DivergedError
 from .evaluate import evaluate
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
 from .fit_to_data import Fitted, recipe_for_data, run_name
 from .health import inspect_run
-from .loop import DivergedError, train
+from .loop import train
 from .machine import Machine, check_machine, device_of, has_native_bf16, launch, settled
 from .objective import LossSettings, Objective
 from .optimizer import Optim

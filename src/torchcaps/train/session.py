@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,17 @@ from torch.optim import Optimizer
 from torchcaps.core import Plain
 from torchcaps.core.errors import UserError
 from torchcaps.core.seeding import derive_seed, generator
+from torchcaps.data import Examples
 from torchcaps.models import Network, build_model
 
+from .evaluate import evaluate
 from .memory import require_memory
 from .objective import Objective
 from .optimizer import make_average, make_optimizer, make_schedule
 from .pipeline import Pipeline, Splits, source_of
 from .recipe import Recipe
 from .step import CapturedStep, TrainStep, Work
+from .tasks import Evaluation
 from .techniques import choose_technique
 from .warm_start import start_from
 
@@ -112,6 +115,12 @@ class Session:
     def judged(self) -> Any:
         """The model that is evaluated and kept: the averaged one where there is one."""
         return self.model if self.average is None else self.average.module
+
+    def evaluate(
+        self, examples: Examples, on_images: Callable[[int], None] = lambda images: None
+    ) -> Evaluation:
+        """The model that is judged, as it is now, on a split; `on_images` is told the size of each batch."""
+        return evaluate(self.judged, examples, self.task, self.pipeline, self.objective, on_images=on_images)
 
     @property
     def kept_state(self) -> dict[str, Tensor]:

@@ -74,7 +74,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(pruned, tmp_path, monkeyp
             if row["epoch"] == 1:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("torchcaps.train.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("torchcaps.train.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         train(recipe(), tmp_path, CPU, watcher=Killer())
     assert load_run(tmp_path).epoch == 1  # an unfinished run has weights too
@@ -103,6 +103,7 @@ class Scripted:
 
     def __init__(self, settings, loss):
         self.session, self.loss, self.sizes = Session(launch(CPU), settings, None), loss, []
+        self.session.evaluate = self.evaluate
         self.pruner = self.session.technique
         assert isinstance(self.pruner, PrunedTraining)
 

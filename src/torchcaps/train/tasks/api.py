@@ -35,6 +35,11 @@ class Evaluation(NamedTuple):
         """The value of a metric of the task, or of the loss."""
         return self.loss if metric.name == "loss" else self.metrics[metric.name]
 
+    def named(self, split: str) -> dict[str, float]:
+        """Loss and metrics with the name of their split before them."""
+        found = {"loss": self.loss, **self.metrics}
+        return {f"{split}_{name}": value for name, value in found.items()}
+
 
 class Meter(ABC, Generic[OutputT, TargetsT]):
     """Collects what a model says of a split, batch by batch, on the device of the data.

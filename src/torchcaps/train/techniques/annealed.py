@@ -42,7 +42,7 @@ class AnnealedTraining(Technique):
             session.reset_optimizer()
         self._set(iterations)
         session.step.forget_graph()
-        tried = run.evaluate(session.splits.validation)
+        tried = run.session.evaluate(session.splits.validation)
         run.keep_if_best(header["epoch"], tried)
         self.after_epoch(run, header["epoch"], tried)
 
@@ -52,7 +52,7 @@ class AnnealedTraining(Technique):
         for number, step in enumerate(self.annealer.tried):
             run.use_weights(f"step-{number}")
             self._set(step["iterations"])
-            found = run.evaluate(test)
+            found = run.session.evaluate(test)
             metrics = {f"test_{name}": value for name, value in found.metrics.items()}
             steps.append({**step, "test_loss": found.loss, **metrics})
         return {"annealing": steps}

@@ -19,10 +19,6 @@ class TrainingRun(Protocol):
 
     session: Session
 
-    def evaluate(self, examples: Examples) -> Evaluation:
-        """The network as it is now, on a split."""
-        ...
-
     def keep_if_best(self, epoch: int, validation: Evaluation) -> None:
         """Keep the weights as those of the run if no epoch was better."""
         ...

@@ -83,10 +83,10 @@ class PrunedTraining(Technique):
             """The cost in the first process: all must cut the same weights."""
             return float(run.session.fabric.broadcast(self._cost(found)))
 
-        cost = shared(validation if part is whole else run.evaluate(part))
+        cost = shared(validation if part is whole else run.session.evaluate(part))
         cut = prune_to_loss(
             measure_units(self._network, self.settings),
-            lambda: shared(run.evaluate(part)),
+            lambda: shared(run.session.evaluate(part)),
             limit=cost + self.settings.tolerance * abs(cost),
             start=_HEADROOM * self.past.threshold,
         )
@@ -94,7 +94,7 @@ class PrunedTraining(Technique):
         self.past.evaluations += evaluations
         self.past.threshold = max(cut.threshold, self.past.threshold)
         self._last = {"threshold": cut.threshold, "search_evaluations": evaluations}
-        return run.evaluate(whole) if cut.pruned else validation
+        return run.session.evaluate(whole) if cut.pruned else validation
 
     def _cost(self, found: Evaluation) -> float:
         """What a cut must not raise."""
