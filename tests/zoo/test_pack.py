@@ -17,7 +17,8 @@ TASK_NAMES = sorted(RECIPES)
 
 
 def test_every_task_can_be_packed_rounded_and_described():
-    assert set(TASKS.names()) == set(WORDS) == set(rounding.CHANGES) == set(TASK_NAMES)
+    ours = {name for name in TASKS.names() if TASKS[name].__module__.startswith("torchcaps.")}
+    assert ours == set(WORDS) == set(rounding.CHANGES) == set(TASK_NAMES)
 
 
 @pytest.mark.parametrize("task", TASK_NAMES)

@@ -61,6 +61,9 @@ WORDS: Mapping[str, _Words] = {
     ),
 }
 
+# of a task that another package registered
+_OF_OTHERS = _Words("what its task gives", "those of its training images.", "torchcaps predict {name} IMAGE")
+
 
 def describe_entry(entry: Entry, folder: Path) -> str:
     """The card of a network as Markdown, from its entry and the files in its folder."""
@@ -73,7 +76,7 @@ def _read(path: Path) -> Plain:
 
 
 def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain) -> str:
-    words = WORDS[entry.task]
+    words = WORDS.get(entry.task, _OF_OTHERS)
     lines = [
         f"Use: `{words.command.format(name=entry.name)}`. It gives {words.gives}."
         + _named(entry, classes)

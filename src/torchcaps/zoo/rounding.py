@@ -46,6 +46,8 @@ def measure_rounding(run: Run, data: str | None = None, data_dir: Path | None = 
         data: The dataset of the test images; by default the run's own.
         data_dir: Folder of the datasets.
     """
+    if run.task.name not in CHANGES:
+        raise UserError(f"answers of {run.task.name} cannot be compared; pack without --half")
     try:
         before, after = _outputs_of_both(run, data, data_dir)
     except MissingDataError as error:
