@@ -24,6 +24,7 @@ BenchRow = TypedDict(  # the fields are explained in benchmarks/README.md
         "repeats": int,
         "img_s": float | None,
         "peak_mb": float | None,
+        "quarters_mb": list[float],
         "flops": int,
         "bytes": int,
         "floor_ms": float,

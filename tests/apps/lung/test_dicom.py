@@ -98,6 +98,17 @@ def test_slope_and_intercept_give_hounsfield_units(series, slope, intercept, kin
     np.testing.assert_allclose(found, stored * slope + intercept)
 
 
+@pytest.mark.parametrize("fractional", [0, 2])
+def test_one_slice_of_fractions_makes_a_volume_of_them(series, fractional):
+    whole = read_volume(series[1]).hounsfield
+    change(files(series[1])[fractional], RescaleSlope=0.5, RescaleIntercept=-1024)
+    mixed = read_volume(series[1]).hounsfield
+    assert (whole.dtype, mixed.dtype) == (np.int16, np.float32)
+    others = [number for number in range(len(whole)) if number != fractional]
+    assert np.array_equal(mixed[others], whole[others])
+    assert np.array_equal(mixed[fractional], (whole[fractional] + 1024) * np.float32(0.5) - 1024)
+
+
 def test_duplicates_are_dropped_and_noted(series):
     volume, folder = series
     first = files(folder)[1]

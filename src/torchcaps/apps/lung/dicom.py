@@ -168,11 +168,18 @@ def _numbers(each: Slice, keyword: str, count: int, *, must_be_positive: bool = 
 
 
 def _hounsfield(slices: Sequence[Slice]) -> NDArray[np.int16] | NDArray[np.float32]:
-    """Pixels times slope plus intercept; int16 where that is exact."""
-    planes = [_rescaled(each) for each in slices]
-    is_whole = all(plane.dtype == np.int16 for plane in planes)
-    whole = np.stack(planes)
-    return whole.astype(np.int16, copy=False) if is_whole else whole.astype(np.float32, copy=False)
+    """Pixels times slope plus intercept; int16 where that is exact for all slices."""
+    first = _rescaled(slices[0])
+    volume = np.empty(
+        (len(slices), *first.shape), first.dtype
+    )  # a list would double the memory
+    volume[0] = first
+    for number, each in enumerate(slices[1:], start=1):
+        plane = _rescaled(each)
+        if plane.dtype != volume.dtype:
+            volume = volume.astype(np.float32, copy=False)
+        volume[number] = plane
+    return volume
 
 
 def _rescaled(each: Slice) -> NDArray[Any]:

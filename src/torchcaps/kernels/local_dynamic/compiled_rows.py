@@ -2,6 +2,9 @@
 
 The innermost loop runs over the first `count` spots, which no sum connects, so that it becomes vector
 instructions. Arrays come without their batch: `[type, pose, spot]`, `[type, spot]` or `[spot]`.
+
+Numba keeps what it compiled of `compiled_passes.py` until that file changes: whoever changes this one removes
+`__pycache__` beside it.
 """
 
 from math import floor, sqrt
