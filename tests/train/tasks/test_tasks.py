@@ -249,9 +249,9 @@ class TestRetrieval(TaskContract):
 
 
 def test_every_task_has_a_contract():
-    tested = {kind.recipe["model"]["name"] for kind in TaskContract.__subclasses__()}
-    assert {build({**kind.recipe}).task.name for kind in TaskContract.__subclasses__()} == set(TASKS.names())
-    assert len(tested) == len(TASKS.names())
+    here = [kind for kind in TaskContract.__subclasses__() if kind.__module__ == __name__]
+    assert {build({**kind.recipe}).task.name for kind in here} == set(TASKS.names())
+    assert len({kind.recipe["model"]["name"] for kind in here}) == len(TASKS.names())
 
 
 def test_a_loss_of_another_task_is_refused():
