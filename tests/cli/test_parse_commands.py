@@ -51,7 +51,7 @@ def test_an_image_is_explained(run, tmp_path):
     assert done.exit_code == 0, done.output
     assert done.output.startswith("test:5: ")
     typicality = json.loads((tmp_path / "test-5.json").read_text())["typicality"]
-    assert f"of the {typicality['compared_with']} validation images of its class" in done.output
+    assert f" of {typicality['compared_with']} validation images of its class" in done.output
     assert (tmp_path / "test-5.html").is_file()
     assert str(tmp_path / "test-5.html") in done.output.replace("\n", "")
 

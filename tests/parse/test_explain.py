@@ -7,7 +7,7 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.models import create_model
-from torchcaps.parse import Explainer, contribution_on_image, contributions, quantized
+from torchcaps.parse import Explainer, contribution_on_image, contributions, quantized, rank_in_words
 from torchcaps.train import Run
 from torchcaps.train.recipe import Data, Recipe
 
@@ -182,3 +182,8 @@ def test_classes_that_are_no_sums_of_votes_have_the_map_of_the_thesis_alone(tmp_
     data = found.as_json(explainer.info.classes)
     assert data["contribution"] is data["contribution_against"] is None
     assert "EMRouting" in data["contribution_obstacle"]
+
+
+def test_a_share_of_few_images_is_told_as_a_count():
+    assert rank_in_words(0.5, 4) == "2 of 4"
+    assert rank_in_words(0.375, 1600) == "38% of 1,600"

@@ -80,11 +80,13 @@ def _runner_up(row: dict[str, Any]) -> str:
 
 
 def _rank(row: dict[str, Any]) -> str:
+    from torchcaps.parse import rank_in_words
+
     usual = row["typicality"]
     if usual is None or usual["share_less_surprising"] is None:
         return ""
-    share, others = usual["share_less_surprising"], usual["compared_with"]
-    words = f", stranger than {share:.0%} of the {others:,} validation images"
+    rank = rank_in_words(usual["share_less_surprising"], usual["compared_with"])
+    words = f", stranger than {rank} validation images"
     if row["quantized_class"] == row["class"]:
         return f"{words} of its class"
     return f"{words} read as {row['quantized_class']}, as it is itself with quantized couplings"

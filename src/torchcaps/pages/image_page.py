@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torchcaps.parse import OFFSETS, Explanation
+from torchcaps.parse import OFFSETS, Explanation, rank_in_words
 from torchcaps.viz import Report, draw_evidence, draw_perturbations, draw_surprise, draw_tree, tree_markup
 
 _ABOUT_DECODER = (
@@ -123,7 +123,7 @@ def _verdict(found: Explanation, classes: Sequence[str]) -> str:
 def _rank(found: Explanation) -> str:
     if found.usual is None or found.usual.share is None:
         return "not known"
-    return f"{found.usual.share:.0%} of {len(found.usual.others):,}"
+    return rank_in_words(found.usual.share, len(found.usual.others))
 
 
 def _about_tree(found: Explanation, name: str) -> str:
@@ -171,5 +171,5 @@ def _about_typicality(found: Explanation, name: str) -> str:
     return (
         f"This tree carries {usual.surprise:.0f} bits of surprise, judged by the couplings of training "
         f"images read as {name}, child by child; as a whole {usual.key_surprise:.1f} bits. It is stranger "
-        f"than {usual.share:.0%} of the {len(usual.others)} validation images read as {name}."
+        f"than {rank_in_words(usual.share, len(usual.others))} validation images read as {name}."
     )

@@ -10,7 +10,7 @@ from .choose_levels import ChosenLevels, choose_levels
 from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
 from .evenness import Evenness, distance_from_even, measure_evenness
-from .explanation import Explanation, Source, Usual
+from .explanation import Explanation, Source, Usual, rank_in_words
 from .on_runs import (
     Analysis,
     Explainer,
@@ -97,6 +97,7 @@ __all__ = [
     "quantization_indices",
     "quantize",
     "quantized",
+    "rank_in_words",
     "receptive_field",
     "roc_auc",
     "saliency_map",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.core import UserError, evaluating
-from torchcaps.core.metric import Metric, register_metrics
+from torchcaps.core.metric import Better, Metric, register_metrics
 from torchcaps.core.types import CapsuleOutput, LayerTrace
 from torchcaps.data import PartWhole, warp
 from torchcaps.data.warp import inverse_map
@@ -40,8 +40,8 @@ _MOST_TREES = 200  # images whose trees are compared
 _TURN = 15.0  # degrees of the known transformation
 
 
-def _share(name: str, title: str, better: str = "neither") -> Metric:
-    return Metric(name, title, better, "%", 100.0)  # type: ignore[arg-type]
+def _share(name: str, title: str, better: Better = "neither") -> Metric:
+    return Metric(name, title, better, "%", 100.0)
 
 
 register_metrics(

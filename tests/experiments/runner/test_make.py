@@ -22,7 +22,7 @@ from torchcaps.experiments.records import protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import Visit, run_missing
 from torchcaps.train import Machine, StoppedError
-from torchcaps.train.recipe import recipe_as_json
+from torchcaps.train.recipe import Recipe, recipe_as_json
 
 from sweep import first_of_each
 
@@ -232,8 +232,20 @@ def test_every_experiment_runs_at_its_smoke_budget(label, tmp_path):
     assert (tmp_path / f"{experiment.slug}.png").is_file() == (experiment.draw is not None)
 
 
+_SKETCHES = {}
+
+
+def sketch_once(recipe, sketch=Recipe.sketch):
+    """The network without weights, built once for all settings that have it."""
+    key = json.dumps(recipe.model, sort_keys=True)
+    if key not in _SKETCHES:
+        _SKETCHES[key] = sketch(recipe)
+    return _SKETCHES[key]
+
+
 @pytest.mark.parametrize("label", EXPERIMENTS.names())
-def test_every_setting_of_every_budget_is_a_recipe(label):
+def test_every_setting_of_every_budget_is_a_recipe(label, monkeypatch):
+    monkeypatch.setattr(Recipe, "sketch", sketch_once)
     experiment = EXPERIMENTS[label]
     slugs = [setting.slug for setting in experiment.settings]
     assert len(set(slugs)) == len(slugs)
