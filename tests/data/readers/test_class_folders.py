@@ -95,7 +95,7 @@ def test_images_are_greyscale_only_if_all_training_images_are(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named_once_for_each_place(tmp_path):
-    with pytest.raises(UserError, match=f": {tmp_path}/no is not a folder$"):
+    with pytest.raises(UserError, match=f": {tmp_path}/no is not a folder; --data names another$"):
         load_dataset(f"folder:{tmp_path}/no", "train", tmp_path)
     with pytest.raises(UserError, match=f"neither no nor {tmp_path}/no is a folder"):
         load_dataset("folder:no", "train", tmp_path)

@@ -47,7 +47,7 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
     if not root.is_dir():
         # an absolute path is one place, whatever the data folder
         tried = f"{path} is not" if root == path else f"neither {path} nor {root} is"
-        raise MissingDataError(f"{name}: {tried} a folder")
+        raise MissingDataError(f"{name}: {tried} a folder; --data names another")
     size: ImageSize = 0
     if match:
         texts = [text for text in match.groups()[1:] if text]
