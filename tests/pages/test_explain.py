@@ -7,7 +7,7 @@ from parse.test_explain import make_run
 
 from torchcaps.core import UserError
 from torchcaps.pages.explain import _stems, explain_images
-from torchcaps.parse import Explainer
+from torchcaps.parse import Explainer, rank_in_words
 
 FINDING = "couplings are uniform: in routed layer 0"
 
@@ -65,7 +65,7 @@ def test_the_page_shows_everything(written):
     tree = rows[0]["tree"]
     assert f"<dd>{tree['capsules_in_tree'][0]} of {tree['layer_sizes'][0]}</dd>" in page
     usual = rows[0]["typicality"]
-    assert f"{usual['share_less_surprising']:.0%} of {usual['compared_with']}" in page
+    assert f">{rank_in_words(usual['share_less_surprising'], usual['compared_with'])}<" in page
 
 
 @pytest.mark.slow
