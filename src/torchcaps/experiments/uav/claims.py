@@ -212,22 +212,28 @@ def _inside(details: dict[str, list[Details]], name: str) -> list[float]:
     return [float(share) for run in details.get(name, ()) for share in run.series["inside 95"] if share >= 0]
 
 
-def draw_curves(rows: Rows, path: Path) -> None:
-    """Median error and spread over flights after each update."""
+def draw_curves(rows: Rows, path: Path, names: Sequence[str] | None = None) -> None:
+    """Median error and spread over flights after each update, of those settings that the thesis draws.
+
+    With names, of these alone; where there are no runs of them, of all.
+    """
+    drawn = DRAWN if names is None else names
     details = details_of(rows)
     panels = [
-        LineChart(title, _curves(details, part), across="update", unit="m", starts_at_zero=True)
+        LineChart(title, _curves(details, part, drawn), across="update", unit="m", starts_at_zero=True)
         for title, part in (("median error", "error"), ("median spread of the belief", "sigma"))
     ]
     path.write_bytes(to_png(draw_lines(panels)))
 
 
-def _curves(details: dict[str, list[Details]], part: str) -> dict[str, list[tuple[int, Measured]]]:
+def _curves(
+    details: dict[str, list[Details]], part: str, drawn: Sequence[str]
+) -> dict[str, list[tuple[int, Measured]]]:
     """A line for each setting that is drawn, or for all while none of them has runs.
 
     It is the median over flights, and the mean of that over seeds.
     """
-    chosen = [name for name in details if name in DRAWN] or list(details)
+    chosen = [name for name in details if name in drawn] or list(details)
     return {
         name: [
             (number + 1, Measured(float(value)))

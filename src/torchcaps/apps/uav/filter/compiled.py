@@ -47,7 +47,7 @@ class CompiledBackend:
             *_single(prediction.x),
             *_single(prediction.y),
             np.float32(scale),
-            moved,
+            np.flatnonzero(moved),
         )
         sums = _weigh(
             self._moved,
@@ -105,11 +105,13 @@ def _add(target, factor, values):
 @njit(parallel=True, fastmath=True, cache=True)
 @no_type_check
 def _move(belief, moved, x_first, x_taps, y_first, y_taps, scale, active):
-    """Shift and spread each active heading along x and y; a source row is read once."""
-    headings, rows, columns = belief.shape
-    for heading in prange(headings):
-        if not active[heading]:
-            continue
+    """Shift and spread the active headings along x and y; a source row is read once.
+
+    The loop is over them alone: headings behind a gate are neighbours, and would all fall to one thread.
+    """
+    _, rows, columns = belief.shape
+    for index in prange(len(active)):
+        heading = active[index]
         target = moved[heading]
         target[:] = 0
         spread = np.empty(columns, np.float32)
