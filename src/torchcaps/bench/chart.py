@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.viz import draw_bench, to_png
 
 from .row import read_rows

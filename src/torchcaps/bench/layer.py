@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from torchcaps.core.types import Capsules
+from torchcaps.core import Capsules
 from torchcaps.layers import FcCaps
 
 from .bench import Bench, Measurement

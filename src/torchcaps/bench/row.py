@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypedDict
 
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError
 
 BenchRow = TypedDict(  # the fields are explained in benchmarks/README.md
     "BenchRow",

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchcaps.core.errors import UserError, unknown_name
+from torchcaps.core import UserError, unknown_name
 
 from .bench import Bench, Measurement
 from .filter import filter_suite

@@ -10,8 +10,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import UserError
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, generator
 
 Corruption: TypeAlias = Literal["noise", "blur", "occlusion"]
 CORRUPTIONS: tuple[Corruption, ...] = get_args(Corruption)

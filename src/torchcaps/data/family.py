@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from torchcaps.core import UserError
-from torchcaps.core.fields import build_dataclass
+from torchcaps.core import UserError, build_dataclass
 
 from .api import DATASETS, FAMILIES, DatasetInfo
 

@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, generator
 
 from .examples import Examples
 

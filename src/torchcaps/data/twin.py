@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from torchcaps.core import UserError
-from torchcaps.core.errors import unknown_name
+from torchcaps.core import UserError, unknown_name
 
 from .api import DATASETS, SPLITS, Split
 from .examples import LabelledImages

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.data import has_files
 
 from .annealing import CHAPTER as _ANNEALING

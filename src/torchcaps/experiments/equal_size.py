@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from torchcaps.core.seeding import generator
+from torchcaps.core import generator
 from torchcaps.data import LabelledImages
 from torchcaps.data.warp import AffineLimits, affine
 from torchcaps.parse.on_runs.analyse import count_hits

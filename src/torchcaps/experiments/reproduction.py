@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import get_args
 
-from torchcaps.core.metric import metric_of
+from torchcaps.core import metric_of
 
 from .catalogue import LABELS, WITHOUT_RUNS
 from .plan import EXPERIMENTS, Experiment, RowsOf, Verdict

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from torchcaps.core.types import CapsuleOutput, LayerTrace
+from torchcaps.core import CapsuleOutput, LayerTrace
 from torchcaps.parse import ParseTree, distance_from_even, fully_connected, parse_tree
 from torchcaps.parse.saliency import Grid
 from torchcaps.train.techniques import iterative_routings

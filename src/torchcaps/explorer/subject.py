@@ -10,8 +10,7 @@ from threading import Lock
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core import UserError
-from torchcaps.core.types import CapsuleOutput
+from torchcaps.core import CapsuleOutput, UserError
 from torchcaps.data import normalize
 from torchcaps.parse import (
     OFFSETS,

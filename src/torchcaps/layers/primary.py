@@ -9,10 +9,9 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, sides
+from torchcaps.core import Capsules, ImageSize, sides
+from torchcaps.core import squash as squash_by_square
 from torchcaps.core.precision import without_autocast
-from torchcaps.core.squash import squash as squash_by_square
-from torchcaps.core.types import Capsules
 
 from .geometry import StagePadding, pad_same
 from .product_conv2d import covers_map, reduce_map

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeAlias
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core.registry import Registry
+from torchcaps.core import Registry
 from torchcaps.core.types import OutputT, TargetsT
 
 

@@ -10,8 +10,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import SegmentationOutput
+from torchcaps.core import SegmentationOutput, UserError
 
 from .api import LOSSES, Loss
 from .shapes import require_same_shape

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from torchcaps.core import CapsuleOutput
 from torchcaps.core.labels import require_labels
-from torchcaps.core.types import CapsuleOutput
 
 from .api import LOSSES, Loss
 

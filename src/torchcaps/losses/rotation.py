@@ -10,11 +10,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import PoseOutput, PoseTarget, UserError
 from torchcaps.core.labels import require_labels
 from torchcaps.core.rotation import hamilton
 from torchcaps.core.symmetry import group_table
-from torchcaps.core.types import PoseOutput, PoseTarget
 
 from .api import LOSSES, Loss
 from .spread import margin_by_epoch, spread_loss

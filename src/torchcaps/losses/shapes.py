@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 
 def require_same_shape(**tensors: Tensor) -> None:

@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import DescriptorOutput, UserError
 from torchcaps.core.labels import require_labels
-from torchcaps.core.types import DescriptorOutput
 
 from .api import LOSSES, Loss
 

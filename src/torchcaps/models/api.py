@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
-from torchcaps.core.errors import UserError, unknown_name
+from torchcaps.core import Registry, UserError, unknown_name
 from torchcaps.core.fields import convert, whole_numbers
-from torchcaps.core.registry import Registry
 
 from .network import ModelConfig, Network
 

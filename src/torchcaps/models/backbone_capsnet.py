@@ -10,10 +10,7 @@ from einops import reduce
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, sides
-from torchcaps.core.errors import UserError
-from torchcaps.core.modes import evaluating
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import ImageSize, LayerTrace, UserError, evaluating, sides
 from torchcaps.layers import FcCaps, PrimaryCaps, flatten_grid, too_small
 from torchcaps.layers.backbone import Trunk, create_trunk
 from torchcaps.routing import RoutingSpec

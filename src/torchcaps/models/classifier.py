@@ -8,8 +8,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import CapsuleOutput, LayerTrace
+from torchcaps.core import CapsuleOutput, LayerTrace, UserError
 from torchcaps.layers import ConvDecoder, FcDecoder, size_setting
 
 from .network import ModelConfig, Network

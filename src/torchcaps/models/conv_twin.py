@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize
-from torchcaps.core.errors import UserError
+from torchcaps.core import ImageSize, UserError
 from torchcaps.layers import ConvStage, map_sizes
 
 from .api import register_variants

@@ -10,9 +10,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, sides, squash
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import Capsules, LayerTrace
+from torchcaps.core import Capsules, ImageSize, LayerTrace, UserError, sides, squash
 from torchcaps.layers import (
     ConvStage,
     PrimaryCaps,

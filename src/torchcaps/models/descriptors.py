@@ -10,8 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core import ImageSize, UserError, sides
-from torchcaps.core.types import Capsules, DescriptorOutput, LayerTrace
+from torchcaps.core import Capsules, DescriptorOutput, ImageSize, LayerTrace, UserError, sides
 from torchcaps.layers import FcCaps, PrimaryCaps, flatten_grid
 from torchcaps.routing import RoutingSpec
 

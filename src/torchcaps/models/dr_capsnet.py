@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize
-from torchcaps.core.types import Capsules, LayerTrace
+from torchcaps.core import Capsules, ImageSize, LayerTrace
 from torchcaps.layers import (
     ConvStage,
     FcCaps,

@@ -8,9 +8,7 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import ImageSize
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import ImageSize, LayerTrace, UserError
 from torchcaps.layers import ConvCaps2d, ConvStage, FcCaps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import ImageSize, LayerTrace
 from torchcaps.layers import ConvStage, build_fc_caps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 

@@ -16,9 +16,8 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, sides
+from torchcaps.core import Capsules, ImageSize, LayerTrace, sides
 from torchcaps.core.fields import require_equal_lengths
-from torchcaps.core.types import Capsules, LayerTrace
 from torchcaps.layers import (
     ConvCaps2d,
     ConvStage,

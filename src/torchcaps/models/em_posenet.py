@@ -15,8 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core import Capsules, ImageSize
-from torchcaps.core.types import LayerTrace, PoseOutput
+from torchcaps.core import Capsules, ImageSize, LayerTrace, PoseOutput
 from torchcaps.layers import ConvStage, FcCaps, flatten_grid, map_sizes, use_quaternion_votes
 from torchcaps.routing import RoutingSpec
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import LayerTrace
 from torchcaps.layers import FcCaps
 from torchcaps.routing import RoutingSpec
 

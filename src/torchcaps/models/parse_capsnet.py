@@ -8,10 +8,8 @@ from itertools import pairwise
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize
-from torchcaps.core.errors import UserError
+from torchcaps.core import ImageSize, LayerTrace, UserError
 from torchcaps.core.fields import require_equal_lengths
-from torchcaps.core.types import LayerTrace
 from torchcaps.layers import ConvStage, FcCaps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 

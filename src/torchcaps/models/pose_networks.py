@@ -12,9 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core import ImageSize, UserError, squash
+from torchcaps.core import ImageSize, PoseOutput, UserError, squash
 from torchcaps.core.rotation import rotations_of_6d
-from torchcaps.core.types import PoseOutput
 from torchcaps.layers import ConvStage, map_sizes
 
 from .api import register_variants

@@ -9,9 +9,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import Capsules, LayerTrace, SegmentationOutput
+from torchcaps.core import Capsules, ImageSize, LayerTrace, SegmentationOutput, UserError
 from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 from torchcaps.routing import RoutingSpec
 

@@ -7,9 +7,7 @@ from abc import ABC, abstractmethod
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import sides
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import SegmentationOutput
+from torchcaps.core import SegmentationOutput, UserError, sides
 from torchcaps.layers import size_setting
 
 from .network import ModelConfig, Network

@@ -8,10 +8,8 @@ from typing import Literal
 
 from torch import nn
 
-from torchcaps.core import ImageSize
-from torchcaps.core.errors import UserError
+from torchcaps.core import ImageSize, UserError, squash_exponential
 from torchcaps.core.fields import require_equal_lengths
-from torchcaps.core.squash import squash_exponential
 from torchcaps.layers import BatchNorm2d, ConvStage, PrimaryCaps, StemConv2d
 
 from .anatomy import ConvStep

@@ -8,8 +8,7 @@ from itertools import pairwise
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, sides
-from torchcaps.core.errors import UserError
+from torchcaps.core import ImageSize, UserError, sides
 from torchcaps.layers import too_small
 
 from .api import register_variants

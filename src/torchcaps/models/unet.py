@@ -10,9 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core import ImageSize
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import SegmentationOutput
+from torchcaps.core import ImageSize, SegmentationOutput, UserError
 
 from .api import register_variants
 from .segmenter import Segmenter

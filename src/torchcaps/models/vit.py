@@ -11,8 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core import ImageSize, sides
-from torchcaps.core.errors import UserError
+from torchcaps.core import ImageSize, UserError, sides
 from torchcaps.layers import too_small
 
 from .api import register_variants

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps.core.types import CapsuleOutput
+from torchcaps.core import CapsuleOutput
 from torchcaps.data import LabelledImages
 from torchcaps.inspection import count_parameters
 from torchcaps.parse import (

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from torchcaps.bench import Effort, time_work
-from torchcaps.core import UserError
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, generator
 from torchcaps.prune import count_sparsity, measure_size, shrink
 from torchcaps.train import load_run, shrink_run
 

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import LayerTrace, UserError
 from torchcaps.data import PartWhole
 from torchcaps.parse import capsule_maps, fully_connected, parse_tree
 from torchcaps.parse.truth import compare_trees, owners_of_capsules

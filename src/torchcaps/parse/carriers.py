@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import Capsules, LayerTrace
+from torchcaps.core import Capsules, LayerTrace, UserError
 from torchcaps.layers import ConvStage, LocalConvCaps2d, LocalDeconvCaps2d, receptive_field
 from torchcaps.models import ShrinksAndGrows
 from torchcaps.routing import SumsVotes

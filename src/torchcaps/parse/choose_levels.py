@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 CANDIDATES = (*range(2, 22), 26, 31, 41, 51, 64, 101, 201)
 

@@ -9,8 +9,7 @@ from einops import reduce
 from jaxtyping import Float, Int
 from torch import Tensor, einsum, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import Capsules, LayerTrace
+from torchcaps.core import Capsules, LayerTrace, UserError
 from torchcaps.layers import FcCaps, SelectedFcCaps, flatten_grid
 from torchcaps.layers.vote import cast_votes
 from torchcaps.routing import SumsVotes

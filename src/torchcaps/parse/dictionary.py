@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 from .quantize import quantization_indices
 

@@ -9,9 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import ImageSize, LayerTrace, UserError
 from torchcaps.layers import ReceptiveField, map_sizes, receptive_field
 from torchcaps.models import CapsuleGrid, Network
 

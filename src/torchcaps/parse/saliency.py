@@ -11,8 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import ImageSize
-from torchcaps.core.errors import UserError
+from torchcaps.core import ImageSize, UserError
 from torchcaps.layers import ConvStage, ReceptiveField, map_sizes
 
 Grid = tuple[int, int, int]

@@ -10,9 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.seeding import generator
-from torchcaps.core.types import Routed
+from torchcaps.core import Routed, UserError, generator
 from torchcaps.models import ShrinksAndGrows
 
 _SHARE = 0.1  # of the capsules that can reach the mark

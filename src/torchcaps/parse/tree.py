@@ -12,8 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import LayerTrace, UserError
 
 from .evenness import Evenness, measure_evenness
 from .saliency import Grid, check_grid

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 from .dictionary import Dictionary, Keys, count_trees
 

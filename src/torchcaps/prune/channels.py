@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.layers.backbone import Trunk
 from torchcaps.models import Cut, OnTrunk
 

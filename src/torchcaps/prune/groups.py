@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.layers import ConvCaps2d, FcCaps, PrimaryCaps, SelectedFcCaps
 
 from .lobster import Lobster, prunable_layers, prunable_weights

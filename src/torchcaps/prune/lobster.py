@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.layers import ConvCaps2d, FcCaps, LocalConvCaps2d, LocalDeconvCaps2d
 
 Group = Literal["weight", "capsule", "type"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.inspection import count_flops, count_parameters
 from torchcaps.layers import SelectedFcCaps
 from torchcaps.models import MODELS, KeptSizes, Removable, Shrinkable

@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, generator
 
 from .trunk_cost import TrunkCost
 

@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, sides
-from torchcaps.core.errors import UserError
+from torchcaps.core import ImageSize, UserError, sides
 from torchcaps.layers.backbone import Trunk
 
 

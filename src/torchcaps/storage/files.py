@@ -14,7 +14,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 _ABANDONED = 3600.0  # seconds after which the draft of a killed process is removed
 

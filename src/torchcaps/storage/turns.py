@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 _LOCK = ".turn.lock"  # stays: were it removed, one that waits for it and one that comes later would not meet
 

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError
 
 from .files import write_atomically
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torchcaps.core.seeding import generator
+from torchcaps.core import generator
 from torchcaps.data import AffineLimits, affine
 
 from .api import SUITES, Material, Measurement, accuracy_on

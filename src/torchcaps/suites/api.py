@@ -10,8 +10,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from torchcaps.core import UserError, evaluating
-from torchcaps.core.registry import Registry
+from torchcaps.core import Registry, UserError, evaluating
 from torchcaps.data import LabelledImages
 from torchcaps.parse import some_images
 from torchcaps.train import Pipeline, Run, load_labelled

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core.metric import metric_of
+from torchcaps.core import metric_of
 from torchcaps.storage import write_atomically
 from torchcaps.viz import Measured, draw_dots, to_png
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from torchcaps.core import UserError, evaluating
+from torchcaps.core import CapsuleOutput, LayerTrace, UserError, evaluating
 from torchcaps.core.metric import Better, Metric, register_metrics
-from torchcaps.core.types import CapsuleOutput, LayerTrace
 from torchcaps.data import PartWhole, warp
 from torchcaps.data.warp import inverse_map
 from torchcaps.models import Network

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, generator
 from torchcaps.data import LabelledImages, shift
 
 from .api import SUITES, Material, Measurement, activations_of

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.core import Plain
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.storage import write_atomically
 
 

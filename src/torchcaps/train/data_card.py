@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.core.fields import build_dataclass
+from torchcaps.core import MissingDataError, UserError, build_dataclass
 from torchcaps.data import DatasetInfo, Examples, Fit, Split
 
 

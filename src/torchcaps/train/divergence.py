@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 from .diagnose import find_non_finite
 from .kept import KeptRun

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torchcaps.core.errors import unknown_name
+from torchcaps.core import unknown_name
 from torchcaps.data import DATASETS, FOLDER_PREFIX, Outline, outline_dataset
 
 from .recipe import Recipe, apply_overrides, build, packaged_recipes, read_values, with_changes

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.data import find_info
 from torchcaps.data.api import FOLDER_PREFIX
 from torchcaps.storage import read_mapping

@@ -7,8 +7,7 @@ import time
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from torchcaps.core import Plain
-from torchcaps.core.errors import UserError
+from torchcaps.core import Plain, UserError
 from torchcaps.models import config_as_json
 from torchcaps.storage import load_weights, save_weights, write_text
 

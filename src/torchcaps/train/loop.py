@@ -9,8 +9,7 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.core import Plain
-from torchcaps.core.errors import UserError
+from torchcaps.core import Plain, UserError
 from torchcaps.data import FOLDER_PREFIX
 from torchcaps.inspection import count_parameters, watch_health
 from torchcaps.storage import write_json

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

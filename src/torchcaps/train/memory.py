@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 from .recipe import Recipe
 

@@ -11,7 +11,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, SequentialLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 _WARM_UP_START = 0.01  # share of the learning rate that the first step gets
 

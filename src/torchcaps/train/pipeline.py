@@ -9,9 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.seeding import generator
-from torchcaps.core.sides import ImageSize, sides
+from torchcaps.core import ImageSize, UserError, generator, sides
 from torchcaps.core.types import Targets
 from torchcaps.data import (
     Augment,

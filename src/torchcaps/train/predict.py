@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any
 
 from .pipeline import Pipeline

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import yaml
 
-from torchcaps.core.errors import MissingDataError, UserError, unknown_name
+from torchcaps.core import MissingDataError, UserError, unknown_name
 from torchcaps.core.fields import as_plain, build_dataclass, shown
 from torchcaps.data import FOLDER_PREFIX, Augment, Fit, Preprocess
 from torchcaps.losses import list_losses

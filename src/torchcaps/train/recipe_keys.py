@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from inspect import getdoc
 from typing import Any, NamedTuple, get_args, get_type_hints
 
-from torchcaps.core.fields import as_plain
+from torchcaps.core import as_plain
 from torchcaps.losses import LOSSES
 
 from .objective import LossSettings

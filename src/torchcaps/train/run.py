@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.core.fields import as_plain
+from torchcaps.core import MissingDataError, UserError, as_plain
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 from torchcaps.models import Network, build_model
 from torchcaps.storage import load_weights, read_json, read_json_lines, write_json, write_text

@@ -11,9 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from torchcaps.core import Plain
-from torchcaps.core.errors import UserError
-from torchcaps.core.seeding import derive_seed, generator
+from torchcaps.core import Plain, UserError, derive_seed, generator
 from torchcaps.data import Examples
 from torchcaps.models import Network, build_model
 

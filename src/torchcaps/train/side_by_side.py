@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 from .machine import Machine
 from .step import stream_of_thread

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.storage import load_weights, read_mapping
 
 from .recipe import Recipe

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 
 from .style import INK_MAP, TILE, Box
 

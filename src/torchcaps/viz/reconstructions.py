@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 
 from .pictures import Array, ArrayLike, place_picture, to_array, to_colours
 from .style import COOL, INK, MUTED, SMALL, TEXT, WRONG, Box, canvas, drawing_board

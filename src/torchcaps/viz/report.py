@@ -10,7 +10,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.storage import write_text
 
 from .markup import element, fill, paragraphs, read_template, row

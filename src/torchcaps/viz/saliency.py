@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 
 from .evidence import draw_heat, draw_image
 from .pictures import Array, ArrayLike, to_array, to_colours

@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 from PIL import Image
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 from .markup import element, fill, paragraphs, read_template, row, to_script
 from .style import WARM

@@ -8,7 +8,7 @@ from functools import cache
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 
 def class_labels(names: Sequence[str] | None, count: int) -> list[str]:

@@ -11,8 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 
 from .pictures import ArrayLike, to_colours
 from .style import INK, MUTED, PAPER, SERIES, TEXT, TITLE, axes_at, canvas, drawing_board

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchcaps.core import Plain
-from torchcaps.core.metric import metric_of
+from torchcaps.core import Plain, metric_of
 from torchcaps.data import FOLDER_PREFIX
 from torchcaps.models import MODELS
 from torchcaps.storage import read_json

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 from .marks import find_digit, label_marks
 

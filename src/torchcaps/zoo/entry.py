@@ -9,9 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal
 
-from torchcaps.core.errors import UserError, unknown_name
-from torchcaps.core.fields import build_dataclass
-from torchcaps.core.metric import metric_of
+from torchcaps.core import UserError, build_dataclass, metric_of, unknown_name
 from torchcaps.storage import read_json
 
 from .evidence import Evidence

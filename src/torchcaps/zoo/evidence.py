@@ -7,8 +7,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from torchcaps.core.errors import MissingDataError, UserError, unknown_name
-from torchcaps.core.metric import METRICS, metric_of
+from torchcaps.core import METRICS, MissingDataError, UserError, metric_of, unknown_name
 from torchcaps.storage import read_json
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps import models
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture
 from torchcaps.models import Network
 from torchcaps.train import Answer, Predictor, Run, load_predictor, load_run

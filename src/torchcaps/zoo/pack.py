@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchcaps.core import Plain
-from torchcaps.core.errors import UserError
-from torchcaps.core.fields import as_plain
-from torchcaps.core.metric import METRICS
+from torchcaps.core import METRICS, Plain, UserError, as_plain
 from torchcaps.data import FOLDER_PREFIX, find_info
 from torchcaps.inspection import count_parameters
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.core.rotation import rotation_angle
 from torchcaps.train import Run, load_split
 from torchcaps.train.evaluate import evaluation_batch

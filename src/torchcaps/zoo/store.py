@@ -9,7 +9,7 @@ import urllib.request
 from functools import partial
 from pathlib import Path
 
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import write_atomically
 
 from .entry import PACKAGED, Entry, cache_folder

@@ -170,9 +170,7 @@ def _numbers(each: Slice, keyword: str, count: int, *, must_be_positive: bool = 
 def _hounsfield(slices: Sequence[Slice]) -> NDArray[np.int16] | NDArray[np.float32]:
     """Pixels times slope plus intercept; int16 where that is exact for all slices."""
     first = _rescaled(slices[0])
-    volume = np.empty(
-        (len(slices), *first.shape), first.dtype
-    )  # a list would double the memory
+    volume = np.empty((len(slices), *first.shape), first.dtype)  # a list would double the memory
     volume[0] = first
     for number, each in enumerate(slices[1:], start=1):
         plane = _rescaled(each)

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from torchcaps.core import UserError
-from torchcaps.core.seeding import derive_seed
+from torchcaps.core import UserError, derive_seed
 
 from .measure import Overlap
 

@@ -14,8 +14,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.core.fields import as_plain
+from torchcaps.core import UserError, as_plain
 from torchcaps.data.rendering import Mesh, MeshSet, NamedMesh, Rendered, View, save_meshes
 from torchcaps.storage import write_json
 

@@ -11,8 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.core.fields import build_dataclass
+from torchcaps.core import MissingDataError, UserError, build_dataclass
 from torchcaps.data import FOLDER_PREFIX, resolve_data_dir
 from torchcaps.data.readers.folder import parse_folder_name
 from torchcaps.data.rendering import (

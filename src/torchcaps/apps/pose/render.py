@@ -20,9 +20,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.core.fields import as_plain
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, as_plain, generator
 from torchcaps.data.rendering import Mesh, MeshSet, Rendered, View, held_out_instances, rasterise, save_meshes
 from torchcaps.storage import read_mapping, write_atomically, write_json, write_text
 

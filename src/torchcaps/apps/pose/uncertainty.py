@@ -10,10 +10,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.core.fields import as_plain, build_dataclass
+from torchcaps.core import (
+    LayerTrace,
+    MissingDataError,
+    PoseOutput,
+    PoseTarget,
+    UserError,
+    as_plain,
+    build_dataclass,
+)
 from torchcaps.core.rotation import rotation_angle
-from torchcaps.core.types import LayerTrace, PoseOutput, PoseTarget
 from torchcaps.layers import cast_votes
 from torchcaps.losses import SpreadRotationLoss, nearest_symmetric, rotations_of
 from torchcaps.models import EMPoseNet

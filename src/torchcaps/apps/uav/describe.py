@@ -11,8 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import UserError
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, generator
 from torchcaps.models import DescriptorNetwork
 from torchcaps.storage import read_mapping, write_json
 from torchcaps.train import Pipeline, Run, load_run

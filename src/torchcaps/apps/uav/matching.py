@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.core.fields import build_dataclass
+from torchcaps.core import MissingDataError, UserError, build_dataclass
 from torchcaps.data import SeasonStack, sample_crops
 from torchcaps.storage import read_json, write_json
 

@@ -12,8 +12,7 @@ from jaxtyping import Int64, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import UserError
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, generator
 
 from ..api import DatasetInfo, Split
 from ..examples import LabelledImages, OverlaidImages

@@ -10,9 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.core.fields import build_dataclass
-from torchcaps.core.seeding import generator
+from torchcaps.core import MissingDataError, UserError, build_dataclass, generator
 from torchcaps.storage import read_json, write_json
 
 from ..api import Frame, Split

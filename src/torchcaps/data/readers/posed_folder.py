@@ -18,8 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.core.fields import build_dataclass
+from torchcaps.core import MissingDataError, UserError, build_dataclass
 from torchcaps.storage import read_mapping
 
 from ..api import Frame, Split

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, generator
 from torchcaps.core.rotation import euler_grid, quaternions_of_euler, random_rotations
-from torchcaps.core.seeding import generator
 
 from ..api import Split
 from ..examples import PosedImages

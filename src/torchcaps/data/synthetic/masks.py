@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core.seeding import generator
+from torchcaps.core import generator
 
 from ..api import DATASETS, DatasetInfo, Frame, Split
 from ..examples import MaskedImages

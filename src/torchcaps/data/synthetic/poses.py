@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from torchcaps.core import generator
 from torchcaps.core.rotation import random_rotations, rotation_matrices
-from torchcaps.core.seeding import generator
 
 from ..api import DATASETS, DatasetInfo, Split
 from ..examples import PosedImages

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core.seeding import generator
+from torchcaps.core import generator
 
 from ..api import DATASETS, DatasetInfo, Split
 from ..examples import LabelledImages

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from torchcaps.core.metric import metric_of
+from torchcaps.core import metric_of
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
 from ..plan import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchcaps.core.registry import Registry
+from torchcaps.core import Registry
 from torchcaps.train import Machine, Recipe, Watcher, load_recipe, train
 
 from ..records import Budget, Rows, RunResult

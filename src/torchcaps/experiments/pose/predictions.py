@@ -10,9 +10,8 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import PoseTarget, UserError
 from torchcaps.core.rotation import rotation_angle
-from torchcaps.core.types import PoseTarget
 from torchcaps.data import load_dataset
 from torchcaps.data.rendering import RenderedImages, render_smooth
 from torchcaps.losses import rotations_of

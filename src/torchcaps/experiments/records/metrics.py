@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from torchcaps.core.metric import Metric, metric_of, register_metrics
+from torchcaps.core import Metric, metric_of, register_metrics
 
 _share = partial(Metric, unit="%", scale=100.0)
 _count = partial(Metric, digits=0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 Budget = Literal["smoke", "quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from torchcaps.core import Number
-from torchcaps.core.fields import build_dataclass
+from torchcaps.core import Number, build_dataclass
 
 from .details import Details
 

@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core import Number
-from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.core.fields import build_dataclass
+from torchcaps.core import MissingDataError, Number, UserError, build_dataclass
 from torchcaps.storage import read_json
 
 from .details import Details

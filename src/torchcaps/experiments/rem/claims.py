@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from torchcaps.core.metric import metric_of
+from torchcaps.core import metric_of
 
 from ..plan import (
     EXPERIMENTS,

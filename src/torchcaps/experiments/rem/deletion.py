@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from torchcaps.core.seeding import generator
+from torchcaps.core import generator
 from torchcaps.data import LabelledImages, normalize
 from torchcaps.parse import CapsuleMap, Levels, place_map, quantized
 from torchcaps.train import Pipeline

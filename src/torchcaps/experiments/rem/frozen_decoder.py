@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from torchcaps.core.seeding import derive_seed, generator
+from torchcaps.core import derive_seed, generator
 from torchcaps.data import LabelledImages
 from torchcaps.layers import FcDecoder
 from torchcaps.losses import reconstruction_loss

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 from torchcaps.data import LabelledImages
 from torchcaps.inspection import count_parameters
 from torchcaps.storage import read_json, write_json

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.data import LabelledImages
 from torchcaps.parse import Edge, Levels, Node, ParseTree, parse_tree, quantized, some_images
 from torchcaps.train import Machine, Pipeline, Watcher, load_labelled

@@ -9,9 +9,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from tempfile import TemporaryDirectory
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
-from torchcaps.core.metric import metric_of
+from torchcaps.core import Number, UserError, metric_of
 from torchcaps.storage import read_json, write_atomically, write_json
 
 from ..plan import Experiment, PlannedRun, Setting

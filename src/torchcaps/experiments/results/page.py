@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from torchcaps.core import Number
-from torchcaps.core.metric import metric_of
+from torchcaps.core import Number, metric_of
 from torchcaps.storage import write_text
 
 from ..plan import Claim, Experiment, RowsOf, Verdict, slug_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from torchcaps.core.metric import metric_of
+from torchcaps.core import metric_of
 
 from ..records import Row, Rows, metric_heading
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from torchcaps.core.metric import Metric, register_metrics
+from torchcaps.core import Metric, register_metrics
 
 _share = partial(Metric, better="higher", unit="%", scale=100.0)
 _bits = partial(Metric, better="lower", unit="bits")

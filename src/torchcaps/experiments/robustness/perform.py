@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 from torchcaps.parse import Levels, analyse, quantizable_routings
 from torchcaps.suites import measure_truth
 from torchcaps.suites.api import Material

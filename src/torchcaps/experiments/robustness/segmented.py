@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 from torchcaps.data import OverlaidImages
 from torchcaps.losses import reconstruction_loss
 from torchcaps.train import Pipeline, Run, load_split

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.core.errors import MissingDataError
+from torchcaps.core import MissingDataError
 from torchcaps.storage import read_json, write_json
 from torchcaps.train import Machine, StoppedError, check_machine, side_by_side
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.storage import read_json
 from torchcaps.train import recipe_as_json, stored_recipe
 

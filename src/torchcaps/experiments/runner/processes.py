@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.train import Machine, check_machine
 
 from ..plan import EXPERIMENTS, Experiment, PlannedRun

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.train import Silent
 
 

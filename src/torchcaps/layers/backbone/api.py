@@ -8,8 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.registry import Registry
+from torchcaps.core import Registry, UserError
 
 
 class TrunkConvolution(NamedTuple):

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core import UserError, evaluating
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, evaluating, generator
 from torchcaps.data import LabelledImages
 from torchcaps.train import Pipeline, Run, load_labelled
 

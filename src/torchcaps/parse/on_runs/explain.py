@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchcaps.core.errors import MissingDataError, UserError
-from torchcaps.core.types import CapsuleOutput, LayerTrace
+from torchcaps.core import CapsuleOutput, LayerTrace, MissingDataError, UserError
 from torchcaps.data import LabelledImages
 from torchcaps.train import Pipeline, Run, load_labelled
 from torchcaps.zoo import read_photo

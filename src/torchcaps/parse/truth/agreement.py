@@ -9,8 +9,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from torchcaps.core.seeding import generator
-from torchcaps.core.types import LayerTrace
+from torchcaps.core import LayerTrace, generator
 
 from ..tree import Edge, parse_tree
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 _PER_DIMENSION = 2  # images of a class, in each half, for each dimension of a pose
 

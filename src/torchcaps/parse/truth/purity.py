@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 
 class Purity(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo
 
 from ..data_card import DataCard

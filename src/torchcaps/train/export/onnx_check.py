@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 
 def check_model(content: bytes, path: Path) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 from .card import CARD
 from .operators import OPERATORS

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError
 
 from ..predict import Predictor, predictor_of
 from ..run import load_run

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 import torchcaps
-from torchcaps.core.errors import UserError
-from torchcaps.core.fields import as_plain
+from torchcaps.core import UserError, as_plain
 from torchcaps.storage import write_atomically
 
 from ..data_card import card_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 StateDict = dict[str, Tensor]
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import DATASETS, resize_and_crop
 from torchcaps.layers.backbone import ResNetTrunk, create_trunk
 from torchcaps.models import EfficientCapsNet, build_model, config_as_json

@@ -12,8 +12,7 @@ import torch
 from einops import EinopsError, rearrange
 from torch import Tensor
 
-from torchcaps.core import sides
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError, sides
 from torchcaps.models import EfficientCapsNet, EfficientCapsNetConfig
 
 from .agreement import StateDict, require_same_names, require_shape

@@ -12,8 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.seeding import derive_seed, generator
+from torchcaps.core import UserError, derive_seed, generator
 from torchcaps.data import Examples
 from torchcaps.models import OnTrunk
 from torchcaps.prune import (

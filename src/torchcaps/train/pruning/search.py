@@ -12,8 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from torchcaps.core import Plain
-from torchcaps.core.errors import MissingDataError, UserError
+from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.inspection import count_parameters
 from torchcaps.models import config_as_json
 from torchcaps.storage import (

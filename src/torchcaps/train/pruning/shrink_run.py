@@ -8,8 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from torchcaps.core import Plain
-from torchcaps.core.errors import UserError
+from torchcaps.core import Plain, UserError
 from torchcaps.models import config_as_json
 from torchcaps.prune import shrink
 from torchcaps.storage import save_weights, write_text

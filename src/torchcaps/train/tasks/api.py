@@ -11,10 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import Plain
-from torchcaps.core.errors import UserError
-from torchcaps.core.metric import METRICS, Metric
-from torchcaps.core.registry import Registry
+from torchcaps.core import METRICS, Metric, Plain, Registry, UserError
 from torchcaps.core.types import OutputT, TargetsT
 from torchcaps.data import Augment, DatasetInfo, Examples, split_validation
 from torchcaps.models import Network

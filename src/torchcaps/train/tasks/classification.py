@@ -8,8 +8,7 @@ from typing import ClassVar
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.types import CapsuleOutput
+from torchcaps.core import CapsuleOutput, UserError
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 
 from ..objective import Objective

@@ -9,8 +9,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core.metric import Metric, register_metrics
-from torchcaps.core.types import CapsuleOutput
+from torchcaps.core import CapsuleOutput, Metric, register_metrics
 from torchcaps.data import DatasetInfo, Examples, OverlaidImages
 
 from ..objective import Objective

@@ -9,10 +9,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.metric import Metric, register_metrics
+from torchcaps.core import Metric, PoseOutput, PoseTarget, UserError, register_metrics
 from torchcaps.core.rotation import euler_of_quaternions, rotation_angle
-from torchcaps.core.types import PoseOutput, PoseTarget
 from torchcaps.data import Augment, DatasetInfo, Examples, PosedImages
 from torchcaps.losses import SpreadRotationLoss, nearest_symmetric, rotations_of
 

@@ -9,9 +9,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.metric import Metric, register_metrics
-from torchcaps.core.types import DescriptorOutput
+from torchcaps.core import DescriptorOutput, Metric, UserError, register_metrics
 from torchcaps.data import DatasetInfo, Examples, PlacedImages
 from torchcaps.models import Network
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core.metric import Metric, register_metrics
-from torchcaps.core.types import SegmentationOutput
+from torchcaps.core import Metric, SegmentationOutput, register_metrics
 from torchcaps.data import DatasetInfo, Examples, MaskedImages, undo_fit
 from torchcaps.losses import class_masks
 

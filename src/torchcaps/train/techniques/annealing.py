@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from torchcaps.core import Plain
-from torchcaps.core.errors import UserError
+from torchcaps.core import Plain, UserError
 
 Iterations = int | Mapping[str, int]  # of all driven routings, or of each by name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from torchcaps.core.metric import Metric
+from torchcaps.core import Metric
 from torchcaps.prune import Lobster
 
 from .annealed import AnnealedTraining

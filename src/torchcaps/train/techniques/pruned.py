@@ -8,8 +8,7 @@ from math import inf
 import torch
 from torch import nn
 
-from torchcaps.core import Plain
-from torchcaps.core.metric import Metric
+from torchcaps.core import Metric, Plain
 from torchcaps.data import Examples
 from torchcaps.prune import (
     Lobster,

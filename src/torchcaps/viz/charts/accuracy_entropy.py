@@ -9,8 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 
 from ..style import INK, MUTED, SERIES, SMALL, axes_at, canvas, name_marks, plain_chart
 from .measured import Measured

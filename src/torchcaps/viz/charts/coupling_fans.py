@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 
 from ..style import (
     COOL,

@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.metric import Metric, metric_of
+from torchcaps.core import Metric, UserError, metric_of
 
 from ..style import COOL, INK, PAPER, SMALL, TEXT, WARM, axes_at, canvas, plain_chart
 

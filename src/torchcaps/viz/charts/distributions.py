@@ -8,7 +8,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 from ..pictures import Array
 from ..style import SERIES, axes_at, canvas, name_marks, plain_chart

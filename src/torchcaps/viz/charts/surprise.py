@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 
 from ..pictures import ArrayLike, to_array
 from ..style import COOL, INK, SMALL, WARM, axes_at, canvas, plain_chart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 from torchcaps.parse import Edge, Node, ParseTree, ReceptiveField
 
 from ..pictures import Array

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from torchcaps.core import Number
-from torchcaps.core.errors import UserError
+from torchcaps.core import Number, UserError
 from torchcaps.parse import ParseTree
 
 from ..pictures import ArrayLike, fit, to_colours

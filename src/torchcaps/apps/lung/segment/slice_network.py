@@ -9,8 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.core.types import SegmentationOutput
+from torchcaps.core import SegmentationOutput, UserError
 from torchcaps.data import normalize
 from torchcaps.train import Run
 

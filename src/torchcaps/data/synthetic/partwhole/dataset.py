@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
-from torchcaps.core import UserError
-from torchcaps.core.seeding import derive_seed
+from torchcaps.core import UserError, derive_seed
 
 from ...api import DatasetInfo, Frame, Split
 from ...examples import LabelledImages

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from torchcaps.core.seeding import generator
+from torchcaps.core import generator
 
 from .design import Design
 from .shapes import KINDS

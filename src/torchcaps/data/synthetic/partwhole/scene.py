@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from torchcaps.core.seeding import generator
+from torchcaps.core import generator
 
 from .design import Design
 from .grammar import class_orders, inner_orders, places, thing_radius

@@ -8,8 +8,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from torchcaps.core.errors import UserError
-from torchcaps.core.seeding import generator
+from torchcaps.core import UserError, generator
 from torchcaps.data.corrupt import add_noise, blur, occlude
 
 _NOISE = 0.3  # deviation, of a range of 1
