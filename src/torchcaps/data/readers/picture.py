@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ from ..fit import fit_picture
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
+_ONE_HEADER = threading.Lock()  # Python 3.11 may fail where threads parse headers of arrays at once
 GREY_MODES = {"1", "L", "LA"}
 MOST_BYTES_IN_MEMORY = 4 << 30  # more are read from their files, batch by batch
 _MOST_NAMED = 10  # bad files that one message lists
@@ -108,7 +110,8 @@ def open_any(path: Path) -> Image.Image:
             picture.load()
             return picture.copy()
     try:
-        array = np.load(path, allow_pickle=False)
+        with _ONE_HEADER:
+            array = np.load(path, allow_pickle=False)
     except Exception as error:  # numpy raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as a NumPy array ({error})") from error
     if array.dtype == np.bool_:
