@@ -34,6 +34,9 @@ from torchcaps.zoo import (
     store,
 )
 from torchcaps.zoo.card import describe_entry
+from torchcaps.zoo.renew_cards import renewed
+
+CLONE = Path(__file__).parents[2]
 
 NAME = "efficient_capsnet_tiny_test.mnist"
 SIZES = {"name": "efficient_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"}
@@ -180,6 +183,7 @@ def test_every_packaged_network_is_whole_and_its_card_is_current():
     for entry in packaged_weights():
         folder = entry_folder(entry)
         assert (folder / "card.md").read_text() == describe_entry(entry, folder)
+        assert renewed(entry, CLONE) == entry
         assert Path(folder / "result.json").is_file()
 
 
