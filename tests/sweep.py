@@ -3,9 +3,9 @@
 import pytest
 
 
-def first_of_each(values, kind):
-    """Parameters for all values; those whose kind came before are marked slow."""
-    seen, parameters = set(), []
+def first_of_each(values, kind, slow=()):
+    """Parameters for all values; those of a `slow` kind, or whose kind came before, are marked slow."""
+    seen, parameters = set(slow), []
     for value in values:
         repeated = kind(value) in seen
         seen.add(kind(value))

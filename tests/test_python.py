@@ -62,6 +62,7 @@ def test_an_explanation_shows_and_saves_itself(run, photo, tmp_path):
     assert f"Why {found.predicted}?" in page
 
 
+@pytest.mark.slow
 def test_pictures_and_tensors_are_explained_like_files(run, photo):
     with Image.open(photo) as picture:
         found = explain(run, picture)

@@ -313,6 +313,7 @@ def test_a_key_of_the_recipe_given_as_an_option_is_answered_with_set(command):
     assert "--set batch_size=VALUE" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_file_where_a_folder_should_be_is_one_line(run, tmp_path):
     (tmp_path / "file").touch()
     for arguments in (["train", run / "recipe.yaml"], ["explain", run, "test:1"], ["shrink", run, "--force"]):
@@ -331,6 +332,7 @@ def test_ctrl_c_says_how_to_go_on(run):
 def test_ctrl_c_while_modules_are_imported_is_one_line():
     code = (
         "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background ignores it
         "class Interrupts:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'torch': os.kill(os.getpid(), signal.SIGINT)\n"
@@ -358,6 +360,7 @@ def test_a_text_file_is_not_an_image(run, tmp_path):
     assert "notes.png cannot be read as an image" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_missing_extra_is_named():
     """As in an installation of the core alone."""
     code = "import sys; sys.modules['matplotlib'] = None; from torchcaps.cli.main import run; run()"
@@ -381,6 +384,7 @@ def photographs(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_own_photographs_need_no_settings(photographs, tmp_path):
     command = "train", "photos/efficient_capsnet", "--data", photographs, "--device", "cpu"
     done = torchcaps(*command, "--set", "epochs=1", cwd=tmp_path)

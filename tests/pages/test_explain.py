@@ -120,6 +120,7 @@ def test_without_contributions_the_page_says_why(tmp_path):
     assert any("saliency" in path for path in row["files"])
 
 
+@pytest.mark.slow
 def test_an_empty_map_is_no_evidence(tmp_path):
     run = make_run(tmp_path)
     explain_images(Explainer(run, levels=2, reference=10), ["test:0"], tmp_path / "out")  # 0.1 becomes 0

@@ -214,9 +214,12 @@ def data_of(experiment):
     return {run.recipe.data.name for run in experiment.planned("smoke", seeds=1)}
 
 
-@pytest.mark.parametrize(
-    "label", first_of_each(EXPERIMENTS.names(), lambda label: EXPERIMENTS[label].chapter)
-)
+def chapter_or_flights(label):
+    """Flights take seconds even when they are small: all of them are slow tests."""
+    return "flights" if "uav" in label or "lsl" in label else EXPERIMENTS[label].chapter
+
+
+@pytest.mark.parametrize("label", first_of_each(EXPERIMENTS.names(), chapter_or_flights, slow=("flights",)))
 def test_every_experiment_runs_at_its_smoke_budget(label, tmp_path):
     experiment = EXPERIMENTS[label]
     chosen = replace(experiment, settings=smallest(experiment))
