@@ -70,15 +70,20 @@ def _cost(grid: Grid, storage: Storage) -> Cost:
     return Cost(2 * grid.voxels * _SIZE, grid.voxels * (_BELIEF_BYTES + _SIZE * _BYTES[storage]))
 
 
+def _random_map(grid: Grid, storage: Storage, random: np.random.Generator) -> Descriptors:
+    """Descriptors of about length one; drawn heading by heading, for memory is measured too."""
+    scale = np.float32(1 / (74 * np.sqrt(_SIZE)))
+    values = np.empty((grid.headings, grid.rows, _SIZE, grid.columns), storage)
+    for plane in values:
+        drawn = random.integers(-127, 128, plane.shape, np.int8)
+        plane[:] = drawn if storage == "int8" else drawn * scale
+    return Descriptors(values, storage, scales=np.full(_SIZE, scale) if storage == "int8" else None)
+
+
 def filter_work(grid: Grid, storage: Storage, gate: float, device: torch.device, *, fused: bool) -> Work:
     """Updates of a flight in circles, over a map of random descriptors."""
     random = np.random.default_rng(0)
-    values = random.integers(-127, 128, (grid.headings, grid.rows, _SIZE, grid.columns), np.int8)
-    scale = np.float32(1 / (74 * np.sqrt(_SIZE)))  # the vectors have about length one
-    if storage == "int8":
-        stored = Descriptors(values, storage, scales=np.full(_SIZE, scale))
-    else:
-        stored = Descriptors((values * scale).astype(storage), storage)
+    stored = _random_map(grid, storage, random)
     backend: Backend = fast_backend(device) if fused else PlainBackend(device=device)
     filter = PointMassFilter(grid, backend, FilterSettings(gate=gate), stored, linear_likelihood())
     query, count = random.normal(size=_SIZE), 0
