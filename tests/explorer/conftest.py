@@ -152,3 +152,14 @@ def visit(browser):
         refused = "400 (Bad Request)", "net::ERR_FAILED"  # pictures, and a server that is gone
         unexpected = [each for each in errors if not any(words in each for words in refused)]
         assert not unexpected
+
+
+@pytest.fixture
+def page(visit, server):
+    """The page of the runs, with one network."""
+    from playwright.sync_api import expect  # where there is a browser, there is this too
+
+    page = visit(server.url)
+    page.select_option("#second", "")
+    expect(page.locator(".panel")).to_have_count(1)
+    return page

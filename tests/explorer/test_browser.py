@@ -23,14 +23,6 @@ expect = playwright.expect
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.fixture
-def page(visit, server):
-    page = visit(server.url)
-    page.select_option("#second", "")
-    expect(page.locator(".panel")).to_have_count(1)
-    return page
-
-
 def wait_for_new_answer(page, act):
     """Do something that makes the page ask; wait until another panel stands there."""
     page.evaluate("document.querySelector('.panel').dataset.old = 1")

@@ -21,14 +21,6 @@ CHOOSE = """keys => keys.forEach((key) => {
 })"""
 
 
-@pytest.fixture
-def page(visit, server):
-    page = visit(server.url)
-    page.select_option("#second", "")
-    expect(page.locator(".panel")).to_have_count(1)
-    return page
-
-
 def test_a_hundred_quick_moves_of_a_slider_end_at_the_last_with_few_questions(page):
     asked = []
     page.on("request", lambda request: asked.append(request.url) if "reconstruct" in request.url else None)
