@@ -54,14 +54,19 @@ print(f"{number} files compile on Python {sys.version.split()[0]}, {len(commands
 
 
 def check_contents(wheel: Path) -> None:
-    """The wheel holds what runs need and nothing else."""
-    names = zipfile.ZipFile(wheel).namelist()
+    """The wheel holds what runs need and nothing else, and names the repository that publishes it."""
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
     missing = [name for name in WANTED if name not in names]
     extra = [name for name in names if name.startswith(UNWANTED) or "__pycache__" in name]
     size = wheel.stat().st_size
     if missing or extra or size > MOST_BYTES:
         sys.exit(f"{wheel.name}: {size:,} bytes, lacks {missing}, should not hold {extra[:5]}")
-    print(f"{wheel.name}: {len(names)} files, {size / 2**20:.2f} MiB")
+    (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+    urls = archive.read(metadata).decode().count("\nProject-URL: ")
+    if os.environ.get("PROJECT_URL") and not urls:
+        sys.exit(f"{wheel.name}: PROJECT_URL is set, and the metadata have no Project-URL")
+    print(f"{wheel.name}: {len(names)} files, {size / 2**20:.2f} MiB, {urls} project URLs")
 
 
 def use(wheel: Path, python: str, folder: Path, has_torch: bool) -> None:
