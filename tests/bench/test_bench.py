@@ -35,7 +35,7 @@ from torchcaps.bench.backend import kernel_free
 from torchcaps.bench.chart import device_slug
 from torchcaps.bench.memory import MIB, PeakMemory
 from torchcaps.bench.model import model_names
-from torchcaps.bench.timing import summarise, time_work, wall_laps
+from torchcaps.bench.timing import summarise, time_by_turns, time_work, wall_laps
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.data import DATASETS
@@ -126,6 +126,13 @@ class TestTiming:
         assert len(calls) == 1 + 1 + 4  # the warm-up is over when its time is
         eager = replace(effort, seconds=100.0)
         assert time_work(lambda: None, CPU, eager).repeats == 9
+
+    def test_works_take_turns(self):
+        calls = []
+        effort = Effort(warm_ups=1, seconds=0.0, least=2, most=9)
+        works = [lambda name=name: calls.append(name) for name in "ab"]
+        assert [timing.repeats for timing in time_by_turns(works, CPU, effort)] == [2, 2]
+        assert calls == ["a", "b", "a", "b", *"ab" * 2]  # warm-up, first, then the turns
 
 
 class TestRoofline:

@@ -64,14 +64,13 @@ def measured(monkeypatch):
     """Times of the next two networks that are measured, the run first."""
 
     def measure(*times):
-        found = iter(times)
+        def footprints(*models):
+            return [
+                shrinking.Footprint(**measure_size(model)._asdict(), ms={"1": one, "128": many})
+                for model, (one, many) in zip(models, times, strict=True)
+            ]
 
-        def footprint(model):
-            return shrinking.Footprint(
-                **measure_size(model)._asdict(), ms=dict(zip(("1", "128"), next(found), strict=True))
-            )
-
-        monkeypatch.setattr(shrinking, "measure_footprint", footprint)
+        monkeypatch.setattr(shrinking, "measure_footprints", footprints)
 
     return measure
 

@@ -10,7 +10,7 @@ from .row import BenchResults, BenchRow, read_rows, render_bench
 from .run import SUITES, run_bench
 from .segmentation import segmentation_suite
 from .step import TrainCase, train_suite
-from .timing import Effort, Timing, Work, as_graph, time_work
+from .timing import Effort, Timing, Work, as_graph, time_by_turns, time_work
 
 __all__ = [
     "SUITES",
@@ -35,6 +35,7 @@ __all__ = [
     "routing_suite",
     "run_bench",
     "segmentation_suite",
+    "time_by_turns",
     "time_work",
     "train_suite",
     "write_chart",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
@@ -75,8 +75,25 @@ def time_work(work: Work, device: torch.device, effort: Effort, between: Work | 
     laps = cuda_laps if device.type == "cuda" else wall_laps
     _warm_up(work, device, effort)
     (first,) = laps(work, 1, between)
-    repeats = min(max(round(1000 * effort.seconds / max(first, 1e-6)), effort.least), effort.most)
-    return summarise(laps(work, repeats, between))
+    return summarise(laps(work, _repeats(first, effort), between))
+
+
+def time_by_turns(works: Sequence[Work], device: torch.device, effort: Effort) -> list[Timing]:
+    """Time several works, one repeat of each in turn: what slows the machine for a while meets all alike.
+
+    `effort` is that of each of them.
+    """
+    laps = cuda_laps if device.type == "cuda" else wall_laps
+    for work in works:
+        _warm_up(work, device, effort)
+    firsts = [laps(work, 1)[0] for work in works]
+    repeats = _repeats(max(firsts), effort)
+    turns = [[laps(work, 1)[0] for work in works] for _ in range(repeats)]
+    return [summarise(list(times)) for times in zip(*turns, strict=True)]
+
+
+def _repeats(ms: float, effort: Effort) -> int:
+    return min(max(round(1000 * effort.seconds / max(ms, 1e-6)), effort.least), effort.most)
 
 
 def _warm_up(work: Work, device: torch.device, effort: Effort) -> None:

@@ -4,7 +4,7 @@ from .compare import RunSummary, rem_recipe, summarise_run, train_with_rem
 from .demo import Demo, run_demo
 from .explain import explain_images
 from .explained import Explained
-from .shrinking import Footprint, Shrunk, measure_footprint, shrink_and_measure
+from .shrinking import Footprint, Shrunk, measure_footprints, shrink_and_measure
 from .true_trees import TrueTrees
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "Shrunk",
     "TrueTrees",
     "explain_images",
-    "measure_footprint",
+    "measure_footprints",
     "rem_recipe",
     "run_demo",
     "shrink_and_measure",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchcaps.bench import Effort, time_work
+from torchcaps.bench import Effort, time_by_turns
 from torchcaps.core import UserError, generator
 from torchcaps.prune import count_sparsity, measure_size, shrink
 from torchcaps.train import load_run, shrink_run
@@ -60,7 +60,7 @@ def shrink_and_measure(source: Path, out: Path, device: str = "cpu", *, force: b
     """
     run = load_run(source, device)
     smaller = shrink(run.model)
-    before, after = measure_footprint(run.model), measure_footprint(smaller)
+    before, after = measure_footprints(run.model, smaller)
     if not force:
         _require_gain(before, after)
     shrunk = shrink_run(run, out)
@@ -98,15 +98,18 @@ def _images(model: nn.Module, batch: int) -> torch.Tensor:
 
 
 @torch.no_grad()
-def measure_footprint(model: nn.Module) -> Footprint:
-    """Sizes of a network, and its times on the device it is on."""
-    device = next(model.parameters()).device
-    effort = Effort.usual(device, quick=True)
-    times = {}
+def measure_footprints(*models: nn.Module) -> list[Footprint]:
+    """Sizes of networks, and their times on the device they are on, measured by turns."""
+    device = next(models[0].parameters()).device
+    effort = Effort.usual(device)
+    times: list[dict[str, float]] = [{} for _ in models]
     for batch in _BATCHES:
-        work = partial(model, _images(model, batch))
-        times[str(batch)] = round(time_work(work, device, effort).ms, 3)
-    return Footprint(**measure_size(model)._asdict(), ms=times)
+        works = [partial(model, _images(model, batch)) for model in models]
+        for found, timing in zip(times, time_by_turns(works, device, effort), strict=True):
+            found[str(batch)] = round(timing.ms, 3)
+    return [
+        Footprint(**measure_size(model)._asdict(), ms=ms) for model, ms in zip(models, times, strict=True)
+    ]
 
 
 @torch.no_grad()

@@ -28,6 +28,8 @@ register_metrics(
     _count("parameters_shrunk", "parameters", "lower"),
     _share("parameters_share", "parameters share", "lower"),
     _share("operations_share", "operations share", "lower"),
+    _share("cpu_share_1", "share of the time, batch 1", "lower"),
+    _share("cpu_share_128", "share of the time, batch 128", "lower"),
     Metric("decided", "decided children", "neither"),
     Metric("capsules_in_tree", "capsules in tree", "lower"),
     _share("capsules_in_tree_share", "capsules in tree share", "lower"),
