@@ -30,6 +30,7 @@ def prune_to_loss(
     *,
     start: float = 0.0,
     max_evaluations: int = 20,
+    may_cut_all: bool = True,
 ) -> Cut:
     """Zero all units up to the largest norm for which `loss_of()` stays at or below `limit`.
 
@@ -38,6 +39,9 @@ def prune_to_loss(
     between, which ends when none, or one in a thousand, is undecided. Where the loss is not monotonous in
     the threshold, the result is one that keeps the limit, not always the largest. All other weights are left
     with the bits they had, also when `loss_of` raises.
+
+    Without `may_cut_all` nothing is cut where no candidate broke the limit, up to all units: such a loss does
+    not depend on the weights, as that of a network that has not begun to learn, and a cut would end it.
     """
     originals = [weight.detach().clone() for weight in units.weights]
     before = _count_nonzero(originals)
@@ -49,7 +53,7 @@ def prune_to_loss(
             _zero_up_to(units, originals, candidate)
             evaluations += 1
             search.learn(candidate, is_good=loss_of() <= limit)
-        threshold = search.best
+        threshold = search.best if may_cut_all or search.met_limit else 0.0
     finally:
         _zero_up_to(units, originals, threshold)
     pruned = before - _count_nonzero(list(units.weights))
@@ -63,6 +67,7 @@ class _Bisection:
         self._undecided = norms[norms > 0]
         self._resolution = int(_RESOLUTION * len(norms))
         self.best = 0.0
+        self.met_limit = False  # a candidate was too large
         mean = float(self._undecided.double().mean()) if len(self._undecided) else 0.0
         self._guess: float | None = start or mean  # None: bisect
         self._is_warm = start > 0
@@ -84,6 +89,7 @@ class _Bisection:
             self.best = candidate
             self._undecided = self._undecided[self._undecided > candidate]
         else:
+            self.met_limit = True
             self._undecided = self._undecided[self._undecided < candidate]
         self._move_guess(is_good)
 

@@ -147,7 +147,7 @@ def test_a_subset_is_searched_and_the_whole_is_validated():
 def test_a_search_starts_above_the_largest_threshold_found_before(monkeypatch):
     thresholds, starts = iter([0.4, 0.1, 0.0]), []
 
-    def search(units, loss_of, *, limit, start):
+    def search(units, loss_of, *, limit, start, may_cut_all):
         starts.append(start)
         return Cut(next(thresholds), 0, 1)
 
@@ -189,13 +189,22 @@ def test_a_cut_may_be_judged_by_the_metric():
     assert 0.6 <= run.after_epoch(accuracy=0.8).value_of(METRICS["accuracy"]) <= 0.62
 
 
-@pytest.mark.parametrize("group", ["capsule", "type"])
-def test_whole_capsules_go_when_the_loss_lets_them(group):
-    run = Scripted(recipe({"group": group}), lambda network: 1.0)
+@pytest.mark.parametrize(("group", "kept"), [("capsule", 1), ("type", 36)])
+def test_whole_capsules_go_when_the_loss_lets_them(group, kept):
+    run = Scripted(recipe({"group": group}), lambda network: 1.0 if network.classes.weight.any() else 2.0)
     run.after_epoch()
     network = run.session.network
-    assert not network.classes.weight.any()
-    assert bool(network.primary.conv.weight.any()) == (group == "capsule")
+    assert int(network.classes.weight.flatten(1).any(dim=1).sum()) == kept
+    types = network.primary.conv.weight.flatten(1).any(dim=1)
+    assert bool(types.all()) == (group == "capsule")
+
+
+def test_a_network_that_has_not_begun_to_learn_is_not_cut():
+    run = Scripted(recipe(), lambda network: 1.0)  # whatever is cut
+    run.after_epoch()
+    assert all(
+        weight.all() for weight in (run.session.network.classes.weight, run.session.network.stem.weight)
+    )
 
 
 def test_pulling_keeps_pace_with_bfloat16(tmp_path):

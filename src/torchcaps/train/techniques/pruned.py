@@ -88,6 +88,7 @@ class PrunedTraining(Technique):
             lambda: shared(run.session.evaluate(part)),
             limit=cost + self.settings.tolerance * abs(cost),
             start=_HEADROOM * self.past.threshold,
+            may_cut_all=False,
         )
         evaluations = cut.evaluations + (part is not whole)
         self.past.evaluations += evaluations
