@@ -12,7 +12,7 @@ ENTROPY, REM = "DR-CapsNet, entropy objective", "DR-CapsNet+REM"
 CONV, VIT = "convolutional network", "vision transformer"
 CAPSULES = "mnist/dr_capsnet_thesis"
 _ROUTING: Values = {"name": "dynamic", "gradient": "last"}
-_PLAIN: Changes = {"loss": {"name": "cross_entropy"}}
+PLAIN: Changes = {"loss": {"name": "cross_entropy"}}
 
 
 class Compared(NamedTuple):
@@ -45,7 +45,7 @@ def small_networks(size: int, classes: int, channels: int = 1) -> dict[str, Comp
         Compared(ONE_ROUND, {**capsules, "routing": {**_ROUTING, "iterations": 1}}),
         Compared(GAMMA, gamma),
         Compared(SHARED, {**capsules, "routing": "shared_matrix"}),
-        Compared(CONV, {"name": "strided_convnet", **image, **_conv_sizes(size, target)}, _PLAIN),
+        Compared(CONV, {"name": "strided_convnet", **image, **_conv_sizes(size, target)}, PLAIN),
         Compared(VIT, {"name": "vit_small", **image, **_vit_sizes(target, channels)}, _VIT_TRAINING),
     ]
     return {each.name: each for each in found}
@@ -53,7 +53,7 @@ def small_networks(size: int, classes: int, channels: int = 1) -> dict[str, Comp
 
 # With tokens linear in patches of 4 px and a rate that falls at once, it stayed at chance on PartWhole.
 _VIT_TRAINING: Changes = {
-    **_PLAIN,
+    **PLAIN,
     "optim.name": "adamw",
     "optim.schedule": "cosine",
     "optim.warm_up": 2,
