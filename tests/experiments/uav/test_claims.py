@@ -147,16 +147,18 @@ def test_one_update_more_is_no_later(updates, verdict):
     assert claims.no_later("label", "pruned", "whole")(lambda label: rows).verdict == verdict
 
 
-def test_settings_are_compared_over_seeds_of_the_full_budget():
+def test_claims_of_the_thesis_need_its_budget_and_ours_any():
     def rows(budget):
         return [
             a_row("a", "found_share", 90.0, seeds=3, spread=1.0, protocols=(Protocol(budget=budget),)),
             a_row("b", "found_share", 40.0, seeds=3, spread=1.0, protocols=(Protocol(budget=budget),)),
         ]
 
-    check = claims.finds_more("label", ["a"], ["b"])
-    assert check(lambda label: rows("full")).verdict == "beyond"
-    assert check(lambda label: rows("quick")).verdict == "open"
+    ours = claims.finds_more("label", ["a"], ["b"])
+    thesis = claims.finds_more("label", ["a"], ["b"], is_ours=False)
+    assert ours(lambda label: rows("quick")).verdict == "beyond"
+    assert thesis(lambda label: rows("full")).verdict == "confirmed"
+    assert thesis(lambda label: rows("quick")).verdict == "open"
     assert (
         claims.fewer("label", "found_share", "a", "b")(lambda label: rows("full")).verdict == "not confirmed"
     )
