@@ -128,7 +128,7 @@ def test_what_a_folder_holds_is_found(folders, tmp_path):
     given = read_given([str(folders.plain), str(folders.flight)])
     assert given.choices[0].title == "plain: dr_capsnet_tiny_test"
     assert given.first == 1
-    assert given.tabs == {"flight": [folders.flight / "flight.html"]}
+    assert given.tabs["flight"] == [folders.flight / "flight.html"]
     (tmp_path / "demo").mkdir()
     save_run(tmp_path / "demo" / "run")
     assert read_given([str(tmp_path / "demo")]).first == 1
@@ -136,6 +136,13 @@ def test_what_a_folder_holds_is_found(folders, tmp_path):
     assert tabs["flight"]["items"] == ["flight"]
     assert tabs["slices"]["items"] == []
     assert "torchcaps lung segment" in tabs["slices"]["command"]
+
+
+def test_pretrained_networks_fill_the_tabs_for_which_nothing_was_given():
+    tabs = {tab["kind"]: tab["items"] for tab in describe_tabs(read_given([]))}
+    assert tabs["pose"] == ["pose_mlp_small.cube_tetrahedron"]
+    assert tabs["parts"] == ["efficient_capsnet_mnist.partwhole"]
+    assert tabs["flight"] == tabs["slices"] == []
 
 
 def test_a_missing_extra_is_named_with_its_command(folders, monkeypatch):

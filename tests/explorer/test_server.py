@@ -228,7 +228,7 @@ def test_a_file_that_is_too_large_is_not_read(server):
         ("reconstruct", {"model": "0", "winner": 0, "poses": [[float("inf")] * 4] * 10}),
         ("reconstruct", {"model": "0", "winner": 0, "poses": [[0.0] * 3] * 10}),
         ("reconstruct", {"model": "0", "winner": 0, "poses": [[0.0]] * 3}),
-        ("pose", {"item": 0, "number": 0}),
+        ("pose", {"item": 9, "number": 0}),
         ("delete", {}),
     ],
     ids=repr,

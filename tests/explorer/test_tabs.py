@@ -20,7 +20,7 @@ def test_an_object_turns_in_its_true_and_in_its_predicted_pose(tmp_path):
     classes = ("cube", "tetrahedron")
     data = "synthetic_cube_tetrahedron"
     folder = save_run(tmp_path / "posed", "pose_mlp_tiny_test", data, classes, image_size=28, in_channels=3)
-    assert read_given([str(folder)]).tabs == {"pose": [folder]}
+    assert read_given([str(folder)]).tabs["pose"] == [folder]
     show = PoseShow(folder)
     found = show.show(1)
     strip = opened(found["true"])
@@ -37,7 +37,7 @@ def test_the_true_tree_stands_beside_the_carved_one(tmp_path):
     data = "partwhole:classes=3,branches=3,train=40,test=30"
     folder = save_run(tmp_path / "parts", data=data, classes=tuple("012"), image_size=32)
     given = read_given([str(folder)])
-    assert given.tabs == {"parts": [folder]}
+    assert given.tabs["parts"] == [folder]
     assert given.first == 1  # it can be asked about images as well
     shelf = Shelf(given)
     shelf.prepare()

@@ -40,6 +40,7 @@ class Given:
     choices: list[Choice] = field(default_factory=list)
     tabs: dict[Kind, list[Path]] = field(default_factory=dict)
     first: int = 0  # networks that the user named
+    filled: set[Kind] = field(default_factory=set)  # tabs with pretrained networks, not the user's
 
     def add_tab(self, kind: Kind, path: Path) -> None:
         """Show a folder or a page in a tab."""
@@ -63,7 +64,24 @@ def read_given(names: Sequence[str]) -> Given:
     for entry in sorted(list_weights(), key=_rank):
         if entry.name not in named and entry.task == "classification" and is_here(entry):
             given.add_choice(f"{entry.name} (pretrained)", entry.name)
+    _fill_empty_tabs(given)
     return given
+
+
+def _fill_empty_tabs(given: Given) -> None:
+    """Show pretrained networks in the tabs for which nothing was given."""
+    for entry in list_weights():
+        kind = _tab_of(entry)
+        if kind is None or not is_here(entry) or (kind in given.tabs and kind not in given.filled):
+            continue
+        given.add_tab(kind, entry_folder(entry))
+        given.filled.add(kind)
+
+
+def _tab_of(entry: Entry) -> Kind | None:
+    if entry.task == "pose":
+        return "pose"
+    return "parts" if entry.data.partition(":")[0] == "partwhole" else None
 
 
 def _rank(entry: Entry) -> tuple[bool, float]:
@@ -76,7 +94,7 @@ def _add_pretrained(given: Given, entry: Entry) -> None:
         _add_run(given, entry_folder(entry))
         return
     given.add_choice(f"{entry.name} (pretrained)", entry.name)
-    if entry.data.partition(":")[0] == "partwhole":
+    if _tab_of(entry) == "parts":
         given.add_tab("parts", entry_folder(entry))
 
 

@@ -33,7 +33,8 @@ class Shelf:
         """Open what somebody would wait for; a damaged run is an error here."""
         for choice in self.given.choices[: max(1, min(2, self.given.first))]:
             self.reference(choice.key)
-        for number in range(len(self.given.tabs.get("parts", []))):
+        named = [] if "parts" in self.given.filled else self.given.tabs.get("parts", [])
+        for number in range(len(named)):
             with suppress(UserError):  # the tab says why it has nothing to show
                 self.parts(number).show(0)
 
