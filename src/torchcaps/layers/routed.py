@@ -23,14 +23,14 @@ Votes = TypeVar("Votes", UncastVotes, StoredVotes)
 recompute = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
 
 
-def require_capsules(layer: nn.Module, children: Capsules) -> Capsules:
-    """`children` themselves when they are capsules, else a clear error."""
+def require_capsules(layer: nn.Module, children: Capsules, dtype: torch.dtype | None = None) -> Capsules:
+    """`children` when they are capsules, in that precision if there is one; else a clear error."""
     if not isinstance(children, Capsules):
         raise UserError(
             f"{type(layer).__name__} expects Capsules(poses, activations), got {type(children).__name__}; "
             "the activations of vector capsules are their lengths: Capsules(poses, poses.norm(dim=-1))"
         )
-    return children
+    return children if dtype is None else Capsules(children.poses.to(dtype), children.activations.to(dtype))
 
 
 def require_routed(routed: Routed, votes: Tensor) -> Routed:
@@ -69,7 +69,7 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
 
     @abstractmethod
     def _votes(self, children: Capsules, return_coupling: bool) -> Votes:
-        """What this layer has to offer its routing; children of a wrong size are an error."""
+        """What the layer offers its routing, of children in its precision; a wrong size is an error."""
 
     @abstractmethod
     def _route_plain(self, votes: Votes) -> Routed:
@@ -80,7 +80,7 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
 
         Without `return_coupling` the couplings are None where the fused kernel runs.
         """
-        votes = self._votes(require_capsules(self, children), return_coupling)
+        votes = self._votes(require_capsules(self, children, self.weight.dtype), return_coupling)
         with without_autocast(self.weight):
             if self.backend == "torch":  # it does not ask: answers depend on sizes that an export leaves open
                 return self._route_plain(votes)
@@ -93,7 +93,8 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
 
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
-        path = fused_path(self.routing, self._votes(require_capsules(self, children), return_coupling))
+        votes = self._votes(require_capsules(self, children, self.weight.dtype), return_coupling)
+        path = fused_path(self.routing, votes)
         return path if isinstance(path, str) else None
 
 
@@ -109,17 +110,6 @@ class VotingCaps(RoutedCaps[UncastVotes]):
     def __init__(self, routing: Routing, *, pose_rows: int, backend: Backend) -> None:
         super().__init__(routing, backend)
         self.pose_rows = pose_rows
-
-    @abstractmethod
-    def _gather(self, children: Capsules) -> Capsules:
-        """The children of each position, in one axis; children of a wrong size are an error."""
-
-    def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
-        poses, activations = self._gather(children)
-        dtype = self.weight.dtype
-        return UncastVotes(
-            poses.to(dtype), activations.to(dtype), self.weight, return_coupling, self.pose_rows
-        )
 
     def _route_plain(self, votes: UncastVotes) -> Routed:
         parts = None
