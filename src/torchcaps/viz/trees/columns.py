@@ -87,7 +87,7 @@ def _add_edges(scene: Scene, tree: ParseTree, capsules: dict[Key, Place], classe
         if edge.parent in classes:
             x, y = capsules[0, edge.child]
             ends = (x + _PILL / 2, y), (_CLASSES, classes[edge.parent])
-            scene.strokes.append(edge_stroke(edge, tree, ends, is_chosen=is_chosen))
+            scene.strokes.append(edge_stroke(edge, tree.layer_sizes[1], ends, is_chosen=is_chosen))
 
 
 def _add_capsules(scene: Scene, tree: ParseTree, capsules: dict[Key, Place]) -> None:
@@ -137,5 +137,5 @@ def _add_legend(scene: Scene, tree: ParseTree, *, has_dots: bool, has_field: boo
     if has_dots and has_field:
         legend.field()
     legend.activations()
-    legend.couplings(tree, has_others=bool(tree.alternatives))
+    legend.couplings(tree.layer_sizes, has_others=bool(tree.alternatives))
     scene.height = legend.bottom + 6
