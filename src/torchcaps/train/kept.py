@@ -43,16 +43,12 @@ class KeptRun:
 
     def __init__(self, session: Session, out: Path, precision: str) -> None:
         self.session, self.out, self.precision = session, out, precision
+        self.checkpoint = out / "last.ckpt"  # where the run goes on after it was stopped
         self.technique = session.technique
         self.selects_by = session.task.metric(session.recipe.select_by)
         self.progress = Progress()
         self.rows: list[Plain] = []
         self._saved_at = time.monotonic()
-
-    @property
-    def checkpoint(self) -> Path:
-        """Where the run goes on after it was stopped."""
-        return self.out / "last.ckpt"
 
     def restore(self) -> None:
         """Continue from the last checkpoint, or write down what is about to run."""
