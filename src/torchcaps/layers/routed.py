@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.core.precision import without_autocast
-from torchcaps.routing import RoutesInParts, Routing, StoredVotes, UncastVotes, fused_path
+from torchcaps.routing import Parts, RoutesInParts, Routing, StoredVotes, UncastVotes, fused_path
 
 from .vote import cast_votes
 
@@ -112,16 +112,18 @@ class VotingCaps(RoutedCaps[UncastVotes]):
         self.pose_rows = pose_rows
 
     def _route_plain(self, votes: UncastVotes) -> Routed:
-        parts = None
         if not torch.compiler.is_compiling() and isinstance(self.routing, RoutesInParts):
             parts = self.routing.batch_parts(votes)
-        if parts is None or parts.samples >= len(votes.poses):
-            return self._cast_and_route(votes.poses, votes.activations)
-        route = partial(recompute, self._cast_and_route) if parts.recompute else self._cast_and_route
-        split = (torch.split(field, parts.samples) for field in (votes.poses, votes.activations))
-        routed = [route(*part) for part in zip(*split, strict=True)]
-        return Routed(*(torch.cat(fields) for fields in zip(*routed, strict=True)))
+            if parts is not None and parts.samples < len(votes.poses):
+                return self._route_in_parts(votes, parts)
+        cast = cast_votes(votes.poses, self.weight, self.pose_rows)
+        return require_routed(self.routing(cast, votes.activations), cast)
 
-    def _cast_and_route(self, poses: Tensor, activations: Tensor) -> Routed:
-        votes = cast_votes(poses, self.weight, self.pose_rows)
-        return require_routed(self.routing(votes, activations), votes)
+    def _route_in_parts(self, votes: UncastVotes, parts: Parts) -> Routed:
+        route = partial(recompute, self._route_plain) if parts.recompute else self._route_plain
+        split = (torch.split(field, parts.samples) for field in (votes.poses, votes.activations))
+        routed = [
+            route(votes._replace(poses=poses, activations=activations))
+            for poses, activations in zip(*split, strict=True)
+        ]
+        return Routed(*(torch.cat(fields) for fields in zip(*routed, strict=True)))
