@@ -85,7 +85,8 @@ def _add_capsules(scene: Scene, tree: ParseTree, on_image: dict[Key, Place]) -> 
 
     nodes = tree.layer(0)
     indices = sorted((node.index for node in nodes), key=order)
-    places = {(0, index): (_CAPSULES, y) for index, y in zip(indices, _spread(len(nodes)), strict=True)}
+    heights = zip(indices, _spread(len(nodes)), strict=True)
+    places: dict[Key, Place] = {(0, index): (_CAPSULES, y) for index, y in heights}
     height = min(14.0, 0.78 * _spacing(len(nodes)))
     for node in nodes:
         x, y = places[0, node.index]
