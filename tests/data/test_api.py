@@ -51,6 +51,15 @@ def test_an_unknown_split_is_refused():
         load_dataset("synthetic_mnist", "validation")
 
 
+def test_batches_are_the_examples_in_their_order():
+    data = some_images(10)
+    images, labels = (torch.cat(parts) for parts in zip(*data.batches(4), strict=True))
+    assert torch.equal(images, data.images)
+    assert torch.equal(labels, data.labels)
+    chosen = torch.tensor([7, 2])
+    assert all(map(torch.equal, data.at(chosen), (data.images[chosen], data.labels[chosen])))
+
+
 def test_the_data_folder_is_the_argument_then_the_environment_then_the_cache(monkeypatch):
     monkeypatch.setenv("TORCHCAPS_DATA", "/somewhere")
     assert resolve_data_dir("/here") == Path("/here")

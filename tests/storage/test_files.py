@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from torchcaps.core import UserError
-from torchcaps.storage import read_json, save_weights, write_json, write_text
+from torchcaps.storage import (
+    read_json,
+    read_json_lines,
+    save_weights,
+    write_json,
+    write_json_lines,
+    write_text,
+)
 
 
 def mode(path):
@@ -32,6 +39,13 @@ def test_drafts_of_killed_processes_are_removed_once_they_are_old(tmp_path):
     assert not old.exists()
     assert young.exists()
     assert read_json(tmp_path / "a.json") == {"b": 1}
+
+
+def test_mappings_are_kept_one_on_each_line(tmp_path):
+    rows = [{"epoch": 0, "loss": 0.1}, {"epoch": 1, "findings": ["a\nb"]}]
+    write_json_lines(tmp_path / "a.jsonl", rows)
+    assert read_json_lines(tmp_path / "a.jsonl") == rows
+    assert (tmp_path / "a.jsonl").read_text().count("\n") == 2
 
 
 def test_text_is_utf8_whatever_the_locale(tmp_path):

@@ -20,11 +20,8 @@ def require_labels(samples: Tensor, labels: Tensor, classes: int | None = None) 
         )
     if classes is not None and labels.dtype != torch.int64:
         raise UserError(f"labels must be whole numbers of type torch.int64, got {labels.dtype}")
-    if classes is not None and labels.device.type == "cpu" and not torch.compiler.is_compiling():
-        _require_range(labels, classes)
-
-
-def _require_range(labels: Tensor, classes: int) -> None:
+    if classes is None or labels.device.type != "cpu" or torch.compiler.is_compiling():
+        return
     try:
         is_wrong = bool(((labels < 0) | (labels >= classes)).any())
     except RuntimeError:  # under vmap and in a sketch tensors have no values

@@ -14,5 +14,4 @@ def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
 
     Tensors without data have nothing to cast, and no autocast: on `meta` a model tells its shapes.
     """
-    is_empty = tensor.device.type == "meta"
-    return nullcontext() if is_empty else torch.autocast(tensor.device.type, enabled=False)
+    return nullcontext() if tensor.is_meta else torch.autocast(tensor.device.type, enabled=False)

@@ -103,37 +103,25 @@ def resolve_data_dir(data_dir: Path | str | None = None) -> Path:
     return Path(chosen).expanduser()
 
 
+@dataclass(frozen=True)
 class Dataset:
     """A dataset whose files were found: what is known about it, and its splits.
 
-    Args:
-        describe: Gives the info; it is called once, and only if somebody asks.
+    Attributes:
+        describe: Gives the info; `info` calls it once, and only if somebody asks.
         examples: Reads a split.
-        validation: Reads the examples that validate, where the dataset says which do.
+        validation: Reads the examples that validate, where the dataset says which do; else some of those that
+            train do.
     """
 
-    def __init__(
-        self,
-        describe: Callable[[], DatasetInfo],
-        examples: Callable[[Split], Examples],
-        validation: Callable[[], Examples] | None = None,
-    ) -> None:
-        self._describe, self._examples, self._validation = describe, examples, validation
+    describe: Callable[[], DatasetInfo]
+    examples: Callable[[Split], Examples]
+    validation: Callable[[], Examples] | None = None
 
     @cached_property
     def info(self) -> DatasetInfo:
         """What is known about the dataset, at the size to which photographs are brought."""
-        return self._describe()
-
-    def examples(self, split: Split) -> Examples:
-        """One split."""
-        if split not in SPLITS:
-            raise UserError(f"split must be 'train' or 'test', got {split!r}")
-        return self._examples(split)
-
-    def validation(self) -> Examples | None:
-        """The examples that validate, where the dataset says which do; else some of those that train do."""
-        return None if self._validation is None else self._validation()
+        return self.describe()
 
 
 def open_dataset(
@@ -212,4 +200,6 @@ def load_dataset(
         fit: by which rule; see `fit_picture`.
         task: what the examples are for, which decides the layout of a folder.
     """
+    if split not in SPLITS:
+        raise UserError(f"split must be 'train' or 'test', got {split!r}")
     return open_dataset(name, data_dir, size=size, fit=fit, task=task).examples(split)

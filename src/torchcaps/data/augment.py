@@ -98,6 +98,11 @@ class Augment:
         return any(getattr(self, name) for name in ("is_affine", "crop", "flip", "shift", "margin_shift"))
 
     @property
+    def is_jittered(self) -> bool:
+        """Whether brightness or contrast changes."""
+        return any((self.brightness, self.brightness_gain, self.contrast))
+
+    @property
     def is_photographic(self) -> bool:
         """Whether images change as those of a moving camera do."""
         return any((self.hue, self.saturation, self.motion_blur, self.noise))
@@ -150,7 +155,9 @@ def augment_pairs(
         if getattr(settings, name):
             move = _MOVES[name](images, settings, draws)
             images, masks = move(images, "bilinear"), None if masks is None else move(masks, "nearest")
-    images = _change_pixels(images, settings, draws)
+    for name in _CHANGES:
+        if getattr(settings, name):
+            images = _CHANGES[name](images, settings, draws)
     if settings.is_photographic:
         images = _photograph(images, settings, randomness)
     return images, masks
@@ -181,15 +188,15 @@ _MOVES: dict[str, Callable[[Tensor, Augment, Draws], Move]] = {  # by what switc
 }
 
 
-def _change_pixels(images: Tensor, settings: Augment, draws: dict[str, Tensor]) -> Tensor:
-    images = jitter(
-        images,
-        draws["jitter"],
-        brightness=settings.brightness,
-        gain=settings.brightness_gain,
-        contrast=settings.contrast,
-    )
-    return erase(images, settings.erase, draws["erase"]) if settings.erase else images
+def _jitter(images: Tensor, settings: Augment, draws: Draws) -> Tensor:
+    gain, contrast = settings.brightness_gain, settings.contrast
+    return jitter(images, draws["jitter"], brightness=settings.brightness, gain=gain, contrast=contrast)
+
+
+_CHANGES: dict[str, Callable[[Tensor, Augment, Draws], Tensor]] = {  # of pixels that stay where they are
+    "is_jittered": _jitter,
+    "erase": lambda images, settings, draws: erase(images, settings.erase, draws["erase"]),
+}
 
 
 def _photograph(images: Tensor, settings: Augment, randomness: torch.Generator | Tensor) -> Tensor:

@@ -157,10 +157,13 @@ class Examples(ABC):
         """Where batches are."""
         return self.images.device
 
+    def at(self, indices: Tensor) -> tuple[Tensor, Any]:
+        """Images and targets of the examples at `indices`."""
+        return self.images[indices], self.targets_at(indices)
+
     def batches(self, size: int) -> Iterator[tuple[Tensor, Any]]:
         """Images and targets in their order, `size` at a time."""
-        for chosen in torch.split(torch.arange(len(self), device=self.device), size):
-            yield self.images[chosen], self.targets_at(chosen)
+        return map(self.at, torch.split(torch.arange(len(self), device=self.device), size))
 
     def expect(self, indices: Tensor) -> None:
         """Say which examples are asked for next; files are read meanwhile."""
@@ -179,13 +182,12 @@ class Examples(ABC):
 
     def map(self: Kind, change: Callable[[Any], Any]) -> Kind:
         """Examples of the same kind, with `change` applied to the images and to each target."""
-        build: Any = type(self)  # its constructor has an argument for each target
-        return build(change(self.images), *map(change, self.targets.values()), self.classes)
+        # the constructor of a kind has an argument for each target
+        return cast(Any, type(self))(change(self.images), *map(change, self.targets.values()), self.classes)
 
     def with_images(self: Kind, images: Images) -> Kind:
         """The same targets for other images."""
-        build: Any = type(self)
-        return build(images, *self.targets.values(), self.classes)
+        return cast(Any, type(self))(images, *self.targets.values(), self.classes)
 
 
 class LabelledImages(Examples):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from torchcaps.core import Capsules, UserError
-from torchcaps.routing import RoutingShape, RoutingSpec, build_routing
+from torchcaps.routing import RoutingShape, RoutingSpec, UncastVotes, build_routing
 
 from .routed import Backend, VotingCaps
 from .vote import matrix_columns
@@ -62,7 +62,7 @@ class ConvCaps2d(VotingCaps):
         columns = matrix_columns(in_pose, out_pose, pose_rows)
         self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_types, columns[1]) * init_std)
 
-    def _gather(self, children: Capsules) -> Capsules:
+    def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
         poses, activations = children
         if poses.shape[-2:] != (self.in_types, self.in_pose):
             raise UserError(
@@ -74,7 +74,8 @@ class ConvCaps2d(VotingCaps):
                 f"ConvCaps2d with kernel {self.kernel_size} leaves nothing of a "
                 f"{poses.shape[1]}x{poses.shape[2]} map"
             )
-        return Capsules(self._windows(poses), self._windows(activations.unsqueeze(-1)).squeeze(-1))
+        gathered = self._windows(poses), self._windows(activations.unsqueeze(-1)).squeeze(-1)
+        return UncastVotes(*gathered, self.weight, return_coupling, self.pose_rows)
 
     def _windows(self, grid: Tensor) -> Tensor:
         padded = F.pad(grid, (0, 0, 0, 0, *[self.padding] * 4))

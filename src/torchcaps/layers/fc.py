@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from torchcaps.core import Capsules, UserError
-from torchcaps.routing import RoutingShape, RoutingSpec, build_routing
+from torchcaps.routing import RoutingShape, RoutingSpec, UncastVotes, build_routing
 
 from .routed import Backend, VotingCaps
 from .vote import matrix_columns
@@ -59,7 +59,7 @@ class FcCaps(VotingCaps):
         columns = matrix_columns(in_pose, out_pose, pose_rows)
         self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_caps, columns[1]) * init_std)
 
-    def _gather(self, children: Capsules) -> Capsules:
+    def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
         flat = flatten_grid(children)
         found = flat.poses.shape[1:]
         if found != (self.in_caps, self.in_pose):
@@ -67,7 +67,7 @@ class FcCaps(VotingCaps):
                 f"FcCaps expects {self.in_caps} children of {self.in_pose} dimensions, got "
                 f"{found[0]} of {found[1]}: is the image size the one the model was built for?"
             )
-        return flat
+        return UncastVotes(*flat, self.weight, return_coupling, self.pose_rows)
 
     def extra_repr(self) -> str:
         """Sizes and backend."""

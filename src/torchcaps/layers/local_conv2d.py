@@ -64,13 +64,12 @@ class _LocalCaps2d(RoutedCaps[StoredVotes]):
                 f"{type(self).__name__} expects {self.in_types} types of {self.in_pose} dimensions, got "
                 f"{poses.shape[-2]} of {poses.shape[-1]}"
             )
-        dtype = self.weight.dtype
-        maps = rearrange(poses, "b h w t d -> (b t) d h w").to(dtype)
+        maps = rearrange(poses, "b h w t d -> (b t) d h w")
         if maps.is_cuda:
             maps = maps.contiguous(memory_format=torch.channels_last)
         cast = self._convolve(maps, self.weight)
         votes = rearrange(cast, "(b t) (o d) h w -> b t h w o d", t=self.in_types, o=self.out_types)
-        return StoredVotes(votes, activations, return_coupling, dtype)
+        return StoredVotes(votes, activations, return_coupling, self.weight.dtype)
 
     def _route_plain(self, votes: StoredVotes) -> Routed:
         ordered, activations = self._ordered(votes)
@@ -78,7 +77,7 @@ class _LocalCaps2d(RoutedCaps[StoredVotes]):
 
     def _ordered(self, votes: StoredVotes) -> tuple[Tensor, Tensor]:
         # a vote pools a window of children: their mean activation stands for them
-        lengths = rearrange(votes.activations, "b h w t -> (b t) 1 h w").to(votes.dtype)
+        lengths = rearrange(votes.activations, "b h w t -> (b t) 1 h w")
         pooled = self._convolve(lengths, self._uniform_kernel())
         return (
             rearrange(votes.votes, "b t h w o d -> b h w t o d").to(votes.dtype),
@@ -90,7 +89,7 @@ class _LocalCaps2d(RoutedCaps[StoredVotes]):
 
         Votes are (batch, height, width, in_types, out_types, pose).
         """
-        return self._ordered(self._votes(require_capsules(self, children), True))
+        return self._ordered(self._votes(require_capsules(self, children, self.weight.dtype), True))
 
     def extra_repr(self) -> str:
         """Sizes and backend."""

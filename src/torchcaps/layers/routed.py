@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.core.precision import without_autocast
-from torchcaps.routing import RoutesInParts, Routing, StoredVotes, UncastVotes, fused_path
+from torchcaps.routing import Parts, RoutesInParts, Routing, StoredVotes, UncastVotes, fused_path
 
 from .vote import cast_votes
 
@@ -23,14 +23,14 @@ Votes = TypeVar("Votes", UncastVotes, StoredVotes)
 recompute = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
 
 
-def require_capsules(layer: nn.Module, children: Capsules) -> Capsules:
-    """`children` themselves when they are capsules, else a clear error."""
+def require_capsules(layer: nn.Module, children: Capsules, dtype: torch.dtype | None = None) -> Capsules:
+    """`children` when they are capsules, in that precision if there is one; else a clear error."""
     if not isinstance(children, Capsules):
         raise UserError(
             f"{type(layer).__name__} expects Capsules(poses, activations), got {type(children).__name__}; "
             "the activations of vector capsules are their lengths: Capsules(poses, poses.norm(dim=-1))"
         )
-    return children
+    return children if dtype is None else Capsules(children.poses.to(dtype), children.activations.to(dtype))
 
 
 def require_routed(routed: Routed, votes: Tensor) -> Routed:
@@ -69,7 +69,7 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
 
     @abstractmethod
     def _votes(self, children: Capsules, return_coupling: bool) -> Votes:
-        """What this layer has to offer its routing; children of a wrong size are an error."""
+        """What the layer offers its routing, of children in its precision; a wrong size is an error."""
 
     @abstractmethod
     def _route_plain(self, votes: Votes) -> Routed:
@@ -80,7 +80,7 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
 
         Without `return_coupling` the couplings are None where the fused kernel runs.
         """
-        votes = self._votes(require_capsules(self, children), return_coupling)
+        votes = self._votes(require_capsules(self, children, self.weight.dtype), return_coupling)
         with without_autocast(self.weight):
             if self.backend == "torch":  # it does not ask: answers depend on sizes that an export leaves open
                 return self._route_plain(votes)
@@ -93,7 +93,8 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
 
     def fallback_reason(self, children: Capsules, *, return_coupling: bool = True) -> str | None:
         """Why "auto" would take the plain path for these children; None where it does not."""
-        path = fused_path(self.routing, self._votes(require_capsules(self, children), return_coupling))
+        votes = self._votes(require_capsules(self, children, self.weight.dtype), return_coupling)
+        path = fused_path(self.routing, votes)
         return path if isinstance(path, str) else None
 
 
@@ -110,28 +111,19 @@ class VotingCaps(RoutedCaps[UncastVotes]):
         super().__init__(routing, backend)
         self.pose_rows = pose_rows
 
-    @abstractmethod
-    def _gather(self, children: Capsules) -> Capsules:
-        """The children of each position, in one axis; children of a wrong size are an error."""
-
-    def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
-        poses, activations = self._gather(children)
-        dtype = self.weight.dtype
-        return UncastVotes(
-            poses.to(dtype), activations.to(dtype), self.weight, return_coupling, self.pose_rows
-        )
-
     def _route_plain(self, votes: UncastVotes) -> Routed:
-        parts = None
         if not torch.compiler.is_compiling() and isinstance(self.routing, RoutesInParts):
             parts = self.routing.batch_parts(votes)
-        if parts is None or parts.samples >= len(votes.poses):
-            return self._cast_and_route(votes.poses, votes.activations)
-        route = partial(recompute, self._cast_and_route) if parts.recompute else self._cast_and_route
-        split = (torch.split(field, parts.samples) for field in (votes.poses, votes.activations))
-        routed = [route(*part) for part in zip(*split, strict=True)]
-        return Routed(*(torch.cat(fields) for fields in zip(*routed, strict=True)))
+            if parts is not None and parts.samples < len(votes.poses):
+                return self._route_in_parts(votes, parts)
+        cast = cast_votes(votes.poses, self.weight, self.pose_rows)
+        return require_routed(self.routing(cast, votes.activations), cast)
 
-    def _cast_and_route(self, poses: Tensor, activations: Tensor) -> Routed:
-        votes = cast_votes(poses, self.weight, self.pose_rows)
-        return require_routed(self.routing(votes, activations), votes)
+    def _route_in_parts(self, votes: UncastVotes, parts: Parts) -> Routed:
+        route = partial(recompute, self._route_plain) if parts.recompute else self._route_plain
+        split = (torch.split(field, parts.samples) for field in (votes.poses, votes.activations))
+        routed = [
+            route(votes._replace(poses=poses, activations=activations))
+            for poses, activations in zip(*split, strict=True)
+        ]
+        return Routed(*(torch.cat(fields) for fields in zip(*routed, strict=True)))

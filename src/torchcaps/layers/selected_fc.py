@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.core import Capsules, Routed, UserError
-from torchcaps.routing import RoutingSpec
+from torchcaps.routing import RoutingSpec, UncastVotes
 
 from .fc import FcCaps, flatten_grid
 
@@ -46,11 +46,12 @@ class SelectedFcCaps(FcCaps):
         self.register_buffer("voters", torch.arange(voters))
         self.register_buffer("silent_coupling", torch.full((in_caps, out_caps), 1 / out_caps))
 
-    def _gather(self, children: Capsules) -> Capsules:
+    def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
         flat = flatten_grid(children)
         if flat.poses.shape[1] != self.grid_caps:
             raise UserError(f"expected {self.grid_caps} children, got {flat.poses.shape[1]}")
-        return super()._gather(Capsules(*(field.index_select(1, self.voters) for field in flat)))
+        voting = Capsules(*(field.index_select(1, self.voters) for field in flat))
+        return super()._votes(voting, return_coupling)
 
     def forward(self, children: Capsules, *, return_coupling: bool = True) -> Routed:
         """Vote and route as `FcCaps` does; the couplings are those of all children."""

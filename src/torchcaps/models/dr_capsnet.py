@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import Capsules, ImageSize, LayerTrace
+from torchcaps.core import ImageSize, LayerTrace, Routed
 from torchcaps.layers import (
     ConvStage,
     FcCaps,
@@ -48,6 +48,7 @@ class PrimaryGridClassifier(CapsuleClassifier):
     """A convolution and primary capsules at stride 2; a family adds fully connected layers above them."""
 
     config: PrimaryGridConfig
+    routed_layers: tuple[str, ...] = ("classes",)  # from below
 
     def __init__(self, config: PrimaryGridConfig, *, pose: int, padding: Padding = "valid") -> None:
         super().__init__(config)
@@ -63,11 +64,18 @@ class PrimaryGridClassifier(CapsuleClassifier):
             padding=padding,
         )
 
-    def primary_capsules(self, images: Float[Tensor, "batch channels height width"]) -> Capsules:
-        """The primary capsules of all positions in one row."""
+    def encode(
+        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
+    ) -> tuple[LayerTrace, ...]:
+        """The routed layers; the primary capsules of all positions are in one row."""
         if self.primary.padding == "same":
             images = pad_same(images, self.config.kernel_size, 1)
-        return flatten_grid(self.primary(self.stem(images).relu_()))
+        children, traces = flatten_grid(self.primary(self.stem(images).relu_())), []
+        for name in self.routed_layers:
+            routed: Routed = getattr(self, name)(children, return_coupling=return_coupling)
+            traces.append(LayerTrace(children, routed))
+            children = routed.capsules
+        return tuple(traces)
 
     def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
         """The primary capsules."""
@@ -119,13 +127,6 @@ class DRCapsNet(PrimaryGridClassifier):
             voters=config.voters,
         )
         self.decoder = build_decoder(config.decoder, config.num_classes, config.class_pose, self.image_shape)
-
-    def encode(
-        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
-    ) -> tuple[LayerTrace, ...]:
-        """The class layer, the only routed one."""
-        children = self.primary_capsules(images)
-        return (LayerTrace(children, self.classes(children, return_coupling=return_coupling)),)
 
     def removable(self) -> Removable:
         """Capsules, whole types with their filters, and channels of the convolution."""

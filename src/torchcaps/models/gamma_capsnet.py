@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-from torch import Tensor
-
-from torchcaps.core import LayerTrace
 from torchcaps.layers import FcCaps
 from torchcaps.routing import RoutingSpec
 
@@ -37,6 +33,7 @@ class GammaCapsNet(PrimaryGridClassifier):
     """The convolutions of DR-CapsNet, a hidden capsule layer, and the class capsules."""
 
     config: GammaCapsNetConfig
+    routed_layers = ("hidden", "classes")
 
     def __init__(self, config: GammaCapsNetConfig) -> None:
         super().__init__(config, pose=config.pose)
@@ -47,16 +44,6 @@ class GammaCapsNet(PrimaryGridClassifier):
             config.hidden_caps, config.num_classes, config.pose, config.class_pose, routing=config.routing
         )
         self.decoder = build_decoder(config.decoder, config.num_classes, config.class_pose, self.image_shape)
-
-    def encode(
-        self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
-    ) -> tuple[LayerTrace, ...]:
-        """The hidden and the class layer."""
-        primary = self.primary_capsules(images)
-        hidden = self.hidden(primary, return_coupling=return_coupling)
-        children = hidden.capsules
-        classes = self.classes(children, return_coupling=return_coupling)
-        return LayerTrace(primary, hidden), LayerTrace(children, classes)
 
     def removable(self) -> Removable:
         """Channels of the convolution; in scaled-distance routing a vote of zero counts, so children stay."""

@@ -75,7 +75,13 @@ def build_page(
     report.insert("The parse tree", _about_tree(found, name), _tree(found, classes))
     report.section("How typical it is", _about_typicality(found, name), drawings.get("typicality"))
     report.arrange_around()
-    _add_health(report, findings)
+    if findings:
+        rows = [finding.partition(": ") for finding in findings]
+        report.section(
+            "The health of this network",
+            "What the health monitor found after the last epoch of its training.",
+            table=[{"found": problem, "details": details} for problem, _, details in rows],
+        )
     if "perturbations" in drawings:
         report.section("What its dimensions mean", _ABOUT_DECODER, drawings["perturbations"])
     return report
@@ -90,16 +96,6 @@ def _tree(found: Explanation, classes: Sequence[str]) -> str:
         label=found.source.label,
         shares=_shares(found),
     )
-
-
-def _add_health(report: Report, findings: Sequence[str]) -> None:
-    if findings:
-        rows = [finding.partition(": ") for finding in findings]
-        report.section(
-            "The health of this network",
-            "What the health monitor found after the last epoch of its training.",
-            table=[{"found": problem, "details": details} for problem, _, details in rows],
-        )
 
 
 def _runner_up(found: Explanation, classes: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
+from torch.nn import functional as F
 
 from torchcaps.core import Routed, UserError, squash
 from torchcaps.kernels import (
@@ -36,19 +37,14 @@ def require_gradient(gradient: Gradient) -> Gradient:
 
 def of_inner_rounds(votes: Tensor, bias: Tensor, gradient: Gradient) -> tuple[Tensor, Tensor]:
     """Votes and bias as all rounds but the last see them: with or without gradients."""
-    if gradient == "full":
-        return votes, bias
-    return votes.detach(), bias.detach() if gradient == "last" else bias
+    return votes if gradient == "full" else votes.detach(), bias.detach() if gradient == "last" else bias
 
 
 def split_over_parents(
     logits: Float[Tensor, "*where in_caps out_caps"], leaky: bool
 ) -> Float[Tensor, "*where in_caps out_caps"]:
     """Couplings: a softmax over the parents; `leaky` lets a child choose none of them, at logit zero."""
-    if not leaky:
-        return logits.softmax(dim=-1)
-    none_of_them = logits.new_zeros((*logits.shape[:-1], 1))
-    return torch.cat([logits, none_of_them], dim=-1).softmax(dim=-1)[..., :-1]
+    return F.pad(logits, (0, 1)).softmax(dim=-1)[..., :-1] if leaky else logits.softmax(dim=-1)
 
 
 @keep_float32
@@ -183,9 +179,10 @@ class DynamicRouting(nn.Module):
     def _route_fused(self, poses: Tensor, votes: UncastVotes) -> Routed:
         inputs, rounds, leaky = (poses, votes.weight, self.bias), self.iterations, self.leaky
         flat = fused_dynamic_routing(*inputs, iterations=rounds, gradient=self.gradient, leaky=leaky)
-        routed, coupling = votes.at_positions(flat), None
+        routed, coupling = flat.view(*votes.where, *flat.shape[1:]), None
         if votes.return_coupling:
-            coupling = votes.at_positions(fused_dynamic_coupling(*inputs, iterations=rounds, leaky=leaky))
+            flat = fused_dynamic_coupling(*inputs, iterations=rounds, leaky=leaky)
+            coupling = flat.view(*votes.where, *flat.shape[1:])
         return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
 
     def fuse_stored(self, votes: StoredVotes, *, insist: bool) -> FusedPath:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from torchcaps.core import Routed
 
@@ -31,10 +32,6 @@ class UncastVotes(NamedTuple):
     def where(self) -> torch.Size:
         """Batch and positions."""
         return self.poses.shape[:-2]
-
-    def at_positions(self, flat: Tensor) -> Tensor:
-        """A result whose first axis is batch and positions in one, with these axes apart."""
-        return flat.view(*self.where, *flat.shape[1:])
 
     @property
     def numbers_of_sample(self) -> int:
@@ -104,7 +101,9 @@ def fused_path(routing: Routing, votes: UncastVotes | StoredVotes, *, insist: bo
         return f"there is no fused kernel for {type(routing).__name__}"
     if is_watched(routing):
         return "a hook watches or changes the routing, and the fused kernel would not call it"
-    if not torch.compiler.is_compiling() and _is_transformed():
+    if not torch.compiler.is_compiling() and (  # the derivatives of a kernel would be zero there
+        forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
+    ):
         return "the fused kernels have reverse derivatives alone, and a transform of torch.func is active"
     path: FusedPath = getattr(routing, method)(votes, insist=insist)
     return path
@@ -123,18 +122,11 @@ def vector_obstacle(votes: UncastVotes, parameters: Iterable[Tensor]) -> str | N
 
 def is_watched(routing: Routing) -> bool:
     """Whether a routing has hooks that see what goes through it."""
-    if not isinstance(routing, nn.Module):
-        return False
-    hooks = (
-        routing._forward_hooks,
-        routing._forward_pre_hooks,
-        routing._backward_hooks,
-        routing._backward_pre_hooks,
+    return isinstance(routing, nn.Module) and any(
+        (
+            routing._forward_hooks,
+            routing._forward_pre_hooks,
+            routing._backward_hooks,
+            routing._backward_pre_hooks,
+        )
     )
-    return any(hooks)
-
-
-def _is_transformed() -> bool:
-    """Whether torch.func or forward-mode derivatives are active; those of a kernel would be zero."""
-    is_forward_mode = torch.autograd.forward_ad._current_level >= 0
-    return is_forward_mode or torch._C._are_functorch_transforms_active()

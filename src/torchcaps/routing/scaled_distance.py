@@ -190,8 +190,8 @@ class ScaledDistanceRouting(nn.Module):
             sharpness=sharpness(votes.weight.shape[2]),
             return_coupling=votes.return_coupling,
         )
-        routed = votes.at_positions(flat)
-        coupling = None if coupling is None else votes.at_positions(coupling)
+        routed = flat.view(*votes.where, *flat.shape[1:])
+        coupling = None if coupling is None else coupling.view(*votes.where, *coupling.shape[1:])
         return Routed(routed, torch.linalg.vector_norm(routed, dim=-1), coupling)
 
     def batch_parts(self, votes: UncastVotes) -> Parts | None:

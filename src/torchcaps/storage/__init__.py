@@ -1,6 +1,14 @@
 """The one place where files are written: whole or not at all."""
 
-from .files import read_json, read_json_lines, read_mapping, write_atomically, write_json, write_text
+from .files import (
+    read_json,
+    read_json_lines,
+    read_mapping,
+    write_atomically,
+    write_json,
+    write_json_lines,
+    write_text,
+)
 from .turns import one_at_a_time
 from .weights import load_weights, save_weights
 
@@ -13,5 +21,6 @@ __all__ = [
     "save_weights",
     "write_atomically",
     "write_json",
+    "write_json_lines",
     "write_text",
 ]

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,11 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, values: Any) -> None:
     """Write plain data as indented JSON."""
     write_text(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
+
+
+def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write mappings, one on each line."""
+    write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def read_json(path: Path) -> Any:

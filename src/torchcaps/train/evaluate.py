@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import torch
@@ -14,16 +15,13 @@ from .objective import Objective
 from .pipeline import Pipeline
 from .tasks import AnyTask, Evaluation
 
-_PIXELS_AT_ONCE = {"cuda": 1 << 23}  # of an evaluation batch; elsewhere a quarter
-_MOST_AT_ONCE = {"cuda": 2048}
+_AT_ONCE = {"cuda": (2048, 1 << 23)}  # images and pixels of an evaluation batch; elsewhere a quarter
 
 
 def evaluation_batch(examples: Examples) -> int:
     """How many images are evaluated at once: fewer where they are large."""
-    device = examples.device.type
-    height, width = examples.images.shape[2:]
-    fitting = _PIXELS_AT_ONCE.get(device, 1 << 21) // (height * width)
-    return max(1, min(_MOST_AT_ONCE.get(device, 512), fitting))
+    most, pixels = _AT_ONCE.get(examples.device.type, (512, 1 << 21))
+    return max(1, min(most, pixels // prod(examples.images.shape[2:])))
 
 
 @torch.no_grad()

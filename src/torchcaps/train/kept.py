@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from torchcaps.core import Plain, UserError
 from torchcaps.models import config_as_json
-from torchcaps.storage import load_weights, save_weights, write_text
+from torchcaps.storage import load_weights, save_weights, write_json_lines
 
 from .checkpoint import described_damage, load_checkpoint, save_checkpoint
 from .data_card import card_of
@@ -44,16 +43,12 @@ class KeptRun:
 
     def __init__(self, session: Session, out: Path, precision: str) -> None:
         self.session, self.out, self.precision = session, out, precision
+        self.checkpoint = out / "last.ckpt"  # where the run goes on after it was stopped
         self.technique = session.technique
         self.selects_by = session.task.metric(session.recipe.select_by)
         self.progress = Progress()
         self.rows: list[Plain] = []
         self._saved_at = time.monotonic()
-
-    @property
-    def checkpoint(self) -> Path:
-        """Where the run goes on after it was stopped."""
-        return self.out / "last.ckpt"
 
     def restore(self) -> None:
         """Continue from the last checkpoint, or write down what is about to run."""
@@ -68,7 +63,7 @@ class KeptRun:
         if session.fabric.is_global_zero:
             (self.out / "result.json").unlink(missing_ok=True)  # there where a finished run gets more epochs
             write_recipe(self.out, session.recipe, card_of(session.splits.info))
-        self._write_rows()
+            write_json_lines(self.out / "metrics.jsonl", self.rows)
 
     def _check_precision(self, state: Plain) -> None:
         before, now = state.get("precision", self.precision), self.precision
@@ -94,9 +89,9 @@ class KeptRun:
     @property
     def is_over(self) -> bool:
         """Whether the epochs are over, patience is lost or the technique is done."""
-        recipe, progress = self.session.recipe, self.progress
-        lost_patience = 0 < recipe.patience <= progress.next_epoch - 1 - progress.best_epoch
-        return self.technique.is_done or progress.next_epoch >= recipe.epochs or lost_patience
+        recipe, done = self.session.recipe, self.progress.next_epoch
+        lost_patience = 0 < recipe.patience <= done - 1 - self.progress.best_epoch
+        return self.technique.is_done or done >= recipe.epochs or lost_patience
 
     def keep_epoch(self, row: Plain, validation: Evaluation) -> None:
         """An epoch is over: keep its row, its weights if they are the best, a checkpoint if one is due."""
@@ -108,9 +103,11 @@ class KeptRun:
         if epoch + 1 in self.session.recipe.keep_epochs:
             self.save_weights(f"epoch-{epoch + 1}", epoch)
         self.technique.after_epoch(self, epoch, validation)
-        if self._is_due() or self.is_over or progress.next_epoch == 1:
+        is_due = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_CHECKPOINTS
+        if is_due or self.is_over or progress.next_epoch == 1:
             self.save_checkpoint()
-        self._write_rows()
+        if self.session.fabric.is_global_zero:
+            write_json_lines(self.out / "metrics.jsonl", self.rows)
 
     def keep_if_best(self, epoch: int, validation: Evaluation) -> None:
         """Keep the weights as those of the run if no epoch was better."""
@@ -145,9 +142,6 @@ class KeptRun:
         self.technique.adopt(self.session.network, header)
         return header
 
-    def _is_due(self) -> bool:
-        return time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_CHECKPOINTS
-
     def save_checkpoint(self) -> None:
         """Write all that the run needs to go on from here."""
         if not self.session.fabric.is_global_zero:
@@ -157,7 +151,3 @@ class KeptRun:
         own = {"progress": asdict(self.progress), "rows": self.rows, "precision": self.precision}
         save_checkpoint(self.checkpoint, self.session.state() | own)
         self._saved_at = time.monotonic()
-
-    def _write_rows(self) -> None:
-        if self.session.fabric.is_global_zero:
-            write_text(self.out / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in self.rows))

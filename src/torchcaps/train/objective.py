@@ -94,23 +94,22 @@ class Objective:
         for name, value in self.settings.task_loss.schedule(epoch).items():
             self._now[name].fill_(value)
 
-    def __call__(self, output: Output, targets: Targets, images: Tensor) -> Tensor:
+    def __call__(
+        self, output: Output, targets: Targets, images: Tensor, *, is_training: bool = True
+    ) -> Tensor:
         """The loss of this epoch; `images` in [0, 1] are what the decoder should draw."""
-        loss = self._loss(output, targets, images, self._now)
-        if self.reads_couplings:
-            loss = loss + self.settings.coupling_entropy * _entropy_of_couplings(output, targets)
+        settings = self.settings
+        loss = settings.task_loss(output, targets, **(self._now if is_training else self._final))
+        if output.reconstruction is not None:
+            error = reconstruction_loss(output.reconstruction.float(), images)
+            loss = loss + settings.reconstruction * error
+        if is_training and self.reads_couplings:
+            loss = loss + settings.coupling_entropy * _entropy_of_couplings(output, targets)
         return loss
 
     def evaluate(self, output: Output, targets: Targets, images: Tensor) -> Tensor:
         """The loss with its final values: losses of different epochs must compare."""
-        return self._loss(output, targets, images, self._final)
-
-    def _loss(self, output: Output, targets: Targets, images: Tensor, scheduled: dict[str, Tensor]) -> Tensor:
-        loss = self.settings.task_loss(output, targets, **scheduled)
-        if output.reconstruction is not None:
-            error = reconstruction_loss(output.reconstruction.float(), images)
-            loss = loss + self.settings.reconstruction * error
-        return loss
+        return self(output, targets, images, is_training=False)
 
 
 def _entropy_of_couplings(output: Output, targets: Targets) -> Tensor:

@@ -17,7 +17,6 @@ from torchcaps.data import (
     Examples,
     MaskedImages,
     Preprocess,
-    Split,
     normalize,
     open_dataset,
     resize_and_crop_pairs,
@@ -76,28 +75,27 @@ class Source:
 
     def splits(self, device: torch.device) -> Splits:
         """Training and validation examples, resized once."""
-        settings, whole = self.settings, self._load("train")
+        settings, whole = self.settings, self._checked(self._dataset.examples("train"))
         if settings.limit:
             order = torch.randperm(len(whole), generator=generator(settings.split_seed, "limit"))
             whole = whole.subset(order[: settings.limit].sort().values)
-        chosen = self._dataset.validation()
         train, validation = (
             self.task.split(whole, settings.validation, settings.split_seed)
-            if chosen is None
-            else (whole, chosen)
+            if self._dataset.validation is None
+            else (whole, self._dataset.validation())
         )
         return Splits(self._stored(train, device), self._stored(validation, device), self.info())
 
     def test(self, device: torch.device) -> Examples:
         """The test examples, resized once."""
-        return self._stored(self._load("test"), device)
+        return self._stored(self._checked(self._dataset.examples("test")), device)
 
-    def _load(self, split: Split) -> Examples:
-        settings, task = self.settings, self.task
-        found = self._dataset.examples(split)
-        if not isinstance(found, task.examples):
+    def _checked(self, found: Examples) -> Examples:
+        """The examples themselves where the task learns from such, else an error."""
+        if not isinstance(found, self.task.examples):
             raise UserError(
-                f"dataset {settings.name} is for {found.task}, the model of this recipe for {task.name}"
+                f"dataset {self.settings.name} is for {found.task}, "
+                f"the model of this recipe for {self.task.name}"
             )
         return found
 
@@ -140,8 +138,7 @@ class Pipeline:
 
     def for_training(self, examples: Examples, indices: Tensor, random: torch.Generator) -> Batch:
         """The chosen examples, augmented; masks move with their images."""
-        images, targets = examples.images[indices], examples.targets_at(indices)
-        return self._prepared(images, targets, self.settings.augment, random)
+        return self._prepared(*examples.at(indices), self.settings.augment, random)
 
     def for_evaluation(self, images: Tensor, targets: Targets | None = None) -> Batch:
         """Images at the size of the network, unchanged otherwise."""

@@ -133,13 +133,12 @@ class Session:
 
     def state(self) -> Plain:
         """What a checkpoint holds of the session."""
-        average = {} if self.average is None else {"average": self.average.state_dict()}
         return {
             "model": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
             "technique": self.technique.state(),
-            **average,
+            **({} if self.average is None else {"average": self.average.state_dict()}),
         }
 
     def restore(self, state: Plain) -> None:

@@ -79,7 +79,10 @@ class TrainStep:
         """Update the weights once."""
         loss = self.backward(indices)
         self.update()
-        self._record(loss)
+        bad = torch.where(loss.isfinite(), math.inf, self._steps)
+        torch.minimum(self._first_bad, bad, out=self._first_bad)
+        self._loss += loss
+        self._steps += 1
 
     def backward(self, indices: Tensor) -> Tensor:
         """Fill the gradients; the loss of this process's share of the batch."""
@@ -101,12 +104,6 @@ class TrainStep:
             clip_grad_norm_(self.model.parameters(), self.clip)  # without a check that waits for the device
         self.optimizer.step()
         self.technique.after_update()
-
-    def _record(self, loss: Tensor) -> None:
-        bad = torch.where(loss.isfinite(), math.inf, self._steps)
-        torch.minimum(self._first_bad, bad, out=self._first_bad)
-        self._loss += loss
-        self._steps += 1
 
     def mean_loss(self) -> float:
         """Mean loss over this epoch's steps and all processes."""

@@ -79,23 +79,17 @@ def read_file(path: Path, dataset: str) -> bytes:
     """The contents of a file, unpacked where its name ends in .gz."""
     if path.suffix != ".gz":
         return path.read_bytes()
+    parts, size = [], 0
     try:
-        unpacked = _unpack(path)
+        with gzip.open(path) as file:
+            while size <= MOST_UNPACKED and (part := file.read(_CHUNK)):
+                parts.append(part)
+                size += len(part)
     except (EOFError, OSError, zlib.error) as error:
         problem = f"not a complete gzip file ({error}); it has {path.stat().st_size} bytes"
         raise DamagedFileError(path, problem, dataset) from error
-    if len(unpacked) > MOST_UNPACKED:
+    if size > MOST_UNPACKED:
         raise DamagedFileError(path, f"unpacks to more than {MOST_UNPACKED >> 20} MiB", dataset)
-    return unpacked
-
-
-def _unpack(path: Path) -> bytes:
-    """The contents of a gzip file, read until there is more than a dataset can hold."""
-    parts, size = [], 0
-    with gzip.open(path) as file:
-        while size <= MOST_UNPACKED and (part := file.read(_CHUNK)):
-            parts.append(part)
-            size += len(part)
     return b"".join(parts)
 
 

@@ -65,9 +65,10 @@ def fused_dynamic_routing(
     _check(poses, weight, bias, iterations)
     if gradient not in get_args(Gradient):
         raise ValueError(f"gradient must be one of {get_args(Gradient)}, got {gradient!r}")
-    inputs = _prepare(poses, weight, bias)
+    dtype = torch.promote_types(poses.dtype, weight.dtype)
+    inputs = _cast(torch.promote_types(dtype, torch.float32), poses, weight, bias)
     routed, _, _ = _routing_op(*inputs, iterations, gradient, leaky)
-    return routed.to(torch.promote_types(poses.dtype, weight.dtype))
+    return routed.to(dtype)
 
 
 def fused_dynamic_coupling(
@@ -80,7 +81,8 @@ def fused_dynamic_coupling(
 ) -> Float[Tensor, "batch in_caps out_caps"]:
     """Couplings of the last iteration, without gradient; they sum to one over `out_caps` unless `leaky`."""
     _check(poses, weight, bias, iterations)
-    inputs = _prepare(poses.detach(), weight.detach(), None if bias is None else bias.detach())
+    dtype = torch.promote_types(torch.promote_types(poses.dtype, weight.dtype), torch.float32)
+    inputs = _cast(dtype, poses.detach(), weight.detach(), None if bias is None else bias.detach())
     return _coupling_op(*inputs, iterations, leaky)
 
 
@@ -97,17 +99,14 @@ def dynamic_unsupported_reason(poses: Tensor, weight: Tensor, *, insist: bool = 
         return kernel_obstacle("dynamic routing", poses, weight) or _too_large(poses, weight)
     if insist or poses.device.type != "cpu":
         return None
-    voters = poses.shape[0] * poses.shape[1] // weight.shape[0]
-    few = f"with {voters} poses to a matrix and {weight.shape[2]} parents the plain path is faster on a CPU"
-    return few if _plain_is_faster(voters, poses, weight) else None
-
-
-def _plain_is_faster(voters: int, poses: Tensor, weight: Tensor) -> bool:
     (batch, num_in, in_pose), (matrices, _, num_out, out_pose) = poses.shape, weight.shape
-    if voters < _FEWEST_VOTERS:
-        return True
-    enough = min(num_out * max(num_in, in_pose * matrices) // _SAMPLE_OF_ONE_VOTER, _MOST_FEW_VOTERS)
-    return voters < enough and batch * num_in * num_out * out_pose <= _MOST_PLAIN_VOTES
+    voters, enough = batch * num_in // matrices, _FEWEST_VOTERS
+    if batch * num_in * num_out * out_pose <= _MOST_PLAIN_VOTES:
+        larger = num_out * max(num_in, in_pose * matrices) // _SAMPLE_OF_ONE_VOTER
+        enough = max(enough, min(larger, _MOST_FEW_VOTERS))
+    if voters >= enough:
+        return None
+    return f"with {voters} poses to a matrix and {num_out} parents the plain path is faster on a CPU"
 
 
 def _too_large(poses: Tensor, weight: Tensor) -> str | None:
@@ -136,10 +135,9 @@ def _check(poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int) 
         raise ValueError(reason)
 
 
-def _prepare(poses: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    dtype = torch.promote_types(torch.promote_types(poses.dtype, weight.dtype), torch.float32)
-    cast = None if bias is None else bias.to(dtype).contiguous()
-    return poses.to(dtype).contiguous(), weight.to(dtype).contiguous(), cast
+def _cast(dtype: torch.dtype, *tensors: Tensor | None) -> list[Tensor | None]:
+    """What the kernels take: contiguous tensors of that type."""
+    return [None if tensor is None else tensor.to(dtype).contiguous() for tensor in tensors]
 
 
 def _backend(poses: Tensor, weight: Tensor) -> ModuleType:

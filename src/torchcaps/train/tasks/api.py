@@ -34,8 +34,7 @@ class Evaluation(NamedTuple):
 
     def named(self, split: str) -> dict[str, float]:
         """Loss and metrics with the name of their split before them."""
-        found = {"loss": self.loss, **self.metrics}
-        return {f"{split}_{name}": value for name, value in found.items()}
+        return {f"{split}_{name}": value for name, value in {"loss": self.loss, **self.metrics}.items()}
 
 
 class Meter(ABC, Generic[OutputT, TargetsT]):
@@ -69,8 +68,7 @@ class Meter(ABC, Generic[OutputT, TargetsT]):
 
     def result(self) -> Evaluation:
         """The evaluation of all that was collected."""
-        metrics, tables = self.metrics()
-        return Evaluation(self.loss(), metrics, tables)
+        return Evaluation(self.loss(), *self.metrics())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import CapsuleOutput, UserError
+from torchcaps.core import CapsuleOutput, PoseOutput, UserError
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 
 from ..objective import Objective
@@ -23,13 +23,9 @@ class ClassMeter(Meter[CapsuleOutput, Tensor]):
         super().__init__(examples, objective)
         self._confusion = Confusion(len(examples.classes), examples.device)
 
-    def measure(self, output: CapsuleOutput, targets: Tensor) -> None:
-        """Count the classes of a batch."""
-        self.count(output.activations, targets)
-
-    def count(self, activations: Tensor, labels: Tensor) -> None:
+    def measure(self, output: CapsuleOutput | PoseOutput, targets: Tensor) -> None:
         """Count true classes and those with the largest activation."""
-        self._confusion.add(labels, activations.argmax(1))
+        self._confusion.add(targets, output.activations.argmax(1))
 
     def metrics(self) -> tuple[Mapping[str, float], Mapping[str, object]]:
         """Accuracy; accuracy per class and the counts."""

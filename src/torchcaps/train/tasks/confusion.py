@@ -16,8 +16,9 @@ class Confusion:
 
     def add(self, true: Integer[Tensor, "*any"], predicted: Integer[Tensor, "*any"]) -> None:
         """Count pairs of class numbers."""
-        pairs = true.long() * self._classes + predicted
-        self._counts += torch.bincount(pairs.flatten(), minlength=self._classes**2)
+        self._counts += torch.bincount(
+            (true.long() * self._classes + predicted).flatten(), minlength=self._classes**2
+        )
 
     def table(self) -> Int64[Tensor, "true predicted"]:
         """The counts, on the CPU."""

@@ -38,7 +38,7 @@ class PoseMeter(Meter[PoseOutput, PoseTarget]):
 
     def measure(self, output: PoseOutput, targets: PoseTarget) -> None:
         """Take the rotation of the class with the largest activation."""
-        self._classes.count(output.activations, targets.labels)
+        self._classes.measure(output, targets.labels)
         chosen = rotations_of(output, output.activations.argmax(1)).float()
         self._angles.append(rotation_angle(chosen, targets.rotations))
         self._alike.append(

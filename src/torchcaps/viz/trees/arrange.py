@@ -18,5 +18,5 @@ def arrange(
     label: int | None = None,
 ) -> Scene:
     """All that is drawn of a tree beside an image of `shape` (height, width, ...)."""
-    is_deep = len(tree.layer_sizes) > 2
-    return (arrange_rows if is_deep else arrange_columns)(tree, shape, names, field=field, label=label)
+    arranged = arrange_columns if len(tree.layer_sizes) == 2 else arrange_rows
+    return arranged(tree, shape, names, field=field, label=label)

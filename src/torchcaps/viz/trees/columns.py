@@ -41,34 +41,20 @@ def arrange_columns(
 ) -> Scene:
     """Places of all parts; few lines cross."""
     box = fit(shape, _IMAGE)
-    on_image = places_on_image(tree, box, shape, field)
-    capsules = _capsule_places(tree, on_image)
-    shown = shown_classes(tree)
-    classes = dict(zip(shown, _spread(len(shown)), strict=True))
     scene = Scene(_WIDTH, 0, pictures=[box])
-    ends = {key: (x - _PILL / 2, y) for key, (x, y) in capsules.items()}
-    add_links(scene, on_image, ends, is_upright=False)
-    _add_edges(scene, tree, capsules, classes)
+    on_image = places_on_image(tree, box, shape, field)
     if field is not None:
         add_field(scene, tree, box, shape, field)
     add_dots(scene, tree, on_image)
-    _add_capsules(scene, tree, capsules)
-    _add_classes(scene, tree, classes, names)
+    capsules = _add_capsules(scene, tree, on_image)
+    classes = _add_classes(scene, tree, names)
+    ends = {key: (x - _PILL / 2, y) for key, (x, y) in capsules.items()}
+    add_links(scene, on_image, ends, is_upright=False)
+    _add_edges(scene, tree, capsules, classes)
     _add_headings(scene, tree, names, label)
     _add_legend(scene, tree, has_dots=bool(on_image), has_field=field is not None)
     scene.caption = routing_caption(tree, names)
     return scene
-
-
-def _capsule_places(tree: ParseTree, on_image: dict[Key, Place]) -> dict[Key, Place]:
-    """From top to bottom in the order of what the capsules see; those below the middle from right to left."""
-
-    def order(index: int) -> tuple[Number, Number, int]:
-        x, y = on_image.get((0, index), (0, 0))
-        return y, x if y < (_TOP + _BOTTOM) / 2 else -x, index
-
-    indices = sorted((node.index for node in tree.layer(0)), key=order)
-    return {(0, index): (_CAPSULES, y) for index, y in zip(indices, _spread(len(indices)), strict=True)}
 
 
 def _spacing(count: int) -> float:
@@ -87,21 +73,34 @@ def _add_edges(scene: Scene, tree: ParseTree, capsules: dict[Key, Place], classe
         if edge.parent in classes:
             x, y = capsules[0, edge.child]
             ends = (x + _PILL / 2, y), (_CLASSES, classes[edge.parent])
-            scene.strokes.append(edge_stroke(edge, tree, ends, is_chosen=is_chosen))
+            scene.strokes.append(edge_stroke(edge, tree.layer_sizes[1], ends, is_chosen=is_chosen))
 
 
-def _add_capsules(scene: Scene, tree: ParseTree, capsules: dict[Key, Place]) -> None:
-    height = min(14.0, 0.78 * _spacing(len(capsules)))
-    for node in tree.layer(0):
-        x, y = capsules[0, node.index]
+def _add_capsules(scene: Scene, tree: ParseTree, on_image: dict[Key, Place]) -> dict[Key, Place]:
+    """From top to bottom in the order of what the capsules see; those below the middle from right to left."""
+
+    def order(index: int) -> tuple[Number, Number, int]:
+        x, y = on_image.get((0, index), (0, 0))
+        return y, x if y < (_TOP + _BOTTOM) / 2 else -x, index
+
+    nodes = tree.layer(0)
+    indices = sorted((node.index for node in nodes), key=order)
+    heights = zip(indices, _spread(len(nodes)), strict=True)
+    places: dict[Key, Place] = {(0, index): (_CAPSULES, y) for index, y in heights}
+    height = min(14.0, 0.78 * _spacing(len(nodes)))
+    for node in nodes:
+        x, y = places[0, node.index]
         box = (x - _PILL / 2, y - height / 2, _PILL, height)
         colour = activation_colour(node.activation)
         keys = ((0, node.index),)
         scene.shapes.append(Shape("capsule", box, height / 2, fill=colour, edge=PAPER, keys=keys))
+    return places
 
 
-def _add_classes(scene: Scene, tree: ParseTree, classes: dict[int, float], names: list[str]) -> None:
-    """Name, bar and number of each class, the chosen one larger."""
+def _add_classes(scene: Scene, tree: ParseTree, names: list[str]) -> dict[int, float]:
+    """Name, bar and number of each class, the chosen one larger; the heights where they stand."""
+    shown = shown_classes(tree)
+    classes = dict(zip(shown, _spread(len(shown)), strict=True))
     longest = max(len(names[number]) for number in classes)
     start = _CLASSES + 22 + min(8.4 * longest, 92)
     room = _RIGHT - 44 - start
@@ -118,6 +117,7 @@ def _add_classes(scene: Scene, tree: ParseTree, classes: dict[int, float], names
         words = Words((_CLASSES + 12, y), shorten(names[number], 11), size, ink, is_bold=is_chosen, key=key)
         value = words._replace(place=(_RIGHT, y), text=f"{activation:.2f}", align="right")
         scene.words += [words, value]
+    return classes
 
 
 def _add_headings(scene: Scene, tree: ParseTree, names: list[str], label: int | None) -> None:
@@ -137,5 +137,5 @@ def _add_legend(scene: Scene, tree: ParseTree, *, has_dots: bool, has_field: boo
     if has_dots and has_field:
         legend.field()
     legend.activations()
-    legend.couplings(tree, has_others=bool(tree.alternatives))
+    legend.couplings(tree.layer_sizes, has_others=bool(tree.alternatives))
     scene.height = legend.bottom + 6

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torchcaps.core import Number
-from torchcaps.parse import ParseTree
 
 from ..style import PAPER, WARM
 from .scene import MARGIN, Scene, Shape, Words, activation_colour, circle, coupling_stroke, edge_strength
@@ -46,10 +47,10 @@ class Legend:
             box = (x + 3 * step, y - 5, 3.4, 10)
             self.scene.shapes.append(Shape("legend", box, 0, fill=activation_colour(step / 19)))
 
-    def couplings(self, tree: ParseTree, *, has_others: bool = False) -> None:
+    def couplings(self, layer_sizes: Sequence[int], *, has_others: bool = False) -> None:
         """Strokes from an even share upwards, to the chosen class and to others where those are drawn."""
-        parents = tree.layer_sizes[-1]
-        even = "even" if len(tree.layer_sizes) > 2 else f"{1 / parents:.2f} (even)"
+        parents = layer_sizes[-1]
+        even = "even" if len(layer_sizes) > 2 else f"{1 / parents:.2f} (even)"
         shown = [value for value in (0.3, 0.6, 1.0) if value > 1.5 / parents]
         x, y = self._entry(24 * len(shown) + 16, f"coupling {', '.join([even, *map('{:g}'.format, shown)])}")
         for number, value in enumerate([1 / parents, *shown]):

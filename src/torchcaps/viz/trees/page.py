@@ -38,8 +38,12 @@ def tree_markup(
         label: The true class, named beside the prediction.
         shares: What each child of the classes adds to the length of the chosen one, of that length.
     """
-    piece = tree_piece(image, tree, field=field, class_names=class_names, label=label, shares=shares)
-    return fill("tree.html", style=read_template("tree.css"), tree=piece, script=read_template("tree.js"))
+    return fill(
+        "tree.html",
+        style=read_template("tree.css"),
+        tree=tree_piece(image, tree, field=field, class_names=class_names, label=label, shares=shares),
+        script=read_template("tree.js"),
+    )
 
 
 def tree_piece(

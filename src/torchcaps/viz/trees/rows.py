@@ -87,7 +87,8 @@ def add_rows(scene: Scene, places: RowPlaces) -> None:
     strokes = []
     for edge in tree.edges:
         ends = places.of(edge.layer, edge.child), places.of(edge.layer + 1, edge.parent)
-        strokes.append(edge_stroke(edge, tree, ends, is_chosen=True)._replace(is_upright=True))
+        parents = tree.layer_sizes[edge.layer + 1]
+        strokes.append(edge_stroke(edge, parents, ends, is_chosen=True)._replace(is_upright=True))
     scene.strokes += sorted(strokes, key=lambda stroke: stroke.width)  # the strongest on top
     inside = {(node.layer, node.index): node.activation for node in tree.nodes}
     last = len(tree.layer_sizes) - 1
@@ -169,7 +170,7 @@ def _name_classes(scene: Scene, places: RowPlaces, names: list[str]) -> None:
 def _add_legend(scene: Scene, tree: ParseTree, top: Number, *, has_dots: bool, has_field: bool) -> None:
     legend = Legend(scene, top)
     legend.activations()
-    legend.couplings(tree)
+    legend.couplings(tree.layer_sizes)
     legend.outside()
     if has_dots:
         legend.dots()

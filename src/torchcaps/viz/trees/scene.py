@@ -123,10 +123,9 @@ def coupling_stroke(start: Place, end: Place, strength: Number, *, is_chosen: bo
     return Stroke(start, end, colour, 0.8 + 3.2 * strength, 0.7 + 0.25 * strength)
 
 
-def edge_stroke(edge: Edge, tree: ParseTree, ends: tuple[Place, Place], *, is_chosen: bool) -> Stroke:
-    """The stroke of one coupling of a tree."""
-    strength = edge_strength(edge.coupling, tree.layer_sizes[edge.layer + 1])
-    stroke = coupling_stroke(*ends, strength, is_chosen=is_chosen)
+def edge_stroke(edge: Edge, parents: int, ends: tuple[Place, Place], *, is_chosen: bool) -> Stroke:
+    """The stroke of one coupling of a tree, to a layer of that many parents."""
+    stroke = coupling_stroke(*ends, edge_strength(edge.coupling, parents), is_chosen=is_chosen)
     return stroke._replace(keys=((edge.layer, edge.child), (edge.layer + 1, edge.parent)))
 
 

@@ -40,18 +40,17 @@ def routing_caption(tree: ParseTree, names: list[str]) -> Caption:
     """How far the couplings are from an even split, with a warning where the network hardly routes."""
     if not tree.evenness:
         return Caption()
-    text = f"{_median(tree, names)} {_doubled(tree.evenness)}"
+    text = f"{_median(tree.evenness, names[tree.chosen])} {_doubled(tree.evenness)}"
     if tree.is_quantized:
         text = f"{text} {_ROUNDED}"
     return Caption(text, _warning(tree.evenness))
 
 
-def _median(tree: ParseTree, names: list[str]) -> str:
+def _median(layers: tuple[Evenness, ...], name: str) -> str:
     """The median coupling beside an even share: to the class, or in deep trees to the strongest parent."""
-    layers = tree.evenness
     if len(layers) == 1:
         (layer,) = layers
-        to_class = f"Median coupling to {shorten(names[tree.chosen], 20)}: {layer.to_chosen:.3f}"
+        to_class = f"Median coupling to {shorten(name, 20)}: {layer.to_chosen:.3f}"
         return f"{to_class}; an even share is {layer.even_share:.3f}."
     largest = join_words([f"{layer.largest:.2f}" for layer in layers])
     even = join_words([f"{layer.even_share:.2f}" for layer in layers])
