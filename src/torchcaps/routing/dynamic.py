@@ -37,7 +37,9 @@ def require_gradient(gradient: Gradient) -> Gradient:
 
 def of_inner_rounds(votes: Tensor, bias: Tensor, gradient: Gradient) -> tuple[Tensor, Tensor]:
     """Votes and bias as all rounds but the last see them: with or without gradients."""
-    return votes if gradient == "full" else votes.detach(), bias.detach() if gradient == "last" else bias
+    if gradient == "full":
+        return votes, bias
+    return votes.detach(), bias.detach() if gradient == "last" else bias
 
 
 def split_over_parents(
