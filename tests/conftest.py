@@ -1,7 +1,15 @@
+import functools
 import gc
 
+import checking
+import jaxtyping
 import pytest
 import torch
+import typer.testing
+
+jaxtyping.jaxtyped = checking.jaxtyped  # what its import hook writes above each function of torchcaps
+# tests call the command line hundreds of times in one process: its commands are read once
+typer.main.get_command = typer.testing._get_command = functools.cache(typer.main.get_command)
 
 if not torch.cuda.is_available():  # beside a GPU, float64 references on the CPU may take all cores
     torch.set_num_threads(1)  # tests run side by side: more threads than cores would wait for each other
