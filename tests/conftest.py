@@ -1,5 +1,6 @@
 import functools
 import gc
+import os
 
 import checking
 import jaxtyping
@@ -14,6 +15,8 @@ typer.main.get_command = typer.testing._get_command = functools.cache(typer.main
 if not torch.cuda.is_available():  # beside a GPU, float64 references on the CPU may take all cores
     torch.set_num_threads(1)  # tests run side by side: more threads than cores would wait for each other
 
+os.fsync = lambda file: None  # no test pulls the plug, and a disk takes milliseconds for each file
+
 
 @pytest.fixture(autouse=True)
 def _fixed_seed():
@@ -24,6 +27,7 @@ def _fixed_seed():
 def pytest_collection_finish():
     """What collection made stays to the end: no later collection of garbage has to look through it."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # thousands of small models are no reason to search for cycles
 
 
 def pytest_runtest_setup(item):
