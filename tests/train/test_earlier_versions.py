@@ -34,7 +34,7 @@ def recipe(**changes):
         "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2, "augment": {"shift": 2}},
         "optim": {"learning_rate": 1e-2, "decay": 0.7},
         "batch_size": 16,
-        "epochs": 4,
+        "epochs": 3,
     }
     return build({**values, **changes})
 

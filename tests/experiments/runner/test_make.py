@@ -220,7 +220,8 @@ def chapter_or_flights(label):
 
 
 @pytest.mark.parametrize("label", first_of_each(EXPERIMENTS.names(), chapter_or_flights, slow=("flights",)))
-def test_every_experiment_runs_at_its_smoke_budget(label, tmp_path):
+def test_every_experiment_runs_at_its_smoke_budget(label, tmp_path, monkeypatch):
+    monkeypatch.setattr(Recipe, "sketch", sketch_once)
     experiment = EXPERIMENTS[label]
     chosen = replace(experiment, settings=smallest(experiment))
     for name in set(experiment.data) - (data_of(experiment) - data_of(chosen)):
