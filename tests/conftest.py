@@ -2,11 +2,12 @@ import functools
 import gc
 import os
 
-import checking
 import jaxtyping
 import pytest
 import torch
 import typer.testing
+
+import checking
 
 jaxtyping.jaxtyped = checking.jaxtyped  # what its import hook writes above each function of torchcaps
 # tests call the command line hundreds of times in one process: its commands are read once

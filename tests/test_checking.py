@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from checking import jaxtyped
 from jaxtyping import Float, TypeCheckError
 from torch import Tensor
+
+from checking import jaxtyped
 
 beartype = pytest.importorskip("beartype", reason="needs beartype")
 checked = jaxtyped(typechecker=beartype.beartype)
