@@ -1,6 +1,8 @@
 """What every registered model must do; a new variant is covered the moment it is registered."""
 
+from copy import deepcopy
 from dataclasses import fields
+from functools import cache
 
 import pytest
 import torch
@@ -60,9 +62,12 @@ def name(request):
     return request.param
 
 
+create_once = cache(create_model)
+
+
 @pytest.fixture
 def model(name):
-    return create_model(name)
+    return deepcopy(create_once(name))
 
 
 def field_names(name):
