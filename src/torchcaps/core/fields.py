@@ -30,7 +30,7 @@ def build_dataclass(kind: type[T], values: Any, where: str) -> T:
     """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors with a place."""
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: expected a mapping, got {shown(values)}")
-    hints = _hints_of(kind)
+    hints = _hints_of(kind)  # type: ignore[arg-type]
     for key in values:
         if key not in hints:
             raise unknown_name(f"key in {where}:", str(key), hints)
