@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # compiled modules are kept, whatever the environment says: the tests start many processes, side by side
 TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+# each process gets one half of the files and makes their fixtures once; who is done first takes from the other
+TWO := -n 2 --dist worksteal
 
 .PHONY: demo test check test-slow test-compile test-gpu bench docs dist clean
 
@@ -11,9 +13,9 @@ demo: $(VENV)/.demo
 	$(BIN)/torchcaps demo --out demo
 
 test: $(VENV)/.dev
-	$(TESTS) -n 2 -m "not gpu and not compile and not slow" --ignore tests/test_architecture.py \
+	$(TESTS) $(TWO) -m "not gpu and not compile and not slow" --ignore tests/test_architecture.py \
 		--jaxtyping-packages=torchcaps,beartype.beartype
-	$(TESTS) -n 2 -m "compile and not gpu and not slow"
+	$(TESTS) $(TWO) -m "compile and not gpu and not slow"
 	$(MAKE) check
 
 check: $(VENV)/.dev
@@ -23,7 +25,7 @@ check: $(VENV)/.dev
 	$(TESTS) tests/test_architecture.py
 
 test-slow: $(VENV)/.dev
-	$(TESTS) -n 2 -m "slow and not gpu and not compile"
+	$(TESTS) $(TWO) -m "slow and not gpu and not compile"
 
 test-compile: $(VENV)/.dev
 	$(TESTS) -m compile

@@ -1,6 +1,8 @@
 """What every registered model must do; a new variant is covered the moment it is registered."""
 
+from copy import deepcopy
 from dataclasses import fields
+from functools import cache
 
 import pytest
 import torch
@@ -60,9 +62,12 @@ def name(request):
     return request.param
 
 
+create_once = cache(create_model)
+
+
 @pytest.fixture
 def model(name):
-    return create_model(name)
+    return deepcopy(create_once(name))
 
 
 def field_names(name):
@@ -75,7 +80,13 @@ def images(model, batch=2):
 
 @pytest.mark.parametrize(("name", "count"), PARAMETERS.items())
 def test_parameters_are_exact(name, count):
-    assert describe_model(name)["params"] == count
+    with torch.device("meta"):
+        model = create_model(name)
+    assert count_parameters(model) == count
+
+
+def test_a_description_has_the_parameters():
+    assert describe_model("parse_capsnet")["params"] == PARAMETERS["parse_capsnet"]
 
 
 def test_the_decoder_is_counted():

@@ -48,6 +48,18 @@ def test_mappings_are_kept_one_on_each_line(tmp_path):
     assert (tmp_path / "a.jsonl").read_text().count("\n") == 2
 
 
+def test_a_file_is_on_the_disk_before_it_is_in_place(tmp_path, monkeypatch):
+    path, sizes = tmp_path / "a.txt", []
+
+    def sync(number):
+        assert not path.exists()
+        sizes.append(os.fstat(number).st_size)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_text(path, "whole")
+    assert sizes == [path.stat().st_size] == [5]
+
+
 def test_text_is_utf8_whatever_the_locale(tmp_path):
     write_text(tmp_path / "a.txt", "é 漢")
     assert (tmp_path / "a.txt").read_bytes() == "é 漢".encode()

@@ -31,10 +31,10 @@ OPTIM = ("learning_rate", "decay", "decay_steps", "floor", "weight_decay")
 def recipe(**changes):
     values = {
         "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 60, "validation": 0.2, "augment": {"shift": 2}},
+        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2, "augment": {"shift": 2}},
         "optim": {"learning_rate": 1e-2, "decay": 0.7},
         "batch_size": 16,
-        "epochs": 4,
+        "epochs": 3,
     }
     return build({**values, **changes})
 
@@ -84,7 +84,7 @@ def checkpoint_as_before(path, settings, steps):
     torch.save(state, path)
 
 
-def age(folder, settings, steps=3):
+def age(folder, settings, steps=2):
     rewrite(folder / "recipe.json", as_before)
     rewrite(folder / "data.json", card_as_before)
     checkpoint_as_before(folder / "last.ckpt", settings, steps)

@@ -16,7 +16,7 @@ CPU = Machine(device="cpu")
 def recipe(epochs, **changes):
     values = {
         "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 60, "validation": 0.2, "augment": {"shift": 2}},
+        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2, "augment": {"shift": 2}},
         "optim": {"learning_rate": 1e-2, "decay": 0.8},
         "batch_size": 16,
         "epochs": epochs,

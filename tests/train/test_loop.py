@@ -26,13 +26,14 @@ from torchcaps.train.recipe import build, recipe_as_yaml
 from refusal import REFUSED
 
 CPU = Machine(device="cpu")
+MODEL = {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"}
+DECODER = {"model": {**MODEL, "decoder": "fc"}, "loss": {"reconstruction": 0.0005}}
 
 
 def recipe(**changes):
     values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10},
-        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2, "augment": {"shift": 2}},
-        "loss": {"reconstruction": 0.0005},
+        "model": MODEL,
+        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2, "augment": {"shift": 2}},
         "optim": {"learning_rate": 3e-3, "decay": 0.9},
         "batch_size": 16,
         "epochs": 3,
@@ -49,7 +50,7 @@ def assert_equal_weights(first, second):
 
 
 def test_a_run_leaves_its_files(tmp_path):
-    result = train(recipe(), tmp_path, CPU)
+    result = train(recipe(**DECODER), tmp_path, CPU)
     assert {path.name for path in tmp_path.iterdir()} == {
         "recipe.json",
         "recipe.yaml",
@@ -73,7 +74,8 @@ def test_a_run_leaves_its_files(tmp_path):
 def test_it_learns(tmp_path):
     settings = recipe(
         data={"name": "synthetic_mnist", "validation": 0.1},
-        model={"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "stem_channels": 16},
+        model={**DECODER["model"], "stem_channels": 16},
+        loss=DECODER["loss"],
         epochs=8,
     )
     assert train(settings, tmp_path, CPU)["metrics"]["test_accuracy"] > 0.8
@@ -81,15 +83,13 @@ def test_it_learns(tmp_path):
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        train(recipe(seed=seed, epochs=1), tmp_path / name, CPU)
+        train(recipe(seed=seed, epochs=1, **DECODER), tmp_path / name, CPU)
     assert_equal_weights(tmp_path / "a", tmp_path / "b")
     assert not torch.equal(weights(tmp_path / "a")["stem.weight"], weights(tmp_path / "c")["stem.weight"])
 
 
 SHORT = {
-    "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
     "data": {"name": "synthetic_mnist", "limit": 20, "validation": 0.2},
-    "loss": {},
     "epochs": 50,
 }
 
@@ -164,7 +164,7 @@ def test_a_run_is_not_continued_in_another_precision(tmp_path):
 def command(tmp_path_factory):
     """A run of some seconds as a shell command, with its recipe on disk."""
     path = tmp_path_factory.mktemp("recipe") / "recipe.yaml"
-    path.write_text(recipe_as_yaml(recipe(epochs=12)))
+    path.write_text(recipe_as_yaml(recipe(epochs=12, **DECODER)))
     return [sys.executable, "-m", "torchcaps", "train", str(path), "--device", "cpu", "--json"]
 
 
@@ -185,7 +185,7 @@ def test_a_killed_run_resumes_to_the_same_bits(command, tmp_path):
     assert not (killed / "result.json").is_file()
     resumed = [*command, "--out", str(killed), "--resume"]
     subprocess.run(resumed, env=environment, check=True, stdout=subprocess.DEVNULL)
-    train(recipe(epochs=12), whole, CPU)
+    train(recipe(epochs=12, **DECODER), whole, CPU)
     assert_equal_weights(killed, whole)
     assert torch.load(killed / "last.ckpt", weights_only=True)["progress"]["next_epoch"] == 12
     timeless = [
@@ -254,7 +254,10 @@ def test_a_loss_that_turns_nan_names_step_and_layer_and_keeps_the_checkpoint(tmp
     original = DynamicRouting.forward
     monkeypatch.setattr(DynamicRouting, "forward", broken)
     monkeypatch.setattr(DynamicRouting, "fuse", lambda *_, **__: "the fused kernel passes routing by")
-    settings = recipe(model={**recipe().model, "routing": {"name": "dynamic"}})
+    settings = recipe(
+        model={**MODEL, "routing": {"name": "dynamic"}},
+        data={"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
+    )
     with pytest.raises(
         DivergedError, match=r"step 3 of epoch 2.*output of layer 'classes.routing'"
     ) as caught:
@@ -304,9 +307,12 @@ def test_a_broken_gradient_is_found():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch_size": 1000}, "batch_size 1000 is more than the 80 training images"),
-        ({"model": {"name": "dr_capsnet_tiny_test", "image_size": 28}}, "set model.num_classes=10"),
-        ({"loss": {"reconstruction": 0.0}}, "belong together.*set loss.reconstruction=0.0005"),
+        ({"batch_size": 1000}, "batch_size 1000 is more than the 32 training images"),
+        (
+            {"model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "decoder": "none"}},
+            "set model.num_classes=10",
+        ),
+        ({**DECODER, "loss": {"reconstruction": 0.0}}, "belong together.*set loss.reconstruction=0.0005"),
         ({"data": {"name": "mnits"}}, "did you mean mnist"),
     ],
 )
@@ -316,7 +322,7 @@ def test_recipes_that_cannot_run_are_refused(changes, message, tmp_path):
 
 
 def test_a_run_that_failed_at_once_does_not_stand_in_the_way_of_a_mended_recipe(tmp_path):
-    wrong = recipe(model={**recipe().model, "image_size": 40})
+    wrong = recipe(model={**MODEL, "image_size": 40})
     with pytest.raises(UserError, match="takes images of 1x40x40"):
         train(wrong, tmp_path, CPU)
     train(recipe(epochs=1), tmp_path, CPU, resume=True)
@@ -347,14 +353,14 @@ def test_a_compiled_model_trains_to_the_same_losses(tmp_path):
 
 
 def test_a_run_is_read_back(tmp_path):
-    result = train(recipe(), tmp_path, CPU)
+    result = train(recipe(**DECODER), tmp_path, CPU)
     run = load_run(tmp_path)
     assert run.epoch == result["metrics"]["best_epoch"]
     report = evaluate_run(run)
     assert report["accuracy"] == pytest.approx(result["metrics"]["test_accuracy"])
     assert report["loss"] == pytest.approx(result["metrics"]["test_loss"], rel=1e-4)
     assert sum(map(sum, report["confusion"])) == report["images"]
-    assert evaluate_run(run, "validation")["images"] == 20
+    assert evaluate_run(run, "validation")["images"] == 8
     with pytest.raises(UserError, match="cannot be compared"):
         evaluate_run(run, data_name="synthetic_fashion_mnist")
     with pytest.raises(UserError, match="split must be"):
@@ -362,7 +368,7 @@ def test_a_run_is_read_back(tmp_path):
 
 
 def test_other_images_are_made_ready_like_those_of_training(tmp_path):
-    train(recipe(), tmp_path, CPU)
+    train(recipe(epochs=1), tmp_path, CPU)
     run = load_run(tmp_path)
     _, pipeline = load_split(run, "test", data_name="mnist5k")
     assert (pipeline.info.mean, pipeline.info.std) == (run.card.mean, run.card.std)
@@ -392,7 +398,11 @@ def test_damaged_runs_are_explained(tmp_path):
 @pytest.mark.slow
 def test_the_entropy_of_couplings_falls_when_it_is_part_of_the_loss(tmp_path):
     def entropy(weight):
-        asked = recipe(loss={"reconstruction": 0.0005, "coupling_entropy": weight}, keep_epochs=[1])
+        asked = recipe(
+            data={"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
+            loss={"coupling_entropy": weight},
+            keep_epochs=[1],
+        )
         train(asked, tmp_path / str(weight), CPU)
         run = load_run(tmp_path / str(weight))
         data, pipeline = load_labelled(run, "validation")
@@ -404,7 +414,6 @@ def test_the_entropy_of_couplings_falls_when_it_is_part_of_the_loss(tmp_path):
 
 
 def test_couplings_that_do_not_learn_cannot_be_part_of_the_loss(tmp_path):
-    held = {"name": "dynamic", "gradient": "last"}
-    model = {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "routing": held}
+    model = {**MODEL, "routing": {"name": "dynamic", "gradient": "last"}}
     with pytest.raises(UserError, match="gradient=full"):
-        train(recipe(model=model, loss={"reconstruction": 0.0005, "coupling_entropy": 1.0}), tmp_path, CPU)
+        train(recipe(model=model, loss={"coupling_entropy": 1.0}), tmp_path, CPU)

@@ -26,9 +26,9 @@ EVERYTHING = {
 def recipe(optim, epochs=4, **changes):
     values = {
         "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 60, "validation": 0.2, "augment": {"shift": 2}},
+        "data": {"name": "synthetic_mnist", "limit": 30, "validation": 0.2, "augment": {"shift": 2}},
         "optim": optim,
-        "batch_size": 16,
+        "batch_size": 8,
         "epochs": epochs,
     }
     return build({**values, **changes})
@@ -111,7 +111,7 @@ def test_the_rate_rises_before_it_follows_its_formula(name, warm_up, kind):
 
 def test_a_row_has_the_rate_of_the_last_step_of_its_epoch(tmp_path):
     train(recipe({"learning_rate": 1e-3, "schedule": "cosine"}), tmp_path, CPU)
-    expected = [1e-3 * cosine(3 * epoch + 2, 12) for epoch in range(4)]  # 48 images in three steps
+    expected = [1e-3 * cosine(3 * epoch + 2, 12) for epoch in range(4)]  # 24 images in three steps
     assert [row["learning_rate"] for row in rows(tmp_path)] == pytest.approx(expected)
 
 

@@ -15,7 +15,7 @@ FINDINGS = ["couplings are uniform: by 0.1%", "parents are dead: 3 of 4"]
 def recipe(name="dr_capsnet_tiny_test", **changes):
     values = {
         "model": {"name": name, "image_size": 28, "num_classes": 10},
-        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
+        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
         "batch_size": 16,
         "epochs": 2,
     }

@@ -6,6 +6,7 @@ import math
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import UserError, unknown_name
@@ -29,7 +30,7 @@ def build_dataclass(kind: type[T], values: Any, where: str) -> T:
     """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors with a place."""
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: expected a mapping, got {shown(values)}")
-    hints = get_type_hints(kind)
+    hints = _hints_of(kind)  # type: ignore[arg-type]
     for key in values:
         if key not in hints:
             raise unknown_name(f"key in {where}:", str(key), hints)
@@ -38,6 +39,11 @@ def build_dataclass(kind: type[T], values: Any, where: str) -> T:
         if not has_default and field_.name not in values:
             raise UserError(f"{where}: the key {field_.name!r} is missing")
     return kind(**{key: convert(hints[key], value, f"{where}.{key}") for key, value in values.items()})
+
+
+@cache
+def _hints_of(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)  # it compiles the text of each hint: most of the time of reading many rows
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:

@@ -39,9 +39,19 @@ def test_the_nearest_training_image_nearly_always_has_the_right_class(name):
 
 def test_a_twin_is_the_same_every_time_whatever_the_global_seed():
     torch.manual_seed(1)
-    first = load_dataset("synthetic_cifar10", "train").images
+    first = synthetic_images(DATASETS["cifar10"], "train", 512).images
     torch.manual_seed(2)
     assert torch.equal(load_dataset("synthetic_cifar10", "train").images, first)
+
+
+def test_who_changes_a_twin_changes_it_for_nobody_else():
+    first = load_dataset("synthetic_mnist", "test")
+    expected = first.images.clone(), first.labels.clone()
+    first.images.zero_()
+    first.labels.zero_()
+    again = load_dataset("synthetic_mnist", "test")
+    assert torch.equal(again.images, expected[0])
+    assert torch.equal(again.labels, expected[1])
 
 
 def test_training_and_test_images_differ():

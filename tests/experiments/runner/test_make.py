@@ -30,7 +30,7 @@ CPU = Machine(device="cpu")
 TINY = {
     "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "fc"},
     "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
-    "batch_size": 8,
+    "batch_size": 16,
     "epochs": 2,
 }
 FACTS = {"seconds": 1.0, "precision": "32", "parameters": 1}
@@ -220,13 +220,14 @@ def chapter_or_flights(label):
 
 
 @pytest.mark.parametrize("label", first_of_each(EXPERIMENTS.names(), chapter_or_flights, slow=("flights",)))
-def test_every_experiment_runs_at_its_smoke_budget(label, tmp_path):
+def test_every_experiment_runs_at_its_smoke_budget(label, tmp_path, monkeypatch):
+    monkeypatch.setattr(Recipe, "sketch", sketch_once)
     experiment = EXPERIMENTS[label]
     chosen = replace(experiment, settings=smallest(experiment))
     for name in set(experiment.data) - (data_of(experiment) - data_of(chosen)):
         if name == "eth80":
             pytest.skip("no stand-in for ETH-80 is drawn")
-        write_twin(name, tmp_path, 300)
+        write_twin(name, tmp_path, 150)
     counts = run_missing(chosen, tmp_path / "runs", replace(CPU, data_dir=tmp_path), budget="smoke", seeds=1)
     assert counts["done"] == counts["planned"], [p.read_text() for p in tmp_path.rglob("error.json")]
     assert gather_runs(chosen, tmp_path / "runs", tmp_path, budget="smoke", command="c") > 0

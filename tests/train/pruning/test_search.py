@@ -28,7 +28,7 @@ from torchcaps.train.recipe import build
 from refusal import REFUSED
 
 CPU = Machine(device="cpu")
-DATA = {"name": "synthetic_mnist", "limit": 120, "validation": 0.3}
+DATA = {"name": "synthetic_mnist", "limit": 60, "validation": 0.4}
 TRUNK = {
     "model": {
         "name": "trunk_classifier_tiny_test",
@@ -92,7 +92,7 @@ def test_a_candidate_adapts_to_training_images_and_is_scored_on_images_held_out(
     run = load_run(pruned)  # the best candidate, its statistics adapted
     found = evaluate_run(run, "validation")
     assert found["accuracy"] == pytest.approx(max(scores(pruned)))
-    assert found["images"] == 36
+    assert found["images"] == 24
     held_out = load_split(run, "validation")[0].images
     candidates = Candidates(launch(CPU), load_run(trunk), SEARCH)
     assert torch.equal(candidates.splits.validation.images, held_out)

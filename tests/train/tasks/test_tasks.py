@@ -40,7 +40,7 @@ def blank(count, channels=1, side=2):
 class TestClassification(TaskContract):
     recipe = {
         "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 60, "validation": 0.2, "augment": {"shift": 2}},
+        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2, "augment": {"shift": 2}},
         "batch_size": 16,
         "epochs": 2,
     }
@@ -157,7 +157,7 @@ class TestSegmentation(TaskContract):
 class TestPose(TaskContract):
     recipe = {
         "model": {"name": "pose_convnet_tiny_test", "image_size": 28, "num_classes": 2},
-        "data": {"name": "synthetic_poses", "limit": 60, "validation": 0.2},
+        "data": {"name": "synthetic_poses", "limit": 40, "validation": 0.2},
         "batch_size": 12,
         "epochs": 2,
     }

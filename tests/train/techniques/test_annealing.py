@@ -21,7 +21,7 @@ CPU = Machine(device="cpu")
 def recipe(**changes):
     values = {
         "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
+        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
         "optim": {"learning_rate": 1e-2},
         "batch_size": 16,
         "epochs": 30,

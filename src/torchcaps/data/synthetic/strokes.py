@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import torch
@@ -97,6 +97,12 @@ def _tint(
 
 
 def _read_synthetic(data_dir: Path, split: Split, *, original: DatasetInfo) -> LabelledImages:
+    drawn = _draw_split(original, split)
+    return LabelledImages(drawn.images.clone(), drawn.labels.clone(), drawn.classes)
+
+
+@lru_cache(maxsize=2)  # a search or a plan of runs reads the same splits for each run
+def _draw_split(original: DatasetInfo, split: Split) -> LabelledImages:
     return synthetic_images(original, split, NUM_TRAIN if split == "train" else NUM_TEST)
 
 

@@ -50,9 +50,10 @@ def test_windows_leave_no_seams(hounsfield):
 
 def test_one_window_is_one_pass(segcaps, hounsfield, monkeypatch):
     monkeypatch.setattr("torchcaps.apps.lung.segment.infer._cpu_has_bf16", lambda: False)
+    slices = hounsfield[3:6]
     with torch.no_grad():
-        one_pass = segcaps(torch.from_numpy(window(hounsfield)).unsqueeze(1))[:, 0].numpy()
-    found = segment_volume(segcaps, hounsfield, Windows(**EVERYWHERE))
+        one_pass = segcaps(torch.from_numpy(window(slices)).unsqueeze(1))[:, 0].numpy()
+    found = segment_volume(segcaps, slices, Windows(**EVERYWHERE))
     np.testing.assert_allclose(found, one_pass, atol=1e-3)
 
 
