@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from torchcaps.core import ImageSize, UserError, squash_exponential
 from torchcaps.core.fields import require_equal_lengths
 from torchcaps.layers import BatchNorm2d, ConvStage, PrimaryCaps, StemConv2d
+from torchcaps.routing.fused import is_watched
 
 from .anatomy import ConvStep
 
@@ -44,7 +46,19 @@ def _block(in_channels: int, out_channels: int, stage: ConvStage, norm: NormName
     if norm == "instance":
         norm_layer = nn.InstanceNorm2d(out_channels, eps=1e-3, affine=True)
         return nn.Sequential(convolution, nn.LeakyReLU(0.3, inplace=True), norm_layer)
-    return nn.Sequential(convolution, nn.ReLU(inplace=True), BatchNorm2d(out_channels, eps=1e-3))
+    return _NormalisedConv(convolution, nn.ReLU(inplace=True), BatchNorm2d(out_channels, eps=1e-3))
+
+
+class _NormalisedConv(nn.Sequential):
+    """A convolution, its rectifier and its batch norm; the last two are one where the norm is our own."""
+
+    def forward(self, input: Float[Tensor, "batch channels height width"]) -> Tensor:
+        """What the three give one after the other."""
+        convolution, rectifier, norm = self
+        maps = convolution(input)
+        if norm.takes(maps) and not (is_watched(rectifier) or is_watched(norm)):
+            return norm.of_rectified(maps)
+        return norm(rectifier(maps))
 
 
 def stem_steps(stem: nn.Sequential) -> list[ConvStep]:

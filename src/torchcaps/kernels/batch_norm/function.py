@@ -1,0 +1,86 @@
+"""Batch normalisation as a function that autograd knows, rectifying its input on the way if asked to.
+
+`cpu.py` runs anywhere; `compiled.py` reads each number once a pass, where numba is installed.
+"""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..availability import has_numba
+from . import cpu
+
+_WORTH_COMPILING = 1 << 18  # numbers of all maps: fewer would not gain the seconds that compiling takes
+Maps = Float[Tensor, "batch channels height width"]
+
+
+def normalise_maps(
+    maps: Maps,
+    weight: Float[Tensor, " channels"],
+    bias: Float[Tensor, " channels"],
+    *,
+    eps: float,
+    rectified: bool = False,
+) -> tuple[Maps, Float[Tensor, " channels"], Float[Tensor, " channels"]]:
+    """Maps of mean zero and variance one times `weight` plus `bias`; also mean and variance, in float64.
+
+    Args:
+        maps: In float32, with channels last in memory.
+        weight: Of each channel.
+        bias: Of each channel.
+        eps: Added to the variance.
+        rectified: Take `maps.relu()` instead, which is never stored.
+    """
+    return _Normalise.apply(maps, weight, bias, eps, 0.0 if rectified else -math.inf)  # type: ignore[no-untyped-call]
+
+
+class _Normalise(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, maps: Tensor, weight: Tensor, bias: Tensor, eps: float, floor: float
+    ) -> tuple[Tensor, ...]:
+        passes, rows = _passes(maps), _rows(maps.detach())
+        mean, variance = passes.moments(rows, floor)
+        inverse = (variance + eps).rsqrt()
+        scale = weight.detach() * inverse
+        result = passes.normalise(rows, floor, scale, bias.detach() - mean * scale)
+        ctx.save_for_backward(maps, weight, mean, inverse)
+        ctx.mark_non_differentiable(mean, variance)
+        ctx.floor = floor
+        return _maps(result, maps), mean, variance
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        maps, weight, mean, inverse = (each.detach() for each in ctx.saved_tensors)
+        passes, rows = _passes(maps), _rows(maps)
+        grads = _rows(grad.detach().contiguous(memory_format=torch.channels_last))
+        grad_bias, along = passes.grad_sums(rows, grads, ctx.floor, mean)
+        grad_weight, scale = along * inverse, weight * inverse
+        slope = -scale * inverse * grad_weight / len(rows)
+        shift = -scale * grad_bias / len(rows) - mean * slope
+        result = passes.differentiate(rows, grads, ctx.floor, (shift, slope, scale))
+        return _maps(result, maps), grad_weight.to(weight.dtype), grad_bias.to(weight.dtype), None, None
+
+
+def _passes(maps: Tensor) -> ModuleType:
+    """The module that computes these maps."""
+    if maps.numel() >= _WORTH_COMPILING and has_numba():
+        from . import compiled  # only here: numba is an extra, and slow to import
+
+        return compiled
+    return cpu
+
+
+def _rows(maps: Tensor) -> Tensor:
+    return maps.permute(0, 2, 3, 1).reshape(-1, maps.shape[1])
+
+
+def _maps(rows: Tensor, like: Tensor) -> Tensor:
+    batch, channels, height, width = like.shape
+    return rows.view(batch, height, width, channels).permute(0, 3, 1, 2)
