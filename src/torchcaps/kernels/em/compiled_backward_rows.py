@@ -34,9 +34,8 @@ def add_pull(vote, mean, curve, slope, grad_share):
 
 @_compile
 @no_type_check
-def ask_of_votes(votes, mean, factors, rows, grad_votes):
-    """Adds what one round asks of the votes; `rows` are the children's weights and the scores' gradients."""
-    weights, grad_score = rows
+def ask_of_votes(votes, mean, factors, weights, grad_score, grad_votes):
+    """Adds what one round asks of the votes, through the children's weights and their scores."""
     for number in range(len(votes)):
         vote, target, centre = votes[number], grad_votes[number], mean[number]
         curve, slope, precision = _TWO * factors[0, number], factors[1, number], factors[2, number]
@@ -48,19 +47,45 @@ def ask_of_votes(votes, mean, factors, rows, grad_votes):
 
 @_compile
 @no_type_check
-def through_matrices(grad_votes, poses, matrices, grad_poses, grad_matrices):
-    """Adds to gradients of poses `[row, inner, child]` and of one parent's matrices."""
-    rows, inner, children = poses.shape
+def through_matrices(grad_votes, matrices, grad_poses):
+    """Adds to gradients of poses `[row, inner, child]`; four products at a time, as `cast`."""
+    rows, inner, children = grad_poses.shape
     columns = matrices.shape[1]
+    whole = columns // 4 * 4
     for row in range(rows):
         for k in range(inner):
-            pose, grad_pose = poses[row, k], grad_poses[row, k]
-            for column in range(columns):
-                grad, matrix = grad_votes[row * columns + column], matrices[k, column]
-                grad_matrix = grad_matrices[k, column]
+            for column in range(0, whole, 4):
                 for child in range(children):
-                    grad_pose[child] += grad[child] * matrix[child]
-                    grad_matrix[child] += grad[child] * pose[child]
+                    grad_poses[row, k, child] += (
+                        grad_votes[row, column, child] * matrices[k, column, child]
+                        + grad_votes[row, column + 1, child] * matrices[k, column + 1, child]
+                        + grad_votes[row, column + 2, child] * matrices[k, column + 2, child]
+                        + grad_votes[row, column + 3, child] * matrices[k, column + 3, child]
+                    )
+            for column in range(whole, columns):
+                for child in range(children):
+                    grad_poses[row, k, child] += grad_votes[row, column, child] * matrices[k, column, child]
+
+
+@_compile
+@no_type_check
+def through_poses(grad_votes, poses, grad_matrices):
+    """Adds to gradients of one parent's matrices `[inner, column, child]`; four products at a time."""
+    rows, inner, children = poses.shape
+    columns, whole = grad_matrices.shape[1], rows // 4 * 4
+    for k in range(inner):
+        for column in range(columns):
+            for row in range(0, whole, 4):
+                for child in range(children):
+                    grad_matrices[k, column, child] += (
+                        grad_votes[row, column, child] * poses[row, k, child]
+                        + grad_votes[row + 1, column, child] * poses[row + 1, k, child]
+                        + grad_votes[row + 2, column, child] * poses[row + 2, k, child]
+                        + grad_votes[row + 3, column, child] * poses[row + 3, k, child]
+                    )
+            for row in range(whole, rows):
+                for child in range(children):
+                    grad_matrices[k, column, child] += grad_votes[row, column, child] * poses[row, k, child]
 
 
 @_compile
@@ -69,13 +94,3 @@ def add_product(factor, values, out):
     """Adds products of two rows."""
     for child in range(len(out)):
         out[child] += factor[child] * values[child]
-
-
-@_compile
-@no_type_check
-def turn_back(turned, poses):
-    """Poses with their numbers innermost."""
-    children, numbers = poses.shape
-    for child in range(children):
-        for number in range(numbers):
-            poses[child, number] = turned[number, child]

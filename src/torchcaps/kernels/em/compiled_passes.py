@@ -1,7 +1,9 @@
-"""EM routing of one sample after the other, compiled for the processor.
+"""Rounds of EM routing over the windows of one sample, compiled for the processor.
 
 The votes for one parent are cast when they are needed, in every round anew: four multiplications for each
-number cost less than reading it from the second cache. Of a sample the couplings of its rounds are kept.
+number cost less than reading it from the second cache. `sample` is poses `[window, row, inner, child]` and
+activations, `layer` matrices `[type, inner, column, child]` and offsets, `memory` that of one parent's votes,
+as `[row, column, child]` and as `[pose, child]`.
 """
 
 from math import exp, log, log1p, pi
@@ -10,7 +12,7 @@ from typing import no_type_check  # numba compiles no function that run-time sha
 import numpy as np
 from numba import njit
 
-from .compiled_rows import cast, divide, measure, multiply, total, turn, weigh, weigh_squares
+from .compiled_rows import cast, measure, multiply, total, weigh, weigh_squares
 
 LEAST_MASS = 1e-7
 _compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
@@ -18,91 +20,70 @@ _compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="nump
 
 @_compile
 @no_type_check
-def fit_samples(children, layer, costs, scales, state, samples):
-    """Fills what each round knows of the parents of these samples, first and last, the last excluded.
+def fit_round(sample, layer, memory, costs, scales, coupling, parents):
+    """Fits all parents to couplings, which become the scores of children under the new parents.
 
-    `children` are poses and activations; `layer` their matrices, offsets and places; `scales` the
-    temperatures, the least variance and the even mass; `state` means, variances, masses and logits.
+    `parents` are means, variances, masses and logits to fill; `scales` the temperature, the least variance
+    and the even mass.
     """
-    matrices, offsets, place = layer
-    means, variances, masses, logits = state
-    rounds, windows = len(scales[0]), len(place)
-    for sample in range(samples[0], samples[1]):
-        first = sample * windows
-        poses, active = load(children, first, matrices, place)
-        coupling = even_split(place, len(matrices))
-        on_map = np.empty(place.max() + 1, np.float32)
-        votes = np.empty((means.shape[3], place.shape[1]), np.float32)
-        for step in range(rounds):
-            for window in range(windows):
-                parents = first + window
-                fitted = means[step, parents], variances[step, parents], masses[step, parents]
-                for kind in range(len(matrices)):
-                    cast(poses[window], matrices[kind], offsets, votes)
-                    row = coupling[window, kind]
-                    multiply(active[window], row, row)
-                    cost = _fit_parent(votes, row, costs[1][kind], scales[1], kind, fitted)
-                    logit = scales[0][step] * (costs[0][kind] - cost / scales[2])
-                    logits[step, parents, kind] = logit
-                    if step < rounds - 1:
-                        score_children(votes, fitted[0][kind], fitted[1][kind], logits[step, parents, kind], row)
-            if step < rounds - 1:
-                divide(coupling, place, on_map)
+    poses, active = sample
+    means, variances, masses, logits = parents
+    for window in range(len(poses)):
+        for kind in range(len(layer[0])):
+            cast(poses[window], layer[0][kind], layer[1], memory[0])
+            row, mean, variance = coupling[window, kind], means[window, kind], variances[window, kind]
+            multiply(active[window], row, row)
+            mass = _fit_parent(memory[1], row, scales[1], mean, variance)
+            cost = (len(mean) * costs[1][kind] + 0.5 * sum_of_logs(variance)) * mass / scales[2]
+            masses[window, kind] = mass
+            logits[window, kind] = scales[0] * (costs[0][kind] - cost)
+            _score_children(memory[1], mean, variance, logits[window, kind], row)
 
 
 @_compile
 @no_type_check
-def load(children, first, matrices, place):
-    """Poses `[window, row, inner, child]` and activations of a sample; children are added that are absent."""
-    windows, padded = place.shape
-    inner, numbers = matrices.shape[1], children[0].shape[2]
-    poses = np.zeros((windows, numbers, padded), np.float32)
-    active = np.zeros((windows, padded), np.float32)
-    for window in range(windows):
-        turn(children[0][first + window], poses[window])
-        active[window, : children[1].shape[1]] = children[1][first + window]
-    return poses.reshape(windows, numbers // inner, inner, padded), active
+def score_rounds(sample, layer, memory, parents, scores):
+    """Fills the scores `[round, window, type, child]` of children under the parents of every round."""
+    means, variances, _, logits = parents
+    for window in range(len(sample[0])):
+        for kind in range(len(layer[0])):
+            cast(sample[0][window], layer[0][kind], layer[1], memory[0])
+            for step in range(len(scores)):
+                mean, variance = means[step, window, kind], variances[step, window, kind]
+                logit = logits[step, window, kind]
+                _score_children(memory[1], mean, variance, logit, scores[step, window, kind])
 
 
 @_compile
 @no_type_check
-def even_split(place, types):
-    """Couplings `[window, type, child]` of the first round."""
-    windows, children = place.shape
-    met = np.zeros(place.max() + 1, np.float32)
-    for window in range(windows):
-        for child in range(children):
-            met[place[window, child]] += np.float32(1)
-    split = np.empty((windows, types, children), np.float32)
-    for window in range(windows):
-        for child in range(children):
-            split[window, :, child] = np.float32(1) / (types * met[place[window, child]])
-    return split
-
-
-@_compile
-@no_type_check
-def _fit_parent(votes, weights, vote_cost, min_variance, kind, fitted):
-    """M-step of one parent: fills its mean, variance and mass; its cost."""
+def _fit_parent(votes, weights, min_variance, mean, variance):
+    """M-step of one parent: fills its mean and variance; its mass."""
     mass = total(weights) + np.float32(LEAST_MASS)
-    mean, variance = fitted[0][kind], fitted[1][kind]
-    log_spread = 0.0
     for number in range(len(votes)):
         centre = weigh(weights, votes[number]) / mass
         # around the mean, not E[v²]-E[v]²: that difference cancels for votes far from zero
-        spread = weigh_squares(weights, votes[number], centre) / mass + np.float32(min_variance)
-        mean[number], variance[number] = centre, spread
-        log_spread += log(spread)
-    fitted[2][kind] = mass
-    return (len(votes) * vote_cost + 0.5 * log_spread) * mass
+        spread = weigh_squares(weights, votes[number], centre) / mass
+        mean[number], variance[number] = centre, spread + np.float32(min_variance)
+    return mass
 
 
 @_compile
 @no_type_check
-def score_children(votes, mean, variance, logit, scores):
+def sum_of_logs(numbers):
+    """From the logarithms of products of four, which no float32 numbers bring out of range in float64."""
+    result, product = 0.0, 1.0
+    for place in range(len(numbers)):
+        product *= np.float64(numbers[place])
+        if place % 4 == 3:
+            result += log(product)
+            product = 1.0
+    return result + log(product)
+
+
+@_compile
+@no_type_check
+def _score_children(votes, mean, variance, logit, scores):
     """E-step of one parent."""
-    precision = np.float32(1) / variance
-    constant = min(logit, 0.0) - log1p(exp(-abs(logit)))
-    for number in range(len(variance)):
-        constant -= 0.5 * log(2 * pi * variance[number])
-    measure(votes, mean, precision, np.float32(constant), scores)
+    likely = min(logit, 0.0) - log1p(exp(-abs(logit)))  # the logarithm of its activation
+    constant = likely - 0.5 * (len(variance) * log(2 * pi) + sum_of_logs(variance))
+    measure(votes, mean, variance, np.float32(constant), scores)

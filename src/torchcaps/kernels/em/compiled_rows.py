@@ -1,10 +1,10 @@
 """Operations of EM routing on the children of one window, compiled for the processor.
 
-Children are the last axis of every array, and the innermost loop runs over them. The votes of one parent are
+Children are the last axis of every array, and the innermost loop runs over them. The votes for one parent are
 `[pose, child]`: some kilobytes, which stay in the first cache.
 
-Numba keeps what it compiled of the files that import this one until those change: whoever changes this one, or
-what it imports, removes `__pycache__` beside it.
+Numba keeps what it compiled of the files that import this one until those change: whoever changes this one,
+or what it imports, removes `__pycache__` beside it.
 """
 
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
@@ -22,28 +22,28 @@ _compile_sums = njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, e
 
 @_compile
 @no_type_check
-def turn(poses, turned):
-    """Poses with the children innermost."""
-    children, numbers = poses.shape
-    for number in range(numbers):
-        for child in range(children):
-            turned[number, child] = poses[child, number]
-
-
-@_compile
-@no_type_check
 def cast(poses, matrices, offsets, votes):
-    """Fills the votes for one parent, from poses `[row, inner, child]` and its `[inner, column, child]`."""
+    """Fills the votes for one parent: `[row, column, child]`, from `[row, inner, child]` and its matrices.
+
+    Four products are added at a time: memory is read and written less often for a sum of them.
+    """
     rows, inner, children = poses.shape
-    columns = matrices.shape[1]
+    columns, whole = matrices.shape[1], inner // 4 * 4
     for row in range(rows):
         for column in range(columns):
-            vote = votes[row * columns + column]
-            vote[:] = offsets[row * columns + column]
-            for k in range(inner):
-                pose, matrix = poses[row, k], matrices[k, column]
+            for child in range(children):
+                votes[row, column, child] = offsets[row, column, child]
+            for k in range(0, whole, 4):
                 for child in range(children):
-                    vote[child] += pose[child] * matrix[child]
+                    votes[row, column, child] += (
+                        poses[row, k, child] * matrices[k, column, child]
+                        + poses[row, k + 1, child] * matrices[k + 1, column, child]
+                        + poses[row, k + 2, child] * matrices[k + 2, column, child]
+                        + poses[row, k + 3, child] * matrices[k + 3, column, child]
+                    )
+            for k in range(whole, inner):
+                for child in range(children):
+                    votes[row, column, child] += poses[row, k, child] * matrices[k, column, child]
 
 
 @_compile_sums
@@ -87,11 +87,12 @@ def multiply(factor, values, out):
 
 @_compile
 @no_type_check
-def measure(votes, mean, precision, constant, scores):
+def measure(votes, mean, variance, constant, scores):
     """Fills the logarithm of each child's density under a parent."""
-    scores[:] = _ZERO
+    for child in range(len(scores)):
+        scores[child] = _ZERO
     for number in range(len(votes)):
-        vote, centre, weight = votes[number], mean[number], precision[number]
+        vote, centre, weight = votes[number], mean[number], np.float32(1) / variance[number]
         for child in range(len(scores)):
             away = vote[child] - centre
             scores[child] += weight * (away * away)
@@ -101,33 +102,40 @@ def measure(votes, mean, precision, constant, scores):
 
 @_compile
 @no_type_check
-def divide(scores, place, on_map):
+def divide(scores, place, highest, sums, row):
     """Turns scores `[window, type, child]` into couplings: they sum to one over all places of a child.
 
-    `place[window, child]` numbers the child that stands there; `on_map` is memory for a number of each.
+    `place[window, child]` numbers the child that stands there; `highest` and `sums` are memory for a number
+    of each, `row` for one of each child of a window.
     """
     windows, types, children = scores.shape
-    row = np.empty(children, np.float32)
-    on_map[:] = _LEAST
+    for spot in range(len(highest)):
+        highest[spot], sums[spot] = _LEAST, _ZERO
     for window in range(windows):
-        row[:] = _LEAST
-        for kind in range(types):
-            score = scores[window, kind]
-            for child in range(children):
-                row[child] = score[child] if score[child] > row[child] else row[child]
-        _raise_to(row, place[window], on_map)
-    highest = on_map.copy()
-    on_map[:] = _ZERO
+        _note_highest(scores[window], place[window], row, highest)
     for window in range(windows):
         _gather(highest, place[window], row)
         _subtract_and_exponentiate(scores[window], row)
-        _add_to(row, place[window], on_map)
+        _add_to(row, place[window], sums)
     for window in range(windows):
-        _gather(on_map, place[window], row)
+        _gather(sums, place[window], row)
         for child in range(children):
             row[child] = np.float32(1) / row[child]
         for kind in range(types):
             multiply(row, scores[window, kind], scores[window, kind])
+
+
+@_compile
+@no_type_check
+def _note_highest(scores, place, row, highest):
+    for child in range(len(row)):
+        row[child] = _LEAST
+    for kind in range(len(scores)):
+        for child in range(len(row)):
+            row[child] = scores[kind, child] if scores[kind, child] > row[child] else row[child]
+    for child in range(len(row)):
+        spot = place[child]
+        highest[spot] = row[child] if row[child] > highest[spot] else highest[spot]
 
 
 @_compile
@@ -139,7 +147,8 @@ def _subtract_and_exponentiate(scores, row):
         for child in range(len(row)):
             score[child] -= row[child]
         exponentiate(score, len(row))
-    row[:] = _ZERO
+    for child in range(len(row)):
+        row[child] = _ZERO
     for kind in range(len(scores)):
         score = scores[kind]
         for child in range(len(row)):
@@ -148,21 +157,14 @@ def _subtract_and_exponentiate(scores, row):
 
 @_compile
 @no_type_check
-def compete(values, place, on_map):
+def compete(values, place, sums):
     """Sums of `[window, child]` over all places of a child, in the place of each."""
-    on_map[:] = _ZERO
+    for spot in range(len(sums)):
+        sums[spot] = _ZERO
     for window in range(len(values)):
-        _add_to(values[window], place[window], on_map)
+        _add_to(values[window], place[window], sums)
     for window in range(len(values)):
-        _gather(on_map, place[window], values[window])
-
-
-@_compile
-@no_type_check
-def _raise_to(row, place, on_map):
-    for child in range(len(row)):
-        spot = place[child]
-        on_map[spot] = row[child] if row[child] > on_map[spot] else on_map[spot]
+        _gather(sums, place[window], values[window])
 
 
 @_compile

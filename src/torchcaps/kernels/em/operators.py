@@ -5,8 +5,9 @@ as in `layers.em_conv2d`. Plain PyTorch keeps several tensors of `O(N C O H)` nu
 each for 64/8/16/16 at batch 128. Here the largest that are kept are `O(N C O)`, 21 MB, on a CPU `O(N O H)`,
 and votes and their gradient exist for some windows at a time.
 
-`cpu.py` runs on any device and in float64; `compiled.py` on a CPU in float32, where numba is installed; `launch.py` on CUDA in float32, for any number of children, up to
-256 parent types, and poses of up to 256 numbers, with rows and columns rounded up to powers of two.
+`cpu.py` runs on any device and in float64; `compiled.py` on a CPU in float32, where numba is installed;
+`launch.py` on CUDA in float32, for any number of children, up to 256 parent types, and poses of up to 256
+numbers, with rows and columns rounded up to powers of two.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MOST_NUMBERS = 256  # of a pose: a tile of votes must fit in registers
 _MOST_TYPES = 256  # a child's scores in one window must as well
 _FEWEST_CHILDREN = 8  # of a window, on a CPU: along shorter rows the plain path is faster
 _FEWEST_NUMBERS = 1 << 12  # of all votes, on a CPU: below them the number of operations decides
-_WORTH_COMPILING = 1 << 20  # of all votes, on a CPU: fewer would not gain the seconds that compiling takes
+_WORTH_COMPILING = 1 << 24  # of all votes, on a CPU: fewer would not gain the seconds that compiling takes
 
 
 def fused_em_routing(
