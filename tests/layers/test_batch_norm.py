@@ -26,11 +26,11 @@ def last(*tensors):
     return [each.contiguous(memory_format=LAST) for each in tensors]
 
 
-def steps_of(call, norm, maps, slope):
+def steps_of(call, norm, maps, slope, *more):
     """Result, gradients, and running statistics of one step."""
     maps = maps.clone().requires_grad_()
     result = call(norm.train(), maps)
-    grads = torch.autograd.grad(result, [maps, *norm.parameters()], slope)
+    grads = torch.autograd.grad(result, [maps, *more, *norm.parameters()], slope)
     return [result.detach(), *grads, norm.running_mean, norm.running_var]
 
 
@@ -38,8 +38,8 @@ def normalised(norm, maps, slope):
     return steps_of(lambda norm, maps: norm(maps), norm, maps, slope)
 
 
-def rectified_first(norm, maps, slope):
-    return steps_of(lambda norm, maps: norm(maps.relu()), norm, maps, slope)
+def rectified_first(norm, maps, slope, added):
+    return steps_of(lambda norm, maps: norm((maps + added[:, None, None]).relu()), norm, maps, slope, added)
 
 
 @pytest.mark.parametrize("far", [1.0, 30.0])
@@ -56,10 +56,15 @@ def test_it_is_as_accurate_as_without_channels_last(shape, far, passes):
 
 @pytest.mark.parametrize("shape", [(16, 8, 20, 20), (3, 5, 7, 4)])
 def test_of_rectified_maps_it_is_as_accurate_as_after_a_rectifier(shape, passes):
-    maps, slope = torch.randn(shape) + 0.5, torch.randn(shape)
-    exact = rectified_first(nn.BatchNorm2d(shape[1]).double(), maps.double(), slope.double())
-    plain = rectified_first(nn.BatchNorm2d(shape[1]), maps, slope)
-    mine = steps_of(BatchNorm2d.of_rectified, BatchNorm2d(shape[1]), *last(maps, slope))
+    maps, slope, added = torch.randn(shape), torch.randn(shape), torch.randn(shape[1]).requires_grad_()
+    wide = added.detach().double().requires_grad_()
+    exact = rectified_first(nn.BatchNorm2d(shape[1]).double(), maps.double(), slope.double(), wide)
+    plain = rectified_first(nn.BatchNorm2d(shape[1]), maps, slope, added)
+
+    def call(norm, maps):
+        return norm.of_rectified(maps, added)
+
+    mine = steps_of(call, BatchNorm2d(shape[1]), *last(maps, slope), added)
     for each in zip(mine, plain, exact, strict=True):
         assert_as_accurate_as(*each)
 

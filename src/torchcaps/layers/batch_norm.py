@@ -23,20 +23,24 @@ class BatchNorm2d(nn.BatchNorm2d):
         """What `nn.BatchNorm2d` gives."""
         return self._normalise(input) if self.takes(input) else super().forward(input)
 
-    def of_rectified(self, input: Maps) -> Maps:
-        """`self(input.relu())` in fewer passes over memory, for maps that it takes."""
-        return self._normalise(input, rectified=True)
+    def of_rectified(self, input: Maps, added: Float[Tensor, " channels"] | None = None) -> Maps:
+        """`self((input + added).relu())` in fewer passes over memory, for maps that it takes."""
+        return self._normalise(input, added, rectified=True)
 
     def takes(self, maps: Tensor) -> bool:
         """Whether these maps are normalised here, and not by PyTorch."""
         is_last = maps.is_contiguous(memory_format=torch.channels_last) and not maps.is_contiguous()
-        is_plain = maps.device.type == "cpu" and maps.dtype == torch.float32 and maps.numel() > 0
-        is_learning = self.training and self.momentum is not None and self.affine
-        return is_learning and is_plain and is_last and not torch.compiler.is_compiling()
+        return is_last and maps.numel() > 0 and self.learns_from(maps)
 
-    def _normalise(self, input: Maps, *, rectified: bool = False) -> Maps:
+    def learns_from(self, maps: Tensor) -> bool:
+        """Whether maps like these are normalised here if they have their channels last."""
+        is_plain = maps.device.type == "cpu" and maps.dtype == torch.float32
+        is_learning = self.training and self.momentum is not None and self.affine
+        return is_learning and is_plain and not torch.compiler.is_compiling()
+
+    def _normalise(self, input: Maps, added: Tensor | None = None, *, rectified: bool = False) -> Maps:
         maps, mean, variance = normalise_maps(
-            input, self.weight, self.bias, eps=self.eps, rectified=rectified
+            input, self.weight, self.bias, eps=self.eps, added=added, rectified=rectified
         )
         if self.track_running_stats:
             self._follow(mean, variance * (input.numel() / max(1, input.numel() - self.num_features)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -50,15 +51,22 @@ def _block(in_channels: int, out_channels: int, stage: ConvStage, norm: NormName
 
 
 class _NormalisedConv(nn.Sequential):
-    """A convolution, its rectifier and its batch norm; the last two are one where the norm is our own."""
+    """A convolution, its rectifier and its batch norm; bias, rectifier and norm are one where they can be.
+
+    The gradient of the bias is then a sum that the norm's backward pass forms on its way; by itself it takes
+    up to a fifth of the time of the weights' gradient.
+    """
 
     def forward(self, input: Float[Tensor, "batch channels height width"]) -> Tensor:
         """What the three give one after the other."""
         convolution, rectifier, norm = self
-        maps = convolution(input)
-        if norm.takes(maps) and not (is_watched(rectifier) or is_watched(norm)):
-            return norm.of_rectified(maps)
-        return norm(rectifier(maps))
+        is_mixed = torch.is_autocast_enabled("cpu")
+        if is_mixed or any(map(is_watched, self)) or not norm.learns_from(input):
+            return super().forward(input)
+        maps, bias = convolution._conv_forward(input, convolution.weight, None), convolution.bias
+        if norm.takes(maps):
+            return norm.of_rectified(maps, bias)
+        return norm(rectifier(maps + bias[:, None, None]))
 
 
 def stem_steps(stem: nn.Sequential) -> list[ConvStep]:

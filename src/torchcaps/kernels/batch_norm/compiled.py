@@ -14,78 +14,80 @@ from torch import Tensor
 
 from ..tiles import work_side_by_side
 from . import compiled_rows
+from .cpu import Rows
 
 _SAMPLED_ROWS = 256  # whose mean is near that of all rows
 _ROWS_OF_TILE = 1 << 12
 Sums = NDArray[np.float64]
 
 
-def moments(rows: Tensor, floor: float) -> tuple[Tensor, Tensor]:
+def moments(rows: Rows) -> tuple[Tensor, Tensor]:
     """As `cpu.moments`."""
-    near = rows[:: max(1, len(rows) // _SAMPLED_ROWS)].clamp(min=floor).mean(0)
-    numbers, origin = rows.numpy(), near.numpy()
+    near = rows.some(slice(None, None, max(1, len(rows.numbers) // _SAMPLED_ROWS))).mean(0)
+    numbers, added, floor = _arrays(rows)
+    origin = near.numpy()
 
     def add(part: slice, totals: Sums) -> None:
-        compiled_rows.add_moments(numbers[part], np.float32(floor), origin, totals)
+        compiled_rows.add_moments(numbers[part], added, floor, origin, totals)
 
-    sums, squares = _summed(rows, add) / len(rows)
+    sums, squares = _summed(rows, add) / len(rows.numbers)
     # the variance is around the mean: what the moment around a number near it has too much is taken away
     return near.double() + sums, (squares - sums.square()).clamp_(min=0)
 
 
-def normalise(rows: Tensor, floor: float, scale: Tensor, shift: Tensor) -> Tensor:
+def normalise(rows: Rows, scale: Tensor, shift: Tensor) -> Tensor:
     """As `cpu.normalise`."""
-    result = torch.empty_like(rows)
-    numbers, out, factors = rows.numpy(), result.numpy(), _stacked(scale, shift)
+    result = torch.empty_like(rows.numbers)
+    (numbers, added, floor), out, factors = _arrays(rows), result.numpy(), _stacked(scale, shift)
 
-    def fill(parts: Sequence[slice]) -> None:
-        for part in parts:
-            compiled_rows.normalise(numbers[part], np.float32(floor), *factors, out[part])
+    def fill(part: slice, _: Sums) -> None:
+        compiled_rows.normalise(numbers[part], added, floor, factors[0], factors[1], out[part])
 
-    work_side_by_side(fill, _tiles(rows))
+    _summed(rows, fill)
     return result
 
 
-def grad_sums(rows: Tensor, grads: Tensor, floor: float, mean: Tensor) -> tuple[Tensor, Tensor]:
+def grad_sums(rows: Rows, grads: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
     """As `cpu.grad_sums`."""
     rounded = mean.float()
-    numbers, slopes, origin = rows.numpy(), grads.numpy(), rounded.numpy()
+    (numbers, added, floor), slopes, origin = _arrays(rows), grads.numpy(), rounded.numpy()
 
     def add(part: slice, totals: Sums) -> None:
-        compiled_rows.add_grad_sums(numbers[part], slopes[part], np.float32(floor), origin, totals)
+        compiled_rows.add_grad_sums(numbers[part], added, slopes[part], floor, origin, totals)
 
     total, along = _summed(rows, add)
     return total, along - (mean - rounded) * total
 
 
-def differentiate(rows: Tensor, grads: Tensor, floor: float, factors: Sequence[Tensor]) -> Tensor:
+def differentiate(rows: Rows, grads: Tensor, factors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """As `cpu.differentiate`."""
-    result = torch.empty_like(rows)
-    numbers, slopes, out, stacked = rows.numpy(), grads.numpy(), result.numpy(), _stacked(*factors)
+    result = torch.empty_like(rows.numbers)
+    (numbers, added, floor), slopes, out = _arrays(rows), grads.numpy(), result.numpy()
+    stacked = _stacked(*factors)
 
-    def fill(parts: Sequence[slice]) -> None:
-        for part in parts:
-            compiled_rows.differentiate(numbers[part], slopes[part], np.float32(floor), stacked, out[part])
+    def fill(part: slice, totals: Sums) -> None:
+        compiled_rows.differentiate(numbers[part], added, slopes[part], floor, stacked, out[part], totals)
 
-    work_side_by_side(fill, _tiles(rows))
-    return result
+    return result, _summed(rows, fill)[0]
 
 
-def _summed(rows: Tensor, add: Callable[[slice, Sums], None]) -> Tensor:
-    """Two sums of each channel, to which `add` adds those of some rows."""
+def _summed(rows: Rows, work: Callable[[slice, Sums], None]) -> Tensor:
+    """Two sums of each channel, to which `work` adds those of some rows, side by side."""
+    count, channels = rows.numbers.shape
 
     def sums_of(parts: Sequence[slice]) -> Sums:
-        totals = np.zeros((2, rows.shape[1]))
+        totals = np.zeros((2, channels))
         for part in parts:
-            add(part, totals)
+            work(part, totals)
         return totals
 
-    return torch.from_numpy(np.sum(work_side_by_side(sums_of, _tiles(rows)), axis=0))
+    tiles = [slice(start, start + _ROWS_OF_TILE) for start in range(0, count, _ROWS_OF_TILE)]
+    return torch.from_numpy(np.sum(work_side_by_side(sums_of, tiles), axis=0))
+
+
+def _arrays(rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.float32], np.float32]:
+    return rows.numbers.numpy(), rows.added.numpy(), np.float32(rows.floor)
 
 
 def _stacked(*factors: Tensor) -> NDArray[np.float32]:
     return torch.stack(factors).float().numpy()
-
-
-def _tiles(rows: Tensor) -> list[slice]:
-    return [slice(start, start + _ROWS_OF_TILE) for start in range(0, len(rows), _ROWS_OF_TILE)]
