@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..tiles import work_side_by_side
+from ..tiles import compute_side_by_side
 from . import compiled_rows
 from .cpu import Rows
 
@@ -82,7 +82,7 @@ def _summed(rows: Rows, work: Callable[[slice, Sums], None]) -> Tensor:
         return totals
 
     tiles = [slice(start, start + _ROWS_OF_TILE) for start in range(0, count, _ROWS_OF_TILE)]
-    return torch.from_numpy(np.sum(work_side_by_side(sums_of, tiles), axis=0))
+    return torch.from_numpy(np.sum(compute_side_by_side(sums_of, tiles), axis=0))
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.float32], np.float32]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..tiles import work_side_by_side
+from ..tiles import compute_side_by_side
 from .compiled_backward import ask_of_scores, differentiate_round, through_votes
 from .compiled_layer import Array, CompiledLayer
 from .compiled_passes import fit_round, score_rounds
@@ -43,7 +43,7 @@ def fit(inputs: EMInputs, costs: tuple[Tensor, Tensor], grid: EMGrid, scales: EM
                 if step < scales.iterations - 1:
                     divide(coupling, layer.place, *on_map)
 
-    work_side_by_side(fit_samples, range(layer.samples))
+    compute_side_by_side(fit_samples, range(layer.samples))
     return EMState(*kept, scores=new(0, windows, children, layer.types), shifts=new(0, windows, children))
 
 
@@ -60,14 +60,15 @@ def fit_backward(
     of_children = torch.empty_like(inputs.poses), torch.empty_like(inputs.activations)
     temperatures = np.array([scales.temperature(step) for step in range(scales.iterations)])
     numbers = temperatures, scales.min_variance, scales.even_mass, vote_cost.numpy()
+    incoming, targets = (tuple(each.numpy() for each in some) for some in (grads, of_children))
 
     def differentiate(samples: Sequence[int]) -> tuple[Array, Array]:
         walk = _Backward(layer, numbers, state)
         for sample in samples:
-            walk.run(sample, grads, of_children)
+            walk.run(sample, incoming, targets)
         return walk.grad_matrices, walk.grad_costs
 
-    shares = work_side_by_side(differentiate, range(layer.samples))
+    shares = compute_side_by_side(differentiate, range(layer.samples))
     matrices, costs = (torch.from_numpy(np.sum(parts, axis=0)) for parts in zip(*shares, strict=True))
     return EMGrads(*of_children, layer.unpadded(matrices), *(cost.to(vote_cost.dtype) for cost in costs))
 
@@ -91,13 +92,13 @@ class _Backward:
         self.of_sample = np.empty_like(layer.arrays[0])
         self.grad_matrices, self.grad_costs = np.zeros_like(self.of_sample), np.zeros((2, layer.types))
 
-    def run(self, sample: int, grads: tuple[Tensor, Tensor], of_children: tuple[Tensor, Tensor]) -> None:
+    def run(self, sample: int, grads: tuple[Array, ...], of_children: tuple[Array, ...]) -> None:
         """Fills the gradients of a sample's children."""
         layer, place = self.layer, self.layer.span(sample)
         # contiguous even where they would be without a copy: other strides are another type to numba
         parents = tuple(np.ascontiguousarray(each[:, place]) for each in self.known)
         found = layer.load(sample)
-        incoming = tuple(each[place].numpy() for each in grads)
+        incoming = tuple(each[place] for each in grads)
         self._split(found, parents)
         self.grad_scores[-1] = 0  # no round follows
         grad_active = np.zeros_like(found[1])
@@ -109,7 +110,7 @@ class _Backward:
         through_votes(found, layer.arrays, self.memory, self.grad_memory, parents[0], walk, results)
         self.grad_matrices += self.of_sample
         layer.store(sample, grad_poses, of_children[0])
-        of_children[1].numpy()[place] = grad_active[:, : layer.count]
+        of_children[1][place] = grad_active[:, : layer.count]
 
     def _split(self, found: tuple[Array, Array], parents: tuple[Array, ...]) -> None:
         """The couplings of all rounds again, from what each knew of the parents."""

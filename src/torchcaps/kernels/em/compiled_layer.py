@@ -55,10 +55,10 @@ class CompiledLayer:
         active[:, : self.count] = given[1][place]
         return poses.reshape(self.windows, self.rows, self.inner, -1), active
 
-    def store(self, sample: int, grad_poses: Array, target: Tensor) -> None:
+    def store(self, sample: int, grad_poses: Array, target: Array) -> None:
         """Writes gradients that lie as loaded poses do."""
         flat = grad_poses.reshape(self.windows, -1, self.padded)[..., : self.count]
-        target.numpy()[self.span(sample)] = flat.transpose(0, 2, 1)
+        target[self.span(sample)] = flat.transpose(0, 2, 1)
 
     def empty(self, *shape: int) -> Array:
         """Memory of float32 numbers."""
