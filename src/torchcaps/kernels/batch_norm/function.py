@@ -43,7 +43,7 @@ def normalise_maps(
     """
     offset = torch.zeros_like(bias) if added is None else added
     floor = 0.0 if rectified else -math.inf
-    return _Normalise.apply(maps, offset, weight, bias, eps, floor)  # type: ignore[no-untyped-call]
+    return _Normalise.apply(maps, offset, weight, bias, eps, floor)
 
 
 class _Normalise(torch.autograd.Function):
