@@ -5,7 +5,7 @@ import torch
 
 from torchcaps.core import Capsules, UserError
 from torchcaps.kernels import EMScales, availability, em_unsupported_reason, fused_em_routing
-from torchcaps.kernels.em import cpu_layer
+from torchcaps.kernels.em import cpu_layer, operators
 from torchcaps.layers import ConvCaps2d, FcCaps
 
 from kernels import em_reference
@@ -15,6 +15,13 @@ from kernels.poison import poison_fresh_memory
 
 ALL = {**em_reference.QUICK, **em_reference.CASES}
 DENSE = EMCase(kernel=0, height=2, width=2, coordinates=True)
+
+# more numbers in a row or column than the four that the compiled passes add at a time, and fewer
+COMPILED = {
+    **ALL,
+    "wide": EMCase(rows=5, in_columns=6, out_columns=7),
+    "matrices": EMCase(rows=4, in_columns=4, out_columns=4),
+}
 
 
 def like(*shape, dtype=torch.float32):
@@ -33,6 +40,27 @@ def drawn(case, dtype=torch.float64):
 
 @pytest.mark.parametrize("case", ALL.values(), ids=ALL)
 def test_it_is_as_accurate_as_the_plain_layer(case):
+    assert_as_accurate_as_the_plain_layer(case)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The passes that numba compiles, for any number of votes; their compilation makes a first test slow."""
+    pytest.importorskip("numba", reason="the compiled passes need numba")
+    monkeypatch.setattr(operators, "_WORTH_COMPILING", 0)
+
+
+@pytest.fixture(params=["plain operations", pytest.param("compiled", marks=pytest.mark.slow)])
+def passes(request):
+    """Both CPU paths, one after the other."""
+    if request.param == "compiled":
+        request.getfixturevalue("compiled")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COMPILED.values(), ids=COMPILED)
+def test_compiled_it_is_as_accurate_as_the_plain_layer(case, compiled, monkeypatch):
+    poison_fresh_memory(monkeypatch)
     assert_as_accurate_as_the_plain_layer(case)
 
 
@@ -57,7 +85,7 @@ def test_the_backward_pass_is_the_derivative_of_the_forward_pass(case):
     assert torch.autograd.gradcheck(route, (*drawn(case), *parameters), fast_mode=True)
 
 
-def test_votes_far_from_zero_are_no_less_accurate():
+def test_votes_far_from_zero_are_no_less_accurate(passes):
     case = EMCase(height=3, width=5, rows=4, in_columns=4, out_columns=4)
 
     def far(dtype, backend):
@@ -91,7 +119,7 @@ def test_inputs_may_lie_in_memory_in_any_order():
     )
 
 
-def test_two_calls_give_the_same_bits():
+def test_two_calls_give_the_same_bits(passes):
     case, layer = EMCase(stride=1), EMCase(stride=1).layer()
     inputs = drawn(case, torch.float32)
     runs = []
@@ -110,7 +138,7 @@ def test_autocast_changes_nothing():
     assert all(torch.equal(a, b) for a, b in zip(cast, routed_by(case, "fused", inputs, layer), strict=True))
 
 
-def test_wild_votes_and_absent_children_stay_finite():
+def test_wild_votes_and_absent_children_stay_finite(passes):
     case = EMCase()
     for scale, present in ((1e4, 1.0), (1.0, 0.0)):
         poses, activations = (x.detach() for x in drawn(case, torch.float32))
@@ -118,6 +146,29 @@ def test_wild_votes_and_absent_children_stay_finite():
         routed = routed_by(case, "fused", inputs, case.layer())
         gradients = torch.autograd.grad(routed[0].sum() + routed[1].sum(), inputs)
         assert all(x.isfinite().all() for x in (*routed, *gradients))
+
+
+@pytest.mark.slow
+def test_compiled_a_vote_that_is_no_number_spoils_its_sample_alone(compiled):
+    case = EMCase()
+    poses, activations = (x.detach() for x in drawn(case, torch.float32))
+    poses[1, 2, 3, 1, 0] = torch.nan
+    means, active = routed_by(case, "fused", (poses, activations), case.layer())
+    plain, _ = routed_by(case, "torch", (poses, activations), case.layer())
+    assert torch.equal(means.isnan(), plain.isnan())
+    assert active[1].isnan().any()
+    assert not active[0].isnan().any()
+
+
+def test_only_many_votes_in_float32_are_worth_compiling():
+    pytest.importorskip("numba", reason="the compiled passes need numba")
+
+    def is_compiled(poses):
+        return operators._backend(poses, like(72, 4, 16, 4)).__name__.endswith("compiled")
+
+    assert is_compiled(like(4608, 72, 16))
+    assert not is_compiled(like(1, 72, 16))
+    assert not is_compiled(like(4608, 72, 16, dtype=torch.float64))
 
 
 @pytest.mark.slow

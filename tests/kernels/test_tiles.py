@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from torchcaps.kernels.em import cpu_layer
-from torchcaps.kernels.tiles import work_side_by_side
+from torchcaps.kernels.tiles import compute_side_by_side, work_side_by_side
 
 from kernels.em_reference import EMCase
 from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
@@ -59,3 +59,18 @@ def test_threads_write_to_what_was_made_in_the_callers_mode(mode):
         work_side_by_side(fill, range(3))
         assert made.tolist() == [1, 2, 3]
         assert torch.is_inference_mode_enabled() == (mode is torch.inference_mode)
+
+
+@pytest.mark.usefixtures("_three_threads")
+@pytest.mark.parametrize("count", [0, 1, 3, 8])
+def test_shares_computed_side_by_side_come_back_in_order_and_hold_every_tile_once(count):
+    shares = compute_side_by_side(list, range(count))
+    assert [tile for share in shares for tile in share] == list(range(count))
+    assert len(shares) == (3 if count >= 3 else 1)
+
+
+@pytest.mark.usefixtures("_three_threads")
+@pytest.mark.parametrize("bad", [0, 2])
+def test_an_error_in_any_share_computed_side_by_side_is_raised(bad):
+    with pytest.raises(ZeroDivisionError):
+        compute_side_by_side(lambda tiles: [1 // (tile - bad) for tile in tiles], range(3))

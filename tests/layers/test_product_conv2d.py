@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 
-from torchcaps.layers.product_conv2d import StemConv2d, convolve_by_product, covers_map, reduce_map
+from torchcaps.layers import PrimaryCaps
+from torchcaps.layers.product_conv2d import (
+    StemConv2d,
+    convolve_by_product,
+    convolve_map,
+    covers_map,
+    reduce_map,
+)
+
+from accuracy import assert_as_accurate_as
 
 
 @pytest.mark.parametrize(
@@ -75,3 +86,36 @@ def test_the_product_is_exact_enough_on_a_gpu() -> None:
     exact = nn.Conv2d.forward(conv.double(), images.double())
     got = convolve_by_product(images.cuda(), conv.float().cuda())
     torch.testing.assert_close(got.cpu().double(), exact, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_convolution_that_covers_its_map_has_the_gradients_of_pytorch(bias):
+    conv = nn.Conv2d(6, 6, (3, 4), groups=6, bias=bias).double()
+    maps = torch.randn(5, 6, 3, 4, dtype=torch.float64, requires_grad=True)
+    inputs, slope = [maps, *conv.parameters()], torch.randn(5, 6, 1, 1, dtype=torch.float64)
+    plain, mine = (
+        torch.autograd.grad(call(maps), inputs, slope) for call in (conv, partial(convolve_map, conv=conv))
+    )
+    torch.testing.assert_close(mine, plain)
+    assert torch.equal(convolve_map(maps, conv), conv(maps))
+
+
+def test_the_gradients_of_a_convolution_that_covers_its_map_are_as_accurate_as_those_of_pytorch():
+    conv, maps, slope = nn.Conv2d(16, 16, 9, groups=16), torch.randn(32, 16, 9, 9), torch.randn(32, 16, 1, 1)
+
+    def grads(call, conv, maps, slope):
+        maps = maps.clone().requires_grad_()
+        return torch.autograd.grad(call(maps), [maps, *conv.parameters()], slope)
+
+    mine, plain = (grads(call, conv, maps, slope) for call in (partial(convolve_map, conv=conv), conv))
+    exact = grads(conv.double(), conv, maps.double(), slope.double())
+    for each in zip(mine, plain, exact, strict=True):
+        assert_as_accurate_as(*each)
+
+
+def test_primary_capsules_that_learn_on_a_cpu_take_it_and_need_no_copy_of_its_gradient():
+    caps, maps = PrimaryCaps(8, 2, 4, kernel_size=5, groups=8).train(), torch.randn(3, 8, 5, 5)
+    maps = maps.contiguous(memory_format=torch.channels_last).requires_grad_()
+    (grad,) = torch.autograd.grad(caps(maps)[0].sum(), maps)
+    assert grad.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(caps(maps)[0], caps.eval()(maps)[0], rtol=0, atol=0)

@@ -1,7 +1,8 @@
-"""Where a Triton kernel can run, and what it says where it cannot."""
+"""Where a kernel can run, and what it says where it cannot."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.util import find_spec
 
 import torch
@@ -22,6 +23,12 @@ def kernel_obstacle(operation: str, *tensors: Tensor) -> str | None:
         dtypes = " and ".join(str(tensor.dtype) for tensor in tensors)
         return f"the fused kernel computes in float32, not in {dtypes}"
     return None
+
+
+@lru_cache(maxsize=1)
+def has_numba() -> bool:
+    """Whether passes for a CPU can be compiled."""
+    return find_spec("numba") is not None
 
 
 def round_up(size: int) -> int:

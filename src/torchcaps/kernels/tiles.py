@@ -22,11 +22,9 @@ def work_side_by_side(work: Callable[[Sequence[Tile]], Result], tiles: Sequence[
 
     Fewer tiles than threads are one share, whose operations are divided among the threads as usual.
     """
-    threads = torch.get_num_threads()
-    if threads == 1 or len(tiles) < threads:
+    shares, threads = _shares(tiles), torch.get_num_threads()
+    if len(shares) == 1:
         return [work(tiles)]
-    bounds = [len(tiles) * number // threads for number in range(threads + 1)]
-    shares = [tiles[first:last] for first, last in pairwise(bounds)]
     is_inference = torch.is_inference_mode_enabled()
 
     def work_as_here(share: Sequence[Tile]) -> Result:  # such modes belong to a thread
@@ -38,3 +36,25 @@ def work_side_by_side(work: Callable[[Sequence[Tile]], Result], tiles: Sequence[
             return list(pool.map(work_as_here, shares))
     finally:
         torch.set_num_threads(threads)  # what a new thread begins with; this one still has it
+
+
+def compute_side_by_side(work: Callable[[Sequence[Tile]], Result], tiles: Sequence[Tile]) -> list[Result]:
+    """As `work_side_by_side`, for work that calls no operation of PyTorch: its threads need no settings.
+
+    One share is worked on here, which costs less than a wait for one more thread.
+    """
+    *others, own = _shares(tiles)
+    if not others:
+        return [work(own)]
+    with ThreadPoolExecutor(len(others)) as pool:
+        results = pool.map(work, others)
+        last = work(own)
+        return [*results, last]
+
+
+def _shares(tiles: Sequence[Tile]) -> list[Sequence[Tile]]:
+    threads = torch.get_num_threads()
+    if threads == 1 or len(tiles) < threads:
+        return [tiles]
+    bounds = [len(tiles) * number // threads for number in range(threads + 1)]
+    return [tiles[first:last] for first, last in pairwise(bounds)]

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torchcaps.core import Capsules, ImageSize, sides
 from torchcaps.core import squash as squash_by_square
 from torchcaps.core.precision import without_autocast
+from torchcaps.routing.fused import is_watched
 
 from .geometry import StagePadding, pad_same
-from .product_conv2d import covers_map, reduce_map
+from .product_conv2d import convolve_map, covers_map, reduce_map
 
 
 class PrimaryCaps(nn.Module):
@@ -60,11 +61,21 @@ class PrimaryCaps(nn.Module):
         if self.padding == "same":
             height, width = self.conv.kernel_size
             features = pad_same(features, (height, width), self.conv.stride[0])
-        is_sum = features.is_cuda and covers_map(self.conv, features)  # slow as a convolution there
-        maps = reduce_map(features, self.conv) if is_sum else self.conv(features)
+        maps = self._convolve(features)
         grid = rearrange(maps, "b (t d) h w -> b h w t d", t=self.types)
         with without_autocast(grid):
             poses = self.squash(grid.float() if grid.dtype != torch.float64 else grid)
             lengths = torch.linalg.vector_norm(poses, dim=-1)
         dtype = self.conv.weight.dtype  # what the next layer of a half-precision network takes
         return Capsules(poses.to(dtype), lengths.to(dtype))
+
+    def _convolve(self, features: Tensor) -> Tensor:
+        if not covers_map(self.conv, features):
+            return self.conv(features)
+        if features.is_cuda:
+            return reduce_map(features, self.conv)
+        is_plain = features.dtype == self.conv.weight.dtype and not torch.is_autocast_enabled("cpu")
+        is_called = is_watched(self.conv) or torch.compiler.is_compiling()
+        is_learning = self.training and features.device.type == "cpu"
+        takes_product = is_learning and is_plain and not is_called
+        return convolve_map(features, self.conv) if takes_product else self.conv(features)

@@ -1,6 +1,8 @@
-"""Convolutions that are slow on GPUs, written as products; their parameters are those of `nn.Conv2d`."""
+"""Convolutions that are slow as such, written as products; their parameters are those of `nn.Conv2d`."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -55,3 +57,31 @@ def reduce_map(
     with without_autocast(features):
         sums = (features.to(conv.weight.dtype) * conv.weight.squeeze(1)).sum((2, 3), keepdim=True)
         return sums if conv.bias is None else sums + conv.bias[:, None, None]
+
+
+def convolve_map(
+    features: Float[Tensor, "batch channels height width"], conv: nn.Conv2d
+) -> Float[Tensor, "batch channels 1 1"]:
+    """A depthwise convolution that covers its map, with gradients that are products.
+
+    On a CPU the backward pass of such a convolution takes many times as long as its forward pass.
+    """
+    result: Tensor = _CoveringConv.apply(features, conv.weight, conv.bias)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _CoveringConv(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(features, weight)
+        ctx.has_bias = bias is not None
+        return F.conv2d(features, weight, bias, groups=len(weight))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        features, weight = ctx.saved_tensors
+        along = grad.permute(0, 2, 3, 1)
+        # with the channels last in memory, as the maps below have them
+        grad_features = along * weight.squeeze(1).permute(1, 2, 0).contiguous()
+        grad_weight = (along * features.permute(0, 2, 3, 1)).sum(0).permute(2, 0, 1).unsqueeze(1)
+        return grad_features.permute(0, 3, 1, 2), grad_weight, grad.sum((0, 2, 3)) if ctx.has_bias else None

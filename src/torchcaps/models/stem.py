@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
-from torch import nn
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from torchcaps.core import ImageSize, UserError, squash_exponential
 from torchcaps.core.fields import require_equal_lengths
 from torchcaps.layers import BatchNorm2d, ConvStage, PrimaryCaps, StemConv2d
+from torchcaps.routing.fused import is_watched
 
 from .anatomy import ConvStep
 
@@ -44,7 +47,33 @@ def _block(in_channels: int, out_channels: int, stage: ConvStage, norm: NormName
     if norm == "instance":
         norm_layer = nn.InstanceNorm2d(out_channels, eps=1e-3, affine=True)
         return nn.Sequential(convolution, nn.LeakyReLU(0.3, inplace=True), norm_layer)
-    return nn.Sequential(convolution, nn.ReLU(inplace=True), BatchNorm2d(out_channels, eps=1e-3))
+    return _NormalisedConv(convolution, BatchNorm2d(out_channels, eps=1e-3))
+
+
+class _NormalisedConv(nn.Sequential):
+    """A convolution, its rectifier and its batch norm; bias, rectifier and norm are one where they can be.
+
+    The gradient of the bias is then a sum that the norm's backward pass forms on its way.
+    """
+
+    def __init__(self, convolution: nn.Conv2d, norm: BatchNorm2d) -> None:
+        super().__init__(convolution, nn.ReLU(inplace=True), norm)
+
+    def forward(self, input: Float[Tensor, "batch channels height width"]) -> Tensor:
+        """What the three give one after the other."""
+        parts: Any = tuple(self)
+        convolution, rectifier, norm = parts
+        is_ours = isinstance(norm, BatchNorm2d) and norm.learns_from(input)
+        is_mixed, is_seen = torch.is_autocast_enabled("cpu"), any(map(is_watched, self))
+        if not is_ours or is_mixed or is_seen or convolution.bias is None:
+            return super().forward(input)  # type: ignore[no-untyped-call]
+        return _in_one(convolution, rectifier, norm, input)
+
+
+def _in_one(convolution: nn.Conv2d, rectifier: nn.Module, norm: BatchNorm2d, input: Tensor) -> Tensor:
+    maps, bias = convolution._conv_forward(input, convolution.weight, None), convolution.bias
+    assert bias is not None
+    return norm.of_rectified(maps, bias) if norm.takes(maps) else norm(rectifier(maps + bias[:, None, None]))
 
 
 def stem_steps(stem: nn.Sequential) -> list[ConvStep]:

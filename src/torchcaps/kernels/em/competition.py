@@ -26,6 +26,13 @@ class Competition:
         height, width = (stride * (windows - 1) + side for windows in (rows, columns))
         return ((types * height + y) * width + x).flatten()
 
+    def places(self) -> Tensor:
+        """A number for the child at each place, `[windows, children]` of one sample."""
+        windows = self.grid.rows * self.grid.columns
+        if self._child is None:
+            return torch.arange(windows * self.children).view(windows, -1)
+        return self._child.view(windows, -1)
+
     def total(self, values: Tensor) -> Tensor:
         """Sum over all places of a child, at each of them; `[windows, children]`."""
         if self._child is None:

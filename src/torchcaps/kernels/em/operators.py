@@ -5,8 +5,9 @@ as in `layers.em_conv2d`. Plain PyTorch keeps several tensors of `O(N C O H)` nu
 each for 64/8/16/16 at batch 128. Here the largest that are kept are `O(N C O)`, 21 MB, on a CPU `O(N O H)`,
 and votes and their gradient exist for some windows at a time.
 
-`cpu.py` runs on any device and in float64; `launch.py` on CUDA in float32, for any number of children, up to
-256 parent types, and poses of up to 256 numbers, with rows and columns rounded up to powers of two.
+`cpu.py` runs on any device and in float64; `compiled.py` on a CPU in float32, where numba is installed;
+`launch.py` on CUDA in float32, for any number of children, up to 256 parent types, and poses of up to 256
+numbers, with rows and columns rounded up to powers of two.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from torch import Tensor
 from torchcaps.core.precision import without_autocast
 
 from .. import availability
-from ..availability import kernel_obstacle, round_up
+from ..availability import has_numba, kernel_obstacle, round_up
 from ..operator import operator
 from . import cpu
 from .state import EMGrid, EMInputs, EMScales, EMState
@@ -30,6 +31,7 @@ _MOST_NUMBERS = 256  # of a pose: a tile of votes must fit in registers
 _MOST_TYPES = 256  # a child's scores in one window must as well
 _FEWEST_CHILDREN = 8  # of a window, on a CPU: along shorter rows the plain path is faster
 _FEWEST_NUMBERS = 1 << 12  # of all votes, on a CPU: below them the number of operations decides
+_WORTH_COMPILING = 1 << 24  # of all votes, on a CPU: fewer would not gain the seconds that compiling takes
 
 
 def fused_em_routing(
@@ -111,13 +113,22 @@ def _too_large(poses: Tensor, weight: Tensor) -> str | None:
     return None
 
 
-def _backend(poses: Tensor) -> ModuleType:
+def _backend(poses: Tensor, matrices: Tensor) -> ModuleType:
     """The module that computes these inputs."""
     if _is_for_kernel(poses):
         from . import launch  # only here: a CPU install has no triton
 
         return launch
+    if poses.device.type == "cpu" and poses.dtype == torch.float32 and _is_worth_compiling(poses, matrices):
+        from . import compiled  # only here: numba is an extra, and slow to import
+
+        return compiled
     return cpu
+
+
+def _is_worth_compiling(poses: Tensor, matrices: Tensor) -> bool:
+    votes = poses.numel() // matrices.shape[1] * matrices.shape[2] * matrices.shape[3]
+    return votes >= _WORTH_COMPILING and has_numba()
 
 
 _INPUTS = "Tensor poses, Tensor activations, Tensor matrices, Tensor? offsets"
@@ -143,7 +154,7 @@ def _em_op(  # noqa: PLR0913  an operator takes its tensors one by one
     inputs = EMInputs(poses, activations, matrices, offsets)
     costs = activation_cost, vote_cost
     with without_autocast(poses):  # autocast also acts inside registered operators
-        state = _backend(poses).fit(inputs, costs, EMGrid(*grid), EMScales(iterations, *scales))
+        state = _backend(poses, matrices).fit(inputs, costs, EMGrid(*grid), EMScales(iterations, *scales))
     return state.means[-1].clone(), state.logits[-1].clone(), *state
 
 
@@ -172,7 +183,7 @@ def _em_backward_op(  # noqa: PLR0913
     scales: list[float],
 ) -> tuple[Tensor, ...]:
     with without_autocast(poses):
-        grads = _backend(poses).fit_backward(
+        grads = _backend(poses, matrices).fit_backward(
             (grad_mean.contiguous(), grad_logit.contiguous()),
             EMInputs(poses, activations, matrices, offsets),
             vote_cost,

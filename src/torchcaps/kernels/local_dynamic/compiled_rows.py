@@ -3,37 +3,21 @@
 The innermost loop runs over the first `count` spots, which no sum connects, so that it becomes vector
 instructions. Arrays come without their batch: `[type, pose, spot]`, `[type, spot]` or `[spot]`.
 
-Numba keeps what it compiled of `compiled_passes.py` until that file changes: whoever changes this one removes
-`__pycache__` beside it.
+Numba keeps what it compiled of `compiled_passes.py` until that file changes: whoever changes this one, or
+what it imports, removes `__pycache__` beside it.
 """
 
-from math import floor, sqrt
+from math import sqrt
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
 
 import numpy as np
 from numba import njit
 
+from ..compiled_exponential import exponentiate
+
 _BYTES_OF_HALF = 2
 _SIXTEEN, _LOWEST_BIT, _JUST_BELOW_HALF = np.uint32(16), np.uint32(1), np.uint32(0x7FFF)
 _EPS = 1e-8  # as in `core.squash`
-_LOG2_E, _LN2_HIGH, _LN2_LOW = (
-    np.float32(1.4426950408889634),
-    np.float32(0.693359375),
-    np.float32(-2.12194440e-4),
-)
-_LEAST_EXPONENT = np.float32(-87.0)  # of a normal float32; what lies below counts as much as nothing
-_TAYLOR = tuple(
-    np.float32(each)  # of exp(r) - 1 - r over r squared, |r| <= ln(2)/2 (Cephes, expf), highest power first
-    for each in (
-        1.9875691500e-4,
-        1.3981999507e-3,
-        8.3334519073e-3,
-        4.1665795894e-2,
-        1.6666665459e-1,
-        5.0000001201e-1,
-    )
-)
-_ONE, _HALF = np.float32(1), np.float32(0.5)
 _compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 _compile_sums = njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 
@@ -141,12 +125,12 @@ def softmax(logits, leaky, count, total):
     """Couplings over the types in the place of logits; `leaky` adds one logit of 0 and drops its share."""
     _subtract_largest(logits, leaky, count, total)
     if leaky:  # where the largest was subtracted from 0 too
-        _exponentiate(total, count)
+        exponentiate(total, count)
     else:
         total[:count] = 0
     for kind in range(logits.shape[0]):
         row = logits[kind]
-        _exponentiate(row, count)
+        exponentiate(row, count)
         for spot in range(count):
             total[spot] += row[spot]
     for kind in range(logits.shape[0]):
@@ -171,26 +155,6 @@ def _subtract_largest(logits, leaky, count, largest):
             row[spot] -= largest[spot]
     for spot in range(count):
         largest[spot] = -largest[spot]
-
-
-@_compile
-@no_type_check
-def _exponentiate(numbers, count):
-    """Raises e to numbers of at most 0, in their place; the library's function would take them one by one."""
-    powers = np.empty(count, np.int32)
-    for spot in range(count):
-        x = numbers[spot]
-        x = _LEAST_EXPONENT if x < _LEAST_EXPONENT else x  # not a number stays what it is
-        whole = np.float32(floor(x * _LOG2_E + _HALF))
-        rest = x - whole * _LN2_HIGH - whole * _LN2_LOW
-        series = _TAYLOR[0]
-        for power in range(1, 6):
-            series = series * rest + _TAYLOR[power]
-        numbers[spot] = series * rest * rest + rest + _ONE
-        powers[spot] = (np.int32(whole) + np.int32(127)) << np.int32(23)  # the bits of two to this power
-    scale = powers.view(np.float32)
-    for spot in range(count):
-        numbers[spot] *= scale[spot]
 
 
 @_compile

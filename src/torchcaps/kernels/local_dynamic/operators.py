@@ -13,8 +13,6 @@ rounded up to powers of two.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from importlib.util import find_spec
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -26,7 +24,7 @@ from torch import Tensor
 from torchcaps.core.precision import without_autocast
 
 from .. import availability
-from ..availability import kernel_obstacle, round_up
+from ..availability import has_numba, kernel_obstacle, round_up
 from ..dynamic import Gradient
 from ..operator import operator
 from . import cpu
@@ -111,12 +109,7 @@ def _backend(votes: Tensor) -> ModuleType:
 
 def _is_for_numba(votes: Tensor) -> bool:
     fits = votes.device.type == "cpu" and votes.dtype in (torch.float32, torch.bfloat16)
-    return fits and votes.numel() >= _WORTH_COMPILING and _has_numba()
-
-
-@lru_cache(maxsize=1)
-def _has_numba() -> bool:
-    return find_spec("numba") is not None
+    return fits and votes.numel() >= _WORTH_COMPILING and has_numba()
 
 
 @operator(
