@@ -44,9 +44,8 @@ function buildTab(tab) {
   }
   const choice = make("select", {}, ...tab.items.map((name, number) => make("option", { value: number, textContent: name })));
   choice.setAttribute("aria-label", "Which one");
-  choice.hidden = tab.items.length < 2;
   const content = make("div");
-  body.append(choice, content);
+  body.append(tab.items.length < 2 ? make("p", { textContent: "Shown: " + tab.items[0] }) : choice, content);
   const builders = { pose: buildTurning, parts: buildTrees };
   const show = () => content.replaceChildren((builders[tab.kind] ?? buildFrame)(Number(choice.value), tab));
   choice.addEventListener("change", show);
