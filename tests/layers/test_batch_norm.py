@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from torchcaps.core import UserError
 from torchcaps.kernels.batch_norm import function
 from torchcaps.layers import BatchNorm2d
 
@@ -101,3 +102,13 @@ def test_a_constant_channel_stays_finite(passes):
     maps = torch.full((4, 3, 6, 6), 7.0).contiguous(memory_format=LAST)
     result, *grads = normalised(BatchNorm2d(3), maps, torch.randn(4, 3, 6, 6))[:4]
     assert all(each.isfinite().all() for each in (result, *grads))
+
+
+def test_a_second_derivative_is_refused_instead_of_wrong(passes):
+    norm, maps = BatchNorm2d(3).train(), torch.randn(4, 3, 6, 6, requires_grad=True)
+    loss = norm(maps.contiguous(memory_format=LAST)).pow(3).sum()
+    with pytest.raises(UserError, match=r"no second derivative.*contiguous_format"):
+        torch.autograd.grad(loss, maps, create_graph=True)
+    (grad,) = torch.autograd.grad(norm(maps).pow(3).sum(), maps, create_graph=True)  # by PyTorch
+    (second,) = torch.autograd.grad(grad.square().sum(), maps)
+    assert second.any()

@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from torchcaps.core import UserError
+
 from ..availability import has_numba
 from . import cpu
 from .cpu import Rows
@@ -63,6 +65,11 @@ class _Normalise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():  # create_graph: what the passes compute would count as constant
+            raise UserError(
+                "batch norm with channels last has no second derivative on a CPU; "
+                "model.to(memory_format=torch.contiguous_format) takes PyTorch's, which has one"
+            )
         maps, added, weight, mean, inverse = (each.detach() for each in ctx.saved_tensors)
         passes, rows = _passes(maps), _rows(maps, added, ctx.floor)
         grads = _flat(grad.detach().contiguous(memory_format=torch.channels_last))
