@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ..plan import Changes, Claim, Experiment, register
-from ..records import Budget
 from . import claims
 from .claims import BORDERS, ROUTING, SOLIDS, TABLE, name_of
 from .predictions import draw_compared
-from .setting import CHAPTER, METRICS, NETWORKS, PoseSetting, learn_rotations, pose_setting
-
-_SMOKE: Changes = {"data.limit": 40, "data.validation": 0.2, "batch_size": 8, "epochs": 1, "patience": 0}
-_FAST: Changes = {"patience": 0, "optim.schedule": "cosine", "optim.floor": 1e-5}
-_BUDGETS: Mapping[Budget, Changes] = {
-    "smoke": _SMOKE,
-    "quick": {**_FAST, "epochs": 30, "data.limit": 65_536},
-    "full": {**_FAST, "epochs": 100},
-}
-_RANDOM, _THESIS, _INSTANCES = "random rotations", "split of the thesis", "new objects"
-_DEVIATIONS = (
-    "Images are rendered by the rasteriser of the library, not by Blender; silhouettes agree, shadows are "
-    "missing. The world gives 0.05 of light, which the thesis does not state.",
-    "The learning rate falls to 1e-5 along a cosine over a fixed number of epochs; the thesis trained for up "
-    "to 1,000 epochs with a patience of 50.",
-    "The share of test images is not stated in the thesis; ours is a fifth.",
+from .setting import (
+    BUDGETS,
+    CHAPTER,
+    DEVIATIONS,
+    METRICS,
+    NETWORKS,
+    PoseSetting,
+    learn_rotations,
+    pose_setting,
 )
+
+_RANDOM, _THESIS, _INSTANCES = "random rotations", "split of the thesis", "new objects"
 
 
 def _solids(network: str, split: str) -> PoseSetting:
@@ -51,7 +44,7 @@ register(
         gpu_minutes=15,
         seeds=3,
         metrics=METRICS,
-        budgets=_BUDGETS,
+        budgets=BUDGETS,
         perform=learn_rotations,
         settings=(
             _borders(f"borders, {_THESIS}", "cube_tetrahedron_thesis"),
@@ -90,7 +83,7 @@ register(
                 claims.split_flatters(BORDERS, (f"borders, {_THESIS}",)),
             ),
         ),
-        deviations=_DEVIATIONS,
+        deviations=DEVIATIONS,
     )
 )
 register(
@@ -102,7 +95,7 @@ register(
         gpu_minutes=150,
         seeds=3,
         metrics=METRICS,
-        budgets=_BUDGETS,
+        budgets=BUDGETS,
         perform=learn_rotations,
         settings=tuple(_solids(network, split) for split in (_RANDOM, _THESIS) for network in NETWORKS),
         claims=(
@@ -147,7 +140,7 @@ register(
                 claims.split_flatters(SOLIDS, tuple(name_of(network, _THESIS) for network in NETWORKS)),
             ),
         ),
-        deviations=("Not in the thesis, which trained a perceptron alone on these solids.", *_DEVIATIONS),
+        deviations=("Not in the thesis, which trained a perceptron alone on these solids.", *DEVIATIONS),
     )
 )
 
@@ -179,7 +172,7 @@ register(
         gpu_minutes=240,
         seeds=3,
         metrics=METRICS,
-        budgets=_BUDGETS,
+        budgets=BUDGETS,
         perform=learn_rotations,
         settings=tuple(_meshes(network, split) for split in _TABLE_DATA for network in _TABLE_NETWORKS),
         draw=draw_compared,
@@ -218,7 +211,7 @@ register(
         deviations=(
             "TinyShapeNet is not published. Six classes of free meshes stand for it, up to ten objects each: "
             "animal, bike, car, chair, person, sofa. `torchcaps pose render` makes tiny_meshes/meshes.npz.",
-            *_DEVIATIONS,
+            *DEVIATIONS,
         ),
     )
 )
@@ -231,7 +224,7 @@ register(
         gpu_minutes=40,
         seeds=3,
         metrics=(*METRICS, "iterations", "sparsity"),
-        budgets=_BUDGETS,
+        budgets=BUDGETS,
         perform=learn_rotations,
         settings=(
             pose_setting("three rounds", "EM-CapsNet", "cube_tetrahedron"),
@@ -260,6 +253,6 @@ register(
                 claims.less(ROUTING, "test_rotation_error", "annealed", "three rounds"),
             ),
         ),
-        deviations=("Not in the thesis.", *_DEVIATIONS),
+        deviations=("Not in the thesis.", *DEVIATIONS),
     )
 )
