@@ -4,9 +4,11 @@ import time
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from torchcaps.core import UserError
 from torchcaps.storage import (
+    load_weights,
     read_json,
     read_json_lines,
     save_weights,
@@ -69,3 +71,21 @@ def test_damaged_json_is_named(tmp_path):
     (tmp_path / "a.json").write_text("{")
     with pytest.raises(UserError, match=r"a\.json is damaged"):
         read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "deep"])
+def test_what_json_does_not_have_is_refused_and_the_old_file_is_kept(tmp_path, value):
+    write_json(tmp_path / "a.json", {"b": 1})
+    if value == "deep":
+        for _ in range(5000):
+            value = [value]
+    with pytest.raises(UserError, match=r"cannot write .*a\.json: .*; what was there before is kept"):
+        write_json(tmp_path / "a.json", {"b": value})
+    assert read_json(tmp_path / "a.json") == {"b": 1}
+
+
+@pytest.mark.parametrize("header", ["[" * 100_000, "9" * 5000, "{"], ids=["deep", "digits", "torn"])
+def test_weights_with_a_strange_header_are_named(tmp_path, header):
+    save_file({"a": torch.zeros(1)}, tmp_path / "w.safetensors", metadata={"epoch": header})
+    with pytest.raises(UserError, match=r"w\.safetensors is damaged"):
+        load_weights(tmp_path / "w.safetensors")

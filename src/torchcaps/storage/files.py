@@ -57,8 +57,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write plain data as indented JSON."""
-    write_text(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
+    """Write plain data as indented JSON; what JSON does not have, such as infinite numbers, is an error."""
+    try:
+        text = json.dumps(values, indent=1, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"cannot write {path}: {error}; what was there before is kept") from error
+    write_text(path, text + "\n")
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
-import urllib.error
 import urllib.request
 from functools import partial
 from pathlib import Path
@@ -65,7 +65,7 @@ def _fetch(url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
             content: bytes = answer.read(_MOST_BYTES + 1)
-    except (urllib.error.URLError, OSError) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:  # also an answer or address that is none
         raise UserError(f"{url} could not be fetched: {error}") from error
     if len(content) > _MOST_BYTES:
         raise UserError(f"{url} is larger than {_MOST_BYTES // 2**20} MB and was not fetched")

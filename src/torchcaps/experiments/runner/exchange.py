@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -82,5 +83,6 @@ def _results_packed(archive: Path) -> Iterator[tuple[str, Any]]:
                     file = packed.extractfile(member)
                     assert file is not None
                     yield place[1], json.loads(file.read())
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise UserError(f"{archive} is no archive of results that can be read: {error}") from error
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
+        problem = str(error).partition("\n")[0]
+        raise UserError(f"{archive} is no archive of results that can be read: {problem}") from error
