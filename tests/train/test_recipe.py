@@ -152,7 +152,20 @@ ALIASES = "a0: &a0 [x, x]\n" + "".join(
         ("epochs: &a {b: *a}", "more than 10,000 values"),
         (f"epochs: {'x' * 100_000}", "the key 'epochs'|expected int"),
     ],
-    ids=["deep", "digits", "date", "tag", "no time", "no truth", "twice", "twice inside", "aliases", "itself", "cycle", "long"],
+    ids=[
+        "deep",
+        "digits",
+        "date",
+        "tag",
+        "no time",
+        "no truth",
+        "twice",
+        "twice inside",
+        "aliases",
+        "itself",
+        "cycle",
+        "long",
+    ],
 )
 def test_a_strange_file_is_one_short_line(text, message, tmp_path):
     path = tmp_path / "mine.yaml"

@@ -144,6 +144,10 @@ def test_missing_files_are_fetched_from_the_configured_address_and_verified(weig
     served = {f"https://there/{NAME}/{file}": (weights / NAME / file).read_bytes() for file in entry.sha256}
     monkeypatch.setattr(store, "_fetch", served.__getitem__)
     assert get_weights(entry, tmp_path) == tmp_path / "cache" / NAME
+    (tmp_path / "cache" / NAME / "recipe.json").write_text("{}")
+    with pytest.raises(UserError, match=f"is damaged.*fetch it again: torchcaps weights get {NAME}"):
+        entry_folder(entry, tmp_path)
+    assert entry_folder(entry, get_weights(entry, tmp_path)) == tmp_path / "cache" / NAME
     monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path / "other"))
     monkeypatch.setattr(store, "_fetch", lambda url: b"something else")
     with pytest.raises(UserError, match="is not the published file"):
