@@ -260,3 +260,10 @@ def test_a_kernel_moves_the_mean_as_far_as_the_motion(sigma):
     cells = taps.first[:, None] + np.arange(taps.weights.shape[1])
     assert (taps.weights * cells).sum(1) == pytest.approx(shifts, abs=1e-9)
     assert taps.weights.sum(1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("forward", [1e12, -1e300])
+def test_a_motion_beyond_any_map_leaves_it(name, forward):
+    motion = Odometry(forward, 0.0, 0.0, distance=20.0)
+    assert PointMassFilter(SMALL, BACKENDS[name]()).update(motion).restarted
