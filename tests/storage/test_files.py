@@ -1,17 +1,21 @@
+import errno
 import os
 import stat
 import time
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from torchcaps.core import UserError
 from torchcaps.storage import (
+    DiskError,
     load_weights,
     read_json,
     read_json_lines,
     save_weights,
+    write_atomically,
     write_json,
     write_json_lines,
     write_text,
@@ -89,3 +93,24 @@ def test_weights_with_a_strange_header_are_named(tmp_path, header):
     save_file({"a": torch.zeros(1)}, tmp_path / "w.safetensors", metadata={"epoch": header})
     with pytest.raises(UserError, match=r"w\.safetensors is damaged"):
         load_weights(tmp_path / "w.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), DiskError),
+        (SafetensorError("I/O error: No space left on device (os error 28)"), DiskError),
+        (OSError(errno.ENAMETOOLONG, "File name too long"), UserError),
+        (SafetensorError("no such type"), UserError),
+    ],
+    ids=str,
+)
+def test_a_full_disk_is_told_from_a_file_that_cannot_be_written(error, kind, tmp_path):
+    def fill(draft):
+        raise error
+
+    write_text(tmp_path / "a.txt", "before")
+    with pytest.raises(UserError, match="what was there before is kept") as caught:
+        write_atomically(tmp_path / "a.txt", fill)
+    assert type(caught.value) is kind
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
