@@ -48,13 +48,19 @@ def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
     """Take over results made elsewhere and leave those that are here already; how many were new."""
     merged = 0
     for place, result in _results_in(source):
-        if not isinstance(result, dict) or not result.keys() >= {"recipe", "metrics", "seed"}:
+        if not _is_result(result):
             raise UserError(f"{source}: {place}/result.json is not the result of a run")
         target = out / place / "result.json"
         if place.split("/")[0] == experiment.slug and not target.is_file():
             write_json(target, result)
             merged += 1
     return merged
+
+
+def _is_result(content: Any) -> bool:
+    if not isinstance(content, dict) or not content.keys() >= {"recipe", "metrics", "seed"}:
+        return False
+    return isinstance(content["recipe"], dict) and isinstance(content["metrics"], dict)
 
 
 def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
