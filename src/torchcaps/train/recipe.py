@@ -293,7 +293,8 @@ class _Loader(yaml.SafeLoader):
 def _parse(text: str, name: str) -> Any:
     try:
         values = yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date or a number that is none
+    # also a date, a number or a truth value that is none
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
         problem = " ".join(str(error).split())
         raise UserError(f"{name} is not valid YAML: {problem[:_LONGEST_PROBLEM]}") from error
     _check_amount(values, name)

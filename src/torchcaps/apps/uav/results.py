@@ -17,7 +17,7 @@ from PIL import Image
 from torchcaps.core import Plain
 from torchcaps.storage import write_atomically, write_json, write_text
 
-from .extras import need
+from .extras import transform_between
 from .filter import Grid
 from .flight import FlightStep
 from .localize import Localizer, Update, read_image
@@ -179,7 +179,7 @@ def _as_csv(recorder: Recorder) -> str:
 
 def to_degrees(recorder: Recorder, crs: str) -> list[tuple[float, float]]:
     """Longitude and latitude of each estimate."""
-    transform = need("pyproj").Transformer.from_crs(crs, "EPSG:4326", always_xy=True).transform
+    transform = transform_between(crs, "EPSG:4326")
     found = [transform(update.estimate.x, update.estimate.y) for update in recorder.updates]
     return [(float(longitude), float(latitude)) for longitude, latitude in found]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torchcaps.core import Plain, UserError
 
-from .extras import need
+from .extras import transform_between
 from .filter import Estimate
 from .flight import FlightStep, step_of_row
 from .localize import Localizer, Update, read_image
@@ -22,7 +22,7 @@ _MOST_BYTES = 2**16  # of a line
 
 def degrees_of(crs: str) -> ToDegrees:
     """The function that turns places of a projection into longitude and latitude."""
-    transform = need("pyproj").Transformer.from_crs(crs, "EPSG:4326", always_xy=True).transform
+    transform = transform_between(crs, "EPSG:4326")
 
     def convert(x: float, y: float) -> tuple[float, float]:
         longitude, latitude = transform(x, y)
