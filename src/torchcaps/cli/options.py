@@ -31,7 +31,10 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")
 RecipeName = Annotated[
     str, typer.Argument(help="Path of a YAML file, or a name from `torchcaps list recipes`.")
 ]
-Changes = Annotated[list[str] | None, typer.Option("--set", help="Replace a key: optim.learning_rate=3e-4.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: optim.learning_rate=3e-4."),
+]
 NewRun = Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/<data>-<recipe>.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")]
 LevelsOption = Annotated[

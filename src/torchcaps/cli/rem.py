@@ -25,7 +25,10 @@ def command(
         Path, typer.Option("--out", help="Folder for the runs that recipes make; default runs.")
     ] = Path("runs"),
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Replace a key of the recipes: pruning.strength=3e-4.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Replace a key of the recipes: pruning.strength=3e-4."
+        ),
     ] = None,
     levels: LevelsOption = "even",
     device: Device = "auto",
