@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.main import get_command
 
 from torchcaps import inspect
 from torchcaps.cli.examples import EXAMPLES
-from torchcaps.cli.main import _EXTRAS
+from torchcaps.cli.main import _EXTRAS, app
 from torchcaps.cli.main import run as run_command
 from torchcaps.core import UserError
 from torchcaps.storage import load_weights, save_weights
@@ -96,15 +97,36 @@ def test_every_command_shows_examples(command):
         assert example.startswith("torchcaps ")
 
 
-@pytest.mark.slow
-def test_the_examples_use_options_that_exist():
-    known = {name: " ".join(torchcaps(name, "-h").stdout.split()) for name in EXAMPLES}
-    for examples in EXAMPLES.values():
+def all_commands(group=None, name=""):
+    """Every command that is no group, by its full name."""
+    for part, command in (group or get_command(app)).commands.items():
+        if hasattr(command, "commands"):
+            yield from all_commands(command, f"{part} ")
+        else:
+            yield f"{name}{part}", command
+
+
+def test_every_command_has_an_example_with_options_that_exist():
+    for name, command in all_commands():
+        examples = [line.strip() for line in command.epilog.splitlines() if f"torchcaps {name}" in line]
+        assert examples, f"torchcaps {name} shows no example"
+        options = {option for parameter in command.params for option in parameter.opts}
         for example in examples:
-            _, name, *rest = example.split()
-            text = known[name] if name in ("bench", "data", "import-weights", "recipe") else ""
-            text += torchcaps(name, *([rest[0]] if text else []), "-h").stdout
-            assert all(word in text for word in rest if word.startswith("--")), example
+            used = {word for word in shlex.split(example) if word.startswith("--")}
+            assert used <= options, example
+
+
+def test_every_argument_and_option_says_what_it_is():
+    silent = [
+        f"{name} {each.name}" for name, command in all_commands() for each in command.params if not each.help
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("group", [(), ("uav",), ("bench",), ("pose",), ("weights",)])
+def test_a_list_of_commands_cuts_no_sentence(group, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "..." not in torchcaps(*group, "-h").stdout.partition("Commands:")[2].partition("Examples:")[0]
 
 
 def test_shells_complete_commands():
@@ -358,6 +380,17 @@ def test_a_text_file_is_not_an_image(run, tmp_path):
     done = torchcaps("predict", run, tmp_path / "notes.png")
     assert done.returncode == 2
     assert "notes.png cannot be read as an image" in done.stderr
+
+
+def test_one_bad_file_does_not_cost_the_answers_for_the_others(run, tmp_path):
+    Image.fromarray(np.zeros((28, 28), np.uint8)).save(tmp_path / "b.png")
+    (tmp_path / "a.png").write_text("hello")
+    done = torchcaps("predict", run, tmp_path, "--json")
+    assert done.returncode == 1
+    (row,) = json.loads(done.stdout)
+    assert row["image"].endswith("b.png")
+    assert "a.png cannot be read as an image" in done.stderr
+    assert "1 of 2 images have no answer" in done.stderr
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .answers import ImageFiles
 from .evaluate import show_result
 from .options import (
     Changes,
@@ -20,7 +21,6 @@ from .options import (
     RunFolder,
     choose_device,
 )
-from .predict import save_pictures
 from .show import print_json
 from .train import summary
 from .unknown_option import RecipeCommand
@@ -157,20 +157,19 @@ def predict(
 ) -> None:
     """Say class, quaternion (w, x, y, z), Euler angles and uncertainty of the object in image files."""
     from torchcaps.apps.pose.estimate import Estimator
-    from torchcaps.data import find_images
     from torchcaps.data.rendering import load_meshes
     from torchcaps.train import load_run
 
     known = None if meshes is None else load_meshes(meshes)
     estimator = Estimator(load_run(run, choose_device(device)), known, data_dir)
-    rows = []
-    for path, answer in estimator.answers([Path(name) for name in find_images(images)]):
-        files = [] if out is None else save_pictures(answer, path, out)
-        rows.append({"image": str(path), **answer.row, **({"files": files} if files else {})})
+    files, rows = ImageFiles(images, out), []
+    for path, answer, saved in files.answered(estimator.answer, has_bar=json):
+        rows.append({"image": str(path), **answer.row, **({"files": saved} if saved else {})})
         if not json:
-            typer.echo(f"{path}: {answer.words}" + "".join(f"\n  {file}" for file in files))
+            typer.echo(f"{path}: {answer.words}" + "".join(f"\n  {file}" for file in saved))
     if json:
         print_json(rows)
+    files.end()
 
 
 def _engine(name: str) -> EngineName:

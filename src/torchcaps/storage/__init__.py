@@ -9,10 +9,12 @@ from .files import (
     write_json_lines,
     write_text,
 )
+from .names import distinct_stems
 from .turns import one_at_a_time
 from .weights import load_weights, save_weights
 
 __all__ = [
+    "distinct_stems",
     "load_weights",
     "one_at_a_time",
     "read_json",
