@@ -305,7 +305,7 @@ def test_missing_files_are_reported(tmp_path):
     [
         (["train", "mnist/dr_capsne"], "did you mean mnist/dr_capsnet"),
         (["train", "mnist5k/dr_capsnet_small", "--set", "optim.lr=1"], "recipe.optim"),
-        (["train", "photos/efficient_capsnet", "--data", "nowhere"], "there is no such folder either"),
+        (["train", "photos/efficient_capsnet", "--data", "nowhere"], "unknown dataset or folder 'nowhere'"),
         (["train", "mnist/dr_capsnet", "--data-dir", "nowhere", "--out", "run"], "torchcaps data get mnist"),
         (["eval", "nowhere"], "holds no run"),
         (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
@@ -380,6 +380,30 @@ def test_a_text_file_is_not_an_image(run, tmp_path):
     done = torchcaps("predict", run, tmp_path / "notes.png")
     assert done.returncode == 2
     assert "notes.png cannot be read as an image" in done.stderr
+
+
+def test_several_runs_are_named_where_their_numbers_are_printed(run):
+    done = torchcaps("eval", run, run, "--device", "cpu")
+    assert done.stdout.count(f"{run}:\n") == 2
+    assert f"{run}:" not in torchcaps("eval", run, "--device", "cpu").stdout
+
+
+def test_a_pattern_that_no_name_matches_is_said():
+    done = torchcaps("list", "models", "nothing*")
+    assert "no models match 'nothing*'" in done.stderr
+    assert torchcaps("list", "models", "nothing*", "--json").stdout.strip() == "[]"
+
+
+def test_a_path_of_a_folder_is_data_for_every_command(photographs):
+    done = torchcaps("data", "check", photographs)
+    assert done.returncode == 0, done.stderr
+    assert "all training and test images can be read" in done.stdout
+
+
+def test_data_that_are_not_there_may_be_a_folder(run):
+    done = torchcaps("eval", run, "--data", "nonexist")
+    assert done.returncode == 2
+    assert "unknown dataset or folder 'nonexist'" in done.stderr
 
 
 def test_one_bad_file_does_not_cost_the_answers_for_the_others(run, tmp_path):

@@ -100,3 +100,16 @@ def test_a_line_says_how_far_a_long_epoch_has_come_without_a_terminal(capsys, mo
 def test_other_errors_pass():
     with pytest.raises(KeyError), ProgressBar():
         raise KeyError
+
+
+def test_a_slow_network_does_not_seem_to_stand_still(capsys):
+    with ProgressBar() as bar:
+        bar.run_started({**FACTS, "epochs": 1})
+        bar.epoch_started(0, 1)
+        bar.step_done(1)
+        bar.epoch_done(
+            {"epoch": 0, "train_loss": 1.0, "val_loss": 1.0, "val_accuracy": 0.5, "images_per_second": 0.42}
+        )
+    printed = capsys.readouterr().out
+    assert "0.4 img/s" in printed
+    assert "1 epoch\n" in printed

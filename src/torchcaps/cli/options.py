@@ -20,6 +20,13 @@ def found_run(value: Path) -> Path:
     return find_run(value)
 
 
+def named_data(value: str | None) -> str | None:
+    """The name of a dataset; the path of a folder becomes `folder:PATH`, as for `train --data`."""
+    from torchcaps.train import name_dataset
+
+    return None if value is None else name_dataset(value)
+
+
 A_RUN = "Folder that torchcaps train wrote, or a name from `torchcaps weights list`."
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help=A_RUN, callback=found_run)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

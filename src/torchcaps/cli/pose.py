@@ -20,6 +20,7 @@ from .options import (
     Resume,
     RunFolder,
     choose_device,
+    named_data,
 )
 from .show import print_json
 from .train import summary
@@ -115,7 +116,14 @@ def train(
 @app.command("eval")
 def evaluate(
     run: RunFolder,
-    data: Annotated[str | None, typer.Option("--data", help="Another dataset of the same objects.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            help="Another dataset of the same objects, or a folder that pose render wrote.",
+            callback=named_data,
+        ),
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
     data_dir: DataDir = None,
     device: Device = "auto",

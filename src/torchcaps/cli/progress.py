@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torchcaps.core.metric import Metric
 
 _SECONDS_BETWEEN_LINES = 30.0  # where there is no terminal
+_FAST = 10.0  # images per second
 _SIGNALS = ("SIGTERM", "SIGHUP")  # a system that shuts down, a terminal that is closed
 _TERMINATED = 143
 
@@ -92,7 +93,8 @@ class ProgressBar:
             self._bar.remove_task(self._task)
             self._task = None
         self._epochs, self._metric = facts["epochs"], facts["metric"]
-        self._say(f"{facts['parameters']:,} parameters, {facts['images']:,} images, {facts['epochs']} epochs")
+        epochs = f"{self._epochs:,} epoch{'' if self._epochs == 1 else 's'}"
+        self._say(f"{facts['parameters']:,} parameters, {facts['images']:,} images, {epochs}")
 
     def epoch_started(self, epoch: int, steps: int) -> None:
         """Start the bar, which runs over all epochs."""
@@ -105,7 +107,7 @@ class ProgressBar:
     def step_done(self, images: int) -> None:
         """Advance by one step."""
         speed = self._bar.tasks[0].speed
-        text = f"{speed * images:,.0f} img/s" if speed else ""
+        text = _speed(speed * images) if speed else ""
         self._bar.update(self._task, advance=1, speed=text)
         self._log()
 
@@ -117,7 +119,7 @@ class ProgressBar:
         self._say(
             f"epoch {row['epoch'] + 1:>3}  loss {row['train_loss']:.4f}  "
             f"validation loss {row['val_loss']:.4f}  "
-            f"{metric}  {sparsity}{row['images_per_second']:,.0f} img/s"
+            f"{metric}  {sparsity}{_speed(row['images_per_second'])}"
         )
         for finding in row.get("findings", ()):
             self._tell(finding)
@@ -137,6 +139,11 @@ class ProgressBar:
             self._bar.reset(self._task, total=total, description="testing", speed="")
         self._bar.update(self._task, advance=images)
         self._log()
+
+
+def _speed(images: float) -> str:
+    """Images per second; a slow network does not seem to stand still."""
+    return f"{images:,.0f} img/s" if images >= _FAST else f"{images:.1f} img/s"
 
 
 def _end_if_stopped(kind: type[BaseException]) -> None:

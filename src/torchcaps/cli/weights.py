@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DataDir, Json
+from .options import DataDir, Json, named_data
 from .show import print_json, print_table
 
 app = typer.Typer(help="List, fetch and pack pretrained networks.", no_args_is_help=True)
@@ -67,7 +67,10 @@ def pack(
     setting: Annotated[str, typer.Option("--setting", help="Which rows of --results they are.")] = "",
     licence: Annotated[str, typer.Option("--licence", help="Of data that were a folder.")] = "",
     data: Annotated[
-        str | None, typer.Option("--data", help="Where the test images are now, as for torchcaps eval.")
+        str | None,
+        typer.Option(
+            "--data", help="Where the test images are now, as for torchcaps eval.", callback=named_data
+        ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
