@@ -344,11 +344,20 @@ def test_a_file_where_a_folder_should_be_is_one_line(run, tmp_path):
         assert "file" in done.stderr.strip().splitlines()[-1]
 
 
-def test_ctrl_c_says_how_to_go_on(run):
-    with patch("torchcaps.train.load_run", side_effect=KeyboardInterrupt):
-        done = torchcaps("eval", run)
+@pytest.mark.parametrize(
+    ("arguments", "function", "advice"),
+    [
+        (("train", "mnist5k/efficient_capsnet"), "recipe_for_data", "the same command with --resume goes on"),
+        (("prune", "RUN"), "prune_run", "the same command goes on where it stopped"),
+        (("eval", "RUN"), "load_run", "interrupted\n"),
+    ],
+)
+def test_ctrl_c_says_how_to_go_on(arguments, function, advice, run):
+    with patch(f"torchcaps.train.{function}", side_effect=KeyboardInterrupt):
+        done = torchcaps(*(run if each == "RUN" else each for each in arguments))
     assert done.returncode == 130
-    assert "interrupted; train goes on with --resume" in done.stderr
+    assert advice in done.stderr
+    assert done.stderr.startswith("torchcaps: interrupted")
 
 
 def test_ctrl_c_while_modules_are_imported_is_one_line():

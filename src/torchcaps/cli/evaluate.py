@@ -87,9 +87,12 @@ def _evaluate(
 ) -> dict[str, Any]:
     from torchcaps.train import evaluate_run, inspect_run, load_run
 
+    from .progress import working
+
     loaded = load_run(folder, choose_device(device))
-    result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
-    report = inspect_run(loaded, split, data_name=data, data_dir=data_dir) if health else None
+    with working("evaluating"):
+        result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
+        report = inspect_run(loaded, split, data_name=data, data_dir=data_dir) if health else None
     if not quiet:
         show_result(result, loaded.task)
         if report is not None:
@@ -111,11 +114,14 @@ def _compare(
     from torchcaps.suites import SUITES, as_json, draw_suite, measure_run, table_of
     from torchcaps.train import load_run
 
+    from .progress import working
+
     SUITES[suite]  # an unknown name is an error before any run is loaded
     found = {}
     for name, folder in _names(folders).items():
         run: Run = load_run(folder, choose_device(device))
-        found[name] = measure_run(run, suite, data_dir=data_dir, limit=limit)
+        with working(f"measuring {name}"):
+            found[name] = measure_run(run, suite, data_dir=data_dir, limit=limit)
     if figure is not None:
         draw_suite(found, figure)
     if json:

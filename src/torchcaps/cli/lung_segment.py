@@ -128,7 +128,8 @@ def segment(
 
 
 def _print_nodules(result: dict[str, Any]) -> None:
-    typer.echo(f"{len(result['nodules'])} nodules in {result['source']}")
+    count = len(result["nodules"])
+    typer.echo(f"{count} nodule{'' if count == 1 else 's'} in {result['source']}")
     if result["nodules"]:
         names = ("nodule", "slice", "diameter_mm", "volume_mm3", "mean_probability")
         print_table([{name: row[name] for name in names} for row in result["nodules"][:_MOST_PRINTED]])

@@ -1,16 +1,26 @@
-"""The progress bar of a training run."""
+"""Signs of life: the bar of a training run, of things that are counted, and of other work."""
 
 from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from .options import is_first_process
 
@@ -155,58 +165,65 @@ def _end_if_stopped(kind: type[BaseException]) -> None:
         raise typer.Exit(_TERMINATED) from None
 
 
-class CandidateBar:
-    """Shows how many candidates of a search are scored, the best so far, and the time left."""
-
-    def __init__(self, *, is_shown: bool = True) -> None:
-        self._bar = Progress(
-            TextColumn("candidates"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[best]}"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            transient=True,
-            disable=not is_shown,
-        )
-
-    def __enter__(self) -> CandidateBar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar.tasks:
-            self._bar.stop()
-
-    def candidate_done(self, done: int, planned: int, best: str) -> None:
-        """Advance to `done`; the first call starts the bar. `best` is the best metric in words."""
-        if not self._bar.tasks:
-            self._bar.add_task("", total=planned, best="")
-            self._bar.start()
-        self._bar.update(self._bar.tasks[0].id, completed=done, best=f"best {best}")
+@contextmanager
+def working(words: str) -> Iterator[None]:
+    """A turning sign with `words` and the seconds so far, on the error stream of a terminal."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn(words), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        bar.add_task("", total=None)
+        yield
 
 
 class CountBar:
-    """Shows how many things of a kind are done, and the time left."""
+    """Shows on stderr how many things of a kind are done, and the time left.
+
+    Without a terminal, a line every 30 seconds says so.
+    """
 
     def __init__(self, things: str, *, is_shown: bool = True) -> None:
+        console = Console(stderr=True)
+        self._things, self._is_shown, self._is_live = things, is_shown, is_shown and console.is_terminal
+        self._line_at = time.monotonic()
         self._bar = Progress(
             TextColumn(things),
             BarColumn(),
             MofNCompleteColumn(),
+            TextColumn("{task.fields[words]}"),
             TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
             transient=True,
-            disable=not is_shown,
+            disable=not self._is_live,
         )
 
     def __enter__(self) -> CountBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar.tasks:
+        if self._bar.tasks and self._is_live:
             self._bar.stop()
 
-    def reached(self, done: int, planned: int) -> None:
+    def reached(self, done: int, planned: int, words: str = "") -> None:
         """Advance to `done`; the first call starts the bar."""
         if not self._bar.tasks:
-            self._bar.add_task("", total=planned)
+            self._bar.add_task("", total=planned, words="")
             self._bar.start()
-        self._bar.update(self._bar.tasks[0].id, completed=done)
+        self._bar.update(self._bar.tasks[0].id, completed=done, total=planned, words=words)
+        is_due = time.monotonic() - self._line_at >= _SECONDS_BETWEEN_LINES
+        if self._is_shown and not self._is_live and is_due:
+            self._line_at = time.monotonic()
+            typer.echo(f"{self._things}: {done:,} of {planned:,}  {words}".rstrip(), err=True)
+
+
+class CandidateBar(CountBar):
+    """Shows how many candidates of a search are scored, the best so far, and the time left."""
+
+    def __init__(self, *, is_shown: bool = True) -> None:
+        super().__init__("candidates", is_shown=is_shown)
+
+    def __enter__(self) -> CandidateBar:
+        return self
+
+    def candidate_done(self, done: int, planned: int, best: str) -> None:
+        """Advance to `done`; `best` is the best metric in words."""
+        self.reached(done, planned, f"best {best}")

@@ -44,6 +44,8 @@ def command(
     from torchcaps.pages import summarise_run
     from torchcaps.train import Machine, Run
 
+    from .progress import working
+
     chosen = choose_device(device)
     machine = Machine(device=chosen, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
     planned = _plan(sources, out, set_ or [], machine, levels=levels)
@@ -51,7 +53,8 @@ def command(
     for source in planned:
         run = source if isinstance(source, Run) else _train(source, machine, is_quiet=json or quiet)
         run.model.to(chosen)
-        found.append(summarise_run(run, levels=levels_for(run, levels, data_dir), data_dir=data_dir))
+        with working(f"counting parse trees of {run.folder}"):
+            found.append(summarise_run(run, levels=levels_for(run, levels, data_dir), data_dir=data_dir))
     if json:
         print_json([asdict(summary) for summary in found])
     else:

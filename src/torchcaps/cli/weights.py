@@ -80,10 +80,13 @@ def pack(
     """
     from torchcaps.zoo import Packing, pack_run
 
+    from .progress import working
+
     packing = Packing(
         half=half, results=results, setting=setting, licence=licence, data=data, data_dir=data_dir
     )
-    entry = pack_run(run, name, packing, **({} if out is None else {"out": out}))
+    with working("packing and comparing"):
+        entry = pack_run(run, name, packing, **({} if out is None else {"out": out}))
     typer.echo(f"{entry.name}: {entry.leading}, {entry.bytes / 1e6:.2f} MB")
     if entry.rounding is not None:
         typer.echo(f"float16: {entry.rounding}")
