@@ -70,7 +70,9 @@ class ImageFiles:
         from torchcaps.storage import write_atomically
 
         files: list[str] = []
-        for name, picture in answer.pictures.items() if self._out is not None else ():
+        if self._out is None:
+            return files
+        for name, picture in answer.pictures.items():
             target = self._out / f"{stem}-{name}.png"
 
             def write(draft: Path, picture: Any = picture) -> None:
