@@ -57,6 +57,8 @@ def render(
     from torchcaps.apps.pose.render import choose_engine, prepare_meshes, render_scene
     from torchcaps.apps.pose.scene import Scene, load_scene, with_meshes
 
+    from .progress import CountBar
+
     settings = with_meshes(Scene() if scene is None else load_scene(scene), meshes)
 
     def report(words: str) -> None:
@@ -67,9 +69,9 @@ def render(
         result: dict[str, Any] = {"meshes": str(out / "meshes.npz"), "objects": len(found.objects)}
     else:
         chosen = choose_engine(_engine(engine), choose_device(device), blender)
-        with _Counter(is_shown=not (quiet or json)) as counter:
-            rendered = render_scene(settings, out, chosen, report=report, on_images=counter)
-        result = {"folder": str(out), "images": counter.planned, "rendered": rendered}
+        with CountBar("images", is_shown=not (quiet or json)) as bar:
+            rendered = render_scene(settings, out, chosen, report=report, on_images=bar.reached)
+        result = {"folder": str(out), "images": bar.planned, "rendered": rendered}
     if json:
         print_json(result)
         return
@@ -189,27 +191,3 @@ def _engine(name: str) -> EngineName:
     if name not in get_args(EngineName):
         raise unknown_name("engine", name, get_args(EngineName))
     return name  # type: ignore[return-value]
-
-
-class _Counter:
-    """A progress bar of images on the error stream of a terminal."""
-
-    def __init__(self, *, is_shown: bool) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        console = Console(stderr=True)
-        self._bar = Progress(console=console, transient=True, disable=not (is_shown and console.is_terminal))
-        self._task = self._bar.add_task("rendering", total=None)
-        self.planned = 0
-
-    def __enter__(self) -> _Counter:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *arguments: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, done: int, planned: int) -> None:
-        self.planned = planned
-        self._bar.update(self._task, completed=done, total=planned)

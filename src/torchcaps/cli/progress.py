@@ -183,6 +183,7 @@ class CountBar:
 
     def __init__(self, things: str, *, is_shown: bool = True) -> None:
         console = Console(stderr=True)
+        self.planned = 0  # as the last call said
         self._things, self._is_shown, self._is_live = things, is_shown, is_shown and console.is_terminal
         self._line_at = time.monotonic()
         self._bar = Progress(
@@ -205,6 +206,7 @@ class CountBar:
 
     def reached(self, done: int, planned: int, words: str = "") -> None:
         """Advance to `done`; the first call starts the bar."""
+        self.planned = planned
         if not self._bar.tasks:
             self._bar.add_task("", total=planned, words="")
             self._bar.start()
