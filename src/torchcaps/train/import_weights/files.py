@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -102,13 +101,10 @@ def _read_state_dict(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         content = torch.load(path, map_location="cpu", weights_only=True)  # code in the file is not run
-    except UnpicklingError as error:  # its words advise to run code of the file
+    except Exception as error:  # what is no pickle fails in any way; PyTorch's words advise to run its code
         raise UserError(
             f"{path} cannot be read as a file of tensors alone: it is damaged or holds more"
         ) from error
-    except Exception as error:  # what is no pickle fails in any way
-        message = str(error).partition("\n")[0] or type(error).__name__  # an empty file has nothing to say
-        raise UserError(f"{path} cannot be read as a file of tensors alone: {message}") from error
     state = content.get("state_dict", content) if isinstance(content, dict) else None
     if not isinstance(state, dict) or not all(isinstance(values, Tensor) for values in state.values()):
         raise UserError(f"{path} holds no state dict: names with a tensor each")
