@@ -20,10 +20,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.main import get_command
 
 from torchcaps import inspect
 from torchcaps.cli.examples import EXAMPLES
-from torchcaps.cli.main import _EXTRAS, _message_for
+from torchcaps.cli.main import _EXTRAS, _message_for, app
 from torchcaps.cli.main import run as run_command
 from torchcaps.core import UserError
 from torchcaps.storage import load_weights, save_weights
@@ -97,15 +98,36 @@ def test_every_command_shows_examples(command):
         assert example.startswith("torchcaps ")
 
 
-@pytest.mark.slow
-def test_the_examples_use_options_that_exist():
-    known = {name: " ".join(torchcaps(name, "-h").stdout.split()) for name in EXAMPLES}
-    for examples in EXAMPLES.values():
+def all_commands(group=None, name=""):
+    """Every command that is no group, by its full name."""
+    for part, command in (group or get_command(app)).commands.items():
+        if hasattr(command, "commands"):
+            yield from all_commands(command, f"{part} ")
+        else:
+            yield f"{name}{part}", command
+
+
+def test_every_command_has_an_example_with_options_that_exist():
+    for name, command in all_commands():
+        examples = [line.strip() for line in command.epilog.splitlines() if f"torchcaps {name}" in line]
+        assert examples, f"torchcaps {name} shows no example"
+        options = {option for parameter in command.params for option in parameter.opts}
         for example in examples:
-            _, name, *rest = example.split()
-            text = known[name] if name in ("bench", "data", "import-weights", "recipe") else ""
-            text += torchcaps(name, *([rest[0]] if text else []), "-h").stdout
-            assert all(word in text for word in rest if word.startswith("--")), example
+            used = {word for word in shlex.split(example) if word.startswith("--")}
+            assert used <= options, example
+
+
+def test_every_argument_and_option_says_what_it_is():
+    silent = [
+        f"{name} {each.name}" for name, command in all_commands() for each in command.params if not each.help
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("group", [(), ("uav",), ("bench",), ("pose",), ("weights",)])
+def test_a_list_of_commands_cuts_no_sentence(group, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "..." not in torchcaps(*group, "-h").stdout.partition("Commands:")[2].partition("Examples:")[0]
 
 
 def test_shells_complete_commands():
@@ -284,7 +306,7 @@ def test_missing_files_are_reported(tmp_path):
     [
         (["train", "mnist/dr_capsne"], "did you mean mnist/dr_capsnet"),
         (["train", "mnist5k/dr_capsnet_small", "--set", "optim.lr=1"], "recipe.optim"),
-        (["train", "photos/efficient_capsnet", "--data", "nowhere"], "there is no such folder either"),
+        (["train", "photos/efficient_capsnet", "--data", "nowhere"], "unknown dataset or folder 'nowhere'"),
         (["train", "mnist/dr_capsnet", "--data-dir", "nowhere", "--out", "run"], "torchcaps data get mnist"),
         (["eval", "nowhere"], "holds no run"),
         (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
@@ -329,11 +351,20 @@ def test_a_full_disk_is_one_line_where_no_file_is_named(number):
     assert _message_for(OSError("something else")) is None
 
 
-def test_ctrl_c_says_how_to_go_on(run):
-    with patch("torchcaps.train.load_run", side_effect=KeyboardInterrupt):
-        done = torchcaps("eval", run)
+@pytest.mark.parametrize(
+    ("arguments", "function", "advice"),
+    [
+        (("train", "mnist5k/efficient_capsnet"), "recipe_for_data", "the same command with --resume goes on"),
+        (("prune", "RUN"), "prune_run", "the same command goes on where it stopped"),
+        (("eval", "RUN"), "load_run", "interrupted\n"),
+    ],
+)
+def test_ctrl_c_says_how_to_go_on(arguments, function, advice, run):
+    with patch(f"torchcaps.train.{function}", side_effect=KeyboardInterrupt):
+        done = torchcaps(*(run if each == "RUN" else each for each in arguments))
     assert done.returncode == 130
-    assert "interrupted; train goes on with --resume" in done.stderr
+    assert advice in done.stderr
+    assert done.stderr.startswith("torchcaps: interrupted")
 
 
 def test_ctrl_c_while_modules_are_imported_is_one_line():
@@ -365,6 +396,41 @@ def test_a_text_file_is_not_an_image(run, tmp_path):
     done = torchcaps("predict", run, tmp_path / "notes.png")
     assert done.returncode == 2
     assert "notes.png cannot be read as an image" in done.stderr
+
+
+def test_several_runs_are_named_where_their_numbers_are_printed(run):
+    done = torchcaps("eval", run, run, "--device", "cpu")
+    assert done.stdout.count(f"{run}:\n") == 2
+    assert f"{run}:" not in torchcaps("eval", run, "--device", "cpu").stdout
+
+
+def test_a_pattern_that_no_name_matches_is_said():
+    done = torchcaps("list", "models", "nothing*")
+    assert "no models match 'nothing*'" in done.stderr
+    assert torchcaps("list", "models", "nothing*", "--json").stdout.strip() == "[]"
+
+
+def test_a_path_of_a_folder_is_data_for_every_command(photographs):
+    done = torchcaps("data", "check", photographs)
+    assert done.returncode == 0, done.stderr
+    assert "all training and test images can be read" in done.stdout
+
+
+def test_data_that_are_not_there_may_be_a_folder(run):
+    done = torchcaps("eval", run, "--data", "nonexist")
+    assert done.returncode == 2
+    assert "unknown dataset or folder 'nonexist'" in done.stderr
+
+
+def test_one_bad_file_does_not_cost_the_answers_for_the_others(run, tmp_path):
+    Image.fromarray(np.zeros((28, 28), np.uint8)).save(tmp_path / "b.png")
+    (tmp_path / "a.png").write_text("hello")
+    done = torchcaps("predict", run, tmp_path, "--json")
+    assert done.returncode == 1
+    (row,) = json.loads(done.stdout)
+    assert row["image"].endswith("b.png")
+    assert "a.png cannot be read as an image" in done.stderr
+    assert "1 of 2 images have no answer" in done.stderr
 
 
 @pytest.mark.slow

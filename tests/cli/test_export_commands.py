@@ -177,7 +177,7 @@ def test_a_trunk_is_written_as_safetensors(tmp_path, name):
         ),
         (
             ["import-weights", "torchvision-resnet", "text.pt2", "--out", "trunk.safetensors"],
-            "text.pt2 cannot be read as a file of tensors alone",
+            "text.pt2 cannot be read as a file of tensors alone: it is damaged",
         ),
         (
             ["import-weights", "torchvision-resnet", "text.safetensors", "--out", "trunk.safetensors"],

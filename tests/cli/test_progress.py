@@ -6,7 +6,8 @@ import signal
 import pytest
 import typer
 
-from torchcaps.cli.progress import ProgressBar
+from torchcaps.cli import progress
+from torchcaps.cli.progress import CandidateBar, CountBar, ProgressBar, working
 from torchcaps.core import METRICS
 from torchcaps.train import StoppedError, Watcher
 
@@ -100,3 +101,34 @@ def test_a_line_says_how_far_a_long_epoch_has_come_without_a_terminal(capsys, mo
 def test_other_errors_pass():
     with pytest.raises(KeyError), ProgressBar():
         raise KeyError
+
+
+def test_a_slow_network_does_not_seem_to_stand_still(capsys):
+    with ProgressBar() as bar:
+        bar.run_started({**FACTS, "epochs": 1})
+        bar.epoch_started(0, 1)
+        bar.step_done(1)
+        bar.epoch_done(
+            {"epoch": 0, "train_loss": 1.0, "val_loss": 1.0, "val_accuracy": 0.5, "images_per_second": 0.42}
+        )
+    printed = capsys.readouterr().out
+    assert "0.4 img/s" in printed
+    assert "1 epoch\n" in printed
+
+
+def test_nothing_but_results_is_printed_where_there_is_no_terminal(capsys):
+    with CountBar("slices") as bar, CandidateBar() as search, working("measuring"):
+        bar.reached(1, 2)
+        search.candidate_done(1, 2, "90%")
+    printed = capsys.readouterr()
+    assert printed.out == printed.err == ""
+
+
+def test_a_long_count_says_how_far_it_came_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    with CountBar("slices") as bar, CandidateBar(is_shown=False) as hidden:
+        bar.reached(1, 2)
+        hidden.candidate_done(1, 2, "90%")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == "slices: 1 of 2\n"

@@ -1,6 +1,8 @@
 """Segmentation as a user meets it: train, eval, predict and export on a folder of images with masks."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,6 +88,15 @@ def test_a_mask_and_an_overlay_have_the_size_of_the_photograph(run, data, tmp_pa
     assert set(np.unique(mask).tolist()) <= {0, 1}
     true, found = pixels(data / "masks" / "0.png") > 0, mask > 0
     assert 2 * (true & found).sum() / (true.sum() + found.sum()) > 0.4
+
+
+def test_images_of_one_name_in_two_folders_do_not_share_a_mask(run, data, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        shutil.copy(data / "images" / "0.jpg", tmp_path / "in" / folder)
+    rows = json.loads(torchcaps("predict", run, tmp_path / "in", "--out", tmp_path / "out", "--json"))
+    written = [Path(file).name for row in rows for file in row["files"]]
+    assert written == ["0-mask.png", "0-overlay.png", "0~2-mask.png", "0~2-overlay.png"]
 
 
 def test_an_exported_file_answers_alike(run, data, tmp_path):

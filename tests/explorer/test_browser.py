@@ -17,6 +17,7 @@ from torchcaps.explorer.views import picture_uri
 from torchcaps.layers import ConvDecoder, FcDecoder
 from torchcaps.parse import Explainer
 from torchcaps.train import load_run
+from torchcaps.viz.slice_viewer import Finding, SliceView, slice_viewer
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 expect = playwright.expect
@@ -152,6 +153,22 @@ def test_tabs_answer_to_arrow_keys_and_name_what_is_missing(page):
     assert frame.locator("p").inner_text() == "a flight"
     page.get_by_role("tab", name="CT slices").click()
     assert "torchcaps lung segment" in page.inner_text("#pages > div:not([hidden])")
+
+
+def test_a_list_of_nodules_does_not_make_a_small_screen_scroll_sideways(browser, tmp_path):
+    view = SliceView(
+        title="Nodules",
+        text="Words.",
+        notice="No medical device.",
+        columns=("nodule", "slice", "diameter", "volume", "probability"),
+        findings=[Finding(slice=0, row=3.0, column=3.0, cells=("1", "19", "12.6 mm", "1,036 mm³", "0.75"))],
+    )
+    grey = np.zeros((1, 16, 16), np.uint8)
+    (tmp_path / "page.html").write_text(slice_viewer(grey, grey, view))
+    page = browser.new_page(viewport={"width": 400, "height": 700})
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.close()
 
 
 def test_a_small_screen_shows_all_without_scrolling_sideways(visit, server):

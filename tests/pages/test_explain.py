@@ -6,7 +6,7 @@ import pytest
 from parse.test_explain import make_run
 
 from torchcaps.core import UserError
-from torchcaps.pages.explain import _stems, explain_images
+from torchcaps.pages.explain import explain_images
 from torchcaps.parse import Explainer, rank_in_words
 
 FINDING = "couplings are uniform: in routed layer 0"
@@ -143,19 +143,6 @@ def test_nothing_is_written_of_an_image_that_cannot_be_drawn(tmp_path, monkeypat
     with pytest.raises(UserError, match="no pencil"):
         explain_images(Explainer(make_run(tmp_path), reference=10), ["test:0"], tmp_path / "out")
     assert not list(tmp_path.rglob("test-0*"))
-
-
-@pytest.mark.parametrize(
-    ("names", "stems"),
-    [
-        (["x~2.png", "x.png", "dir/x.png"], ["x~2", "x", "x~3"]),
-        (["x.png", "dir/x.png", "x~2.png"], ["x", "x~2", "x~2~2"]),
-        (["index.png", "ok.png", "Index.png"], ["index~2", "ok", "Index~3"]),
-        (["test:3", "test-3.png"], ["test-3", "test-3~2"]),
-    ],
-)
-def test_no_two_pages_have_one_name(names, stems):
-    assert _stems(names) == stems
 
 
 def test_several_images_get_an_index(written):

@@ -141,7 +141,7 @@ def test_a_pruned_network_iterates_as_often():
 
 
 def test_other_networks_and_routings_are_refused():
-    with pytest.raises(UserError, match="not a DRCapsNet"):
+    with pytest.raises(UserError, match="not DRCapsNet"):
         remove_channels(create_model("dr_capsnet_tiny_test"), [])
     model = create_model("backbone_capsnet_tiny_test", routing="self_attention")
     with pytest.raises(UserError, match="cannot follow the channels that are removed"):

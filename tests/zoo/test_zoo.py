@@ -201,8 +201,40 @@ def test_python_takes_the_name_of_a_network_or_a_run_folder(run, weights, tmp_pa
     monkeypatch.setattr(load, "photo_predictor", partial(photo_predictor, weights=weights))
     Image.fromarray(np.tri(40, dtype=np.uint8) * 200).save(tmp_path / "photo.png")
     by_name, by_folder = (torchcaps.predict(source, tmp_path / "photo.png") for source in (NAME, str(run)))
+    assert by_name == by_folder
     assert "preparation" in by_name[0]
-    assert "preparation" not in by_folder[0]
+
+
+def test_an_own_run_on_digits_gets_a_photograph_as_the_packed_one_does(run, weights, tmp_path):
+    page = np.full((200, 150), 235, dtype=np.uint8)
+    page[60:140, 70:84] = 20
+    Image.fromarray(page).save(tmp_path / "photo.png")
+    by_run, by_name = (
+        predictor.answer_file(tmp_path / "photo.png")
+        for predictor in (photo_predictor(str(run)), photo_predictor(NAME, weights=weights))
+    )
+    assert by_run.row == by_name.row
+    own = torchcaps.load_run(run)
+    seen = load.read_photo(own, tmp_path / "photo.png", own.info())
+    assert float(seen[0, 0, 0, 0]) == 0  # the paper is black, as in MNIST
+
+
+def test_a_photograph_without_a_digit_is_named(run, tmp_path):
+    Image.new("L", (60, 60), 255).save(tmp_path / "blank.png")
+    with pytest.raises(UserError, match=r"blank\.png: there is no digit to be seen"):
+        photo_predictor(str(run)).answer_file(tmp_path / "blank.png")
+
+
+def test_clear_parts_of_a_picture_are_white(run, tmp_path):
+    ink = Image.new("RGBA", (200, 200), (0, 0, 0, 0))
+    ink.paste((0, 0, 0, 255), (90, 50, 110, 150))
+    ink.save(tmp_path / "clear.png")
+    on_white = Image.new("RGB", (200, 200), "white")
+    on_white.paste((0, 0, 0), (90, 50, 110, 150))
+    on_white.save(tmp_path / "white.png")
+    predictor = photo_predictor(str(run))
+    clear, white = (predictor.answer_file(tmp_path / name).row for name in ("clear.png", "white.png"))
+    assert clear == white
 
 
 def test_the_commands_pack_and_list(run, tmp_path, monkeypatch):

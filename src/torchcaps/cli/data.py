@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
-from .options import DataDir, Json
+from .options import DataDir, Json, named_data
 from .show import print_json, print_table
 
 app = typer.Typer(help="Fetch datasets and check their files.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="A name from `torchcaps list datasets`.")]
+NameOrFolder = Annotated[
+    str,
+    typer.Argument(help="A name from `torchcaps list datasets`, or a folder of images.", callback=named_data),
+]
 
 
 @app.command("get")
@@ -25,7 +29,7 @@ def get(name: Name, data_dir: DataDir = None) -> None:
 
 
 @app.command("check")
-def check(name: Name, data_dir: DataDir = None, json: Json = False) -> None:
+def check(name: NameOrFolder, data_dir: DataDir = None, json: Json = False) -> None:
     """Check the files of a dataset; exit code 1 when one is missing or damaged."""
     from dataclasses import asdict
 

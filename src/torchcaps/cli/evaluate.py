@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, choose_device, found_run
+from .options import DataDir, Device, Json, choose_device, found_run, named_data
 from .show import print_json, print_table
 
 if TYPE_CHECKING:
@@ -27,7 +27,14 @@ RunFolders = Annotated[
 
 def command(
     runs: RunFolders,
-    data: Annotated[str | None, typer.Option("--data", help="Another dataset of the same shape.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            help="Another dataset with the same classes, or a folder of images.",
+            callback=named_data,
+        ),
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
     health: Annotated[
         bool, typer.Option("--health", help="Also show how each routed layer fares on some of the images.")
@@ -60,6 +67,8 @@ def command(
         raise UserError("--limit and --figure belong to a --suite")
     results = []
     for folder in runs:
+        if len(runs) > 1 and not json:
+            typer.echo(f"{folder}:" if folder == runs[0] else f"\n{folder}:")
         result = _evaluate(folder, data, split, health=health, data_dir=data_dir, device=device, quiet=json)
         results.append(result)
     if json:
@@ -78,9 +87,12 @@ def _evaluate(
 ) -> dict[str, Any]:
     from torchcaps.train import evaluate_run, inspect_run, load_run
 
+    from .progress import working
+
     loaded = load_run(folder, choose_device(device))
-    result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
-    report = inspect_run(loaded, split, data_name=data, data_dir=data_dir) if health else None
+    with working("evaluating"):
+        result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
+        report = inspect_run(loaded, split, data_name=data, data_dir=data_dir) if health else None
     if not quiet:
         show_result(result, loaded.task)
         if report is not None:
@@ -102,11 +114,14 @@ def _compare(
     from torchcaps.suites import SUITES, as_json, draw_suite, measure_run, table_of
     from torchcaps.train import load_run
 
+    from .progress import working
+
     SUITES[suite]  # an unknown name is an error before any run is loaded
     found = {}
     for name, folder in _names(folders).items():
         run: Run = load_run(folder, choose_device(device))
-        found[name] = measure_run(run, suite, data_dir=data_dir, limit=limit)
+        with working(f"measuring {name}"):
+            found[name] = measure_run(run, suite, data_dir=data_dir, limit=limit)
     if figure is not None:
         draw_suite(found, figure)
     if json:

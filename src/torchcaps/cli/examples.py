@@ -1,5 +1,14 @@
 """Examples that the help of each command ends with; a test reads every one as the command would."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+FIRST_STEPS = (
+    "torchcaps predict efficient_capsnet_mnist.mnist digit.jpg",
+    "torchcaps train photos/efficient_capsnet --data my_photos",
+    "torchcaps app",
+)
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "list": ("torchcaps list models", 'torchcaps list recipes "mnist/*"'),
     "train": (
@@ -37,13 +46,27 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "demo": ("torchcaps demo", "torchcaps demo --out my_demo"),
     "reproduce": ("torchcaps reproduce --list", "torchcaps reproduce smoke-mnist --budget quick"),
-    "bench": ("torchcaps bench routing --quick", "torchcaps bench train --out rows.json"),
+    "bench": (
+        "torchcaps bench routing --quick",
+        "torchcaps bench train --out rows.json",
+        "torchcaps bench models --quick --minutes 5",
+        "torchcaps bench segmentation --quick",
+        "torchcaps bench render --quick",
+        "torchcaps bench filter --quick",
+        "torchcaps bench partwhole --quick",
+        "torchcaps bench chart rows.json --out pictures",
+    ),
     "pose": (
         "torchcaps pose render scene.yaml --out rendered",
         "torchcaps pose train --data rendered --set epochs=20",
+        "torchcaps pose eval runs/mine",
         "torchcaps pose predict runs/mine photo.png --out pictures",
     ),
-    "data": ("torchcaps data get mnist", "torchcaps data check folder:my_photos"),
+    "data": (
+        "torchcaps data get mnist",
+        "torchcaps data check folder:my_photos",
+        "torchcaps data draw drawn --count 100 --pictures",
+    ),
     "lung": (
         "torchcaps lung phantom phantom --patients 20",
         "torchcaps lung prepare LIDC-IDRI --out prepared",
@@ -57,15 +80,31 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "torchcaps weights pack runs/mine efficient_capsnet_mnist.mnist --half",
     ),
     "uav": (
+        "torchcaps uav terrain maps",
+        "torchcaps uav stack maps --out maps.npz",
         "torchcaps uav train maps/*.tif --out runs/uav",
-        "torchcaps uav compile-map map.tif --run runs/uav --out map.tcmap",
-        "torchcaps uav localize map.tcmap flight.csv images --run runs/uav --out flight",
+        "torchcaps uav abbrief maps/*.tif --out runs/abbrief",
+        "torchcaps uav building-ratio maps/*.tif --out runs/buildings",
+        "torchcaps uav compile-map maps/summer.tif --run runs/uav --out map.tcmap",
+        "torchcaps uav simulate maps/autumn.tif --run runs/uav --out flight",
+        "torchcaps uav localize map.tcmap flight/flight.csv flight/images --run runs/uav --out found",
+        "torchcaps uav stream map.tcmap --run runs/uav --images flight/images < updates.jsonl",
     ),
-    "import-weights": ("torchcaps import-weights keras-efficient-capsnet weights.h5 --out runs/imported",),
+    "import-weights": (
+        "torchcaps import-weights keras-efficient-capsnet weights.h5 --out runs/imported",
+        "torchcaps import-weights torchvision-resnet resnet50.pth --out trunk.safetensors",
+    ),
 }
 
 
 def epilog(command: str) -> str:
-    """The examples of a command, each on its own line."""
+    """The examples of a command, or of one of a group: "data get" has those of "data" that begin so."""
+    group, _, rest = command.partition(" ")
+    begins = f"torchcaps {command} " if rest else ""
+    return as_epilog([example for example in EXAMPLES[group] if f"{example} ".startswith(begins)])
+
+
+def as_epilog(examples: Sequence[str]) -> str:
+    """The examples as the end of a help text, each on its own line."""
     keeps_lines = "\b"
-    return "\n".join((keeps_lines, "Examples:", *(f"  {example}" for example in EXAMPLES[command])))
+    return "\n".join((keeps_lines, "Examples:", *(f"  {example}" for example in examples)))

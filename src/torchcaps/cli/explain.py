@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, levels_for
 from .show import print_json
-
-if TYPE_CHECKING:
-    from torchcaps.parse import Explainer
 
 
 def command(
@@ -40,19 +37,25 @@ def command(
     It shows the parse tree, where the network looked, and how typical that is.
     """
     from torchcaps.data import find_images
+    from torchcaps.explorer import write_explorer
     from torchcaps.pages import explain_images
     from torchcaps.parse import Explainer
     from torchcaps.train import load_run
     from torchcaps.zoo import output_folder
+
+    from .progress import CountBar, working
 
     out = out or output_folder(run) / "explain"
     loaded = load_run(run, choose_device(device))
     explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
     names = find_images(images)
     if explorer:
-        _write_explorer(explainer, names, out / "explorer.html", json=json)
+        with working("explaining images"):
+            size = write_explorer(explainer, names, out / "explorer.html")
+        _say_explorer(names, out / "explorer.html", size, json=json)
         return
-    rows = explain_images(explainer, names, out)
+    with CountBar("explaining images") as bar:
+        rows = explain_images(explainer, names, out, on_image=bar.reached)
     if json:
         print_json(rows)
         return
@@ -64,10 +67,7 @@ def command(
         typer.echo(f"all of them: {out / 'index.html'}")
 
 
-def _write_explorer(explainer: Explainer, names: list[str], path: Path, *, json: bool) -> None:
-    from torchcaps.explorer import write_explorer
-
-    size = write_explorer(explainer, names, path)
+def _say_explorer(names: list[str], path: Path, size: int, *, json: bool) -> None:
     if json:
         print_json({"images": names, "file": str(path), "bytes": size})
     else:

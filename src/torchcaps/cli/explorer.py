@@ -34,10 +34,13 @@ def command(
 
     from torchcaps.explorer import Explorer, Shelf, read_given
 
+    from .progress import working
+
     given = read_given(sources or [])
     # Ctrl+C is the way to stop it
     with suppress(KeyboardInterrupt), closing(Shelf(given, data_dir, choose_device(device))) as shelf:
-        shelf.prepare()
+        with working("opening the network"):
+            shelf.prepare()
         with Explorer(shelf, port) as server:
             typer.echo(f"open {server.url} in a browser on this machine; Ctrl+C stops it")
             if not no_browser:

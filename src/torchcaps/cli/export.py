@@ -38,8 +38,11 @@ def command(
     from torchcaps.train.run import load_run
     from torchcaps.zoo import output_folder
 
+    from .progress import working
+
     path = out or output_folder(run) / f"model{SUFFIXES[format.value]}"
-    written = export_run(load_run(run), path, format.value, data_dir)
+    with working("exporting and comparing"):
+        written = export_run(load_run(run), path, format.value, data_dir)
     if json:
         print_json(written)
         return

@@ -20,7 +20,8 @@ def keras_efficient_capsnet(
         str, typer.Option("--recipe", help="The recipe these weights belong to: a YAML file or a name.")
     ] = "mnist/efficient_capsnet",
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Replace a key: model.decoder=none.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: model.decoder=none."),
     ] = None,
 ) -> None:
     """Make a run of the authors' Keras weights (.h5), for eval, predict and export."""

@@ -26,7 +26,10 @@ def command(
 ) -> None:
     """List models, routings, datasets or recipes."""
     rows = _ROWS[kind](pattern)
-    (print_json if json else print_table)(rows)
+    if json or rows:
+        (print_json if json else print_table)(rows)
+    else:
+        typer.echo(f"no {kind} match {pattern!r}; `torchcaps list {kind}` shows all", err=True)
 
 
 def _models(pattern: str) -> list[dict[str, Any]]:

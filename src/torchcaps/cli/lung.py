@@ -92,7 +92,9 @@ def train(
         str | None,
         typer.Option("--leave-out", help="Test on this patient alone, where there are at most 20."),
     ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Replace a key: epochs=10.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: epochs=10.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/lung-MODEL.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")

@@ -12,12 +12,13 @@ from .options import Device, Json, Quiet, RunFolder, choose_device, found_run
 from .show import print_json, print_table
 
 _MOST_PRINTED = 12
+_PARTS = {"validation": "val"}  # as other commands call it
 
 
 def evaluate(
     run: RunFolder,
     prepared: PreparedFolder,
-    part: Annotated[str, typer.Option("--part", help="test, val or train.")] = "test",
+    part: Annotated[str, typer.Option("--part", "--split", help="test, validation or train.")] = "test",
     scans: Annotated[
         Path | None,
         typer.Option("--scans", help="Folder that was prepared: also count false marks in whole scans."),
@@ -38,7 +39,7 @@ def evaluate(
 
     loaded = load_run(run, choose_device(device))
     with CountBar("regions", is_shown=not (quiet or json)) as bar:
-        result = evaluate_prepared(loaded, prepared, part, on_regions=bar.reached)
+        result = evaluate_prepared(loaded, prepared, _PARTS.get(part, part), on_regions=bar.reached)
     if scans is not None:
         patients = choose_scans(find_scans(scans), set(result["by_patient"]), scans)
         with CountBar("patients", is_shown=not (quiet or json)) as bar:
@@ -128,7 +129,8 @@ def segment(
 
 
 def _print_nodules(result: dict[str, Any]) -> None:
-    typer.echo(f"{len(result['nodules'])} nodules in {result['source']}")
+    count = len(result["nodules"])
+    typer.echo(f"{count} nodule{'' if count == 1 else 's'} in {result['source']}")
     if result["nodules"]:
         names = ("nodule", "slice", "diameter_mm", "volume_mm3", "mean_probability")
         print_table([{name: row[name] for name in names} for row in result["nodules"][:_MOST_PRINTED]])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from typer.models import CommandInfo
 
 from torchcaps import __version__
 
@@ -36,7 +37,7 @@ from . import (
     uav_stream,
     weights,
 )
-from .examples import epilog
+from .examples import FIRST_STEPS, as_epilog, epilog
 from .start import INTERRUPTED, say_how_to_go_on
 from .unknown_option import RecipeCommand
 
@@ -44,6 +45,7 @@ app = typer.Typer(
     name="torchcaps",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    epilog=as_epilog(FIRST_STEPS),
     rich_markup_mode=None,  # boxes would double the time that --help takes
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -63,6 +65,14 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "reproduce": reproduce.command,
 }
 _TRAINING = ("train", "rem")
+
+
+def _first_paragraph(command: CommandInfo) -> str:
+    """What lists of commands show; without it, they cut what is longer than a line."""
+    words = command.help or getattr(command.callback, "__doc__", None) or ""
+    return " ".join(words.partition("\n\n")[0].split())
+
+
 for _name, _command in _COMMANDS.items():
     _kind = RecipeCommand if _name in _TRAINING else None
     app.command(_name, epilog=epilog(_name), cls=_kind)(_command)
@@ -79,7 +89,12 @@ for _name, _group in {
     "weights": weights.app,
     "uav": uav.app,
 }.items():
-    app.add_typer(_group, name=_name, epilog=epilog(_name))
+    for _member in _group.registered_commands:
+        _member.epilog = epilog(f"{_name} {_member.name}")
+        _member.short_help = _first_paragraph(_member)
+    app.add_typer(_group, name=_name, epilog=epilog(_name), short_help=_group.info.help)
+for _member in app.registered_commands:
+    _member.short_help = _first_paragraph(_member)
 
 
 def _print_version(is_asked: bool) -> bool:

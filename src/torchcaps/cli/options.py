@@ -20,6 +20,13 @@ def found_run(value: Path) -> Path:
     return find_run(value)
 
 
+def named_data(value: str | None) -> str | None:
+    """The name of a dataset; the path of a folder becomes `folder:PATH`, as for `train --data`."""
+    from torchcaps.train import name_dataset
+
+    return None if value is None else name_dataset(value)
+
+
 A_RUN = "Folder that torchcaps train wrote, or a name from `torchcaps weights list`."
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help=A_RUN, callback=found_run)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -31,7 +38,10 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")
 RecipeName = Annotated[
     str, typer.Argument(help="Path of a YAML file, or a name from `torchcaps list recipes`.")
 ]
-Changes = Annotated[list[str] | None, typer.Option("--set", help="Replace a key: optim.learning_rate=3e-4.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: optim.learning_rate=3e-4."),
+]
 NewRun = Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/<data>-<recipe>.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")]
 LevelsOption = Annotated[

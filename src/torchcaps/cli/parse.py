@@ -28,9 +28,12 @@ def command(
     from torchcaps.parse import analyse_run
     from torchcaps.train import load_run
 
+    from .progress import working
+
     loaded = load_run(run, choose_device(device))
-    chosen = levels_for(loaded, levels, data_dir)
-    found = analyse_run(loaded, split, levels=chosen, limit=limit, data_dir=data_dir)
+    with working("counting parse trees"):
+        chosen = levels_for(loaded, levels, data_dir)
+        found = analyse_run(loaded, split, levels=chosen, limit=limit, data_dir=data_dir)
     result = {"run": str(run), "data": loaded.recipe.data.name, "split": split, **found.as_json()}
     if json:
         print_json(result)

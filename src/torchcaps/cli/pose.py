@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .answers import ImageFiles
 from .evaluate import show_result
 from .options import (
     Changes,
@@ -19,8 +20,8 @@ from .options import (
     Resume,
     RunFolder,
     choose_device,
+    named_data,
 )
-from .predict import save_pictures
 from .show import print_json
 from .train import summary
 from .unknown_option import RecipeCommand
@@ -56,6 +57,8 @@ def render(
     from torchcaps.apps.pose.render import choose_engine, prepare_meshes, render_scene
     from torchcaps.apps.pose.scene import Scene, load_scene, with_meshes
 
+    from .progress import CountBar
+
     settings = with_meshes(Scene() if scene is None else load_scene(scene), meshes)
 
     def report(words: str) -> None:
@@ -66,9 +69,9 @@ def render(
         result: dict[str, Any] = {"meshes": str(out / "meshes.npz"), "objects": len(found.objects)}
     else:
         chosen = choose_engine(_engine(engine), choose_device(device), blender)
-        with _Counter(is_shown=not (quiet or json)) as counter:
-            rendered = render_scene(settings, out, chosen, report=report, on_images=counter)
-        result = {"folder": str(out), "images": counter.planned, "rendered": rendered}
+        with CountBar("images", is_shown=not (quiet or json)) as bar:
+            rendered = render_scene(settings, out, chosen, report=report, on_images=bar.reached)
+        result = {"folder": str(out), "images": bar.planned, "rendered": rendered}
     if json:
         print_json(result)
         return
@@ -115,7 +118,14 @@ def train(
 @app.command("eval")
 def evaluate(
     run: RunFolder,
-    data: Annotated[str | None, typer.Option("--data", help="Another dataset of the same objects.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            help="Another dataset of the same objects, or a folder that pose render wrote.",
+            callback=named_data,
+        ),
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
     data_dir: DataDir = None,
     device: Device = "auto",
@@ -157,20 +167,19 @@ def predict(
 ) -> None:
     """Say class, quaternion (w, x, y, z), Euler angles and uncertainty of the object in image files."""
     from torchcaps.apps.pose.estimate import Estimator
-    from torchcaps.data import find_images
     from torchcaps.data.rendering import load_meshes
     from torchcaps.train import load_run
 
     known = None if meshes is None else load_meshes(meshes)
     estimator = Estimator(load_run(run, choose_device(device)), known, data_dir)
-    rows = []
-    for path, answer in estimator.answers([Path(name) for name in find_images(images)]):
-        files = [] if out is None else save_pictures(answer, path, out)
-        rows.append({"image": str(path), **answer.row, **({"files": files} if files else {})})
+    files, rows = ImageFiles(images, out), []
+    for path, answer, saved in files.answered(estimator.answer, has_bar=json):
+        rows.append({"image": str(path), **answer.row, **({"files": saved} if saved else {})})
         if not json:
-            typer.echo(f"{path}: {answer.words}" + "".join(f"\n  {file}" for file in files))
+            typer.echo(f"{path}: {answer.words}" + "".join(f"\n  {file}" for file in saved))
     if json:
         print_json(rows)
+    files.end()
 
 
 def _engine(name: str) -> EngineName:
@@ -182,27 +191,3 @@ def _engine(name: str) -> EngineName:
     if name not in get_args(EngineName):
         raise unknown_name("engine", name, get_args(EngineName))
     return name  # type: ignore[return-value]
-
-
-class _Counter:
-    """A progress bar of images on the error stream of a terminal."""
-
-    def __init__(self, *, is_shown: bool) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        console = Console(stderr=True)
-        self._bar = Progress(console=console, transient=True, disable=not (is_shown and console.is_terminal))
-        self._task = self._bar.add_task("rendering", total=None)
-        self.planned = 0
-
-    def __enter__(self) -> _Counter:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *arguments: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, done: int, planned: int) -> None:
-        self.planned = planned
-        self._bar.update(self._task, completed=done, total=planned)

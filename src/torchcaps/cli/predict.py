@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .answers import ImageFiles
 from .options import DataDir, Device, Json, choose_device
 from .show import print_json
 
@@ -41,37 +41,25 @@ def command(
 ) -> None:
     """Let a run answer for image files.
 
-    Takes a run folder or a file that torchcaps export wrote.
+    Takes a run folder or a file that torchcaps export wrote. Of several images, those that cannot be read are
+    named and passed over, and the exit code is 1.
     """
-    from torchcaps.data import find_images
     from torchcaps.train import is_exported
     from torchcaps.zoo import photo_predictor
 
-    paths = [Path(name) for name in find_images(images)]
+    files = ImageFiles(images, out)
     place = device if is_exported(Path(run)) else choose_device(device)
     rows = []
     predictor = photo_predictor(run, place, data_dir, trust=trust)
-    for path, answer in _tracked(predictor.answers(paths), len(paths), is_shown=json):
-        files = [] if out is None else save_pictures(answer, path, out)
+    for path, answer, saved in files.answered(predictor.answer_file, has_bar=json):
         best = {} if top is None else {"top": _top(answer, top)}
-        rows.append({"image": str(path), **answer.row, **best, **({"files": files} if files else {})})
+        rows.append({"image": str(path), **answer.row, **best, **({"files": saved} if saved else {})})
         if not json:
             words = answer.words if top is None else _listed(best["top"])
-            typer.echo(f"{path}: {words}" + "".join(f"\n  {file}" for file in files))
+            typer.echo(f"{path}: {words}" + "".join(f"\n  {file}" for file in saved))
     if json:
         print_json(rows)
-
-
-def _tracked(
-    found: Iterator[tuple[Path, Answer]], total: int, *, is_shown: bool
-) -> Iterable[tuple[Path, Answer]]:
-    """The answers, with a bar on the error stream of a terminal; printed lines need none."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    is_shown = is_shown and total > 1 and console.is_terminal
-    return track(found, "predicting", total, console=console, transient=True, disable=not is_shown)
+    files.end()
 
 
 def _top(answer: Answer, count: int) -> list[dict[str, Any]]:
@@ -82,19 +70,3 @@ def _top(answer: Answer, count: int) -> list[dict[str, Any]]:
 
 def _listed(best: list[dict[str, Any]]) -> str:
     return ", ".join(f"{each['class']} {each['activation']:.3f}" for each in best)
-
-
-def save_pictures(answer: Answer, path: Path, out: Path) -> list[str]:
-    """Write the pictures of an answer, named after the image."""
-    from torchcaps.storage import write_atomically
-
-    files = []
-    for name, picture in answer.pictures.items():
-        target = out / f"{path.stem}-{name}.png"
-
-        def write(draft: Path, picture: Any = picture) -> None:
-            picture.save(draft, format="PNG")
-
-        write_atomically(target, write)
-        files.append(str(target))
-    return files

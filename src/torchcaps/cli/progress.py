@@ -1,16 +1,26 @@
-"""The progress bar of a training run."""
+"""Signs of life: the bar of a training run, of things that are counted, and of other work."""
 
 from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from .options import is_first_process
 
@@ -18,6 +28,7 @@ if TYPE_CHECKING:
     from torchcaps.core.metric import Metric
 
 _SECONDS_BETWEEN_LINES = 30.0  # where there is no terminal
+_FAST = 10.0  # images per second
 _SIGNALS = ("SIGTERM", "SIGHUP")  # a system that shuts down, a terminal that is closed
 _TERMINATED = 143
 
@@ -92,7 +103,8 @@ class ProgressBar:
             self._bar.remove_task(self._task)
             self._task = None
         self._epochs, self._metric = facts["epochs"], facts["metric"]
-        self._say(f"{facts['parameters']:,} parameters, {facts['images']:,} images, {facts['epochs']} epochs")
+        epochs = f"{self._epochs:,} epoch{'' if self._epochs == 1 else 's'}"
+        self._say(f"{facts['parameters']:,} parameters, {facts['images']:,} images, {epochs}")
 
     def epoch_started(self, epoch: int, steps: int) -> None:
         """Start the bar, which runs over all epochs."""
@@ -105,7 +117,7 @@ class ProgressBar:
     def step_done(self, images: int) -> None:
         """Advance by one step."""
         speed = self._bar.tasks[0].speed
-        text = f"{speed * images:,.0f} img/s" if speed else ""
+        text = _speed(speed * images) if speed else ""
         self._bar.update(self._task, advance=1, speed=text)
         self._log()
 
@@ -117,7 +129,7 @@ class ProgressBar:
         self._say(
             f"epoch {row['epoch'] + 1:>3}  loss {row['train_loss']:.4f}  "
             f"validation loss {row['val_loss']:.4f}  "
-            f"{metric}  {sparsity}{row['images_per_second']:,.0f} img/s"
+            f"{metric}  {sparsity}{_speed(row['images_per_second'])}"
         )
         for finding in row.get("findings", ()):
             self._tell(finding)
@@ -139,6 +151,11 @@ class ProgressBar:
         self._log()
 
 
+def _speed(images: float) -> str:
+    """Images per second; a slow network does not seem to stand still."""
+    return f"{images:,.0f} img/s" if images >= _FAST else f"{images:.1f} img/s"
+
+
 def _end_if_stopped(kind: type[BaseException]) -> None:
     from torchcaps.train import StoppedError
 
@@ -148,58 +165,67 @@ def _end_if_stopped(kind: type[BaseException]) -> None:
         raise typer.Exit(_TERMINATED) from None
 
 
-class CandidateBar:
-    """Shows how many candidates of a search are scored, the best so far, and the time left."""
-
-    def __init__(self, *, is_shown: bool = True) -> None:
-        self._bar = Progress(
-            TextColumn("candidates"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[best]}"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            transient=True,
-            disable=not is_shown,
-        )
-
-    def __enter__(self) -> CandidateBar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar.tasks:
-            self._bar.stop()
-
-    def candidate_done(self, done: int, planned: int, best: str) -> None:
-        """Advance to `done`; the first call starts the bar. `best` is the best metric in words."""
-        if not self._bar.tasks:
-            self._bar.add_task("", total=planned, best="")
-            self._bar.start()
-        self._bar.update(self._bar.tasks[0].id, completed=done, best=f"best {best}")
+@contextmanager
+def working(words: str) -> Iterator[None]:
+    """A turning sign with `words` and the seconds so far, on the error stream of a terminal."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn(words), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        bar.add_task("", total=None)
+        yield
 
 
 class CountBar:
-    """Shows how many things of a kind are done, and the time left."""
+    """Shows on stderr how many things of a kind are done, and the time left.
+
+    Without a terminal, a line every 30 seconds says so.
+    """
 
     def __init__(self, things: str, *, is_shown: bool = True) -> None:
+        console = Console(stderr=True)
+        self.planned = 0  # as the last call said
+        self._things, self._is_shown, self._is_live = things, is_shown, is_shown and console.is_terminal
+        self._line_at = time.monotonic()
         self._bar = Progress(
             TextColumn(things),
             BarColumn(),
             MofNCompleteColumn(),
+            TextColumn("{task.fields[words]}"),
             TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
             transient=True,
-            disable=not is_shown,
+            disable=not self._is_live,
         )
 
     def __enter__(self) -> CountBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar.tasks:
+        if self._bar.tasks and self._is_live:
             self._bar.stop()
 
-    def reached(self, done: int, planned: int) -> None:
+    def reached(self, done: int, planned: int, words: str = "") -> None:
         """Advance to `done`; the first call starts the bar."""
+        self.planned = planned
         if not self._bar.tasks:
-            self._bar.add_task("", total=planned)
+            self._bar.add_task("", total=planned, words="")
             self._bar.start()
-        self._bar.update(self._bar.tasks[0].id, completed=done)
+        self._bar.update(self._bar.tasks[0].id, completed=done, total=planned, words=words)
+        is_due = time.monotonic() - self._line_at >= _SECONDS_BETWEEN_LINES
+        if self._is_shown and not self._is_live and is_due:
+            self._line_at = time.monotonic()
+            typer.echo(f"{self._things}: {done:,} of {planned:,}  {words}".rstrip(), err=True)
+
+
+class CandidateBar(CountBar):
+    """Shows how many candidates of a search are scored, the best so far, and the time left."""
+
+    def __init__(self, *, is_shown: bool = True) -> None:
+        super().__init__("candidates", is_shown=is_shown)
+
+    def __enter__(self) -> CandidateBar:
+        return self
+
+    def candidate_done(self, done: int, planned: int, best: str) -> None:
+        """Advance to `done`; `best` is the best metric in words."""
+        self.reached(done, planned, f"best {best}")

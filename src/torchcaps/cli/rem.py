@@ -25,7 +25,10 @@ def command(
         Path, typer.Option("--out", help="Folder for the runs that recipes make; default runs.")
     ] = Path("runs"),
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Replace a key of the recipes: pruning.strength=3e-4.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Replace a key of the recipes: pruning.strength=3e-4."
+        ),
     ] = None,
     levels: LevelsOption = "even",
     device: Device = "auto",
@@ -41,6 +44,8 @@ def command(
     from torchcaps.pages import summarise_run
     from torchcaps.train import Machine, Run
 
+    from .progress import working
+
     chosen = choose_device(device)
     machine = Machine(device=chosen, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
     planned = _plan(sources, out, set_ or [], machine, levels=levels)
@@ -48,7 +53,8 @@ def command(
     for source in planned:
         run = source if isinstance(source, Run) else _train(source, machine, is_quiet=json or quiet)
         run.model.to(chosen)
-        found.append(summarise_run(run, levels=levels_for(run, levels, data_dir), data_dir=data_dir))
+        with working(f"counting parse trees of {run.folder}"):
+            found.append(summarise_run(run, levels=levels_for(run, levels, data_dir), data_dir=data_dir))
     if json:
         print_json([asdict(summary) for summary in found])
     else:

@@ -9,6 +9,10 @@ from typing import Any
 
 import typer
 
+_GAP = 2  # spaces between columns
+_SHORT, _LONG_WORD = 12, 18  # characters of a cell
+_ENDLESS = 10_000  # width where there is no terminal: a row stays one line
+
 
 def print_json(value: Any) -> None:
     """Print plain data as JSON; a number that is not finite, which JSON does not know, is null."""
@@ -24,21 +28,64 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(rows: Sequence[dict[str, Any]]) -> None:
-    """Print rows with the keys of the first as header; brackets in names are no markup."""
+    """Print rows with the keys of the first as header; brackets in names are no markup.
+
+    Words and numbers stay whole: where a terminal is too narrow, the last columns are left out, and a line on
+    stderr names them.
+    """
     from rich.console import Console
+
+    console = Console()
+    width = console.width if console.is_terminal else _ENDLESS
+    texts = {key: [_cell(row[key]) for row in rows] for key in (rows[0] if rows else ())}
+    widths = _fitting_widths(texts, width)
+    shown = _table(rows, texts, widths)
+    Console(width=max(width, sum(widths.values()) + _GAP * len(widths))).print(
+        shown
+    )  # a long name stays whole
+    if left_out := [key for key in texts if key not in widths]:
+        names = ", ".join(left_out)
+        typer.echo(f"left out, for a terminal of {width} columns: {names}; pipe it to see all", err=True)
+
+
+def _table(rows: Sequence[dict[str, Any]], texts: dict[str, list[str]], widths: dict[str, int]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for position, key in enumerate(rows[0] if rows else ()):
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
+    for key, width in widths.items():
         is_number = isinstance(rows[0][key], int | float)
-        table.add_column(
-            Text(key), justify="right" if is_number else "left", overflow="fold", no_wrap=position == 0
-        )
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row.values()))
-    console = Console()
-    Console(width=console.width if console.is_terminal else 200).print(table)
+        table.add_column(Text(key), justify="right" if is_number else "left", overflow="fold", width=width)
+    for cells in zip(*(texts[key] for key in widths), strict=True):
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _fitting_widths(texts: dict[str, list[str]], total: int) -> dict[str, int]:
+    """The width of each column that fits; those that lack little are made whole before those of sentences."""
+    most = {key: max(map(len, (key, *cells))) for key, cells in texts.items()}
+    widths = {key: _least_width(cells) for key, cells in texts.items()}
+    if first := next(iter(texts), None):
+        widths[first] = most[first]  # what a row is about
+    while len(widths) > 1 and _whole_width(widths) > total:
+        widths.popitem()
+    spare = max(0, total - _whole_width(widths))
+    for key in sorted(widths, key=lambda key: most[key] - widths[key]):
+        given = min(spare, most[key] - widths[key])
+        widths[key], spare = widths[key] + given, spare - given
+    return widths
+
+
+def _whole_width(widths: dict[str, int]) -> int:
+    return sum(widths.values()) + _GAP * (len(widths) - 1)
+
+
+def _least_width(cells: list[str]) -> int:
+    """Short cells stay on one line, sentences are broken between words, and only the longest words within."""
+    longest = max(map(len, cells), default=0)
+    if longest > _SHORT:
+        longest = max(len(word) for cell in cells for word in cell.split())
+    return max(1, min(longest, _LONG_WORD))
 
 
 def _cell(value: Any) -> str:

@@ -28,8 +28,11 @@ def command(
     from torchcaps.pages import shrink_and_measure
     from torchcaps.zoo import output_folder
 
+    from .progress import working
+
     folder = out or output_folder(run).with_name(f"{run.name}-shrunk")
-    shrunk = shrink_and_measure(run, folder, choose_device(device), force=force)
+    with working("shrinking and measuring"):
+        shrunk = shrink_and_measure(run, folder, choose_device(device), force=force)
     if json:
         print_json(asdict(shrunk))
         return

@@ -8,6 +8,7 @@ import sys
 from types import FrameType
 
 INTERRUPTED = 130
+_GO_ON = {"rem", "prune", "reproduce", "prepare", "compile-map"}  # when they are called again
 
 
 def run() -> None:
@@ -21,12 +22,13 @@ def run() -> None:
 
 def say_how_to_go_on() -> None:
     """What an interrupted command tells its user."""
-    print(
-        "torchcaps: interrupted; train goes on with --resume, "
-        "rem, prune and reproduce when they are called again",
-        file=sys.stderr,
-        flush=True,
-    )
+    called = set(sys.argv[1:3])  # a command, or a group and its command
+    advice = ""
+    if "train" in called:
+        advice = "; the same command with --resume goes on after the last finished epoch"
+    elif called & _GO_ON:
+        advice = "; the same command goes on where it stopped"
+    print(f"torchcaps: interrupted{advice}", file=sys.stderr, flush=True)
 
 
 def _on_interrupt(number: int, frame: FrameType | None) -> None:

@@ -23,7 +23,9 @@ app = typer.Typer(
 )
 Maps = Annotated[
     list[Path],
-    typer.Argument(metavar="MAP...", help="GeoTIFFs of one place on several dates, folders of them, or .npz"),
+    typer.Argument(
+        metavar="MAP...", help="GeoTIFFs of one place on several dates, folders of them, or .npz."
+    ),
 ]
 RunOption = Annotated[
     Path,
@@ -46,7 +48,7 @@ def terrain(
     out: Annotated[Path, typer.Argument(help="Folder for one GeoTIFF for each season.")],
     width: Annotated[float, typer.Option("--width", help="Metres.")] = 3000.0,
     height: Annotated[float, typer.Option("--height", help="Metres.")] = 2000.0,
-    pixel: Annotated[float, typer.Option("--metres-per-pixel")] = 2.0,
+    pixel: Annotated[float, typer.Option("--metres-per-pixel", help="Of the drawn maps.")] = 2.0,
     seed: Annotated[int, typer.Option("--seed", help="Which terrain.")] = 0,
 ) -> None:
     """Draw a terrain in four seasons, to try the other commands on."""
@@ -59,7 +61,7 @@ def terrain(
 @app.command("stack")
 def stack(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.npz")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="File to write.")],
     pixel: Pixel = None,
 ) -> None:
     """Keep maps of several dates in one file, for machines that cannot read GeoTIFFs."""
@@ -78,7 +80,9 @@ def train(
     maps: Maps,
     out: Annotated[Path, typer.Option("--out", help="Run folder.")],
     recipe: Annotated[str, typer.Option("--recipe", help="Which network.")] = "retrieval/uav_small",
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Replace a key of the recipe.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key of the recipe.")
+    ] = None,
     pixel: Pixel = None,
     places: Annotated[int, typer.Option("--places", help="Places to tell apart.")] = 2250,
     views: Annotated[int, typer.Option("--views", help="Of each place.")] = 20,
@@ -163,7 +167,7 @@ def building_ratio(
 def compile_map(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF, or .npz with --date.")],
     run: RunOption,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.tcmap")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.tcmap", help="File to write.")],
     storage: Annotated[str, typer.Option("--storage", help="float32, float16, int8 or product.")] = "int8",
     cell: Annotated[float, typer.Option("--cell", help="Metres.")] = 10.0,
     headings: Annotated[int, typer.Option("--headings", help="Parts of the circle.")] = 60,
@@ -205,7 +209,7 @@ def simulate(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF of the date that is seen.")],
     run: RunOption,
     out: Annotated[Path, typer.Option("--out", help="Folder for flight.csv and images.")],
-    updates: Annotated[int, typer.Option("--updates")] = 60,
+    updates: Annotated[int, typer.Option("--updates", help="How many.")] = 60,
     step: Annotated[float, typer.Option("--step", help="Metres between updates.")] = 50.0,
     seed: Annotated[int, typer.Option("--seed", help="Which flight.")] = 0,
     altitude: Annotated[
@@ -233,8 +237,8 @@ def simulate(
 
 @app.command("localize")
 def localize(
-    compiled: Annotated[Path, typer.Argument(metavar="MAP.tcmap")],
-    flight: Annotated[Path, typer.Argument(metavar="FLIGHT.csv")],
+    compiled: Annotated[Path, typer.Argument(metavar="MAP.tcmap", help="Map that uav compile-map wrote.")],
+    flight: Annotated[Path, typer.Argument(metavar="FLIGHT.csv", help="Flight log, a row for each update.")],
     images: Annotated[Path, typer.Argument(metavar="IMAGES", help="Folder of the pictures.")],
     run: RunOption,
     out: Annotated[Path, typer.Option("--out", help="Folder of the results.")],

@@ -14,7 +14,7 @@ from .uav import RunOption
 
 
 def stream(
-    compiled: Annotated[Path, typer.Argument(metavar="MAP.tcmap")],
+    compiled: Annotated[Path, typer.Argument(metavar="MAP.tcmap", help="Map that uav compile-map wrote.")],
     run: RunOption,
     images: Annotated[
         Path, typer.Option("--images", help="Folder of the pictures that lines name.")

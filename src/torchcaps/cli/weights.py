@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DataDir, Json
+from .options import DataDir, Json, named_data
 from .show import print_json, print_table
 
 app = typer.Typer(help="List, fetch and pack pretrained networks.", no_args_is_help=True)
@@ -67,7 +67,10 @@ def pack(
     setting: Annotated[str, typer.Option("--setting", help="Which rows of --results they are.")] = "",
     licence: Annotated[str, typer.Option("--licence", help="Of data that were a folder.")] = "",
     data: Annotated[
-        str | None, typer.Option("--data", help="Where the test images are now, as for torchcaps eval.")
+        str | None,
+        typer.Option(
+            "--data", help="Where the test images are now, as for torchcaps eval.", callback=named_data
+        ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -77,10 +80,13 @@ def pack(
     """
     from torchcaps.zoo import Packing, pack_run
 
+    from .progress import working
+
     packing = Packing(
         half=half, results=results, setting=setting, licence=licence, data=data, data_dir=data_dir
     )
-    entry = pack_run(run, name, packing, **({} if out is None else {"out": out}))
+    with working("packing and comparing"):
+        entry = pack_run(run, name, packing, **({} if out is None else {"out": out}))
     typer.echo(f"{entry.name}: {entry.leading}, {entry.bytes / 1e6:.2f} MB")
     if entry.rounding is not None:
         typer.echo(f"float16: {entry.rounding}")

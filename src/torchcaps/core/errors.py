@@ -20,10 +20,18 @@ class MissingDataError(UserError, FileNotFoundError):
     """A dataset or file that is not where it was looked for."""
 
 
+_MOST_NAMED = 20  # names that one message lists
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], advice: str = "") -> UnknownNameError:
     """The error for a misspelt `name`: the near ones, or when none is near `advice`, or else all of them."""
     names = sorted(known)
     near = get_close_matches(str(name), names, n=5)  # YAML reads a number as one
-    otherwise = advice or f"known: {', '.join(names) or 'none'}"
+    otherwise = advice or f"known: {_listed(names)}"
     hint = f"did you mean {', '.join(near)}?" if near else otherwise
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}" or "none"

@@ -71,6 +71,7 @@ from .readers import (
     read_smallnorb,
     read_smallnorb_info,
     read_svhn,
+    without_transparency,
 )
 from .split import split_indices, split_validation
 from .synthetic import (
@@ -198,6 +199,7 @@ __all__ = [
     "to_unit",
     "undo_fit",
     "warp",
+    "without_transparency",
     "write_map_folder",
     "write_partwhole",
     "write_twin",

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError
-from torchcaps.data import DatasetInfo, as_bytes, fit_picture, opened_picture
+from torchcaps.data import DatasetInfo, as_bytes, fit_picture, opened_picture, without_transparency
 from torchcaps.zoo import prepare_digit
 
 MOST_BYTES = 16 << 20  # of an image file
@@ -78,11 +78,9 @@ def _count_pixels(content: bytes) -> int:
 
 def _flattened(picture: Image.Image, steps: list[str]) -> tuple[Image.Image, list[str]]:
     """Without transparency: what is clear becomes white, as on the page."""
-    has_alpha = picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info
-    over = picture.convert("RGBA") if has_alpha else None
-    if over is not None and over.getchannel("A").getextrema() != (255, 255):
-        white = Image.new("RGBA", over.size, "white")
-        return Image.alpha_composite(white, over).convert("RGB"), [*steps, "clear parts filled with white"]
+    opaque = without_transparency(picture)
+    if opaque is not picture:
+        return opaque.convert("RGB"), [*steps, "clear parts filled with white"]
     if picture.mode in ("1", "L"):
         return picture.convert("L"), [*steps, "a grey picture"]
     return picture.convert("RGB"), steps

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
-from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from torchcaps.core import UserError
 from torchcaps.parse import Explainer
-from torchcaps.storage import write_atomically, write_json, write_text
+from torchcaps.storage import distinct_stems, write_atomically, write_json, write_text
 from torchcaps.train import Run
 from torchcaps.viz import Report, to_png, to_svg
 
@@ -24,14 +23,23 @@ _TITLE = "Explained images"
 _MARKS = {".json": b'"capsules_in_tree"', ".html": _TITLE.encode()}  # in files that explain wrote
 
 
-def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> list[dict[str, Any]]:
-    """Write a page, drawings and JSON for each image; one row of plain data for each, with its files."""
+def explain_images(
+    explainer: Explainer,
+    names: Sequence[str],
+    out: Path,
+    on_image: Callable[[int, int], None] = lambda done, planned: None,
+) -> list[dict[str, Any]]:
+    """Write a page, drawings and JSON for each image; one row of plain data for each, with its files.
+
+    `on_image` is told how many of them are done.
+    """
     sources = [explainer.read(name) for name in names]  # an unreadable one is an error before any work
-    classes, stems = explainer.info.classes, _stems(names)
+    classes, stems = explainer.info.classes, distinct_stems(names, reserved=[_INDEX])
     for stem in stems:
         _keep_foreign(out, stem)
     if len(stems) > 1:
         _keep_foreign(out, _INDEX)
+    on_image(0, len(names))
     explained = [explainer.explain(source) for source in sources]
     findings = _last_findings(explainer.run)
     rows = []
@@ -43,6 +51,7 @@ def explain_images(explainer: Explainer, names: Sequence[str], out: Path) -> lis
         files = [out / f"{stem}.json", *_write_drawings(drawings, out, f"{stem}-")]
         files.append(page.save(out / f"{stem}.html"))
         rows.append({**data, "files": [str(path) for path in files]})
+        on_image(len(rows), len(names))
     if len(rows) > 1:
         overview = draw_saliency(explained[:_MOST_COLUMNS], classes)
         _write_drawings({} if overview is None else {"overview": overview}, out, "")
@@ -96,18 +105,3 @@ def _write_drawings(figures: dict[str, Any], out: Path, prefix: str) -> list[Pat
         write_text(paths[1], text)
         files += paths
     return files
-
-
-def _stems(names: Sequence[str]) -> list[str]:
-    """A file name for each image, without its ending; one that is taken gets a number.
-
-    Large and small letters count as the same, since they do on some disks.
-    """
-    stems: list[str] = []
-    taken = {_INDEX}
-    for name in names:
-        stem = Path(name).stem.replace(":", "-")
-        candidates = chain([stem], (f"{stem}~{number}" for number in count(2)))
-        stems.append(next(candidate for candidate in candidates if candidate.casefold() not in taken))
-        taken.add(stems[-1].casefold())
-    return stems

@@ -144,7 +144,8 @@ def _about_maps(found: Explanation, name: str) -> str:
         )
     if found.contributions is None:
         return f"{places} There are no contributions: {found.contribution_obstacle}."
-    against = f"Votes against {name} take away {float(found.contributions.against):.0%} of its length."
+    taken = float(found.contributions.against)
+    against = f"Votes for {name} add {1 + taken:.0%} of its length, votes against it take away {taken:.0%}."
     if found.contribution is None:
         return f"{places} {against}"
     peak = f"{found.contribution.peak:.2f} times the mean" if found.contribution.peak else "nothing positive"

@@ -52,7 +52,7 @@ def remove_channels(model: nn.Module, kept: Kept) -> nn.Module:
     What becomes of the head is declared by the family, in its method `head_cuts`.
     """
     if not isinstance(model, OnTrunk):
-        raise UserError(f"only networks on a trunk are pruned by channels, not a {type(model).__name__}")
+        raise UserError(f"only networks on a trunk are pruned by channels, not {type(model).__name__}")
     cuts = {
         f"trunk.{name}": cut
         for name, cut in _trunk_cuts(prunable_trunk(model.get_submodule("trunk")), kept).items()

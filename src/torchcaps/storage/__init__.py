@@ -11,11 +11,13 @@ from .files import (
     write_json_lines,
     write_text,
 )
+from .names import distinct_stems
 from .turns import one_at_a_time
 from .weights import load_weights, save_weights
 
 __all__ = [
     "DiskError",
+    "distinct_stems",
     "is_disk_error",
     "load_weights",
     "one_at_a_time",

@@ -4,7 +4,7 @@ from .data_card import DataCard
 from .divergence import DivergedError
 from .evaluate import evaluate
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
-from .fit_to_data import Fitted, recipe_for_data, run_name
+from .fit_to_data import Fitted, name_dataset, recipe_for_data, run_name
 from .health import inspect_run
 from .loop import train
 from .machine import Machine, check_machine, device_of, has_native_bf16, launch, settled
@@ -77,6 +77,7 @@ __all__ = [
     "load_recipe",
     "load_run",
     "load_split",
+    "name_dataset",
     "open_exported",
     "packaged_recipes",
     "predict",

@@ -86,8 +86,8 @@ def name_dataset(text: str) -> str:
     if text.startswith(FOLDER_PREFIX) or text in DATASETS:
         return text
     if not Path(text.partition("@")[0]).expanduser().is_dir():
-        advice = "there is no such folder either; `torchcaps list datasets` names the datasets"
-        raise unknown_name("dataset", text, DATASETS.names(), advice)
+        advice = "`torchcaps list datasets` names the datasets"
+        raise unknown_name("dataset or folder", text, DATASETS.names(), advice)
     return f"{FOLDER_PREFIX}{text}"
 
 

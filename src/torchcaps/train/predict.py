@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError
-from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any
+from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any, without_transparency
 
 from .pipeline import Pipeline
 from .recipe import Recipe
@@ -26,7 +26,7 @@ def open_picture(path: Path, info: DatasetInfo) -> Image.Image:
     """The image in a file, in the colours of the dataset and at its own size."""
     if info.channels not in _MODES:
         raise UserError(f"image files have 1 or 3 channels; this model wants {info.channels}")
-    return open_any(path).convert(_MODES[info.channels])
+    return without_transparency(open_any(path)).convert(_MODES[info.channels])
 
 
 def read_image(path: Path, info: DatasetInfo) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,7 +17,6 @@ from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture
 from torchcaps.models import Network
 from torchcaps.train import Answer, Predictor, Run, load_predictor, load_run
-from torchcaps.train import predict as predict_by_run
 from torchcaps.train.predict import open_picture, predictor_of, read_image
 
 from .digit import prepare_digit
@@ -85,11 +85,23 @@ def is_pretrained(name: str, weights: Path = PACKAGED) -> bool:
 
 
 def read_photo(run: Run, path: Path, info: DatasetInfo) -> Tensor:
-    """An image file as bytes (1, channels, height, width), prepared as pretrained networks want it."""
-    if output_folder(run.folder) == run.folder or preparation_of(run.recipe.data.name) != "digit":
+    """An image file as bytes (1, channels, height, width); a network of digits gets one as MNIST has it."""
+    if preparation_of(run.recipe.data.name) != "digit":
         return read_image(path, info)
-    prepared = prepare_digit(open_picture(path, info)).picture
+    with _naming(path):
+        prepared = prepare_digit(open_picture(path, info)).picture
     return as_bytes(fit_picture(prepared, info.height, info.width, info.fit)).unsqueeze(0)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Mistakes in the block are said of the file at `path`, which may be one of many."""
+    try:
+        yield
+    except UserError as error:
+        if str(path) in str(error):
+            raise
+        raise UserError(f"{path}: {error}") from error
 
 
 class PhotoPredictor:
@@ -97,10 +109,12 @@ class PhotoPredictor:
 
     def __init__(self, predictor: Predictor, entry: Entry | None = None) -> None:
         self.predictor, self.entry = predictor, entry
+        data = predictor.recipe.data.name
+        self._preparation = preparation_of(data) if entry is None else entry.prepare
 
     def answer(self, picture: Image.Image) -> Answer:
         """What the network says of a picture; the row of the answer says what was done to it."""
-        if self.entry is None or self.entry.prepare != "digit":
+        if self._preparation != "digit":
             return self.predictor.answer(picture)
         prepared = prepare_digit(picture)
         answer = self.predictor.answer(prepared.picture)
@@ -110,7 +124,12 @@ class PhotoPredictor:
     def answers(self, paths: Sequence[Path]) -> Iterator[tuple[Path, Answer]]:
         """What the network says of each image file, one after the other."""
         for path in paths:
-            yield path, self.answer(open_picture(path, self.predictor.info))
+            yield path, self.answer_file(path)
+
+    def answer_file(self, path: Path) -> Answer:
+        """What the network says of an image file; a mistake names it."""
+        with _naming(path):
+            return self.answer(open_picture(path, self.predictor.info))
 
 
 def photo_predictor(
@@ -144,8 +163,10 @@ def predict(
     Examples:
         >>> predict("efficient_capsnet_mnist.mnist", "digit.jpg")[0]["class"]
     """
-    if not isinstance(source, str) or not is_pretrained(source):
-        return predict_by_run(source, images, data_dir)
     names = [images] if isinstance(images, Path | str) else images
     paths = [Path(name) for name in find_images([str(name) for name in names])]
-    return [{"image": str(path), **answer.row} for path, answer in photo_predictor(source).answers(paths)]
+    if isinstance(source, Path | str):
+        found = photo_predictor(str(source), data_dir=data_dir)
+    else:
+        found = PhotoPredictor(predictor_of(source, data_dir) if isinstance(source, Run) else source)
+    return [{"image": str(path), **answer.row} for path, answer in found.answers(paths)]

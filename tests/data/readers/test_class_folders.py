@@ -40,6 +40,14 @@ def test_a_folder_gives_back_what_was_written(root, split):
     assert found.classes == ("a", "b", "c")
 
 
+def test_images_with_masks_are_not_two_classes(tmp_path):
+    for kind in ("images", "masks"):
+        for number in range(3):
+            save(tmp_path / kind / f"{number}.png")
+    with pytest.raises(UserError, match="a segmentation recipe takes it"):
+        open_class_folders(tmp_path)
+
+
 def test_a_relative_path_counts_from_the_data_folder(root):
     assert len(load_dataset("folder:pets", "train", root.parent)) == 12
 

@@ -3,7 +3,7 @@ import pytest
 from PIL import ExifTags, Image
 
 from torchcaps.core import UserError
-from torchcaps.data import open_any, opened_picture
+from torchcaps.data import find_images, open_any, opened_picture, without_transparency
 
 PIXELS = np.arange(6, dtype=np.uint8).reshape(2, 3) * 40
 
@@ -35,6 +35,28 @@ def noted(orientation):
 def test_a_photograph_stands_upright_however_the_camera_was_held(orientation, upright, tmp_path):
     with opened_picture(save(tmp_path / "photo.png", noted(orientation))) as image:
         assert np.array_equal(np.asarray(image.convert("L")), upright)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_clear_parts_become_white_and_the_others_stay(mode, tmp_path):
+    picture = Image.new("RGBA", (2, 1), (0, 0, 0, 0))
+    picture.putpixel((1, 0), (90, 90, 90, 255))
+    picture.convert(mode).save(tmp_path / "clear.png")
+    found = without_transparency(open_any(tmp_path / "clear.png")).convert("L")
+    assert list(found.tobytes()) == [255, 90]
+
+
+def test_a_picture_without_clear_parts_stays_as_it_is():
+    for picture in (Image.new("RGB", (2, 2)), Image.new("RGBA", (2, 2), (1, 2, 3, 255))):
+        assert without_transparency(picture) is picture
+
+
+def test_a_format_of_phones_is_answered_with_what_to_do(tmp_path):
+    (tmp_path / "IMG_1.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + bytes(50))
+    with pytest.raises(UserError, match="save it as JPEG first"):
+        open_any(tmp_path / "IMG_1.HEIC")
+    with pytest.raises(UserError, match=r"\(HEIC\) as JPEG first"):
+        find_images([str(tmp_path)])
 
 
 def test_a_jpeg_is_turned_too(tmp_path):

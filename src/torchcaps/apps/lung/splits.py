@@ -32,7 +32,8 @@ def split_patients(names: Iterable[str]) -> Patients:
     order = shuffled(names)
     if len(order) < 3:
         raise UserError(
-            f"{len(order)} patients with nodules cannot be split; at least one trains, validates and tests"
+            f"{len(order)} patients with nodules cannot be split: training, validation and test need one "
+            "each at least, so give three or more"
         )
     test, validation = (max(1, round(share * len(order))) for share in (_TEST, _VALIDATION))
     return Patients(

@@ -58,6 +58,11 @@ def _list_splits(root: Path) -> dict[Split, list[Path]]:
 
 def _class_names(folder: Path) -> tuple[str, ...]:
     names = tuple(path.name for path in visible_folders(folder))
+    if set(names) == {"images", "masks"}:  # a network would learn to tell masks from images
+        raise UserError(
+            f"{folder} has images with masks, not a folder for each class; a segmentation recipe takes it: "
+            "segmentation/segcaps_r3"
+        )
     if len(names) < 2:
         raise UserError(
             f"{folder} should have a folder for each of at least two classes, but has {len(names)}; "

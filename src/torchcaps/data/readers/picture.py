@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import ExifTags, Image, ImageOps
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError
@@ -23,6 +23,7 @@ from ..fit import fit_picture
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
+_OF_PHONES = {".heic", ".heif", ".avif"}
 _ONE_HEADER = threading.Lock()  # Python 3.11 may fail where threads parse headers of arrays at once
 GREY_MODES = {"1", "L", "LA"}
 MOST_BYTES_IN_MEMORY = 4 << 30  # more are read from their files, batch by batch
@@ -60,7 +61,9 @@ def find_images(names: Sequence[str]) -> list[str]:
         below = sorted(path.rglob("*") if path.is_dir() else map(Path, glob(name, recursive=True)))
         images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and _is_visible(file, path)]
         if not images:
-            raise MissingDataError(f"{name}: no image files ({', '.join(sorted(SUFFIXES))})")
+            phones = any(file.suffix.lower() in _OF_PHONES for file in below)
+            hint = "; save photographs of phones (HEIC) as JPEG first" if phones else ""
+            raise MissingDataError(f"{name}: no image files ({', '.join(sorted(SUFFIXES))}){hint}")
         found += images
     return found
 
@@ -80,7 +83,8 @@ def opened_picture(path: Path, content: BytesIO | None = None) -> Iterator[Image
         with Image.open(path if content is None else content) as image:
             if image.mode[0] in "IF":  # pillow would cut every value above 255 to white
                 raise UserError(
-                    f"{path} has more than 8 bits per pixel (mode {image.mode}); convert it first"
+                    f"{path} has more than 8 bits per pixel (mode {image.mode}); save it as an "
+                    "8-bit image first"
                 )
             if _is_turned(image):
                 ImageOps.exif_transpose(image, in_place=True)
@@ -89,8 +93,27 @@ def opened_picture(path: Path, content: BytesIO | None = None) -> Iterator[Image
         raise
     except FileNotFoundError as error:
         raise MissingDataError(f"no image at {path}") from error
+    except UnidentifiedImageError as error:
+        raise UserError(f"{path} cannot be read as an image ({_what_it_is(path)})") from error
     except Exception as error:  # pillow raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as an image ({error})") from error
+
+
+def _what_it_is(path: Path) -> str:
+    if path.suffix.lower() in _OF_PHONES:
+        return "a format of phones that is not read here: save it as JPEG first"
+    return "its content is of no known image format"
+
+
+def without_transparency(picture: Image.Image) -> Image.Image:
+    """The picture on white where it has clear parts, as programs show it; others stay as they are."""
+    if picture.mode not in ("RGBA", "LA", "PA") and "transparency" not in picture.info:
+        return picture
+    over = picture.convert("RGBA")
+    if over.getchannel("A").getextrema() == (255, 255):
+        return picture
+    white = Image.new("RGBA", over.size, "white")
+    return Image.alpha_composite(white, over).convert("L" if picture.mode == "LA" else "RGB")
 
 
 def _is_turned(image: Image.Image) -> bool:
@@ -147,7 +170,7 @@ def read_picture(path: Path, mode: str, frame: Frame | None) -> Tensor:
     picture = open_any(path)
     if mode == "L" and picture.mode not in GREY_MODES:
         raise UserError(f"{path} is in colour, but all training images are greyscale")
-    picture = picture.convert(mode)
+    picture = without_transparency(picture).convert(mode)
     return as_bytes(picture if frame is None else fit_picture(picture, *frame))
 
 

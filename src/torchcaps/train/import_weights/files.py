@@ -101,9 +101,10 @@ def _read_state_dict(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         content = torch.load(path, map_location="cpu", weights_only=True)  # code in the file is not run
-    except Exception as error:  # what is no pickle fails in any way
-        message = str(error).partition("\n")[0] or type(error).__name__  # an empty file has nothing to say
-        raise UserError(f"{path} cannot be read as a file of tensors alone: {message}") from error
+    except Exception as error:  # what is no pickle fails in any way; PyTorch's words advise to run its code
+        raise UserError(
+            f"{path} cannot be read as a file of tensors alone: it is damaged or holds more"
+        ) from error
     state = content.get("state_dict", content) if isinstance(content, dict) else None
     if not isinstance(state, dict) or not all(isinstance(values, Tensor) for values in state.values()):
         raise UserError(f"{path} holds no state dict: names with a tensor each")

@@ -71,7 +71,7 @@ def plan_candidates(model: nn.Module, settings: StructuredPruning) -> tuple[Trun
     if not isinstance(model, OnTrunk):
         raise UserError(
             f"structured pruning takes a network on a trunk, such as resnet50_classifier, "
-            f"not a {type(model).__name__}"
+            f"not {type(model).__name__}"
         )
     cost = TrunkCost(model.get_submodule("trunk"), model.config.image_size)
     target = Target(share=settings.flops, last=model.least_channels, multiple=settings.multiple)

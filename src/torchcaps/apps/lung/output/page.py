@@ -40,10 +40,14 @@ def _words(volume: Volume, found: NodulesFound, network: str) -> str:
     steps = "" if volume.spacing is None else " of {:.2f}x{:.2f}x{:.2f} mm".format(*volume.spacing)
     smallest = "8 pixels" if volume.spacing is None else f"{SMALLEST:g} mm"
     return (
-        f"{len(found.nodules)} pieces in {size} voxels{steps}, marked by {network} where its probability "
-        f"reaches {THRESHOLD:g}. {found.too_small} pieces smaller than {smallest} are left out. "
+        f"{_pieces(len(found.nodules))} in {size} voxels{steps}, marked by {network} where its probability "
+        f"reaches {THRESHOLD:g}. Smaller than {smallest} and left out: {_pieces(found.too_small)}. "
         "Grey values run from -1000 to 400 Hounsfield units."
     )
+
+
+def _pieces(count: int) -> str:
+    return f"{count} piece{'' if count == 1 else 's'}"
 
 
 def _finding(nodule: FoundNodule) -> Finding:

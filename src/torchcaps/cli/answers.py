@@ -1,0 +1,83 @@
+"""Image files that a network answers for, one after the other, with the pictures of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from torchcaps.train import Answer
+
+
+class Answered(NamedTuple):
+    """An image file, what the network says of it, and the pictures that were saved."""
+
+    path: Path
+    answer: Answer
+    saved: list[str]
+
+
+class ImageFiles:
+    """The files that names, folders and patterns stand for.
+
+    A file that cannot be used does not stop the others: it is named on stderr, and `end` sets the exit code.
+    """
+
+    def __init__(self, names: Sequence[str], out: Path | None) -> None:
+        from torchcaps.data import find_images
+        from torchcaps.storage import distinct_stems
+
+        found = find_images(names)
+        self._paths, self._stems, self._out = [Path(name) for name in found], distinct_stems(found), out
+        self._failed = 0
+
+    def answered(self, answer: Callable[[Path], Answer], *, has_bar: bool) -> Iterator[Answered]:
+        """Each file with its answer; the only one there is raises its own error."""
+        from torchcaps.core.errors import UserError
+
+        for path, stem in self._tracked(has_bar=has_bar):
+            try:
+                found = answer(path)
+            except UserError as error:
+                if len(self._paths) == 1:
+                    raise
+                self._failed += 1
+                typer.echo(f"torchcaps: {error}", err=True)
+                continue
+            yield Answered(path, found, self._save(found, stem))
+
+    def end(self) -> None:
+        """Exit with 1 where files were passed over."""
+        if self._failed:
+            total = len(self._paths)
+            typer.echo(f"torchcaps: {self._failed} of {total} images have no answer", err=True)
+            raise typer.Exit(1)
+
+    def _tracked(self, *, has_bar: bool) -> Iterable[tuple[Path, str]]:
+        """The files, with a bar on the error stream of a terminal; printed lines need none."""
+        from rich.console import Console
+        from rich.progress import track
+
+        console, total = Console(stderr=True), len(self._paths)
+        is_shown = has_bar and total > 1 and console.is_terminal
+        files = zip(self._paths, self._stems, strict=True)
+        return track(files, "predicting", total, console=console, transient=True, disable=not is_shown)
+
+    def _save(self, answer: Answer, stem: str) -> list[str]:
+        from torchcaps.storage import write_atomically
+
+        files: list[str] = []
+        if self._out is None:
+            return files
+        for name, picture in answer.pictures.items():
+            target = self._out / f"{stem}-{name}.png"
+
+            def write(draft: Path, picture: Any = picture) -> None:
+                picture.save(draft, format="PNG")
+
+            write_atomically(target, write)
+            files.append(str(target))
+        return files
