@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from torchcaps.core import UserError
 from torchcaps.parse import Explainer
-from torchcaps.storage import write_atomically, write_json, write_text
+from torchcaps.storage import write_bytes, write_json, write_text
 from torchcaps.train import Run
 from torchcaps.viz import Report, to_png, to_svg
 
@@ -92,7 +92,7 @@ def _write_drawings(figures: dict[str, Any], out: Path, prefix: str) -> list[Pat
     for name, figure in figures.items():
         picture, text = to_png(figure), to_svg(figure)
         paths = [out / f"{prefix}{name}.png", out / f"{prefix}{name}.svg"]
-        write_atomically(paths[0], lambda draft, picture=picture: draft.write_bytes(picture))  # type: ignore[misc]
+        write_bytes(paths[0], picture)
         write_text(paths[1], text)
         files += paths
     return files

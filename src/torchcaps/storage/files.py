@@ -51,6 +51,11 @@ def _remove_abandoned(path: Path) -> None:
                 draft.unlink()
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes, whole or not at all."""
+    write_atomically(path, lambda draft: draft.write_bytes(content))
+
+
 def write_text(path: Path, text: str) -> None:
     """Write text, whole or not at all."""
     write_atomically(path, lambda draft: draft.write_text(text, encoding="utf-8"))

@@ -6,11 +6,10 @@ import hashlib
 import os
 import urllib.error
 import urllib.request
-from functools import partial
 from pathlib import Path
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_bytes
 
 from .entry import PACKAGED, Entry, cache_folder
 
@@ -57,7 +56,7 @@ def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
             content = _fetch(f"{address}/{entry.name}/{name}")
             if _checksum(content) != expected:
                 raise UserError(f"{address}/{entry.name}/{name} is not the published file: wrong checksum")
-            write_atomically(folder / name, partial(Path.write_bytes, data=content))
+            write_bytes(folder / name, content)
     return entry_folder(entry, packaged)
 
 

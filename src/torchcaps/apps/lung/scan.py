@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from torchcaps.core import UserError, evaluating
-from torchcaps.storage import write_atomically, write_json, write_text
+from torchcaps.storage import write_atomically, write_bytes, write_json, write_text
 from torchcaps.train import Run
 from torchcaps.viz import SliceDetail, draw_slice_detail, to_png
 
@@ -124,7 +124,7 @@ def _write_pages(
     for nodule in found.nodules[:_MOST_OVERLAYS]:
         path = out / f"nodule-{nodule.number}.png"
         drawing = to_png(draw_slice_detail(_detail(volume, found, nodule, carried.get(nodule.number))))
-        write_atomically(path, lambda draft, content=drawing: draft.write_bytes(content))  # type: ignore[misc]
+        write_bytes(path, drawing)
         written.append(path)
     return written
 

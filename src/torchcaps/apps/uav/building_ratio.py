@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import read_mapping, write_atomically, write_json
+from torchcaps.storage import read_mapping, write_bytes, write_json
 
 from .extras import need
 
@@ -64,7 +64,7 @@ class BuildingRatio:
         """Write it where `load_building_ratio` finds it, with the ONNX file of its segmenter."""
         if network is not None:
             data = network.read_bytes()
-            write_atomically(folder / _NETWORK, lambda draft: draft.write_bytes(data))
+            write_bytes(folder / _NETWORK, data)
         write_json(folder / _SETTINGS, {"side": self.side, "rings": self.rings})
 
 

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import Plain
-from torchcaps.storage import write_atomically, write_json, write_text
+from torchcaps.storage import write_bytes, write_json, write_text
 
 from .extras import need
 from .filter import Grid
@@ -135,7 +134,7 @@ def _draw(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) 
     )
     files = {"belief.png": to_png(draw_belief(drawing)), "errors.png": to_png(draw_errors(drawing))}
     for name, data in files.items():
-        write_atomically(out / name, partial(Path.write_bytes, data=data))
+        write_bytes(out / name, data)
     write_text(out / "flight.html", flight_page(drawing, summary))
     return [*(out / name for name in files), out / "flight.html"]
 

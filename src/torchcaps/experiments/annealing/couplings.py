@@ -68,12 +68,12 @@ def couplings_by_iterations(run: Run, data_dir: Path | None) -> dict[str, Series
     return {"at": np.array(_ITERATIONS), "capsule": capsule, "parents": number, "largest": largest}
 
 
-def draw_couplings_of_one(rows: Rows, path: Path) -> None:
+def draw_couplings_of_one(rows: Rows) -> bytes:
     """Draw the couplings of the first seed as fans."""
     series = rows[0].runs[0].details.series
     couplings = dict(zip(series["at"].tolist(), series["capsule"].tolist(), strict=True))
     names = [str(number) for number in range(series["capsule"].shape[1])]
-    path.write_bytes(to_png(draw_coupling_fans(couplings, names, panels=_FANS)))
+    return to_png(draw_coupling_fans(couplings, names, panels=_FANS))
 
 
 def couplings_polarise(rows_of: RowsOf) -> Finding:

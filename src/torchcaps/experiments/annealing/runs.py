@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from statistics import median
 
 from torchcaps.viz import LineChart, Measured, draw_dots, draw_lines, to_png, with_deviation
@@ -54,7 +53,7 @@ def steps_of_run(result: RunResult, metric: str) -> Mapping[int, float]:
     return {int(step["iterations"]): step[metric] for step in result.annealing}
 
 
-def draw_fixed_and_annealed(rows: Rows, path: Path) -> None:
+def draw_fixed_and_annealed(rows: Rows) -> bytes:
     """Loss and accuracy against the number of iterations."""
     charts = []
     for title, metric in {"Test loss": "test_loss", "Test accuracy in %": "test_accuracy"}.items():
@@ -68,10 +67,10 @@ def draw_fixed_and_annealed(rows: Rows, path: Path) -> None:
         annealed = list(zip(curve.at, map(with_deviation, curve.mean, curve.spread), strict=True))
         curves = {"fixed, one training for each": fixed, "annealed, one training": annealed}
         charts.append(LineChart(title, curves, across="iterations", log_ticks=FIXED))
-    path.write_bytes(to_png(draw_lines(charts)))
+    return to_png(draw_lines(charts))
 
 
-def draw_grid(rows: Rows, path: Path) -> None:
+def draw_grid(rows: Rows) -> bytes:
     """The accuracy of each size, with the number of iterations above it."""
     accuracies, chosen = by_setting(rows, "test_accuracy"), by_setting(rows, "iterations")
     charts: dict[str, dict[str, dict[str, Measured]]] = {}
@@ -86,7 +85,7 @@ def draw_grid(rows: Rows, path: Path) -> None:
                 group = f"{types} type{'s' if types > 1 else ''}"
                 chart[way][group] = with_deviation(row.ours, row.spread, f"{number:g}", most=100)
     note = "above each dot: iterations, the median over seeds"
-    path.write_bytes(to_png(draw_dots(charts, unit="test accuracy, %", note=note)))
+    return to_png(draw_dots(charts, unit="test accuracy, %", note=note))
 
 
 def _grid(data: Changes) -> tuple[Setting, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import hypot
-from pathlib import Path
 
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
@@ -92,7 +91,7 @@ CLAIMS = (
 )
 
 
-def draw_figure(rows: Rows, path: Path) -> None:
+def draw_figure(rows: Rows) -> bytes:
     """Dice, and the regions whose nodule was missed, over the share of the training patients."""
     panels = (
         LineChart(
@@ -103,7 +102,7 @@ def draw_figure(rows: Rows, path: Path) -> None:
             ("regions without a single right pixel", "missed_share", "%"),
         )
     )
-    path.write_bytes(to_png(draw_lines(list(panels))))
+    return to_png(draw_lines(list(panels)))
 
 
 def _curves(rows: Rows, metric: str) -> dict[str, list[tuple[float, Measured]]]:

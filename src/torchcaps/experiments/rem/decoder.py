@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from statistics import mean
 
 import numpy as np
@@ -58,12 +57,12 @@ def _reconstruct(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tup
     return metrics, Details(pictures={"perturbed": picture})
 
 
-def draw_reconstructed(rows: Rows, path: Path) -> None:
+def draw_reconstructed(rows: Rows) -> bytes:
     """Digits side by side, each with the dimensions of its capsule changed, for the network with REM."""
     row = next((row for row in rows if row.variant == REM), rows[0])
     digits = row.runs[0].details.pictures["perturbed"].unpack()
     side_by_side = np.concatenate(list(digits), axis=1)
-    path.write_bytes(to_png(draw_perturbations(side_by_side, _OFFSETS * len(digits))))
+    return to_png(draw_perturbations(side_by_side, _OFFSETS * len(digits)))
 
 
 _WAYS, _OF_THESIS = ("+Q", "+REM"), ", thesis weight"

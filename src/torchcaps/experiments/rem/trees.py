@@ -121,7 +121,7 @@ def grow_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -
     leave_result(run, out, trained.device, replace(outcome.with_metrics(sizes), details=details))
 
 
-def draw_trees(rows: Rows, path: Path) -> None:
+def draw_trees(rows: Rows) -> bytes:
     """The trees of the same images, a row without and one with REM, of the first seed."""
     runs = ((row.variant, run.details) for row in rows for run in row.runs)
     shown = {variant: details for variant, details in runs if details.trees}
@@ -133,7 +133,7 @@ def draw_trees(rows: Rows, path: Path) -> None:
     }
     some = next(iter(shown.values()))
     images, labels = some.pictures["images"].unpack(), some.series["labels"].tolist()
-    path.write_bytes(to_png(draw_forest(images, forests, class_names=some.names, labels=labels)))
+    return to_png(draw_forest(images, forests, class_names=some.names, labels=labels))
 
 
 def fewer_capsules(rows_of: RowsOf) -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,7 +214,7 @@ def _inside(details: dict[str, list[Details]], name: str) -> list[float]:
     return [float(share) for run in details.get(name, ()) for share in run.series["inside 95"] if share >= 0]
 
 
-def draw_curves(rows: Rows, path: Path, names: Sequence[str] | None = None) -> None:
+def draw_curves(rows: Rows, names: Sequence[str] | None = None) -> bytes:
     """Median error and spread over flights after each update, of those settings that the thesis draws.
 
     With names, of these alone; where there are no runs of them, of all.
@@ -226,7 +225,7 @@ def draw_curves(rows: Rows, path: Path, names: Sequence[str] | None = None) -> N
         LineChart(title, _curves(details, part, drawn), across="update", unit="m", starts_at_zero=True)
         for title, part in (("median error", "error"), ("median spread of the belief", "sigma"))
     ]
-    path.write_bytes(to_png(draw_lines(panels)))
+    return to_png(draw_lines(panels))
 
 
 def _curves(

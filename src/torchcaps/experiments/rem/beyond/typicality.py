@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -87,14 +86,14 @@ def _tell_apart(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tupl
     return metrics, Details()
 
 
-def draw_areas(rows: Rows, path: Path) -> None:
+def draw_areas(rows: Rows) -> bytes:
     """A chart for each network, a group for each kind of strange image."""
     charts: dict[str, dict[str, dict[str, Measured]]] = {}
     for row in rows:
         kind = row.metric.removeprefix("auc_").replace("_", " ")
         of_score = charts.setdefault(row.network, {}).setdefault(row.variant, {})
         of_score[kind] = measure_seeds([run.value for run in row.runs])
-    path.write_bytes(to_png(draw_bars(charts, unit="area under the ROC", most=1, chance=0.5)))
+    return to_png(draw_bars(charts, unit="area under the ROC", most=1, chance=0.5))
 
 
 register(
