@@ -9,8 +9,8 @@ from torchcaps.viz import LineChart, Measured, draw_dots, draw_lines, to_png, wi
 
 from ..plan import Changes, Claim, Experiment, Setting, register
 from ..records import MeanCurve, Rows, RunResult, by_setting
-from . import claims
-from .claims import ANNEALED, FIXED, FIXED_WAYS, GRID, WAYS, fixed_name, grid_name, size_name
+from . import curve_claims, grid_claims
+from .names import ANNEALED, FIXED, FIXED_WAYS, GRID, WAYS, fixed_name, full_name, grid_name, size_name
 
 CHAPTER = "Capsule networks with routing annealing"
 _MINIMAL = "mnist/dr_capsnet_minimal"
@@ -120,13 +120,13 @@ def _grid_claims(label: str) -> tuple[Claim, ...]:
     return (
         Claim(
             "Annealing is more accurate than one and three iterations in all settings.",
-            claims.wins(label),
+            grid_claims.wins(label),
         ),
-        Claim("Gains are largest for networks of few parameters.", claims.gains_shrink(label)),
-        Claim("Annealing finds fewer iterations as the network grows.", claims.iterations_shrink(label)),
+        Claim("Gains are largest for networks of few parameters.", grid_claims.gains_shrink(label)),
+        Claim("Annealing finds fewer iterations as the network grows.", grid_claims.iterations_shrink(label)),
         Claim(
             "With fixed iterations, one is better than three for 8D and 16D capsules.",
-            claims.one_beats_three(label),
+            grid_claims.one_beats_three(label),
         ),
     )
 
@@ -152,23 +152,23 @@ register(
                 Setting(name=name, recipe=_MINIMAL, changes=changes, budgets={"quick": _QUICK_MNIST})
                 for name, changes in (
                     *((fixed_name(r), _fixed(r)) for r in FIXED),
-                    *((claims.full_name(r), _fixed(r, "full")) for r in (10, 50)),
+                    *((full_name(r), _fixed(r, "full")) for r in (10, 50)),
                 )
             ),
         ),
         draw=draw_fixed_and_annealed,
         curve=steps_of_run,
         claims=(
-            Claim("With annealing the loss falls as iterations are added.", claims.annealed_loss_falls),
-            Claim("With fixed iterations the loss grows with their number.", claims.fixed_loss_grows),
+            Claim("With annealing the loss falls as iterations are added.", curve_claims.annealed_loss_falls),
+            Claim("With fixed iterations the loss grows with their number.", curve_claims.fixed_loss_grows),
             Claim(
                 "At equal iterations annealed training is more accurate than fixed.",
-                claims.annealed_is_above,
+                curve_claims.annealed_is_above,
             ),
             Claim(
                 "Beyond the thesis: fixed training suffers from many iterations when gradients flow through "
                 "all rounds instead of through the last.",
-                claims.full_gradient_is_worse,
+                curve_claims.full_gradient_is_worse,
             ),
         ),
         deviations=_DEVIATIONS,
@@ -190,7 +190,7 @@ register(
             *_grid_claims("fig:fashion"),
             Claim(
                 "Annealing finds three iterations for the largest network, 32 types of 8D and 16D.",
-                claims.largest_finds_three,
+                grid_claims.largest_finds_three,
             ),
         ),
         deviations=_DEVIATIONS,
@@ -218,7 +218,7 @@ register(
             *_grid_claims("fig:cifar10"),
             Claim(
                 "For the same network, annealing finds another number of iterations than on Fashion-MNIST.",
-                claims.datasets_differ,
+                grid_claims.datasets_differ,
             ),
         ),
         deviations=_DEVIATIONS,

@@ -14,7 +14,7 @@ from torchcaps.apps.lung.splits import share_name, split_patients
 from torchcaps.apps.lung.whole_scans import evaluate_scans
 from torchcaps.train import Machine, Run, Watcher
 
-from ..plan import Changes, Experiment, PlannedRun, Setting, register
+from ..plan import Changes, Experiment, PlannedRun, Setting, leave_result, register
 from ..records import Budget
 from .claims import CHAPTER
 from .runs import TINY, learn_prepared, phantom_folder, prepare_phantom
@@ -40,7 +40,8 @@ def learn_and_scan(run: PlannedRun, out: Path, machine: Machine, watcher: Watche
     """Train with or without regions that show no nodule, then segment whole scans of the test patients."""
     patients = _PATIENTS[run.budget]
     prepare_phantom(run.folder(out).parent / "data", patients, _NEGATIVES[run.setting.variant])
-    learn_prepared(run, out, machine, watcher, partial(_marks, run.budget))
+    network, outcome = learn_prepared(run, out, machine, watcher)
+    leave_result(run, out, network.device, outcome.with_metrics(_marks(run.budget, network)))
 
 
 def _marks(budget: Budget, network: Run) -> dict[str, float]:

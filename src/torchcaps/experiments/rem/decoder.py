@@ -13,13 +13,13 @@ from torchcaps.parse import perturb_capsule
 from torchcaps.train import load_labelled
 from torchcaps.viz import draw_perturbations, to_png
 
-from ..plan import Claim, Experiment, PlannedRun, register
+from ..plan import SMOKE, Claim, Experiment, PlannedRun, TakeOver, register
 from ..records import Details, Picture, Rows
 from . import claims
 from .frozen_decoder import class_means, class_poses, train_decoder
-from .reuse import SHARED_RUNS, LookAt, Metrics, TakeOver, Trained, reused, varied
+from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused, varied
 from .setting import REM, TreeSetting
-from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, SMOKE, study_trees
+from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, study_trees
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _WEIGHT = 0.0005  # of the squared error: the thesis's on normalised images, and ours on images in [0, 1]

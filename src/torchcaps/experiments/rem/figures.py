@@ -10,13 +10,13 @@ import numpy as np
 from torchcaps.parse import Keys, analyse, collect_keys
 from torchcaps.prune import count_sparsity
 
-from ..plan import Claim, Experiment, PlannedRun, register
+from ..plan import SMOKE, Claim, Experiment, PlannedRun, register
 from ..records import Details, Rows
 from . import claims
 from .drawing import chart_distributions, chart_keys, chart_levels, chart_training
 from .reuse import SHARED_RUNS, Look, LookAt, Metrics, Trained, reused
 from .setting import TreeSetting
-from .tables import CHAPTER, MNIST_TABLE, SMOKE
+from .tables import CHAPTER, MNIST_TABLE
 
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
 

@@ -29,13 +29,13 @@ from torchcaps.parse import (
 from torchcaps.train import Pipeline
 from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
 
-from ..plan import Claim, Experiment, PlannedRun, register
+from ..plan import SMOKE, Claim, Experiment, PlannedRun, register
 from ..records import Details, Picture, Rows, Series
 from . import claims
 from .deletion import measure_deletion, random_maps
 from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
 from .setting import TreeSetting
-from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE, SMOKE
+from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _ON_BLACK = ("mnist", "fashion_mnist")  # datasets with a black background

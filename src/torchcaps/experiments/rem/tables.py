@@ -9,9 +9,19 @@ from typing import NamedTuple
 import torch
 
 from torchcaps.parse import Keys, analyse, quantization_indices
-from torchcaps.train import Machine, Run, Watcher, device_of, load_labelled, load_run, train
+from torchcaps.train import Machine, Run, Watcher, load_labelled
 
-from ..plan import Changes, Claim, Experiment, Outcome, PlannedRun, Values, leave_result, register
+from ..plan import (
+    SMOKE,
+    Claim,
+    Experiment,
+    Outcome,
+    PlannedRun,
+    Values,
+    leave_result,
+    register,
+    train_network,
+)
 from . import claims
 from .setting import Schedule, TreeSetting, rem_pair
 
@@ -28,10 +38,7 @@ def study_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) 
 def train_and_count(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> tuple[Run, Outcome]:
     """The trained network of a run, and what its training and its trees gave."""
     assert isinstance(run.setting, TreeSetting)
-    training = run.folder(out) / "training"
-    trained = Outcome.of_training(train(run.recipe, training, machine, resume=True, watcher=watcher))
-    device = device_of(machine)
-    network = load_run(training, device)
+    network, trained = train_network(run, out, machine, watcher)
     analysis = analyse(
         network.model,
         *load_labelled(network, "test", data_dir=machine.data_dir),
@@ -192,7 +199,6 @@ DEVIATIONS = (
     "DR-CapsNet has `gradient: last`; in the author's code the routing bias learns through inner rounds too.",
 )
 NO_DECODER = "Networks have no decoder, as in the thesis."
-SMOKE: Changes = {"data.limit": 120, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 
 MNIST_TABLE = register(
     Experiment(

@@ -7,19 +7,18 @@ from pathlib import Path
 
 from torchcaps.train import Machine, Run, Watcher, load_run
 
-from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register
+from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network
 from ..rem import CHAPTER
 from ..rem.setting import Schedule, rem_pair
 from .claims import AFFNIST, AFFNIST_CLAIMS
-from .networks import CAPSULES, CONV, SHARED, VIT, small_networks
-from .perform import Metrics, look_at, plain_accuracy, train_network
+from .networks import CAPSULES, CONV, SHARED, SMOKE, VIT, small_networks
+from .perform import Metrics, look_at, plain_accuracy
 
 TEST = "affnist_style"
 _ENOUGH = 0.9922  # validation accuracy of the under-trained networks (Sabour 2017)
 _KEPT = tuple(range(1, 13))
 _DATA: Values = {"name": "expanded_mnist", "augment": {"shift": 6}}
 _QUICK = Schedule(20, 0.85, 5e-4)
-_SMOKE: Values = {"data.limit": 60, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 _TINY: Values = {"name": "dr_capsnet_40", "stem_channels": 8, "primary_types": 2}
 
 
@@ -102,7 +101,7 @@ register(
             *("affnist_style_entropy", "sparsity"),
             *("undertrained_accuracy", "undertrained_affnist_style_accuracy"),
         ),
-        budgets={"smoke": _SMOKE},
+        budgets={"smoke": SMOKE},
         perform=train_and_test,
         settings=_settings(),
         claims=AFFNIST_CLAIMS,

@@ -19,6 +19,7 @@ from .networks import (
     ONE_ROUND,
     REM,
     SHARED,
+    SMOKE,
     VIT,
     Compared,
     small_networks,
@@ -28,7 +29,6 @@ from .perform import study_parts
 
 _MIDDLE = 0.3
 TRAIN = 20_000
-SMOKE: Changes = {"data.limit": 60, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 _QUICK: Changes = {"epochs": 25, "optim.decay": 0.88, "patience": 0}
 TRUTH = (
     *("accuracy_with_even", "saliency_on_object", "saliency_on_clutter", "even_on_object", "even_on_clutter"),

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from statistics import mean
 
-from ...plan import Check, Finding, Mean, RowsOf, as_ours, decide, decide_together, difference, excess
+from ...plan import (
+    Check,
+    Finding,
+    Mean,
+    RowsOf,
+    as_ours,
+    decide,
+    decide_together,
+    difference,
+    excess,
+    mean_of,
+)
 from ...records import by_setting
 
 _GOOD = 99.5  # accuracy on MNIST at which entropies are compared
@@ -32,7 +43,7 @@ def half_the_entropy(network: str, thesis_entropy: float) -> Check:
             f"{thesis_entropy:.2f} bits"
         )
         found = {
-            name: Mean.of_row(rows[lowest], any_budget=True)
+            name: mean_of(rows[lowest])
             for name, rows in (("entropy", entropy), ("accuracy", accuracy), ("decided", decided))
         }
         verdicts = {

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from torchcaps.viz import EntropyDot, draw_accuracy_entropy, to_png, with_deviation
 
-from ...plan import Changes, Claim, Experiment, register
+from ...plan import SMOKE, Changes, Claim, Experiment, TakeOver, register
 from ...records import Rows, by_setting
-from ..reuse import TakeOver, reused, varied
+from ..reuse import reused, varied
 from ..setting import TreeSetting
-from ..tables import DEVIATIONS, METRICS, MNIST_TABLE, NO_DECODER, SMOKE, study_trees
+from ..tables import DEVIATIONS, METRICS, MNIST_TABLE, NO_DECODER, study_trees
 from . import claims
 
 BEYOND = "beyond the thesis"

@@ -15,11 +15,11 @@ from torchcaps.parse import collect_keys, learn_trees, roc_auc
 from torchcaps.train import load_labelled
 from torchcaps.viz import Measured, draw_bars, measure_seeds, to_png
 
-from ...plan import Claim, Experiment, PlannedRun, register
+from ...plan import SMOKE, Claim, Experiment, PlannedRun, register
 from ...records import Details, Rows
 from ..reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
 from ..setting import TreeSetting
-from ..tables import MNIST_TABLE, SMOKE
+from ..tables import MNIST_TABLE
 from . import claims
 from .corruptions import CORRUPTIONS, corrupt
 from .entropy import BEYOND, ENTROPY_TABLE
