@@ -17,10 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, need
 from torchcaps.storage import write_text
 
-from .extras import need
 from .filter import MotionNoise, Odometry
 
 COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")
@@ -132,7 +131,7 @@ def _ordered(steps: Sequence[FlightStep]) -> list[FlightStep]:
 
 
 def _visloc_steps(rows: Sequence[Mapping[str, str]], images: Path, crs: str) -> list[FlightStep]:
-    transform = need("pyproj").Transformer.from_crs("EPSG:4326", crs, always_xy=True).transform
+    transform = need("pyproj", "uav").Transformer.from_crs("EPSG:4326", crs, always_xy=True).transform
     places = np.array([transform(_number(row, "lon"), _number(row, "lat")) for row in rows])
     if not np.isfinite(places).all():
         raise UserError("the log has places that are no longitude and latitude of the map's projection")
