@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from .options import is_first_process
 
@@ -148,43 +154,15 @@ def _end_if_stopped(kind: type[BaseException]) -> None:
         raise typer.Exit(_TERMINATED) from None
 
 
-class CandidateBar:
-    """Shows how many candidates of a search are scored, the best so far, and the time left."""
-
-    def __init__(self, *, is_shown: bool = True) -> None:
-        self._bar = Progress(
-            TextColumn("candidates"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[best]}"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            transient=True,
-            disable=not is_shown,
-        )
-
-    def __enter__(self) -> CandidateBar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar.tasks:
-            self._bar.stop()
-
-    def candidate_done(self, done: int, planned: int, best: str) -> None:
-        """Advance to `done`; the first call starts the bar. `best` is the best metric in words."""
-        if not self._bar.tasks:
-            self._bar.add_task("", total=planned, best="")
-            self._bar.start()
-        self._bar.update(self._bar.tasks[0].id, completed=done, best=f"best {best}")
-
-
 class CountBar:
-    """Shows how many things of a kind are done, and the time left."""
+    """Shows how many things of a kind are done, what is said of them, and the time left."""
 
-    def __init__(self, things: str, *, is_shown: bool = True) -> None:
+    def __init__(self, things: str, *, is_shown: bool) -> None:
         self._bar = Progress(
             TextColumn(things),
             BarColumn(),
             MofNCompleteColumn(),
+            TextColumn("{task.fields[words]}"),
             TimeRemainingColumn(elapsed_when_finished=True),
             transient=True,
             disable=not is_shown,
@@ -197,9 +175,9 @@ class CountBar:
         if self._bar.tasks:
             self._bar.stop()
 
-    def reached(self, done: int, planned: int) -> None:
+    def reached(self, done: int, planned: int, words: str = "") -> None:
         """Advance to `done`; the first call starts the bar."""
         if not self._bar.tasks:
-            self._bar.add_task("", total=planned)
+            self._bar.add_task("", total=planned, words=words)
             self._bar.start()
-        self._bar.update(self._bar.tasks[0].id, completed=done)
+        self._bar.update(self._bar.tasks[0].id, completed=done, words=words)
