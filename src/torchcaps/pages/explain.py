@@ -55,11 +55,8 @@ def _keep_foreign(out: Path, stem: str) -> None:
     if stem == _INDEX:
         ours, names = out / "index.html", ["index.html", "overview.png", "overview.svg"]
     else:
-        ours, endings = (
-            out / f"{stem}.json",
-            [f"{name}.{kind}" for name in _DRAWINGS for kind in ("png", "svg")],
-        )
-        names = [f"{stem}.json", f"{stem}.html", *(f"{stem}-{ending}" for ending in endings)]
+        drawings = [f"{stem}-{name}.{kind}" for name in _DRAWINGS for kind in ("png", "svg")]
+        ours, names = out / f"{stem}.json", [f"{stem}.json", f"{stem}.html", *drawings]
     there = [out / name for name in names if (out / name).exists()]
     if there and not (ours.is_file() and _MARKS[ours.suffix] in ours.read_bytes()):
         raise UserError(f"{there[0]} was not written by explain and is kept; choose another --out")

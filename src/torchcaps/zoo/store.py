@@ -29,9 +29,9 @@ def entry_folder(entry: Entry, packaged: Path = PACKAGED) -> Path:
     return folder
 
 
-def is_here(entry: Entry, packaged: Path = PACKAGED) -> bool:
+def is_here(entry: Entry) -> bool:
     """Whether all files of a network are on this machine."""
-    return _whole_folder(entry, packaged) is not None
+    return _whole_folder(entry, PACKAGED) is not None
 
 
 def _whole_folder(entry: Entry, packaged: Path) -> Path | None:
