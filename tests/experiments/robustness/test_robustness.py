@@ -10,9 +10,9 @@ from torchcaps.core.metric import metric_of
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import join_changes
 from torchcaps.experiments.robustness.networks import SHARED, small_networks
-from torchcaps.experiments.robustness.viewpoints import views_of
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
+from torchcaps.suites.viewpoint import views_of
 from torchcaps.train import Machine, Silent
 
 LABELS = [

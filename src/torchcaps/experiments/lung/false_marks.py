@@ -7,8 +7,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from torchcaps.apps.lung.nodules import find_nodules
-from torchcaps.apps.lung.phantom.patient import draw_patient
-from torchcaps.apps.lung.phantom.scan import Protocol, read_patient, scan_patient
+from torchcaps.apps.lung.phantom import Protocol, draw_patient, patient_name, read_patient, scan_patient
 from torchcaps.apps.lung.sources import Marked
 from torchcaps.apps.lung.splits import share_name, split_patients
 from torchcaps.apps.lung.whole_scans import evaluate_scans
@@ -45,7 +44,7 @@ def learn_and_scan(run: PlannedRun, out: Path, machine: Machine, watcher: Watche
 
 
 def _marks(budget: Budget, network: Run) -> dict[str, float]:
-    names = split_patients(f"phantom-{number:04d}" for number in range(_PATIENTS[budget])).test
+    names = split_patients(map(patient_name, range(_PATIENTS[budget]))).test
     found = evaluate_scans(network, {name: partial(_scan, name, budget) for name in names})
     return {"false_marks": found["false_marks"]["mean"], "found_nodules_share": found["sensitivity"]["mean"]}
 

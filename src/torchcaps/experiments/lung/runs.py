@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torchcaps.apps.lung.phantom.draw import draw_cuts, draw_empty_cuts
+from torchcaps.apps.lung.phantom import draw_cuts, draw_empty_cuts, patient_name
 from torchcaps.apps.lung.prepare import prepare
 from torchcaps.apps.lung.sources import Found, find_patients
 from torchcaps.apps.lung.splits import fold_name, share_name
@@ -49,7 +49,7 @@ def learn_phantom(
 def prepare_phantom(store: Path, patients: int, negatives: float = 0.0) -> Path:
     """Regions of drawn patients, with `negatives` regions without a nodule for each one with."""
     place = store / phantom_folder(patients, negatives)
-    drawn = {f"phantom-{number:04d}": partial(_draw, number, 3, negatives) for number in range(patients)}
+    drawn = {patient_name(number): partial(_draw, number, 3, negatives) for number in range(patients)}
     prepare(drawn, place, negatives=negatives)
     return place
 

@@ -7,10 +7,8 @@ from pathlib import Path
 from torchcaps.core import Number, UserError
 from torchcaps.parse import analyse, quantizable_routings
 from torchcaps.parse.on_runs.analyse import count_hits
-from torchcaps.suites import measure_truth
-from torchcaps.suites.api import Material
-from torchcaps.suites.partwhole import draw_test_images
-from torchcaps.train import Machine, Run, Watcher, load_labelled
+from torchcaps.suites import draw_test_images, measure_truth
+from torchcaps.train import Machine, Pipeline, Run, Watcher, load_labelled
 
 from ..plan import PlannedRun, leave_result, train_network
 
@@ -43,7 +41,6 @@ def can_quantize(network: Run) -> bool:
 def study_parts(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train on PartWhole, then compare maps, trees and poses with the truth."""
     network, outcome = train_network(run, out, machine, watcher)
-    data, pipeline = load_labelled(network, "test", data_dir=machine.data_dir)
-    drawn = draw_test_images(Material(network, data, pipeline, machine.data_dir, limit=None))
-    metrics = measure_truth(network.model, drawn, pipeline)
+    pipeline = Pipeline(network.recipe.data, network.info(machine.data_dir))
+    metrics = measure_truth(network.model, draw_test_images(network), pipeline)
     leave_result(run, out, network.device, outcome.with_metrics(metrics))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from torchcaps.suites.viewpoint import with_setting
+from torchcaps.suites.viewpoint import views_of
 from torchcaps.train import Machine, Watcher
 
 from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network
@@ -20,11 +20,6 @@ _METRICS = (
     *("novel_accuracy", "novel_quantized_accuracy", "novel_entropy", "sparsity"),
 )
 _AXES = {"elevation": "φ", "azimuth": "ψ"}
-
-
-def views_of(name: str) -> dict[str, str]:
-    """The dataset of that name with its familiar and with its novel test images."""
-    return {views: with_setting(name, "views", views) for views in ("familiar", "novel")}
 
 
 def train_and_view(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
