@@ -42,14 +42,11 @@ def half_the_entropy(network: str, thesis_entropy: float) -> Check:
             f"{decided[lowest].ours:.1f} decided children an image ({lowest}); the thesis has "
             f"{thesis_entropy:.2f} bits"
         )
-        found = {
-            name: mean_of(rows[lowest])
-            for name, rows in (("entropy", entropy), ("accuracy", accuracy), ("decided", decided))
-        }
+        bits, hits, children = (mean_of(rows[lowest]) for rows in (entropy, accuracy, decided))
         verdicts = {
-            "the entropy": decide(excess(found["entropy"].times(-1), -thesis_entropy / 2)),
-            "the accuracy": decide(excess(found["accuracy"], _GOOD - _NOISE)),
-            "the decided children": decide(excess(found["decided"], _FEWEST)),
+            "the entropy": decide(excess(bits.times(-1), -thesis_entropy / 2)),
+            "the accuracy": decide(excess(hits, _GOOD - _NOISE)),
+            "the decided children": decide(excess(children, _FEWEST)),
         }
         return as_ours(decide_together(verdicts, len(verdicts), because))
 
