@@ -40,7 +40,13 @@ def pair_margin_loss(
 @LOSSES.register("pair_margin")
 @dataclass(frozen=True, kw_only=True)
 class PairMarginLoss(MarginLoss):
-    """`pair_margin_loss` with the settings of `MarginLoss`, for both classes."""
+    """`pair_margin_loss` with its settings.
+
+    Attributes:
+        present: Length that the capsules of both classes should reach.
+        absent: Length that the others should stay below.
+        absent_weight: Weight of the others.
+    """
 
     task: ClassVar[str] = "overlap"
 
