@@ -1,6 +1,6 @@
 """Chapter 9, rotations as quaternions: the runs behind its table and figure, and experiments beyond them."""
 
-from . import runs
+from . import runs, weights
 from .setting import CHAPTER
 
-__all__ = ["CHAPTER", "runs"]
+__all__ = ["CHAPTER", "runs", "weights"]

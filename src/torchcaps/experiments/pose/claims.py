@@ -22,7 +22,7 @@ from ..plan import (
 from ..records import Row, by_setting
 
 BORDERS, TABLE = "fig:quaternions_visualdiff", "tab:quaternions_tinyshapenetresults"
-SOLIDS, ROUTING = "beyond:pose-networks", "beyond:pose-routing"
+SOLIDS, ROUTING, WEIGHT = "beyond:pose-networks", "beyond:pose-routing", "beyond:pose-weight"
 _DAY = 24 * 60
 _THESIS_MINUTES = 9 * _DAY + 5 * 60  # 9 d 5 h of the EM-CapsNet
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
 from ..plan import Changes, Claim, Experiment, register
-from ..records import Budget
 from . import claims
 from .claims import BORDERS, ROUTING, SOLIDS, TABLE, name_of
 from .predictions import draw_compared
-from .setting import CHAPTER, METRICS, NETWORKS, PoseSetting, learn_rotations, pose_setting
-
-_SMOKE: Changes = {"data.limit": 40, "data.validation": 0.2, "batch_size": 8, "epochs": 1, "patience": 0}
-_FAST: Changes = {"patience": 0, "optim.schedule": "cosine", "optim.floor": 1e-5}
-_BUDGETS: Mapping[Budget, Changes] = {
-    "smoke": _SMOKE,
-    "quick": {**_FAST, "epochs": 30, "data.limit": 65_536},
-    "full": {**_FAST, "epochs": 100},
-}
-_RANDOM, _THESIS, _INSTANCES = "random rotations", "split of the thesis", "new objects"
-_DEVIATIONS = (
-    "Images are rendered by the rasteriser of the library, not by Blender; silhouettes agree, shadows are "
-    "missing. The world gives 0.05 of light, which the thesis does not state.",
-    "The learning rate falls to 1e-5 along a cosine over a fixed number of epochs; the thesis trained for up "
-    "to 1,000 epochs with a patience of 50.",
-    "The share of test images is not stated in the thesis; ours is a fifth.",
+from .setting import (
+    BUDGETS,
+    CHAPTER,
+    DEVIATIONS,
+    METRICS,
+    NETWORKS,
+    PoseSetting,
+    learn_rotations,
+    pose_setting,
 )
+
+_RANDOM, _THESIS, _INSTANCES = "random rotations", "split of the thesis", "new objects"
 
 
 _on_rotations = partial(
@@ -36,7 +30,7 @@ _on_rotations = partial(
     data=(),
     seeds=3,
     metrics=METRICS,
-    budgets=_BUDGETS,
+    budgets=BUDGETS,
     perform=learn_rotations,
 )
 
@@ -115,7 +109,7 @@ register(
             ),
             _split_flatters(BORDERS, (f"borders, {_THESIS}",)),
         ),
-        deviations=_DEVIATIONS,
+        deviations=DEVIATIONS,
     )
 )
 register(
@@ -147,7 +141,7 @@ register(
             ),
             _split_flatters(SOLIDS, (name_of(network, _THESIS) for network in NETWORKS)),
         ),
-        deviations=("Not in the thesis, which trained a perceptron alone on these solids.", *_DEVIATIONS),
+        deviations=("Not in the thesis, which trained a perceptron alone on these solids.", *DEVIATIONS),
     )
 )
 
@@ -193,7 +187,7 @@ register(
         deviations=(
             "TinyShapeNet is not published. Six classes of free meshes stand for it, up to ten objects each: "
             "animal, bike, car, chair, person, sofa. `torchcaps pose render` makes tiny_meshes/meshes.npz.",
-            *_DEVIATIONS,
+            *DEVIATIONS,
         ),
     )
 )
@@ -230,6 +224,6 @@ register(
                 claims.less(ROUTING, "test_rotation_error", "annealed", "three rounds"),
             ),
         ),
-        deviations=("Not in the thesis.", *_DEVIATIONS),
+        deviations=("Not in the thesis.", *DEVIATIONS),
     )
 )
