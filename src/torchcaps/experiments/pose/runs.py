@@ -4,35 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
-from ..plan import Changes, Claim, Experiment, register
+from ..plan import Changes, Claim, register
 from . import claims
 from .claims import BORDERS, ROUTING, SOLIDS, TABLE, name_of
 from .predictions import draw_compared
-from .setting import (
-    BUDGETS,
-    CHAPTER,
-    DEVIATIONS,
-    METRICS,
-    NETWORKS,
-    PoseSetting,
-    learn_rotations,
-    pose_setting,
-)
+from .setting import DEVIATIONS, METRICS, NETWORKS, PoseSetting, on_rotations, pose_setting
 
 _RANDOM, _THESIS, _INSTANCES = "random rotations", "split of the thesis", "new objects"
-
-
-_on_rotations = partial(
-    Experiment,
-    chapter=CHAPTER,
-    data=(),
-    seeds=3,
-    metrics=METRICS,
-    budgets=BUDGETS,
-    perform=learn_rotations,
-)
 
 
 def _under_five_degrees(label: str, networks: Iterable[str]) -> Claim:
@@ -71,7 +50,7 @@ def _borders(words: str, data: str, **changes: object) -> PoseSetting:
 
 
 register(
-    _on_rotations(
+    on_rotations(
         label=BORDERS,
         title="Cube and tetrahedron with and without coloured borders",
         gpu_minutes=15,
@@ -113,7 +92,7 @@ register(
     )
 )
 register(
-    _on_rotations(
+    on_rotations(
         label=SOLIDS,
         title="Networks for the rotation of cube and tetrahedron",
         gpu_minutes=150,
@@ -165,7 +144,7 @@ def _meshes(network: str, split: str) -> PoseSetting:
 
 
 register(
-    _on_rotations(
+    on_rotations(
         label=TABLE,
         title="Class and rotation of meshes of six classes",
         gpu_minutes=240,
@@ -192,7 +171,7 @@ register(
     )
 )
 register(
-    _on_rotations(
+    on_rotations(
         label=ROUTING,
         title="Routing annealing and pruning of the EM-CapsNet for rotations",
         gpu_minutes=40,
