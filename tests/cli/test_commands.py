@@ -1,5 +1,6 @@
 """The command line end to end, as a person would use it."""
 
+import errno
 import json
 import os
 import resource
@@ -22,7 +23,7 @@ from PIL import Image
 
 from torchcaps import inspect
 from torchcaps.cli.examples import EXAMPLES
-from torchcaps.cli.main import _EXTRAS
+from torchcaps.cli.main import _EXTRAS, _message_for
 from torchcaps.cli.main import run as run_command
 from torchcaps.core import UserError
 from torchcaps.storage import load_weights, save_weights
@@ -320,6 +321,12 @@ def test_a_file_where_a_folder_should_be_is_one_line(run, tmp_path):
         done = torchcaps(*arguments, "--device", "cpu", "--out", tmp_path / "file")
         assert done.returncode == 2, done.stderr
         assert "file" in done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EROFS])
+def test_a_full_disk_is_one_line_where_no_file_is_named(number):
+    assert _message_for(OSError(number, os.strerror(number))).endswith(os.strerror(number))
+    assert _message_for(OSError("something else")) is None
 
 
 def test_ctrl_c_says_how_to_go_on(run):

@@ -12,6 +12,7 @@ from explorer.conftest import EXAMPLE, MARKUP, get, start
 from PIL import ExifTags, Image, ImageDraw
 
 from torchcaps.core import UserError
+from torchcaps.explorer import Explorer
 from torchcaps.train import load_run
 
 
@@ -55,6 +56,18 @@ def test_the_server_listens_on_this_machine_alone(server):
     assert server.server_address[0] == "127.0.0.1"
 
 
+def test_a_port_that_is_in_use_is_said_in_one_line(server):
+    with pytest.raises(UserError, match=f"port {server.server_port} cannot be used .*choose another"):
+        Explorer(server.shelf, server.server_port)
+
+
+def test_numbers_without_end_are_refused_as_a_body_and_as_its_length(ask, capfd):
+    status, answer = ask("look", b'{"number": ' + b"9" * 5000 + b"}")
+    assert (status, answer["error"]) == (400, "A question is a JSON object.")
+    assert ask("look", b"", **{"Content-Length": "9" * 5000})[0] == 413
+    assert "Traceback" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -87,6 +100,7 @@ def test_another_name_of_the_machine_gets_no_page(server):
         "/folder/flight/0/../../secret.txt",
         "/folder/other/0",
         "//etc/passwd",
+        pytest.param(f"/folder/flight/{'9' * 5000}", id="a number without end"),
     ],
 )
 def test_only_pages_that_were_given_are_served(server, path):

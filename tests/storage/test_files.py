@@ -1,15 +1,21 @@
+import errno
 import os
 import stat
 import time
 
 import pytest
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 
 from torchcaps.core import UserError
 from torchcaps.storage import (
+    DiskError,
+    load_weights,
     read_json,
     read_json_lines,
     save_weights,
+    write_atomically,
     write_json,
     write_json_lines,
     write_text,
@@ -69,3 +75,42 @@ def test_damaged_json_is_named(tmp_path):
     (tmp_path / "a.json").write_text("{")
     with pytest.raises(UserError, match=r"a\.json is damaged"):
         read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "deep"])
+def test_what_json_does_not_have_is_refused_and_the_old_file_is_kept(tmp_path, value):
+    write_json(tmp_path / "a.json", {"b": 1})
+    if value == "deep":
+        for _ in range(5000):
+            value = [value]
+    with pytest.raises(UserError, match=r"cannot write .*a\.json: .*; what was there before is kept"):
+        write_json(tmp_path / "a.json", {"b": value})
+    assert read_json(tmp_path / "a.json") == {"b": 1}
+
+
+@pytest.mark.parametrize("header", ["[" * 100_000, "9" * 5000, "{"], ids=["deep", "digits", "torn"])
+def test_weights_with_a_strange_header_are_named(tmp_path, header):
+    save_file({"a": torch.zeros(1)}, tmp_path / "w.safetensors", metadata={"epoch": header})
+    with pytest.raises(UserError, match=r"w\.safetensors is damaged"):
+        load_weights(tmp_path / "w.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), DiskError),
+        (SafetensorError("I/O error: No space left on device (os error 28)"), DiskError),
+        (OSError(errno.ENAMETOOLONG, "File name too long"), UserError),
+        (SafetensorError("no such type"), UserError),
+    ],
+    ids=str,
+)
+def test_a_full_disk_is_told_from_a_file_that_cannot_be_written(error, kind, tmp_path):
+    def fill(draft):
+        raise error
+
+    write_text(tmp_path / "a.txt", "before")
+    with pytest.raises(UserError, match="what was there before is kept") as caught:
+        write_atomically(tmp_path / "a.txt", fill)
+    assert type(caught.value) is kind
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

@@ -77,6 +77,21 @@ def test_two_trainings_do_not_share_a_folder(tmp_path):
     assert not (out / "running.lock").exists()
 
 
+def test_a_lock_that_its_holder_just_removed_is_not_taken(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl", reason="Windows has no such locks")
+    lock = fcntl.flock
+
+    def late(file, kind):  # the holder ends, and another one begins, between opening and locking
+        (tmp_path / "running.lock").unlink()
+        (tmp_path / "running.lock").touch()
+        lock(file, kind)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(UserError, match="another training is under way"), held_alone(tmp_path):
+        pass
+    assert (tmp_path / "running.lock").exists()  # that of the other
+
+
 def test_a_test_image_that_cannot_be_read_is_told_before_the_training(tmp_path):
     images, out = tmp_path / "images", tmp_path / "run"
     write_twin("folder", images, 40)

@@ -147,6 +147,8 @@ ALIASES = "a0: &a0 [x, x]\n" + "".join(
         ("seed: " + "1" * 5000, "not valid YAML: Exceeds the limit"),
         ("seed: 2023-13-45", "not valid YAML: month must be"),
         ("seed: !!int abc", "not valid YAML: invalid literal"),
+        ("seed: !!timestamp abc", "not valid YAML"),
+        ("seed: !!bool abc", "not valid YAML"),
         ("epochs: 1\nepochs: 2", "the key 'epochs' stands twice"),
         ("optim: {decay: 1, decay: 0.5}", "the key 'decay' stands twice"),
         (f"{ALIASES}epochs: *a8", "more than 10,000 values"),
@@ -154,7 +156,20 @@ ALIASES = "a0: &a0 [x, x]\n" + "".join(
         ("epochs: &a {b: *a}", "more than 10,000 values"),
         (f"epochs: {'x' * 100_000}", "the key 'epochs'|expected int"),
     ],
-    ids=["deep", "digits", "date", "tag", "twice", "twice inside", "aliases", "itself", "cycle", "long"],
+    ids=[
+        "deep",
+        "digits",
+        "date",
+        "tag",
+        "no time",
+        "no truth",
+        "twice",
+        "twice inside",
+        "aliases",
+        "itself",
+        "cycle",
+        "long",
+    ],
 )
 def test_a_strange_file_is_one_short_line(text, message, tmp_path):
     path = tmp_path / "mine.yaml"

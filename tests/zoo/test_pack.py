@@ -55,6 +55,18 @@ def test_what_an_application_measured_is_packed_and_verified(zoo):
     assert read_json(zoo / entry.name / "matching.json")["pixel"] == 10.0
 
 
+@pytest.mark.parametrize(
+    "result",
+    [[], None, {}, {"metrics": 3}, {"metrics": {"test_accuracy": "x"}}, {"metrics": {"test_loss": []}}],
+)
+def test_a_damaged_result_is_named_and_nothing_is_packed(result, tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    (run / "result.json").write_text(json.dumps(result))
+    with pytest.raises(UserError, match=r"result\.json is damaged"):
+        pack_run(run, packed_name("classification"), out=tmp_path / "zoo")
+    assert not (tmp_path / "zoo").exists()
+
+
 def test_no_path_of_a_machine_is_packed(tmp_path):
     data = {"name": f"folder:{tmp_path}/data/phantom-240/splits/share-100"}
     run = untrained_run(tmp_path / "run", "segmentation", data=data, start_from=str(tmp_path / "before"))

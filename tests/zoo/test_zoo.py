@@ -1,9 +1,11 @@
 """A tiny network through the whole zoo: packed, listed, verified, loaded, and shown a photograph."""
 
 import json
+import socket
 import tomllib
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -142,10 +144,44 @@ def test_missing_files_are_fetched_from_the_configured_address_and_verified(weig
     served = {f"https://there/{NAME}/{file}": (weights / NAME / file).read_bytes() for file in entry.sha256}
     monkeypatch.setattr(store, "_fetch", served.__getitem__)
     assert get_weights(entry, tmp_path) == tmp_path / "cache" / NAME
+    (tmp_path / "cache" / NAME / "recipe.json").write_text("{}")
+    with pytest.raises(UserError, match=f"is damaged.*fetch it again: torchcaps weights get {NAME}"):
+        entry_folder(entry, tmp_path)
+    assert entry_folder(entry, get_weights(entry, tmp_path)) == tmp_path / "cache" / NAME
     monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path / "other"))
     monkeypatch.setattr(store, "_fetch", lambda url: b"something else")
     with pytest.raises(UserError, match="is not the published file"):
         get_weights(entry, tmp_path)
+
+
+ANSWERS = {
+    "no web server": b"220 mail.example ESMTP\r\n",
+    "torn": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100\r\nhalf",
+    "not there": b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+    "to a file": b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
+    "silent": b"",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_that_is_no_file_is_one_line(answer):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            with listening.accept()[0] as connection:
+                connection.recv(4096)
+                connection.sendall(answer)
+
+        thread = Thread(target=serve)
+        thread.start()
+        with pytest.raises(UserError, match="could not be fetched"):
+            store._fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/weights.safetensors")
+        thread.join()
+
+
+def test_an_address_that_is_none_is_one_line():
+    with pytest.raises(UserError, match="could not be fetched"):
+        store._fetch("https://a b:c/weights.safetensors")
 
 
 def test_a_photograph_is_answered_and_the_answer_says_what_was_done(weights, tmp_path):

@@ -156,6 +156,7 @@ def _message_for(error: Exception) -> str | None:
     """What to tell the user, or None where the mistake is ours and a traceback helps."""
     # imported here: the package imports torch, and --help answers before that
     from torchcaps.core.errors import UserError
+    from torchcaps.storage import is_disk_error
 
     if isinstance(error, UserError):
         return str(error)
@@ -166,4 +167,6 @@ def _message_for(error: Exception) -> str | None:
         return "this needs more memory than the machine has; choose a smaller model, batch or image size"
     if isinstance(error, OSError) and error.filename is not None:  # a disk or a permission
         return f"{error.filename}: {error.strerror}"
+    if is_disk_error(error):
+        return f"a file cannot be written: {getattr(error, 'strerror', error)}"
     return None

@@ -20,6 +20,7 @@ from .upload import MOST_BYTES
 
 ADDRESS = "127.0.0.1"
 _MOST_BODY = 4 * MOST_BYTES // 3 + (1 << 20)
+_MOST_DIGITS = 18  # of a number in a request
 _LOCKED = (
     "This page is for the user who started it: open the whole address that torchcaps app printed, "
     "with its token."
@@ -42,6 +43,8 @@ class Explorer(ThreadingHTTPServer):
     def __init__(self, shelf: Shelf, port: int = 0) -> None:
         self.shelf, self.service = shelf, Service(shelf)
         self.page = live_page(shelf.given)
+        self._answering, self._is_closed = 0, False
+        self._changed = Condition()  # known before the socket is made: where that fails, it is closed at once
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
@@ -49,8 +52,6 @@ class Explorer(ThreadingHTTPServer):
                 f"port {port} cannot be used ({error.strerror}); choose another: --port 0"
             ) from error
         self.entry = Entry(self.server_port)
-        self._answering, self._is_closed = 0, False
-        self._changed = Condition()
 
     def answer(self, verb: str, question: dict[str, Any]) -> dict[str, Any]:
         """The answer to a question of the page."""
@@ -111,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         kind, _, number = self.path.removeprefix("/folder/").partition("/")
         try:
-            content = self.server.shelf.page(kind, int(number) if number.isdecimal() else -1)
+            content = self.server.shelf.page(kind, _count(number))
         except (UserError, OSError):
             self._send_json(HTTPStatus.NOT_FOUND, {"error": "There is no such page."})
             return
@@ -121,24 +122,19 @@ class _Handler(BaseHTTPRequestHandler):
         """An answer to a question of the page."""
         if not self._is_trusted():
             return
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > _MOST_BODY:
+        length = _count(self.headers.get("Content-Length", ""))
+        if not 0 <= length <= _MOST_BODY:
             self.close_connection = True  # what was sent is not read
             self._send_json(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 {"error": f"This file is larger than {MOST_BYTES >> 20} MB: choose a smaller one."},
             )
             return
-        self._send_json(*self._answered(self.rfile.read(int(length))))
+        self._send_json(*self._answered(self.rfile.read(length)))
 
     def _answered(self, body: bytes) -> tuple[HTTPStatus, dict[str, object]]:
         try:
-            question = json.loads(body)
-            if not isinstance(question, dict):
-                raise UserError("A question is a JSON object.")
-            return HTTPStatus.OK, self.server.answer(self.path.removeprefix("/api/"), question)
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-            return HTTPStatus.BAD_REQUEST, {"error": "A question is a JSON object."}
+            return HTTPStatus.OK, self.server.answer(self.path.removeprefix("/api/"), _question(body))
         except UserError as error:
             return HTTPStatus.BAD_REQUEST, {"error": str(error)}
         except Exception as error:  # the page says that it failed; the terminal says where
@@ -201,3 +197,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: the terminal is for what matters."""
+
+
+def _count(digits: str) -> int:
+    """A number in a request; -1 for what is none, or longer than any that makes sense."""
+    return int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else -1
+
+
+def _question(body: bytes) -> dict[str, Any]:
+    try:
+        question = json.loads(body)
+    except (ValueError, RecursionError):  # no JSON, or a number without end
+        question = None
+    if not isinstance(question, dict):
+        raise UserError("A question is a JSON object.")
+    return question

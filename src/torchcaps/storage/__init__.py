@@ -1,6 +1,8 @@
 """The one place where files are written: whole or not at all."""
 
 from .files import (
+    DiskError,
+    is_disk_error,
     read_json,
     read_json_lines,
     read_mapping,
@@ -15,6 +17,8 @@ from .turns import one_at_a_time
 from .weights import load_weights, save_weights
 
 __all__ = [
+    "DiskError",
+    "is_disk_error",
     "load_weights",
     "one_at_a_time",
     "read_json",

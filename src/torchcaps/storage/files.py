@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +20,20 @@ from safetensors import SafetensorError
 
 from torchcaps.core import UserError
 
+_DISK_ERRORS = frozenset(
+    getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO") if hasattr(errno, name)
+)
 _ABANDONED = 3600.0  # seconds after which the draft of a killed process is removed
+
+
+class DiskError(UserError):
+    """The disk is full or broken: no other file is written either until that is mended."""
+
+
+def is_disk_error(error: BaseException) -> bool:
+    """Whether the disk is full or broken; safetensors names the number of the error in its words alone."""
+    named = re.search(r"\(os error (\d+)\)", str(error)) if isinstance(error, SafetensorError) else None
+    return (int(named[1]) if named else getattr(error, "errno", None)) in _DISK_ERRORS
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -39,7 +54,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         draft.replace(path)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot write {path}: {reason}; what was there before is kept") from error
+        kind = DiskError if is_disk_error(error) else UserError
+        raise kind(f"cannot write {path}: {reason}; what was there before is kept") from error
     finally:
         with suppress(OSError):  # where nothing can be written, nothing can be removed either
             draft.unlink(missing_ok=True)
@@ -74,8 +90,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write plain data as indented JSON."""
-    write_text(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
+    """Write plain data as indented JSON; what JSON does not have, such as infinite numbers, is an error."""
+    try:
+        text = json.dumps(values, indent=1, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"cannot write {path}: {error}; what was there before is kept") from error
+    write_text(path, text + "\n")
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

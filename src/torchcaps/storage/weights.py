@@ -31,5 +31,5 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             info = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
             return {name: file.get_tensor(name) for name in file.keys()}, info  # noqa: SIM118  not a mapping
-    except (SafetensorError, json.JSONDecodeError) as error:
+    except (SafetensorError, ValueError, RecursionError) as error:  # also a header that is no JSON
         raise UserError(f"{path} is damaged ({error}); restore it or train again") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,18 +29,27 @@ def held_alone(out: Path) -> Iterator[None]:
     out.mkdir(parents=True, exist_ok=True)
     path = out / "running.lock"
     with path.open("w", encoding="utf-8") as file:
+        busy = f"another training is under way in {out}; wait for it or choose another --out"
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise UserError(
-                f"another training is under way in {out}; wait for it or choose another --out"
-            ) from error
+            raise UserError(busy) from error
+        if not _is_at(path, file.fileno()):  # its last holder removed it: a third one may hold the next
+            raise UserError(busy)
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
             with suppress(OSError):  # an empty folder is removed
                 out.rmdir()
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether an opened file is still the one at `path`."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

@@ -47,7 +47,8 @@ def parse_yaml(text: str, name: str) -> Any:
     """The plain data in a text; `name` says where it stands."""
     try:
         values = yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date or a number that is none
+    # also a date, a number or a truth value that is none
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
         problem = " ".join(str(error).split())
         raise UserError(f"{name} is not valid YAML: {problem[:_LONGEST_PROBLEM]}") from error
     _check_amount(values, name)

@@ -10,6 +10,7 @@ from torchcaps.data import FOLDER_PREFIX, find_info
 from torchcaps.inspection import count_parameters
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
 from torchcaps.train import Run, evaluate_run, load_run
+from torchcaps.train.folder import read_result
 from torchcaps.train.recipe import recipe_as_json
 from torchcaps.train.results import provenance
 from torchcaps.train.run import write_recipe
@@ -132,8 +133,8 @@ def _licence(data: str, given: str) -> str:
 
 
 def _content(run: Run, trained_on: str, packing: Packing) -> _Content:
-    path = run.folder / RESULT
-    result = read_json(path) if path.is_file() else _tested(run, packing)
+    is_tested = (run.folder / RESULT).is_file()
+    result = read_result(run.folder, "metrics") if is_tested else _tested(run, packing)
     recipe = recipe_as_json(recipe_without_paths(run.recipe, trained_on))
     beside = {file: read_json(run.folder / file) for file in _BESIDE if (run.folder / file).is_file()}
     return _Content(
@@ -152,7 +153,12 @@ def _tested(run: Run, packing: Packing) -> Plain:
 def _test_metrics(run: Run, result: Plain) -> dict[str, float]:
     """Those of the task, the leading one first, and the loss."""
     keys = [f"test_{name}" for name in (*run.task.metric_names, "loss") if name in METRICS]
-    return {key: float(result["metrics"][key]) for key in keys if key in result["metrics"]}
+    try:
+        return {key: float(result["metrics"][key]) for key in keys if key in result["metrics"]}
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"{run.folder / RESULT} is damaged (its metrics are no numbers); delete it to test the run anew"
+        ) from error
 
 
 def _write(run: Run, folder: Path, content: _Content, entry: Entry) -> None:

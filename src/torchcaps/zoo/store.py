@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -24,8 +24,10 @@ def entry_folder(entry: Entry, packaged: Path = PACKAGED) -> Path:
         raise MissingDataError(
             f"the files of {entry.name} are not here; fetch them: torchcaps weights get {entry.name}"
         )
+    fetch_again = f"fetch it again: torchcaps weights get {entry.name}"
+    advice = "install torchcaps again" if folder.parent == packaged else fetch_again
     for name, expected in entry.sha256.items():
-        _verify(folder / name, expected)
+        _verify(folder / name, expected, advice)
     return folder
 
 
@@ -43,8 +45,9 @@ def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
     """The folder of a network; what is missing is fetched from the configured address and verified."""
     try:
         return entry_folder(entry, packaged)
-    except MissingDataError:
-        pass
+    except UserError:  # missing, or damaged where it was fetched to
+        if _whole_folder(entry, packaged) == packaged / entry.name:
+            raise
     address = os.environ.get(ADDRESS, "").rstrip("/")
     if not address.startswith("https://"):
         raise UserError(
@@ -64,16 +67,20 @@ def _fetch(url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
             content: bytes = answer.read(_MOST_BYTES + 1)
-    except (urllib.error.URLError, OSError) as error:
+    except (
+        OSError,
+        http.client.HTTPException,
+        ValueError,
+    ) as error:  # also an answer or address that is none
         raise UserError(f"{url} could not be fetched: {error}") from error
     if len(content) > _MOST_BYTES:
         raise UserError(f"{url} is larger than {_MOST_BYTES // 2**20} MB and was not fetched")
     return content
 
 
-def _verify(path: Path, expected: str) -> None:
+def _verify(path: Path, expected: str, advice: str) -> None:
     if _checksum(path.read_bytes()) != expected:
-        raise UserError(f"{path} is damaged: its checksum is not the published one; install torchcaps again")
+        raise UserError(f"{path} is damaged: its checksum is not the published one; {advice}")
 
 
 def _checksum(content: bytes) -> str:

@@ -125,6 +125,28 @@ from torchcaps.apps.lung.sources import find_patients
 
 source, out, log = map(Path, sys.argv[1:])
 
+def test_a_full_disk_ends_the_work_and_marks_no_patient_as_unusable(tmp_path, monkeypatch):
+    patients, out = find_patients(write_slices(tmp_path / "source")), tmp_path / "out"
+    write, written = Image.Image.save, []
+
+    def save(picture, *arguments, **options):
+        written.append(picture)
+        if len(written) == 6:  # in the middle of the second patient
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(picture, *arguments, **options)
+
+    monkeypatch.setattr(Image.Image, "save", save)
+    with pytest.raises(UserError, match="No space left on device"):
+        prepare(patients, out)
+    assert not (out / "report.json").exists()
+    assert not (out / "train.txt").exists()
+    assert prepare(patients, out).problems == {}
+    prepare(patients, tmp_path / "whole")
+    wanted = {path.relative_to(tmp_path / "whole"): path for path in (tmp_path / "whole").rglob("*.*")}
+    for name, path in wanted.items():
+        assert (out / name).read_bytes() == path.read_bytes()
+
+
 def slow(name, read):
     def call():
         with log.open("a") as file:

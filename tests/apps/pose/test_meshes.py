@@ -80,6 +80,14 @@ def test_files_that_cannot_be_used_are_one_line(tmp_path, name):
     assert name in str(caught.value)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e200])
+def test_a_mesh_too_large_or_small_for_its_numbers_is_refused(tmp_path, scale):
+    corners = "".join(f"v {x * scale} {y * scale} 0\n" for x, y in ((0, 0), (1, 0), (0, 1)))
+    (tmp_path / "a.obj").write_text(f"{corners}f 1 2 3\n")
+    with pytest.raises(UserError, match=r"from its origin .*: scale it"):
+        read_mesh(tmp_path / "a.obj")
+
+
 def test_a_mesh_of_too_many_faces_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(meshes, "MOST_FACES", 11)
     with pytest.raises(UserError, match="12 faces; simplify it to at most 11"):

@@ -144,6 +144,7 @@ def test_rotation_files_in_an_unknown_order_are_refused(tmp_path, text, words):
         ("split: {test: 2}\n", "between 0 and 1"),
         ("camera: {position: [0, 0, 0]}\n", "must differ"),
         ("- 1\n", "expected a mapping"),
+        ("[]\n", "expected a mapping"),
         ("a: [\n", "not valid YAML"),
     ],
 )

@@ -5,6 +5,8 @@ import pytest
 
 from torchcaps.apps.uav import FlightPlan, read_flight, simulate_flight
 from torchcaps.apps.uav.filter import MotionNoise
+from torchcaps.apps.uav.flight import step_of_row
+from torchcaps.apps.uav.localize import read_image
 from torchcaps.core import MissingDataError, UserError
 
 HEADER = "time,forward,left,turn,distance,heading,image,x,y\n"
@@ -41,6 +43,19 @@ def test_rows_that_go_back_in_time_are_left_out_and_named(tmp_path):
     steps = read(tmp_path, HEADER + "1,1,0,0,,,a,,\n3,2,0,0,,,b,,\n2,9,0,0,,,c,,\n4,4,0,0,,,d,,\n")
     assert [step.odometry.forward for step in steps] == [1, 2, 4]
     assert steps[2].problems == ("line 4 was left out: its time 2.0 is not after 3.0",)
+
+
+def test_a_first_row_without_a_time_does_not_cost_the_others(tmp_path):
+    steps = read(tmp_path, "time,forward,left,turn,image\n,1,0,0,\n1,1,0,0,\n2,1,0,0,\n")
+    assert [step.time for step in steps] == [1.0, 2.0]
+    assert "line 2 was left out" in steps[0].problems[0]
+
+
+def test_names_that_are_none_and_links_in_a_circle_show_no_image(tmp_path):
+    (tmp_path / "loop.png").symlink_to(tmp_path / "loop.png")
+    row = {"time": "1", "forward": "1", "left": "0", "turn": "0"}
+    for name in ("a\0b", "loop.png/b.png", "a" * 300):
+        assert read_image(step_of_row({**row, "image": name}, tmp_path).image) is None
 
 
 def test_an_image_outside_of_its_folder_is_not_followed(tmp_path):

@@ -104,3 +104,54 @@ def test_a_description_is_json_that_other_programs_read(tmp_path):
     length = int.from_bytes(data[8:16], "little")
     assert json.loads(data[16 : 16 + length])["crs"] == "EPSG:32614"
     assert (16 + length) % 4096 == 0
+
+
+def rewrite(path, **changes):
+    """Give a map another description."""
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[8:16], "little")
+    head = {**json.loads(whole[16 : 16 + length]), **changes}
+    text = json.dumps({key: value for key, value in head.items() if value != "gone"}).encode()
+    path.write_bytes(whole[:8] + len(text).to_bytes(8, "little") + text + whole[16 + length :])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scales": [1.0]},
+        {"scales": None},
+        {"scales": [float("nan")] * 16},
+        {"scales": "x"},
+        {"storage": "product"},
+        {"centres": [[[0.0]]]},
+        {"parts": "x"},
+        {"parts": -16},
+        {"crs": "gone"},
+        {"crs": 5},
+        {"metres": float("inf")},
+        {"sources": 5},
+        {"grid": {"west": None, "south": 0.0, "cell": 1.0, "columns": 9, "rows": 8, "headings": 6}},
+    ],
+    ids=str,
+)
+def test_a_description_whose_parts_do_not_fit_is_refused(changes, tmp_path):
+    write(tmp_path / "a.tcmap")
+    rewrite(tmp_path / "a.tcmap", **changes)
+    with pytest.raises(UserError, match=r"the description of .*a\.tcmap is damaged"):
+        open_map(tmp_path / "a.tcmap")
+
+
+def test_a_torn_part_is_not_gone_on_with(tmp_path):
+    _, vectors, _ = write(tmp_path / "whole.tcmap")
+
+    def cut(heading):
+        if heading == 4:
+            raise KeyboardInterrupt
+        return vectors[heading]
+
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "a.tcmap", plane_of=cut)
+    partial = tmp_path / "a.tcmap.partial"
+    partial.write_bytes(partial.read_bytes()[:-1])
+    write(tmp_path / "a.tcmap")
+    assert (tmp_path / "a.tcmap").read_bytes() == (tmp_path / "whole.tcmap").read_bytes()

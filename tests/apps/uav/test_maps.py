@@ -1,3 +1,6 @@
+import errno
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -104,3 +107,19 @@ def test_terrains_differ_by_seed_and_seasons():
     assert (one.images != two.images).mean() > 0.5
     winter, summer = one.images[3].astype(float), one.images[1].astype(float)
     assert winter.mean() > summer.mean() + 20
+
+
+def test_a_map_that_cannot_be_written_leaves_the_one_before(stack, tmp_path, monkeypatch):
+    path, corner = tmp_path / "a.tif", (0.0, 160.0, 2.0)
+    write_geotiff(path, stack.images[0], corner, "EPSG:32633")
+    before = path.read_bytes()
+
+    def fail(draft, content):
+        draft.open("wb").close()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(UserError, match="No space left on device; what was there before is kept"):
+        write_geotiff(path, stack.images[0], corner, "EPSG:32633")
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["a.tif"]

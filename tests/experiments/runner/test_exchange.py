@@ -96,6 +96,36 @@ def test_what_is_no_archive_is_refused(tmp_path):
         merge_runs(EXPERIMENT, tmp_path / "absent", tmp_path)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b"9" * 5000,
+        b'{"recipe": {}, "seed": 0, "metrics": {"loss": NaN}}',
+        b'{"recipe": null, "seed": 0, "metrics": {}}',
+        b'{"recipe": {}, "seed": 0, "metrics": [1]}',
+        b"\xff",
+    ],
+    ids=["deep", "digits", "nan", "no recipe", "no metrics", "no text"],
+)
+def test_a_result_that_is_no_plain_data_is_refused_in_one_line(tmp_path, content):
+    source = pack(tmp_path / "x.tar.gz", {"smoke-mnist/quick/run-1/result.json": content})
+    with pytest.raises(UserError) as caught:
+        merge_runs(EXPERIMENT, source, tmp_path / "here")
+    assert "\n" not in str(caught.value)
+    assert not list((tmp_path / "here").rglob("*.json"))
+
+
+def test_an_archive_torn_in_the_middle_is_refused_in_one_line(tmp_path):
+    source = pack(tmp_path / "x.tar.gz", {"smoke-mnist/quick/run-1/result.json": GOOD})
+    whole = source.read_bytes()
+    for torn in (b"", whole[: len(whole) // 2], whole[:40] + bytes(40) + whole[80:]):
+        source.write_bytes(torn)
+        with pytest.raises(UserError, match="no archive of results") as caught:
+            merge_runs(EXPERIMENT, source, tmp_path / "here")
+        assert "\n" not in str(caught.value)
+
+
 def test_the_command_merges_and_packs(tmp_path):
     leave(tmp_path / "there", 0)
     command = ["reproduce", "smoke-mnist", "--budget", "quick", "--minutes", "0"]

@@ -21,6 +21,7 @@ from torchcaps.experiments.plan import (
 from torchcaps.experiments.records import protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import Visit, run_missing
+from torchcaps.storage import DiskError
 from torchcaps.train import Machine, StoppedError
 from torchcaps.train.recipe import Recipe, recipe_as_json
 
@@ -118,6 +119,17 @@ def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, t
     assert counts == {"done": 0, "failed": 0, "left": 6, "planned": 6}
     assert len(said) == 2  # begun, and stopped: the others were not begun
     assert "device was lost (CUDA error: unspecified launch failure)" in said[1]
+
+
+def test_a_full_disk_is_no_failure_of_the_run_and_ends_the_visit(experiment, tmp_path):
+    def fill(run, out, machine, watcher):
+        raise DiskError("cannot write weights.safetensors: No space left on device")
+
+    said = []
+    counts = run_missing(replace(experiment, perform=fill), tmp_path, CPU, visit=Visit(on_run=said.append))
+    assert counts == {"done": 0, "failed": 0, "left": 6, "planned": 6}
+    assert len(said) == 2  # begun, and stopped: the others were not begun
+    assert "No space left on device" in said[1]
 
 
 def test_a_run_without_its_data_is_left_for_later_and_the_others_go_on(experiment, tmp_path):

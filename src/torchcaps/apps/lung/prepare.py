@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import one_at_a_time, read_mapping, write_atomically, write_json, write_text
+from torchcaps.storage import DiskError, one_at_a_time, read_mapping, write_atomically, write_json, write_text
 
 from .cut import Cut
 from .sources import Found
@@ -84,6 +84,8 @@ def _write_patients(
                 )
             before = _written_before(name, out, negatives)
             records[name] = before or _write_patient(name, read(), out, negatives)
+        except DiskError:  # no other patient could be written either
+            raise
         except Exception as error:  # whatever it is, the other thousand patients go on
             kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
             problems[name] = kind + " ".join(str(error).split())

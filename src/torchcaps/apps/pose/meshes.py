@@ -19,6 +19,7 @@ MOST_FACES = 500_000
 _MOST_BYTES = 200 << 20
 _GREY = 0.8
 _SMALLEST_AREA = 1e-12  # of the whole surface, when the longest side is 1
+_FARTHEST = 1e15  # squares of such numbers, and of their inverses, are still numbers in float32
 
 Report = Callable[[str], None]
 
@@ -76,8 +77,12 @@ def _check(path: Path, loaded: Any) -> None:
     corners = torch.from_numpy(np.array(vertices))
     if not bool(corners.isfinite().all()):
         raise UserError(f"{path} has corners that are not finite numbers (NaN)")
-    longest = float((corners.amax(0) - corners.amin(0)).max())
-    if longest <= 0 or float(loaded.area) / max(longest, 1e-300) ** 2 < _SMALLEST_AREA:
+    longest, farthest = float((corners.amax(0) - corners.amin(0)).max()), float(corners.abs().max())
+    if farthest > _FARTHEST or 0 < longest < 1 / _FARTHEST:
+        raise UserError(
+            f"{path} has corners {farthest:.3g} from its origin and {longest:.3g} from each other: scale it"
+        )
+    if longest <= 0 or float(loaded.area) / longest**2 < _SMALLEST_AREA:
         raise UserError(f"{path} has no area: its corners lie in one point or on one line")
 
 

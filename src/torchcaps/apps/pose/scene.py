@@ -127,7 +127,8 @@ class Scene:
 
 def load_scene(path: Path) -> Scene:
     """The scene in a YAML file; paths in it count from the folder of the file."""
-    values = read_yaml(path) or {}
+    values = read_yaml(path)
+    values = {} if values is None else values  # an empty file is the thesis's scene
     scene = build_dataclass(Scene, values, "scene")
     if not scene.meshes.folder and scene.rotations.kind != "file":
         return scene

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -11,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import UserError, generator
+from torchcaps.core import UserError, build_dataclass, generator
 from torchcaps.models import DescriptorNetwork
 from torchcaps.storage import read_mapping, write_json
 from torchcaps.train import Pipeline, Run, load_run
@@ -19,6 +20,7 @@ from torchcaps.train import Pipeline, Run, load_run
 from .building_ratio import is_building_ratio, load_building_ratio
 
 _ABBRIEF = "abbrief.json"
+_LARGEST_SIDE = 10_000  # pixels of a crop
 
 # linear RGB to XYZ for D65, divided by the white point
 _TO_XYZ = ((0.43395, 0.37622, 0.18983), (0.21267, 0.71516, 0.07217), (0.01776, 0.10947, 0.87277))
@@ -60,9 +62,21 @@ def load_describer(folder: Path, device: torch.device | str = "cpu") -> Describe
     if is_building_ratio(folder):
         return load_building_ratio(folder, device)
     if (folder / _ABBRIEF).is_file():
-        values = read_mapping(folder / _ABBRIEF)
-        return AbBrief(int(values["side"]), int(values["bits"]), device)
+        found = build_dataclass(_AbBriefSettings, read_mapping(folder / _ABBRIEF), str(folder / _ABBRIEF))
+        return AbBrief(found.side, found.bits, device)
     return NetworkDescriber(load_run(folder, device))
+
+
+@dataclass(frozen=True)
+class _AbBriefSettings:
+    """What a folder keeps of an `AbBrief`."""
+
+    side: int
+    bits: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.side <= _LARGEST_SIDE:
+            raise UserError(f"abBRIEF needs crops of 1 to {_LARGEST_SIDE:,} pixels, got {self.side}")
 
 
 class AbBrief:

@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError, need
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import write_text
 
 from .filter import MotionNoise, Odometry
+from .projection import transform_between
 
 COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")
 _NEEDED = ("time", "forward", "left", "turn", "image")
@@ -114,7 +115,10 @@ def _image(name: str | None, images: Path) -> Path | None:
     """The file of a name; one that points out of the folder of images is not followed."""
     if not name:
         return None
-    path = (images / name).resolve()
+    try:
+        path = (images / name).resolve()
+    except (OSError, RuntimeError, ValueError):  # no name of a file, or links in a circle
+        return None
     return path if path.is_relative_to(images.resolve()) else None
 
 
@@ -122,16 +126,19 @@ def _ordered(steps: Sequence[FlightStep]) -> list[FlightStep]:
     kept: list[FlightStep] = []
     waiting: tuple[str, ...] = ()
     for number, step in enumerate(steps, start=2):  # the first line has the names of the columns
-        if kept and not step.time > kept[-1].time:
-            waiting += (f"line {number} was left out: its time {step.time} is not after {kept[-1].time}",)
+        last = kept[-1].time if kept else -math.inf
+        if not step.time > last:
+            waiting += (f"line {number} was left out: its time {step.time} is not after {last}",)
             continue
         kept.append(replace(step, problems=waiting + step.problems))
         waiting = ()
+    if not kept:
+        raise UserError("the log has no row whose time is a number")
     return kept
 
 
 def _visloc_steps(rows: Sequence[Mapping[str, str]], images: Path, crs: str) -> list[FlightStep]:
-    transform = need("pyproj", "uav").Transformer.from_crs("EPSG:4326", crs, always_xy=True).transform
+    transform = transform_between("EPSG:4326", crs)
     places = np.array([transform(_number(row, "lon"), _number(row, "lat")) for row in rows])
     if not np.isfinite(places).all():
         raise UserError("the log has places that are no longitude and latitude of the map's projection")

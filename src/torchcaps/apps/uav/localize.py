@@ -92,14 +92,17 @@ class Localizer:
                 that middle; the estimate is that of the vehicle.
         """
         problems = []
-        if odometry is not None and odometry.travelled > _FARTHEST:
-            problems.append(f"a motion of {odometry.travelled:.3g} m was left out")
+        if odometry is not None and (length := _length(odometry)) > _FARTHEST:
+            problems.append(f"a motion of {length:.3g} m was left out")
             odometry = None
         if odometry is None:
             problems.append("no odometry: the belief was spread instead")
         if heading is not None and not math.isfinite(heading):
             problems.append("the heading is not finite: it was left out")
             heading = None
+        if not abs(ahead) <= _FARTHEST:
+            problems.append(f"the image is {ahead:.3g} m ahead: it was left out")
+            image, ahead = None, 0.0
         descriptor, problem = self._describe(image)
         problems += [problem] if problem else []
         found = self._follow(self._motion(odometry), heading, descriptor, ahead)
@@ -148,6 +151,11 @@ class Localizer:
         crop = crop.to(self._describer.device).float() / 255
         vector = self._describer(crop[None])[0].cpu().numpy()
         return (vector, "") if np.isfinite(vector).all() else (None, "the descriptor is not finite")
+
+
+def _length(odometry: Odometry) -> float:
+    """Metres of a motion: the way travelled, or the straight one where that is longer."""
+    return max(odometry.travelled, math.hypot(odometry.forward, odometry.left))
 
 
 def _unusable(image: NDArray[np.uint8] | None) -> str:

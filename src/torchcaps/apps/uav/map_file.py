@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
-from torchcaps.storage import read_json, write_json
+from torchcaps.core import UserError, build_dataclass
+from torchcaps.core.fields import convert
+from torchcaps.storage import read_mapping, write_json
 
 from .filter import STORAGES, Codebook, Descriptors, Grid
 
@@ -95,9 +97,7 @@ def open_map(path: Path) -> CompiledMap:
             f"{path} has {found:,} bytes where its description asks for {expected:,}: copy it anew"
         )
     values = np.memmap(path, _KINDS[head["storage"]], "r", start, shape)
-    grid = Grid(**head["grid"])
-    info = MapInfo(grid, head["crs"], head["metres"], head["model"], tuple(head["sources"]))
-    return CompiledMap(info, _book(head).wrap(values), path)
+    return CompiledMap(_info(head), _book(head).wrap(values), path)
 
 
 def verify_map(opened: CompiledMap) -> None:
@@ -123,6 +123,16 @@ def _head(info: MapInfo, book: Codebook, size: int) -> dict[str, Any]:
     }
 
 
+def _info(head: dict[str, Any]) -> MapInfo:
+    return build_dataclass(MapInfo, {each.name: head[each.name] for each in fields(MapInfo)}, "a map")
+
+
+def _is_sound(head: dict[str, Any]) -> bool:
+    """Whether the parts of a description fit each other; compiled code trusts them."""
+    fits = _book(head).fits(convert(int, head["parts"], "parts"))
+    return fits and head["storage"] in STORAGES and len(head["planes"]) == _info(head).grid.headings
+
+
 def _book(head: dict[str, Any]) -> Codebook:
     scales, centres = (
         None if head[key] is None else np.asarray(head[key], np.float32) for key in ("scales", "centres")
@@ -145,8 +155,12 @@ def _resumable(partial: Path, progress: Path, head: dict[str, Any]) -> list[str]
     """The checksums of the planes that an earlier call has written for the same map."""
     if not (partial.is_file() and progress.is_file()):
         return []
-    earlier = read_json(progress)
-    return list(earlier["planes"]) if earlier.get("head") == json.loads(json.dumps(head)) else []
+    earlier = read_mapping(progress)
+    if earlier.get("head") != json.loads(json.dumps(head)):
+        return []
+    kind, shape = np.dtype(_KINDS[head["storage"]]), _stored_shape(head)[1:]
+    whole = partial.stat().st_size // (math.prod(shape) * kind.itemsize)
+    return list(earlier.get("planes", []))[:whole]
 
 
 def _join(partial: Path, path: Path, head: dict[str, Any]) -> None:
@@ -180,9 +194,9 @@ def _read_head(path: Path) -> tuple[dict[str, Any], int]:
         text = file.read(length) if 0 < length < (1 << 28) else b""
     try:
         head = json.loads(text)
-        known = head["storage"] in STORAGES and len(head["planes"]) == Grid(**head["grid"]).headings
-    except (ValueError, KeyError, TypeError) as error:
+        is_sound = _is_sound(head)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise UserError(f"the description of {path} is damaged: copy it anew") from error
-    if not known:
+    if not is_sound:
         raise UserError(f"the description of {path} is damaged: copy it anew")
     return head, len(_MAGIC) + 8 + length

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from torchcaps.core import MissingDataError, UserError, need
 from torchcaps.data import SeasonStack, load_stack
+from torchcaps.storage import write_atomically
 
 _ROWS = 1024  # of a window that is read at once
 _SUFFIXES = (".tif", ".tiff")
@@ -87,7 +88,6 @@ def write_geotiff(
     """Write bands of (count, height, width); `corner` is west, north and the side of a pixel in metres."""
     rasterio = need("rasterio", "uav")
     west, north, pixel = corner
-    path.parent.mkdir(parents=True, exist_ok=True)
     transform = rasterio.Affine(pixel, 0, west, 0, -pixel, north)
     profile = {
         "driver": "GTiff",
@@ -98,8 +98,11 @@ def write_geotiff(
         "compress": "deflate",
         "tiled": True,
     }
-    with rasterio.open(path, mode="w", crs=crs, transform=transform, **profile) as file:
-        file.write(bands)
+    with rasterio.MemoryFile() as memory:
+        with memory.open(crs=crs, transform=transform, **profile) as file:
+            file.write(bands)
+        content = memory.read()
+    write_atomically(path, lambda draft: draft.write_bytes(content))
 
 
 def _opened(path: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -47,13 +48,19 @@ def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
     """Take over results made elsewhere and leave those that are here already; how many were new."""
     merged = 0
     for place, result in _results_in(source):
-        if not isinstance(result, dict) or not result.keys() >= {"recipe", "metrics", "seed"}:
+        if not _is_result(result):
             raise UserError(f"{source}: {place}/result.json is not the result of a run")
         target = out / place / "result.json"
         if place.split("/")[0] == experiment.slug and not target.is_file():
             write_json(target, result)
             merged += 1
     return merged
+
+
+def _is_result(content: Any) -> bool:
+    if not isinstance(content, dict) or not content.keys() >= {"recipe", "metrics", "seed"}:
+        return False
+    return isinstance(content["recipe"], dict) and isinstance(content["metrics"], dict)
 
 
 def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
@@ -82,5 +89,6 @@ def _results_packed(archive: Path) -> Iterator[tuple[str, Any]]:
                     file = packed.extractfile(member)
                     assert file is not None
                     yield place[1], json.loads(file.read())
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise UserError(f"{archive} is no archive of results that can be read: {error}") from error
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
+        problem = str(error).partition("\n")[0]
+        raise UserError(f"{archive} is no archive of results that can be read: {problem}") from error

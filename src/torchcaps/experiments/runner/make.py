@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from torchcaps.core import MissingDataError
-from torchcaps.storage import read_json, write_json
+from torchcaps.storage import DiskError, read_json, write_json
 from torchcaps.train import Machine, StoppedError, check_machine, side_by_side
 
 from ..plan import Experiment, PlannedRun
@@ -62,8 +62,8 @@ def missing_runs(
 def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, concurrency: int) -> None:
     """Make one run in its folder below `out`, which then holds its result or its error.
 
-    It holds neither where the time was up, the data is missing, or the device was lost: a crash of one
-    process takes all runs of a shared GPU along, and none of them failed by itself.
+    It holds neither where the time was up, the data is missing, the disk was full, or the device was lost: a
+    crash of one process takes all runs of a shared GPU along, and none of them failed by itself.
 
     Args:
         run: What to make.
@@ -86,6 +86,9 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, c
         visit.stop()  # no run of this process gets the device back
         reason = str(error).partition("\n")[0]
         visit.on_run(f"{run.name} stopped: the device was lost ({reason}); {_CONTINUES}")
+    except DiskError as error:
+        visit.stop()  # no other run could be written either
+        visit.on_run(f"{run.name} stopped: {error}; {_CONTINUES}")
     except Exception as error:  # whatever it is, the other runs go on
         write_json(run.folder(out) / "error.json", _describe(run, error))
         visit.on_run(f"{run.name} failed: {error}")

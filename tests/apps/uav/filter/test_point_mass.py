@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from torchcaps.apps.uav.filter import (
+    Codebook,
     FilterSettings,
     Grid,
     MotionNoise,
@@ -260,3 +261,18 @@ def test_a_kernel_moves_the_mean_as_far_as_the_motion(sigma):
     cells = taps.first[:, None] + np.arange(taps.weights.shape[1])
     assert (taps.weights * cells).sum(1) == pytest.approx(shifts, abs=1e-9)
     assert taps.weights.sum(1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("forward", [1e12, -1e300])
+def test_a_motion_beyond_any_map_leaves_it(name, forward):
+    motion = Odometry(forward, 0.0, 0.0, distance=20.0)
+    assert PointMassFilter(SMALL, BACKENDS[name]()).update(motion).restarted
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_map_that_holds_no_numbers_is_survived(name):
+    grid, vectors, _ = made_map(columns=9, rows=8, headings=6)
+    nothing = Codebook("float32").wrap(np.full((6, 8, 16, 9), np.nan, np.float32))
+    belief = PointMassFilter(grid, BACKENDS[name](), None, nothing, linear_likelihood())
+    assert belief.update(Odometry(5.0, 0.0, 0.0), None, vectors[0, 1, 1]).restarted

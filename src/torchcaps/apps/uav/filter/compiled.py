@@ -190,7 +190,8 @@ def _look_up(likelihood, dots, target):
     for column in range(len(dots)):
         square = min(max(np.float32(2) - np.float32(2) * dots[column], np.float32(0)), np.float32(4))
         place = np.sqrt(square) * np.float32(last / 2)
-        low = min(np.int32(place), np.int32(last - 1))
+        # counted without a sign: a place that is no number, in a damaged map, stays inside the table too
+        low = np.int32(min(np.uint32(np.int32(place)), np.uint32(last - 1)))
         part = place - np.float32(low)
         target[column] *= likelihood[low] + part * (likelihood[low + 1] - likelihood[low])
 

@@ -105,6 +105,19 @@ class Codebook:
         vectors = np.moveaxis(parts[:, group * width : (group + 1) * width], 1, 2)
         return (vectors @ centres.T - (centres**2).sum(1) / 2).argmax(-1).astype(np.uint8)
 
+    def fits(self, parts: int) -> bool:
+        """Whether it has the finite numbers that its form needs for so many stored components or groups."""
+        given = [each for each in (self.scales, self.centres) if each is not None]
+        if parts < 1 or not all(np.isfinite(each).all() for each in given):
+            return False
+        if self.storage == "int8" and self.scales is not None:
+            return self.centres is None and self.scales.shape == (parts,)
+        if self.storage == "product" and self.centres is not None:
+            return (
+                self.scales is None and self.centres.ndim == 3 and self.centres.shape[:2] == (parts, _CODES)
+            )
+        return self.storage in ("float32", "float16") and not given
+
     def wrap(self, values: NDArray[np.generic]) -> Descriptors:
         """Stored values of all headings as descriptors."""
         return Descriptors(values, self.storage, self.scales, self.centres)

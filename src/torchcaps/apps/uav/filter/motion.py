@@ -13,6 +13,7 @@ from torchcaps.core import Number, UserError
 from .grid import Grid
 
 _SIGMAS = 4.0  # a kernel covers at least so many standard deviations on both sides
+_FARTHEST = 2.0**30  # cells; whatever moves so far has left the map, and its place is still a whole number
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def spread(shifts: NDArray[np.float64], sigma: float) -> Taps:
     """
     from scipy.special import ive
 
+    shifts = shifts.clip(-_FARTHEST, _FARTHEST)
     low = np.floor(shifts)
     part = (shifts - low)[:, None]
     reach = math.ceil(_SIGMAS * sigma)

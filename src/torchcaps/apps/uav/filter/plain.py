@@ -55,7 +55,7 @@ def look_up(weights: Tensor, dots: Tensor) -> Tensor:
     last = len(weights) - 1
     place = (2 - 2 * dots).clamp(0, 4).sqrt() * (last / 2)
     low = place.floor().clamp(max=last - 1)
-    index = low.long()
+    index = low.long().clamp(0, last - 1)  # also where a damaged map holds no number
     return weights[index].lerp(weights[index + 1], place - low)
 
 
