@@ -3,18 +3,12 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from torchcaps.cli.main import app
 from torchcaps.core import MissingDataError, UserError
 
+from command import torchcaps
+
 SMALL = ["--set", "model.base_width=4", "--set", "epochs=1", "--set", "batch_size=2"]
-
-
-def torchcaps(*arguments):
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.mark.slow

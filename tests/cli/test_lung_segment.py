@@ -17,12 +17,7 @@ from torchcaps.train.run import write_recipe
 
 from apps.lung.ct import chest, write_series
 from apps.lung.runs import untrained_run
-
-
-def torchcaps(*arguments):
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
+from command import torchcaps
 
 
 @pytest.fixture(scope="module")

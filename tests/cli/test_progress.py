@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from torchcaps.cli import progress
-from torchcaps.cli.progress import CandidateBar, CountBar, ProgressBar, working
+from torchcaps.cli.progress import CountBar, ProgressBar, working
 from torchcaps.core import METRICS
 from torchcaps.train import StoppedError, Watcher
 
@@ -117,18 +117,18 @@ def test_a_slow_network_does_not_seem_to_stand_still(capsys):
 
 
 def test_nothing_but_results_is_printed_where_there_is_no_terminal(capsys):
-    with CountBar("slices") as bar, CandidateBar() as search, working("measuring"):
+    with CountBar("slices") as bar, CountBar("candidates") as search, working("measuring"):
         bar.reached(1, 2)
-        search.candidate_done(1, 2, "90%")
+        search.reached(1, 2, "best 90%")
     printed = capsys.readouterr()
     assert printed.out == printed.err == ""
 
 
 def test_a_long_count_says_how_far_it_came_where_there_is_no_terminal(capsys, monkeypatch):
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
-    with CountBar("slices") as bar, CandidateBar(is_shown=False) as hidden:
+    with CountBar("slices") as bar, CountBar("candidates", is_shown=False) as hidden:
         bar.reached(1, 2)
-        hidden.candidate_done(1, 2, "90%")
+        hidden.reached(1, 2, "best 90%")
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == "slices: 1 of 2\n"

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from torchcaps.cli.main import app
 from torchcaps.train import Machine, build, train
+
+from command import torchcaps
 
 pytestmark = pytest.mark.slow
 
@@ -28,12 +28,6 @@ RECIPE = {
 def pixels(path):
     with Image.open(path) as picture:
         return np.array(picture)
-
-
-def torchcaps(*arguments):
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
 """Checking and fetching files, with a folder in place of the network."""
 
-import builtins
 import hashlib
 import shutil
+import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -123,14 +123,7 @@ def test_a_failed_connection_is_a_user_error(publisher, tmp_path):
 
 
 def test_without_pooch_the_error_says_what_to_install(tmp_path, monkeypatch):
-    real_import = builtins.__import__
-
-    def refuse(name, *args, **kwargs):
-        if name == "pooch":
-            raise ImportError(name)
-        return real_import(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(UserError, match=r'pip install "torchcaps\[download\]"'):
         get_dataset("mnist", tmp_path)
 

@@ -39,3 +39,20 @@ def a_pair(network, metric, plain, rem, **changes):
 
 def a_result(seed=42, **metrics):
     return RunResult.from_json({**FACTS, "seed": seed, "metrics": metrics})
+
+
+def seeds_row(setting, metric, ours, spread=0.01):
+    """A row of three seeds, or of one where there is no spread."""
+    runs = tuple(a_run(ours, seed=seed) for seed in range(1 if spread is None else 3))
+    return a_row(setting, metric, ours, spread=spread, runs=runs)
+
+
+def assert_claims_are_decided(experiment):
+    """Every claim speaks of settings and metrics that the experiment has: rows of all of them decide it."""
+    rows = [
+        seeds_row(setting.name, metric, number + 1.0 + place / 3)
+        for place, metric in enumerate(experiment.metrics)
+        for number, setting in enumerate(experiment.settings)
+    ]
+    for claim in experiment.claims:
+        assert claim.check(lambda label: rows).verdict != "open", claim.text

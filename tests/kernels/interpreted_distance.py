@@ -4,26 +4,19 @@ import pytest
 import torch
 
 from torchcaps.core import Capsules
-from torchcaps.kernels import availability
 from torchcaps.kernels.scaled_distance import launch, operators
 from torchcaps.kernels.scaled_distance.launch import Tile, Tiles
 from torchcaps.layers import ConvCaps2d
 
 from kernels import distance_reference
 from kernels.distance_reference import DistanceCase
-from kernels.interpreter import repair_interpreter
 from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
-from kernels.poison import poison_fresh_memory
 
 # of a sum without a term, NumPy warns where a GPU does not
-pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-
-
-@pytest.fixture(autouse=True)
-def _interpreted(monkeypatch):
-    repair_interpreter(monkeypatch)
-    poison_fresh_memory(monkeypatch)
-    monkeypatch.setattr(availability, "KERNEL_DEVICE", "cpu")
+pytestmark = [
+    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.filterwarnings("ignore:.*:RuntimeWarning"),
+]
 
 
 @pytest.mark.parametrize("case", distance_reference.QUICK.values(), ids=distance_reference.QUICK)

@@ -3,24 +3,17 @@
 import pytest
 import torch
 
-from torchcaps.kernels import availability
 from torchcaps.kernels.em import launch, operators
 
 from kernels import em_reference
 from kernels.em_reference import EMCase
-from kernels.interpreter import repair_interpreter
 from kernels.layer_reference import assert_as_accurate_as_the_plain_layer
-from kernels.poison import poison_fresh_memory
 
 # of a sum without a term, NumPy warns where a GPU does not
-pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-
-
-@pytest.fixture(autouse=True)
-def _interpreted(monkeypatch):
-    repair_interpreter(monkeypatch)
-    poison_fresh_memory(monkeypatch)
-    monkeypatch.setattr(availability, "KERNEL_DEVICE", "cpu")
+pytestmark = [
+    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.filterwarnings("ignore:.*:RuntimeWarning"),
+]
 
 
 @pytest.mark.parametrize("case", em_reference.QUICK.values(), ids=em_reference.QUICK)

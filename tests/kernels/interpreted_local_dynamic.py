@@ -4,24 +4,18 @@ import pytest
 import torch
 
 from torchcaps.core import Capsules
-from torchcaps.kernels import availability, fused_local_dynamic_routing
+from torchcaps.kernels import fused_local_dynamic_routing
 from torchcaps.kernels.local_dynamic import launch, operators
 from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 
 from kernels import local_reference
-from kernels.interpreter import repair_interpreter
 from kernels.local_reference import LocalCase, assert_as_accurate_as_the_plain_function
-from kernels.poison import poison_fresh_memory
 
 # of a sum without a term, NumPy warns where a GPU does not
-pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-
-
-@pytest.fixture(autouse=True)
-def _interpreted(monkeypatch):
-    repair_interpreter(monkeypatch)
-    poison_fresh_memory(monkeypatch)
-    monkeypatch.setattr(availability, "KERNEL_DEVICE", "cpu")
+pytestmark = [
+    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.filterwarnings("ignore:.*:RuntimeWarning"),
+]
 
 
 @pytest.mark.parametrize("case", local_reference.QUICK.values(), ids=local_reference.QUICK)

@@ -58,6 +58,42 @@ def assert_as_accurate_as_the_plain_layer(case: LayerCase, device: str = "cpu", 
         assert mean <= 1, f"{name}: {mean:.2f} of the allowed error, {shares.tolist()}"
 
 
+def capture(step):
+    """A CUDA graph of a step, and the tensors that a replay fills."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        return graph, step()
+
+
+def assert_a_model_learns_the_same_with_kernels(name: str, **options: int) -> None:
+    """The losses of some steps on a GPU, with and without the kernels of its layers."""
+
+    def losses(backend):
+        torch.manual_seed(0)
+        model = create_model(name, **options).cuda()
+        for layer in model.modules():
+            if hasattr(layer, "fallback_reason"):
+                layer.backend = backend
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+        images = torch.rand(4, *model.image_shape, device="cuda")
+        values = []
+        for _ in range(5):
+            loss = (model(images).activations - 0.7).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            values.append(loss.detach())
+        return torch.stack(values)
+
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        plain, fused = losses("torch"), losses("auto")
+    torch.testing.assert_close(plain, fused, rtol=1e-4, atol=1e-6)
+
+
 def assert_a_captured_step_replays(name: str, batch: int) -> None:
     """The gradients of a model with kernels, from a CUDA graph, on images that it was not captured with."""
     torch.manual_seed(0)
@@ -69,13 +105,7 @@ def assert_a_captured_step_replays(name: str, batch: int) -> None:
     def step():
         return torch.autograd.grad(model(images).activations.square().sum(), learned, allow_unused=True)
 
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = step()
+    graph, captured = capture(step)
     with torch.no_grad():
         images.copy_(torch.rand(images.shape))
     graph.replay()

@@ -7,10 +7,11 @@ import torch
 
 from torchcaps.kernels import dynamic_unsupported_reason, fused_dynamic_coupling, fused_dynamic_routing
 
+from kernels.layer_reference import capture
 from kernels.poison import poison_fresh_memory
 from kernels.routing_reference import CASES, Case, assert_as_accurate_as_the_textbook, textbook_routing
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("exact_products")]
 
 MNIST = Case(batch=128, in_caps=1152, in_pose=8, matrices=1152, out_caps=10, pose=16)
 LARGE = {
@@ -27,14 +28,6 @@ LARGE = {
     "unequal poses": replace(MNIST, batch=17, in_caps=51, matrices=51, in_pose=3, pose=33, out_caps=43),
     "ten iterations": replace(MNIST, batch=17, in_caps=40, matrices=40, iterations=10),
 }
-
-
-@pytest.fixture(autouse=True)
-def _exact_products(monkeypatch):
-    previous = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    yield
-    torch.set_float32_matmul_precision(previous)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -94,13 +87,7 @@ def test_a_captured_graph_replays_the_layer():
     def step():
         return torch.autograd.grad(fused_dynamic_routing(*inputs), inputs, incoming)
 
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = step()
+    graph, captured = capture(step)
     with torch.no_grad():
         inputs[0].copy_(torch.randn(inputs[0].shape))
     graph.replay()

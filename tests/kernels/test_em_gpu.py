@@ -4,14 +4,17 @@ import pytest
 import torch
 
 from torchcaps.core import Capsules
-from torchcaps.models import create_model
 
 from kernels import em_reference
 from kernels.em_reference import EMCase
-from kernels.layer_reference import assert_a_captured_step_replays, assert_as_accurate_as_the_plain_layer
+from kernels.layer_reference import (
+    assert_a_captured_step_replays,
+    assert_a_model_learns_the_same_with_kernels,
+    assert_as_accurate_as_the_plain_layer,
+)
 from kernels.poison import poison_fresh_memory
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("exact_products")]
 
 MATRICES = {"rows": 4, "in_columns": 4, "out_columns": 4}
 LARGE = {
@@ -24,14 +27,6 @@ LARGE = {
     ),
     "32/32/32/32": EMCase(batch=3, height=14, width=14, in_types=32, out_types=32, **MATRICES),
 }
-
-
-@pytest.fixture(autouse=True)
-def _exact_products(monkeypatch):
-    previous = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    yield
-    torch.set_float32_matmul_precision(previous)
 
 
 SMALL = ["stride beyond the window", "shared by types", "vectors", "one iteration"]  # each is compiled anew
@@ -50,26 +45,7 @@ def test_em_of_real_sizes_is_as_accurate_as_the_plain_layer(case, monkeypatch):
 
 @pytest.mark.parametrize(("name", "side"), [("em_capsnet_small", 32), ("segcaps_r3", 64)])
 def test_a_model_learns_the_same_with_and_without_the_kernels(name, side):
-    def losses(backend):
-        torch.manual_seed(0)
-        model = create_model(name, image_size=side).cuda()
-        for layer in model.modules():
-            if hasattr(layer, "fallback_reason"):
-                layer.backend = backend
-        optimizer = torch.optim.SGD(model.parameters(), 0.05)
-        images = torch.rand(4, model.config.in_channels, side, side, device="cuda")
-        values = []
-        for _ in range(5):
-            loss = (model(images).activations - 0.7).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            values.append(loss.detach())
-        return torch.stack(values)
-
-    with torch.backends.cudnn.flags(allow_tf32=False):
-        plain, fused = losses("torch"), losses("auto")
-    torch.testing.assert_close(plain, fused, rtol=1e-4, atol=1e-6)
+    assert_a_model_learns_the_same_with_kernels(name, image_size=side)
 
 
 def test_two_calls_give_the_same_bits():

@@ -9,7 +9,7 @@ from kernels import local_reference
 from kernels.local_reference import LocalCase, assert_as_accurate_as_the_plain_function
 from kernels.poison import poison_fresh_memory
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("exact_products")]
 
 LARGE = {
     "many parents": LocalCase(batch=4, in_caps=4, positions=256, out_caps=8, pose=32),
@@ -18,14 +18,6 @@ LARGE = {
     "classes": LocalCase(batch=4, in_caps=3, positions=4096, out_caps=1, pose=16),
     "odd": LocalCase(batch=3, in_caps=7, positions=123, out_caps=3, pose=11, gradient="last", leaky=True),
 }
-
-
-@pytest.fixture(autouse=True)
-def _exact_products(monkeypatch):
-    previous = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    yield
-    torch.set_float32_matmul_precision(previous)
 
 
 @pytest.mark.parametrize("case", (local_reference.QUICK | LARGE).values())

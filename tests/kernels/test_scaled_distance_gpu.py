@@ -6,10 +6,13 @@ import pytest
 import torch
 
 from torchcaps.core import Capsules
-from torchcaps.models import create_model
 
 from kernels.distance_reference import CASES, QUICK, DistanceCase
-from kernels.layer_reference import assert_a_captured_step_replays, assert_as_accurate_as_the_plain_layer
+from kernels.layer_reference import (
+    assert_a_captured_step_replays,
+    assert_a_model_learns_the_same_with_kernels,
+    assert_as_accurate_as_the_plain_layer,
+)
 from kernels.poison import poison_fresh_memory
 
 pytestmark = pytest.mark.gpu
@@ -86,23 +89,7 @@ def test_memory_stays_far_below_the_votes():
 
 
 def test_a_model_learns_the_same_with_and_without_the_kernel():
-    def losses(backend):
-        torch.manual_seed(0)
-        model = create_model("gamma_capsnet_mnist").cuda()
-        model.hidden.backend = model.classes.backend = backend
-        optimizer = torch.optim.SGD(model.parameters(), 0.05)
-        images, values = torch.rand(4, 1, 28, 28).cuda(), []
-        for _ in range(5):
-            loss = (model(images).activations - 0.7).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            values.append(loss.detach())
-        return torch.stack(values)
-
-    with torch.backends.cudnn.flags(allow_tf32=False):
-        plain, fused = losses("torch"), losses("auto")
-    torch.testing.assert_close(plain, fused, rtol=1e-4, atol=1e-6)
+    assert_a_model_learns_the_same_with_kernels("gamma_capsnet_mnist")
 
 
 def test_a_captured_graph_replays_a_step():

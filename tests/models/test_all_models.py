@@ -6,7 +6,6 @@ from functools import cache
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from torchcaps.core import UserError
@@ -14,6 +13,7 @@ from torchcaps.inspection import count_parameters, describe_model
 from torchcaps.models import MODELS, build_model, config_as_json, create_model, list_models
 from torchcaps.routing import list_routings
 
+from models.contract import NetworkContract, images
 from refusal import REFUSED
 
 TINY = [name for name in list_models("*_tiny_test") if MODELS[name].task == "classification"]
@@ -74,8 +74,8 @@ def field_names(name):
     return {field.name for field in fields(MODELS[name].config)}
 
 
-def images(model, batch=2):
-    return torch.rand(batch, *model.image_shape)
+class TestClassifiers(NetworkContract):
+    pass
 
 
 @pytest.mark.parametrize(("name", "count"), PARAMETERS.items())
@@ -120,20 +120,6 @@ def test_nothing_is_left_on_the_model(model):
     assert set(vars(model)) == before
 
 
-def test_every_parameter_learns(model):
-    output = model(images(model))
-    total = output.activations.square().sum() + (  # squared, for probabilities have a constant sum
-        output.reconstruction.sum() if output.reconstruction is not None else 0
-    )
-    total.backward()
-    assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
-
-
-def test_an_image_does_not_see_its_neighbours(model):
-    batch = images(model.eval(), batch=3)
-    assert_close(model(batch).activations[:1], model(batch[:1]).activations)
-
-
 def test_labels_choose_what_is_decoded(model):
     if model.decoder is None:
         pytest.skip("this variant has no decoder")
@@ -144,35 +130,11 @@ def test_labels_choose_what_is_decoded(model):
     assert not torch.equal(model(batch, other).reconstruction, model(batch).reconstruction)
 
 
-def test_weights_round_trip(model, tmp_path):
-    save_file(model.state_dict(), tmp_path / "weights.safetensors")
-    twin = type(model)(model.config)
-    twin.load_state_dict(load_file(tmp_path / "weights.safetensors"))
-    batch = images(model.eval())
-    assert torch.equal(twin.eval()(batch).poses, model(batch).poses)
-
-
-def test_bfloat16_autocast_changes_little(model):
-    batch = images(model.eval())
-    plain = model(batch).activations
-    with torch.autocast("cpu", torch.bfloat16):
-        half = model(batch).activations
-    assert half.dtype == torch.float32
-    assert_close(half, plain, atol=0.05, rtol=0.05)
-
-
 @pytest.mark.parametrize("name", list_models("*_tiny_test"))
 def test_runs_in_bfloat16(name):
     model = create_model(name).bfloat16().eval()
     output = model(images(model).bfloat16())
     assert output[0].isfinite().all()
-
-
-@pytest.mark.compile
-def test_compiles_without_graph_breaks(model):
-    batch = images(model.eval())
-    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
-    assert_close(compiled(batch).activations, model(batch).activations)
 
 
 @pytest.mark.parametrize("change", [{"image_size": 24}, {"in_channels": 3}, {"num_classes": 7}], ids=str)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from torchcaps.core import UserError
@@ -11,6 +10,8 @@ from torchcaps.losses import DiceCrossEntropyLoss
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.models.segcaps import SegCaps, SegCapsConfig
 from torchcaps.models.unet import UNet, UNetConfig
+
+from models.contract import NetworkContract, images
 
 PARAMETERS = {
     "segcaps_r3": 1_416_112,
@@ -42,8 +43,8 @@ def model(request):
     return create_model(request.param)
 
 
-def images(model, batch=2):
-    return torch.rand(batch, *model.image_shape)
+class TestSegmentationNetworks(NetworkContract):
+    pass
 
 
 @pytest.mark.parametrize(("name", "total"), PARAMETERS.items())
@@ -134,20 +135,6 @@ def test_routing_is_returned_only_when_asked_for():
         assert routed.coupling.shape[-2:] == (children.poses.shape[-2], routed.poses.shape[-2])
 
 
-def test_every_parameter_learns(model):
-    output = model(images(model))
-    total = output.activations.sum() + (
-        output.reconstruction.sum() if output.reconstruction is not None else 0
-    )
-    total.backward()
-    assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
-
-
-def test_an_image_does_not_see_its_neighbours(model):
-    batch = images(model.eval(), batch=3)
-    assert_close(model(batch).activations[:1], model(batch[:1]).activations)
-
-
 def test_other_sizes_that_can_be_halved_need_no_other_model(model):
     assert model(torch.rand(1, 1, 24, 8)).activations.shape == (1, 1, 24, 8)
 
@@ -158,30 +145,6 @@ def test_any_size_channels_and_classes(name, change):
     model = create_model(name, **change)
     output = model(images(model))
     assert output.activations.shape == (2, model.config.num_classes, *model.image_shape[1:])
-
-
-def test_weights_round_trip(model, tmp_path):
-    save_file(model.state_dict(), tmp_path / "weights.safetensors")
-    twin = type(model)(model.config)
-    twin.load_state_dict(load_file(tmp_path / "weights.safetensors"))
-    batch = images(model.eval())
-    assert torch.equal(twin.eval()(batch).activations, model(batch).activations)
-
-
-def test_bfloat16_autocast_changes_little(model):
-    batch = images(model.eval())
-    plain = model(batch).activations
-    with torch.autocast("cpu", torch.bfloat16):
-        half = model(batch).activations
-    assert half.dtype == torch.float32
-    assert_close(half, plain, atol=0.05, rtol=0.05)
-
-
-@pytest.mark.compile
-def test_compiles_without_graph_breaks(model):
-    batch = images(model.eval())
-    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
-    assert_close(compiled(batch).activations, model(batch).activations)
 
 
 def test_checkpointing_changes_no_gradient():

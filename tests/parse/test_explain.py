@@ -151,7 +151,9 @@ def test_the_runner_up_is_the_second_class(explainer):
 
 
 def test_without_the_data_of_the_run_an_image_is_explained_all_the_same(tmp_path):
-    Image.new("L", (28, 28), 99).save(tmp_path / "image.png")
+    digit = Image.new("L", (28, 28))
+    digit.paste(255, (12, 5, 16, 23))
+    digit.save(tmp_path / "image.png")
     explainer = Explainer(make_run(tmp_path, data="mnist"), data_dir=tmp_path)
     found = explainer.explain(explainer.read(str(tmp_path / "image.png")))
     assert found.usual is None

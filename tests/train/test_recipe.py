@@ -91,6 +91,10 @@ def test_numbers_are_converted_to_their_type():
         ),
         ({"loss": {"name": ["margin"]}}, "recipe.loss.name: expected str, got"),
         ({"loss": {"absent_weight": -1}}, "loss.absent_weight must not be negative, got -1"),
+        (
+            {"loss": {"name": "pair_margin", "absent_weight": -1}},
+            "loss.absent_weight must not be negative, got -1",
+        ),
         ({"loss": {"coupling_entropy": -1}}, "loss.coupling_entropy must not be negative, got -1"),
         ({"optim": {"decay": 1e300}}, "recipe.optim.decay multiplies the learning rate"),
         ({"seed": 2**63}, "recipe.seed: the number is too large"),

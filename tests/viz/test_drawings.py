@@ -12,7 +12,6 @@ from viz.drawing import assert_draws
 
 import torchcaps.viz
 from torchcaps.core import UserError
-from torchcaps.models import create_model
 from torchcaps.parse import capsule_grid, place_map, receptive_field, saliency_map
 from torchcaps.viz import (
     draw_confusion,
@@ -27,15 +26,6 @@ from torchcaps.viz.evidence import stretch_heat
 
 NAMES = ["airplane", "automobile", "bird", "a class whose name never ends"]
 OFFSETS = [-0.25, 0.0, 0.25]
-
-
-@pytest.fixture(scope="module")
-def forward_pass():
-    torch.manual_seed(0)
-    model = create_model("dr_capsnet_tiny_test").eval()
-    images = torch.rand(3, 1, 20, 20)
-    with torch.no_grad():
-        return model.config, images, model(images, return_routing=True)
 
 
 EPOCHS = [{"epoch": e, "train_loss": 1 / (e + 1), "val_accuracy": 0.9} for e in range(4)]

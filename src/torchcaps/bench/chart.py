@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from torchcaps.core import UserError
+from torchcaps.storage import write_bytes
 from torchcaps.viz import draw_bench, to_png
 
 from .row import read_rows
@@ -20,8 +21,7 @@ def write_chart(files: Sequence[Path], gallery: Path = Path("docs/gallery")) -> 
         raise UserError(f"a chart is of one device, got {', '.join(devices) or 'no rows'}")
     suites = dict.fromkeys(row["suite"] for row in rows)
     target = gallery / f"{'-'.join(suites)}-{device_slug(devices[0])}.png"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(to_png(draw_bench(rows)))
+    write_bytes(target, to_png(draw_bench(rows)))
     return target
 
 

@@ -35,15 +35,14 @@ def render_suite(
     ball = sphere(divisions)
     objects = {"cube": cube(borders=False), "cube with borders": cube(), f"{len(ball.faces):,} faces": ball}
     for name, mesh in objects.items():
-        batch = (4096 if is_gpu else 1024) if mesh.is_convex else (1024 if is_gpu else 128)
+        most = (4096 if is_gpu else 1024) if mesh.is_convex else (1024 if is_gpu else 128)
+        batch = most // 4 if quick else most
         for backend, draw in _engines().items():
             yield Measurement(
                 case=f"render {name}, {side} px",
                 backend=backend,
-                batch=batch // 4 if quick else batch,
-                build=partial(
-                    _build, draw, mesh, batch // 4 if quick else batch, View(height=side, width=side), bench
-                ),
+                batch=batch,
+                build=partial(_build, draw, mesh, batch, View(height=side, width=side), bench),
                 skip=draw if isinstance(draw, str) else None,
             )
 

@@ -34,7 +34,7 @@ from . import (
     shrink,
     train,
     uav,
-    uav_stream,
+    uav_flights,
     weights,
 )
 from .examples import FIRST_STEPS, as_epilog, epilog
@@ -78,7 +78,9 @@ for _name, _command in _COMMANDS.items():
     app.command(_name, epilog=epilog(_name), cls=_kind)(_command)
 lung.app.command("eval")(lung_segment.evaluate)
 lung.app.command("segment")(lung_segment.segment)
-uav.app.command("stream")(uav_stream.stream)
+uav.app.command("simulate")(uav_flights.simulate)
+uav.app.command("localize")(uav_flights.localize)
+uav.app.command("stream")(uav_flights.stream)
 for _name, _group in {
     "recipe": recipe.app,
     "bench": bench.app,

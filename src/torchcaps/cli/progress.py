@@ -215,17 +215,3 @@ class CountBar:
         if self._is_shown and not self._is_live and is_due:
             self._line_at = time.monotonic()
             typer.echo(f"{self._things}: {done:,} of {planned:,}  {words}".rstrip(), err=True)
-
-
-class CandidateBar(CountBar):
-    """Shows how many candidates of a search are scored, the best so far, and the time left."""
-
-    def __init__(self, *, is_shown: bool = True) -> None:
-        super().__init__("candidates", is_shown=is_shown)
-
-    def __enter__(self) -> CandidateBar:
-        return self
-
-    def candidate_done(self, done: int, planned: int, best: str) -> None:
-        """Advance to `done`; `best` is the best metric in words."""
-        self.reached(done, planned, f"best {best}")

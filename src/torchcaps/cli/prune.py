@@ -39,7 +39,7 @@ def command(
     from torchcaps.train import Machine, StructuredPruning, prune_run
     from torchcaps.zoo import output_folder
 
-    from .progress import CandidateBar
+    from .progress import CountBar
 
     folder = out or output_folder(run).with_name(f"{run.name}-{method}-{flops:g}")
     settings = StructuredPruning(
@@ -51,8 +51,12 @@ def command(
         seed=seed,
     )
     machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    with CandidateBar(is_shown=not (json or quiet)) as bar:
-        result = prune_run(run, folder, settings, machine, on_candidate=bar.candidate_done)
+    with CountBar("candidates", is_shown=not (json or quiet)) as bar:
+
+        def say_best(done: int, planned: int, best: str) -> None:
+            bar.reached(done, planned, f"best {best}")
+
+        result = prune_run(run, folder, settings, machine, on_candidate=say_best)
     if json:
         print_json(result)
     else:

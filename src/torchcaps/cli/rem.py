@@ -111,12 +111,13 @@ def _training(source: str, out: Path, changes: list[str]) -> _Training:
 
 
 def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
-    from torchcaps.pages import train_with_rem
+    from torchcaps.train import load_run, train
 
     from .progress import ProgressBar
 
     with ProgressBar(is_shown=not is_quiet) as bar:
-        return train_with_rem(training.recipe, training.folder, machine, bar)
+        train(training.recipe, training.folder, machine, resume=True, watcher=bar)
+    return load_run(training.folder)
 
 
 def _print(found: list[RunSummary]) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -16,15 +15,9 @@ _ENDLESS = 10_000  # width where there is no terminal: a row stays one line
 
 def print_json(value: Any) -> None:
     """Print plain data as JSON; a number that is not finite, which JSON does not know, is null."""
-    typer.echo(json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False))
+    from torchcaps.core.fields import finite_or_none
 
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    typer.echo(json.dumps(finite_or_none(value), indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(rows: Sequence[dict[str, Any]]) -> None:

@@ -1,13 +1,9 @@
-"""`torchcaps uav`: localization of unmanned aerial vehicles on orthophotos."""
+"""`torchcaps uav`: maps and descriptors of unmanned aerial vehicles; their flights are in `uav_flights`."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -40,7 +36,6 @@ Pixel = Annotated[
     float | None, typer.Option("--metres-per-pixel", help="Read maps at this; default their own.")
 ]
 Date = Annotated[str | None, typer.Option("--date", help="Which date of several, by the name of its file.")]
-_FRAMES = 150  # beliefs that a page shows at most
 
 
 @app.command("terrain")
@@ -181,18 +176,20 @@ def compile_map(
     from torchcaps.apps.uav import CompileSettings, load_describer, load_matching
     from torchcaps.apps.uav import compile_map as compile_voxels
 
+    from .progress import CountBar
+
     matching = load_matching(run)
-    stack = _one_date(maps, date, matching.pixel)
+    stack = one_date(maps, date, matching.pixel)
     settings = CompileSettings(cell, headings, storage, code_bytes)  # type: ignore[arg-type]  # checked below
     describer = load_describer(run, choose_device(device))
-    with _bar(headings, "headings", is_shown=not (quiet or json)) as advance:
+    with CountBar("headings", is_shown=not (quiet or json)) as bar:
         loss = compile_voxels(
             stack,
             describer,
             out,
             settings,
             likelihood=matching.likelihood("bayesian"),
-            on_heading=lambda heading: advance(heading),
+            on_heading=lambda heading: bar.reached(heading, headings),
         )
     size = out.stat().st_size
     if json:
@@ -204,95 +201,6 @@ def compile_map(
     )
 
 
-@app.command("simulate")
-def simulate(
-    maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF of the date that is seen.")],
-    run: RunOption,
-    out: Annotated[Path, typer.Option("--out", help="Folder for flight.csv and images.")],
-    updates: Annotated[int, typer.Option("--updates", help="How many.")] = 60,
-    step: Annotated[float, typer.Option("--step", help="Metres between updates.")] = 50.0,
-    seed: Annotated[int, typer.Option("--seed", help="Which flight.")] = 0,
-    altitude: Annotated[
-        float | None, typer.Option("--altitude", help="Metres: render a camera's frames and rectify them.")
-    ] = None,
-    tilt: Annotated[float, typer.Option("--tilt", help="Degrees of that camera from straight down.")] = 0.0,
-    date: Date = None,
-) -> None:
-    """Fly over a map as another date shows it, with the noise of odometry and compass of the thesis.
-
-    Images are cut out of the map. With --altitude, a camera renders ten frames before each update, and the
-    square of ground is made from them as in flight.
-    """
-    from torchcaps.apps.uav import FlightPlan, Look, load_matching, simulate_flight
-    from torchcaps.core import UserError
-
-    if tilt and altitude is None:
-        raise UserError("a tilted camera needs --altitude")
-    matching = load_matching(run)
-    look = None if altitude is None else Look(altitude, math.radians(tilt))
-    plan = FlightPlan(updates=updates, step=step, seed=seed, look=look)
-    simulate_flight(_one_date(maps, date, matching.pixel), matching.side, plan).save(out)
-    typer.echo(f"{out / 'flight.csv'}: {updates} updates")
-
-
-@app.command("localize")
-def localize(
-    compiled: Annotated[Path, typer.Argument(metavar="MAP.tcmap", help="Map that uav compile-map wrote.")],
-    flight: Annotated[Path, typer.Argument(metavar="FLIGHT.csv", help="Flight log, a row for each update.")],
-    images: Annotated[Path, typer.Argument(metavar="IMAGES", help="Folder of the pictures.")],
-    run: RunOption,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the results.")],
-    likelihood: Annotated[str, typer.Option("--likelihood", help="bayesian, linear or ratio.")] = "bayesian",
-    odometry_only: Annotated[bool, typer.Option("--odometry-only", help="Do not look at images.")] = False,
-    device: Device = "auto",
-    quiet: Quiet = False,
-    json: Json = False,
-) -> None:
-    """Find the trajectory of a flight on a compiled map."""
-    from torchcaps.apps.uav import (
-        Localizer,
-        Recorder,
-        load_describer,
-        load_matching,
-        open_map,
-        read_flight,
-        record_flight,
-        summarize,
-        write_results,
-    )
-
-    opened = open_map(compiled)
-    steps = read_flight(flight, images, opened.info.crs)
-    describer = None if odometry_only else load_describer(run, choose_device(device))
-    localizer = Localizer(opened, describer, load_matching(run).likelihood(likelihood))
-    recorder = Recorder(every=-(-len(steps) // _FRAMES))
-    started = time.perf_counter()
-    with _bar(len(steps), "updates", is_shown=not (quiet or json)) as advance:
-        record_flight(localizer, steps, recorder, on_update=advance)
-    summary = summarize(recorder, time.perf_counter() - started)
-    files = write_results(recorder, opened, out, summary)
-    if json:
-        print_json({**summary, "files": [str(path) for path in files]})
-        return
-    _say_problems(recorder)
-    typer.echo(_in_words(summary))
-    typer.echo(f"see {out / 'flight.html'}")
-
-
-def _say_problems(recorder: Any) -> None:
-    for step, update in zip(recorder.steps, recorder.updates, strict=True):
-        if update.problems:
-            typer.echo(f"time {step.time:g}: {'; '.join(update.problems)}", err=True)
-
-
-def _in_words(summary: dict[str, Any]) -> str:
-    if not summary["converged"]:
-        return f"{summary['updates']} updates, not converged (sigma {summary['final_sigma_m']:.0f} m)"
-    error = summary["mean_error_after_convergence_m"]
-    known = "" if error is None else f", mean error after it {error:.1f} m"
-    return f"{summary['updates']} updates, converged at {summary['updates_to_convergence']}{known}"
-
-
 def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
     """Files together are one place, each folder is another."""
     from torchcaps.apps.uav import open_maps
@@ -302,7 +210,8 @@ def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
     return [open_maps(group, pixel) for group in groups]
 
 
-def _one_date(paths: list[Path], date: str | None, pixel: float) -> SeasonStack:
+def one_date(paths: list[Path], date: str | None, pixel: float) -> SeasonStack:
+    """The map of one date; several without a choice are an error."""
     from torchcaps.apps.uav import open_maps
     from torchcaps.core import UserError
 
@@ -312,16 +221,3 @@ def _one_date(paths: list[Path], date: str | None, pixel: float) -> SeasonStack:
     if len(stack.names) > 1:
         raise UserError(f"the map has several dates; choose one with --date: {', '.join(stack.names)}")
     return stack
-
-
-@contextmanager
-def _bar(total: int, unit: str, *, is_shown: bool) -> Iterator[Any]:
-    """A progress bar; what it yields says how many are done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
-    live = is_shown and Console(stderr=True).is_terminal
-    with Progress(*columns, transient=True, disable=not live, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done: bar.update(task, completed=done)

@@ -1,6 +1,7 @@
 """What every other package stands on: registry, types, errors, seeding and the squash functions."""
 
 from .errors import MissingDataError, UnknownNameError, UserError, unknown_name
+from .extras import need
 from .fields import Plain, as_plain, build_dataclass
 from .metric import METRICS, Metric, metric_of, register_metrics
 from .modes import evaluating
@@ -45,6 +46,7 @@ __all__ = [
     "evaluating",
     "generator",
     "metric_of",
+    "need",
     "register_metrics",
     "sides",
     "squash",

@@ -123,6 +123,15 @@ def _finite(value: Any, where: str) -> float:
     return number
 
 
+def finite_or_none(value: Any) -> Any:
+    """Plain data with None for numbers that are not finite, which JSON does not know."""
+    if isinstance(value, Mapping):
+        return {key: finite_or_none(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_or_none(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def as_plain(value: Any) -> Any:
     """Lists, mappings and numbers that `convert` reads back; a class may say itself with `to_plain`."""
     if hasattr(value, "to_plain"):

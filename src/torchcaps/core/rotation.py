@@ -28,11 +28,6 @@ def hamilton(p: Float[Tensor, "*#batch 4"], q: Float[Tensor, "*#batch 4"]) -> Fl
     )
 
 
-def conjugate(rotations: Float[Tensor, "*batch 4"]) -> Float[Tensor, "*batch 4"]:
-    """The inverse of unit quaternions."""
-    return rotations * rotations.new_tensor((1.0, -1.0, -1.0, -1.0))
-
-
 def random_rotations(count: int, rng: torch.Generator) -> Float[Tensor, "{count} 4"]:
     """Uniformly distributed unit quaternions."""
     return F.normalize(torch.randn(count, 4, generator=rng, device=rng.device), dim=1)

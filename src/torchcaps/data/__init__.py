@@ -25,15 +25,14 @@ from .derived import Overlaid, affine_versions, overlay_digits
 from .download import get_dataset
 from .examples import (
     Examples,
-    FileImages,
     LabelledImages,
-    LazyImages,
     MaskedImages,
     OverlaidImages,
     PlacedImages,
     PosedImages,
 )
 from .fit import Fit, fit_picture, undo_fit
+from .lazy_images import FileImages, LazyImages
 from .maps import (
     MapImages,
     PlacedCrops,
@@ -54,6 +53,7 @@ from .preprocess import (
     to_unit,
 )
 from .readers import (
+    PICTURE_MODES,
     DamagedFileError,
     Eth80,
     SmallNorbInfo,
@@ -105,6 +105,7 @@ __all__ = [
     "CORRUPTIONS",
     "DATASETS",
     "FOLDER_PREFIX",
+    "PICTURE_MODES",
     "STRENGTHS",
     "AffineLimits",
     "Augment",

@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, need
 
 from .api import RemoteFile, dataset_info, resolve_data_dir
 from .archive import extract_tar
@@ -71,9 +71,6 @@ def _fetch(file: RemoteFile, data_dir: Path, progress: bool) -> Path:
 
 
 def _import_pooch() -> Any:
-    try:
-        import pooch
-    except ImportError as error:
-        raise UserError('downloading needs pooch: pip install "torchcaps[download]"') from error
+    pooch = need("pooch", "download", "downloading")
     pooch.get_logger().setLevel(logging.WARNING)
     return pooch

@@ -14,23 +14,23 @@ from torchcaps.core import generator
 from torchcaps.data import LabelledImages
 from torchcaps.data.warp import AffineLimits, affine
 from torchcaps.parse.on_runs.analyse import count_hits
-from torchcaps.train import Machine, Watcher, device_of, load_labelled, load_run, train
+from torchcaps.train import Machine, Watcher, load_labelled
 
 from .plan import (
+    SMOKE,
     Claim,
     Experiment,
     Finding,
-    Mean,
-    Outcome,
     PlannedRun,
     RowsOf,
     Setting,
     as_ours,
-    decide,
-    decide_together,
+    decide_each,
     difference,
     leave_result,
+    mean_of,
     register,
+    train_network,
 )
 from .records import by_setting
 from .rem.beyond.corruptions import corrupt
@@ -56,9 +56,7 @@ def _change(images: Tensor, name: str) -> Tensor:
 
 def train_and_change(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train a network on upright digits; its accuracy on these and on changed ones."""
-    training = run.folder(out) / "training"
-    outcome = Outcome.of_training(train(run.recipe, training, machine, resume=True, watcher=watcher))
-    trained = load_run(training, device_of(machine))
+    trained, outcome = train_network(run, out, machine, watcher)
     data, pipeline = load_labelled(trained, "test", data_dir=machine.data_dir)
     found = {}
     for name in ("rotated", "warped", "occluded"):
@@ -75,14 +73,10 @@ def capsules_lead(rows_of: RowsOf) -> Finding:
     if not rows or any(len(pair) < 2 for pair in pairs.values()):
         return Finding("open", "one of the two has not been trained")
     gains = {
-        metric.removesuffix("_accuracy"): difference(
-            *(Mean.of_row(pair[name], any_budget=True) for name in (_CAPSULES, _CONVOLUTIONS))
-        )
+        metric.removesuffix("_accuracy"): difference(mean_of(pair[_CAPSULES]), mean_of(pair[_CONVOLUTIONS]))
         for metric, pair in pairs.items()
     }
-    words = ", ".join(f"{name} {gain}" for name, gain in gains.items())
-    verdicts = {name: decide(gain) for name, gain in gains.items()}
-    return as_ours(decide_together(verdicts, len(_METRICS), f"points more than convolutions: {words}"))
+    return as_ours(decide_each(gains, len(_METRICS), "points more than convolutions"))
 
 
 def _settings() -> tuple[Setting, ...]:
@@ -109,7 +103,7 @@ register(
         gpu_minutes=5,
         seeds=3,
         metrics=_METRICS,
-        budgets={"smoke": {"data.limit": 120, "data.validation": 0.2, "batch_size": 16, "epochs": 1}},
+        budgets={"smoke": SMOKE},
         perform=train_and_change,
         settings=_settings(),
         claims=(

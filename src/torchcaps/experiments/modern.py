@@ -6,6 +6,8 @@ This is not an experiment of the thesis, which trains for up to 1,000 epochs. It
 from __future__ import annotations
 
 from .plan import (
+    MISSING,
+    SMOKE,
     Changes,
     Claim,
     Experiment,
@@ -16,9 +18,10 @@ from .plan import (
     decide,
     decide_together,
     excess,
+    mean_of,
     register,
+    with_spread,
 )
-from .plan.compare import MISSING, mean_of, with_spread
 from .rem.beyond.entropy import BEYOND
 
 LABEL = "beyond:modern-training"
@@ -59,7 +62,7 @@ register(
         data=("mnist", "fashion_mnist", "cifar10", "svhn"),
         gpu_minutes=60,
         seeds=3,
-        budgets={"smoke": {"data.limit": 120, "data.validation": 0.2, "batch_size": 16, "epochs": 1}},
+        budgets={"smoke": SMOKE},
         settings=tuple(
             Setting(
                 name=f"{dataset}, {network}",

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import get_args
 
-from torchcaps.core import metric_of
-
 from .catalogue import LABELS, WITHOUT_RUNS
 from .plan import EXPERIMENTS, Experiment, RowsOf, Verdict
 from .records import Row, metric_heading
-from .results import judge
+from .results import decide_claim, figures_of, judge
 
 _HEAD = "| setting | metric | thesis | ours | seeds | budget | verdict |\n" + "| --- " * 7 + "|"
 _VERDICTS = get_args(Verdict)
@@ -62,9 +60,8 @@ def _of_label(label: str, rows_of: RowsOf) -> Iterator[str]:
     missing = _missing(experiment, rows_of)
     if missing:
         yield f"Without runs so far: {'; '.join(missing)}."
-    claims = [(claim.text, *claim.check(rows_of)) for claim in experiment.claims]
-    if claims:
-        yield "\n".join(f"- {text} **{verdict}**: {because}." for text, verdict, because in claims)
+    if experiment.claims:
+        yield "\n".join(decide_claim(claim, rows_of) for claim in experiment.claims)
 
 
 def _figures(experiment: Experiment, rows_of: RowsOf) -> list[tuple[Row, Verdict]]:
@@ -74,10 +71,7 @@ def _figures(experiment: Experiment, rows_of: RowsOf) -> list[tuple[Row, Verdict
 
 
 def _line(row: Row, verdict: Verdict) -> str:
-    digits = metric_of(row.metric).digits
-    ours = f"{row.ours:,.{digits}f}" + ("" if row.spread is None else f" ± {row.spread:,.{digits}f}")
-    thesis = f"{row.thesis:,.{digits}f}"
-    cells = (row.setting, metric_heading(row.metric), thesis, ours, row.seeds, row.budget or "", verdict)
+    cells = (row.setting, metric_heading(row.metric), *figures_of(row), row.seeds, row.budget or "", verdict)
     return f"| {' | '.join(map(str, cells))} |"
 
 

@@ -6,14 +6,13 @@ from pathlib import Path
 
 from torchcaps.pages import measure_footprints
 from torchcaps.prune import shrink
-from torchcaps.train import Machine, Watcher, device_of, load_run, train
+from torchcaps.train import Machine, Watcher
 
 from .plan import (
+    SMOKE,
     Claim,
     Experiment,
     Finding,
-    Mean,
-    Outcome,
     PlannedRun,
     RowsOf,
     Setting,
@@ -23,7 +22,9 @@ from .plan import (
     difference,
     excess,
     leave_result,
+    mean_of,
     register,
+    train_network,
 )
 from .records import by_setting
 from .rem.beyond.entropy import BEYOND
@@ -37,9 +38,7 @@ _SHARES = ("cpu_share_1", "cpu_share_128")
 
 def train_and_shrink(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train, leave out what pruning cut off, and measure what is left."""
-    training = run.folder(out) / "training"
-    outcome = Outcome.of_training(train(run.recipe, training, machine, resume=True, watcher=watcher))
-    trained = load_run(training, device_of(machine))
+    trained, outcome = train_network(run, out, machine, watcher)
     whole, left = measure_footprints(trained.model.to("cpu"), shrink(trained.model).to("cpu"))
     sizes = {"parameters_shrunk": left.parameters, "forward_mflops": left.flops / 1e6}
     times = {f"cpu_ms_{batch}": ms for batch, ms in left.ms.items()}
@@ -54,11 +53,9 @@ def smaller_and_faster(rows_of: RowsOf) -> Finding:
     whole = by_setting(rows_of(LABEL), "parameters_shrunk").get(_WHOLE)
     if whole is None or len(found) < 1 + len(_SHARES):
         return Finding("open", "one of the two has not been trained")
-    means = {metric: Mean.of_row(row, any_budget=True) for metric, row in found.items()}
+    means = {metric: mean_of(row) for metric, row in found.items()}
     verdicts = {metric: decide(excess(means[metric].times(-1), -100)) for metric in _SHARES}
-    verdicts["parameters"] = decide(
-        difference(Mean.of_row(whole, any_budget=True), means["parameters_shrunk"])
-    )
+    verdicts["parameters"] = decide(difference(mean_of(whole), means["parameters_shrunk"]))
     because = (
         f"{means['parameters_shrunk'].value / whole.ours:.0%} of the parameters, "
         f"{means['cpu_share_1'].value:.0f}% of the time for one image, "
@@ -72,7 +69,7 @@ def as_accurate(rows_of: RowsOf) -> Finding:
     found = by_setting(rows_of(LABEL), "test_accuracy")
     if len(found) < 2:
         return Finding("open", "one of the two has not been trained")
-    whole, types = (Mean.of_row(found[name], any_budget=True) for name in (_WHOLE, _TYPES))
+    whole, types = (mean_of(found[name]) for name in (_WHOLE, _TYPES))
     verdict = decide(difference(types, whole), at_least=-_KEPT)
     because = f"{whole.value - types.value:.2f} points of accuracy lost"
     return as_ours(decide_together({"accuracy": verdict}, 1, because))
@@ -90,7 +87,7 @@ register(
         metrics=("test_accuracy", "parameters_shrunk", "forward_mflops", *_TIMES, *_SHARES),
         budgets={
             "smoke": {
-                **{"data.limit": 120, "data.validation": 0.2, "batch_size": 16, "epochs": 1},
+                **SMOKE,
                 "model": {
                     **{"name": "dr_capsnet_tiny_test", "image_size": 28},
                     **{"num_classes": 10, "decoder": "none"},

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from base64 import b64encode
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from torchcaps.core import Plain
 from torchcaps.layers import ConvDecoder, FcDecoder
 from torchcaps.parse import perturb_capsule
 from torchcaps.viz.style import INK_MAP
 
 from .subject import Look
 
-Plain = dict[str, Any]
 Decoder = FcDecoder | ConvDecoder
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from functools import cache
 from html import escape
-from importlib.resources import files
 from string import Template
 from typing import Any
 
@@ -65,6 +63,5 @@ def _policy(script: str, connect: str) -> str:
     return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
-@cache
 def _read(name: str) -> str:
-    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+    return read_template(name, __package__)

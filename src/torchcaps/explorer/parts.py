@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from torchcaps.core import UserError
 from torchcaps.pages import TrueTrees
 from torchcaps.train import load_run
 from torchcaps.viz import to_png
+from torchcaps.viz.pictures import png_uri
 
 _IMAGES = 24
 
@@ -30,9 +30,8 @@ class PartsShow:
         return self._shown[number]
 
     def _draw(self, number: int) -> dict[str, Any]:
-        png = to_png(self.trees.draw((number,)), scale=1)
         return {
-            "picture": f"data:image/png;base64,{b64encode(png).decode('ascii')}",
+            "picture": png_uri(to_png(self.trees.draw((number,)), scale=1)),
             "total": _IMAGES,
             "words": "Each dot is a capsule or a part, and a line leads from it to the whole, the square. "
             "Its colour says which part lies there. Carved is the tree of the network; beside it stands "

@@ -33,11 +33,11 @@ class Round:
     activation: float
 
 
-def spread_rounds(last: int, most: int = _MOST) -> list[int]:
+def spread_rounds(last: int) -> list[int]:
     """All rounds up to the last; where there are many, the first, the last and some between."""
-    if last <= most:
+    if last <= _MOST:
         return list(range(1, last + 1))
-    return sorted({1 + round((last - 1) * step / (most - 1)) for step in range(most)})
+    return sorted({1 + round((last - 1) * step / (_MOST - 1)) for step in range(_MOST)})
 
 
 def last_round(network: nn.Module, chosen: int, grid: Grid | None, output: CapsuleOutput) -> Round:

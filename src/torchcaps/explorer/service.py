@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from io import BytesIO
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import UserError
+from torchcaps.core import Plain, UserError
 from torchcaps.viz.pictures import to_colours
 
 from .shelf import Shelf
@@ -17,7 +17,6 @@ from .subject import Subject
 from .upload import Ready, decode
 from .views import heat_uri, picture_uri, view_earlier, view_look, view_typical
 
-Plain = dict[str, Any]
 Kind = TypeVar("Kind")
 _SHOWN_AT_ONCE = 30  # images to choose from
 _LARGEST_POSE = 1000.0

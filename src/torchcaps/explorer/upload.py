@@ -13,13 +13,19 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError
-from torchcaps.data import DatasetInfo, as_bytes, fit_picture, opened_picture, without_transparency
+from torchcaps.data import (
+    PICTURE_MODES,
+    DatasetInfo,
+    as_bytes,
+    fit_picture,
+    opened_picture,
+    without_transparency,
+)
 from torchcaps.zoo import prepare_digit
 
 MOST_BYTES = 16 << 20  # of an image file
 MOST_PIXELS = 40_000_000
 _LONGEST = 1024  # pixels of a side; larger pictures are made smaller first, which keeps the page quick
-_MODES = {1: "L", 3: "RGB"}
 _NAME = Path("This file")  # what messages call a picture, whatever its file was named
 
 
@@ -93,9 +99,9 @@ def make_ready(content: bytes, info: DatasetInfo, *, is_digit: bool) -> Ready:
         prepared = prepare_digit(picture)
         picture = prepared.picture
         steps.append(prepared.words)
-    if info.channels not in _MODES:
+    if info.channels not in PICTURE_MODES:
         raise UserError(f"This network wants {info.channels} channels: choose one of its own images.")
-    fitted = fit_picture(picture.convert(_MODES[info.channels]), info.height, info.width, info.fit)
+    fitted = fit_picture(picture.convert(PICTURE_MODES[info.channels]), info.height, info.width, info.fit)
     if not is_digit and picture.size != fitted.size:
         done = {"crop": "cut and scaled", "pad": "scaled, with bands", "stretch": "stretched"}[info.fit]
         steps.append(f"{done} to {info.width}x{info.height} px")

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchcaps.core import Plain
 from torchcaps.parse import OFFSETS
 from torchcaps.viz import tree_piece
 from torchcaps.viz.evidence import heat_colours
@@ -17,7 +18,6 @@ from .rounds import Round
 from .subject import Look, Subject
 from .words import say_answer, say_neighbour, say_round, say_tree, say_typical
 
-Plain = dict[str, Any]
 _MOST_CLASSES = 10
 
 

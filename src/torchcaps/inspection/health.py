@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core import LayerTrace, UserError, evaluating
+from torchcaps.core.fields import finite_or_none
 
 from .diagnosis import Limits, find_problems
 from .layer_health import ActivationRange, LayerHealth
@@ -48,7 +49,7 @@ class HealthReport:
 
     def as_json(self) -> dict[str, Any]:
         """All fields as plain data; a number that is not finite becomes None."""
-        return _finite_or_none(asdict(self))
+        return finite_or_none(asdict(self))
 
     def to_json(self) -> str:
         """All fields as JSON text."""
@@ -185,11 +186,3 @@ def _cells(layer: LayerHealth) -> list[str]:
     if layer.positions > 1:
         texts["parents"] += f" x {layer.positions}"
     return [texts[name] for name in _COLUMNS]
-
-
-def _finite_or_none(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite_or_none(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite_or_none(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -29,6 +29,17 @@ def margin_loss(
     """
     require_labels(activations, labels, activations.shape[1])
     target = F.one_hot(labels, activations.shape[1]).to(activations.dtype)
+    return to_margins(activations, target, present, absent, absent_weight)
+
+
+def to_margins(
+    activations: Float[Tensor, "batch classes"],
+    target: Float[Tensor, "batch classes"],
+    present: float,
+    absent: float,
+    absent_weight: float,
+) -> Float[Tensor, ""]:
+    """The margin loss of lengths whose target is one where a class is present, and zero elsewhere."""
     too_short = (present - activations).relu().square()
     too_long = (activations - absent).relu().square()
     return (target * too_short + absent_weight * (1 - target) * too_long).sum(1).mean()

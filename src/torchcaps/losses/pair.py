@@ -13,6 +13,7 @@ from torchcaps.core import CapsuleOutput
 from torchcaps.core.labels import require_labels
 
 from .api import LOSSES, Loss
+from .margin import MarginLoss, to_margins
 
 
 def pair_targets(
@@ -33,15 +34,12 @@ def pair_margin_loss(
     absent_weight: float = 0.5,
 ) -> Float[Tensor, ""]:
     """The margin loss with two classes present (Sabour 2017, section 6)."""
-    target = pair_targets(activations, labels)
-    too_short = (present - activations).relu().square()
-    too_long = (activations - absent).relu().square()
-    return (target * too_short + absent_weight * (1 - target) * too_long).sum(1).mean()
+    return to_margins(activations, pair_targets(activations, labels), present, absent, absent_weight)
 
 
 @LOSSES.register("pair_margin")
 @dataclass(frozen=True, kw_only=True)
-class PairMarginLoss(Loss[CapsuleOutput, Tensor]):
+class PairMarginLoss(MarginLoss):
     """`pair_margin_loss` with its settings.
 
     Attributes:
@@ -51,9 +49,6 @@ class PairMarginLoss(Loss[CapsuleOutput, Tensor]):
     """
 
     task: ClassVar[str] = "overlap"
-    present: float = 0.9
-    absent: float = 0.1
-    absent_weight: float = 0.5
 
     def __call__(
         self, output: CapsuleOutput, labels: Int[Tensor, "batch 2"], /, **_: Tensor

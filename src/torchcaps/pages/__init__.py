@@ -1,6 +1,6 @@
 """What people read: the demonstration, explained images, and runs side by side."""
 
-from .compare import RunSummary, rem_recipe, summarise_run, train_with_rem
+from .compare import RunSummary, rem_recipe, summarise_run
 from .demo import Demo, run_demo
 from .explain import explain_images
 from .explained import Explained
@@ -20,5 +20,4 @@ __all__ = [
     "run_demo",
     "shrink_and_measure",
     "summarise_run",
-    "train_with_rem",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from torchcaps.parse import Levels, analyse_run
 from torchcaps.prune import Lobster, count_sparsity
-from torchcaps.train import Machine, Recipe, Run, Watcher, load_recipe, load_run, train
+from torchcaps.train import Recipe, Run, load_recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +41,6 @@ def rem_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe with pruning: as it says itself, else with the settings of the thesis."""
     recipe = load_recipe(name, overrides)
     return recipe if recipe.pruning is not None else replace(recipe, pruning=Lobster())
-
-
-def train_with_rem(recipe: Recipe, out: Path, machine: Machine, watcher: Watcher | None = None) -> Run:
-    """Train into folder `out`, or continue the run that is there; the run."""
-    train(recipe, out, machine, resume=True, watcher=watcher)
-    return load_run(out)
 
 
 def summarise_run(run: Run, *, levels: Levels = "even", data_dir: Path | None = None) -> RunSummary:

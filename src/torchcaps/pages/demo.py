@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from torchcaps.storage import read_json, write_atomically
+from torchcaps.storage import read_json, write_bytes
 from torchcaps.train import Machine, Recipe, Watcher, load_labelled, load_recipe, load_run, train
 from torchcaps.train.recipe import recipe_as_json
 from torchcaps.viz import Report, to_png
@@ -51,14 +49,10 @@ def run_demo(
     page.compare(report, DemoPage(pruned, page.test), summaries)
     _offer_next_steps(report, out)
     path = report.save(out / "report.html")
-    _write_drawing(out / "tree.png", page.tree(page.examples[0]))
-    _write_drawing(out / "where.png", page.evidence(page.examples[1:7]))
+    write_bytes(out / "tree.png", to_png(page.tree(page.examples[0])))
+    write_bytes(out / "where.png", to_png(page.evidence(page.examples[1:7])))
     plain, rem = summaries
     return Demo(page=path, plain=plain, rem=rem, seconds=perf_counter() - started)
-
-
-def _write_drawing(path: Path, figure: Any) -> None:
-    write_atomically(path, partial(Path.write_bytes, data=to_png(figure)))
 
 
 def _remove_earlier(folder: Path, settings: Recipe) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from torchcaps.core import UserError
 from torchcaps.parse import Explainer
-from torchcaps.storage import distinct_stems, write_atomically, write_json, write_text
+from torchcaps.storage import distinct_stems, write_bytes, write_json, write_text
 from torchcaps.train import Run
 from torchcaps.viz import Report, to_png, to_svg
 
@@ -64,11 +64,8 @@ def _keep_foreign(out: Path, stem: str) -> None:
     if stem == _INDEX:
         ours, names = out / "index.html", ["index.html", "overview.png", "overview.svg"]
     else:
-        ours, endings = (
-            out / f"{stem}.json",
-            [f"{name}.{kind}" for name in _DRAWINGS for kind in ("png", "svg")],
-        )
-        names = [f"{stem}.json", f"{stem}.html", *(f"{stem}-{ending}" for ending in endings)]
+        drawings = [f"{stem}-{name}.{kind}" for name in _DRAWINGS for kind in ("png", "svg")]
+        ours, names = out / f"{stem}.json", [f"{stem}.json", f"{stem}.html", *drawings]
     there = [out / name for name in names if (out / name).exists()]
     if there and not (ours.is_file() and _MARKS[ours.suffix] in ours.read_bytes()):
         raise UserError(f"{there[0]} was not written by explain and is kept; choose another --out")
@@ -101,7 +98,7 @@ def _write_drawings(figures: dict[str, Any], out: Path, prefix: str) -> list[Pat
     for name, figure in figures.items():
         picture, text = to_png(figure), to_svg(figure)
         paths = [out / f"{prefix}{name}.png", out / f"{prefix}{name}.svg"]
-        write_atomically(paths[0], lambda draft, picture=picture: draft.write_bytes(picture))  # type: ignore[misc]
+        write_bytes(paths[0], picture)
         write_text(paths[1], text)
         files += paths
     return files

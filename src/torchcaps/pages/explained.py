@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError
-from torchcaps.data import Preprocess, as_bytes, fit_picture
+from torchcaps.data import PICTURE_MODES, Preprocess, as_bytes, fit_picture
 from torchcaps.models import MODELS, Network
 from torchcaps.parse import Explainer, Explanation, Levels, Source
 from torchcaps.train import Data, DataCard, Recipe, Run, load_run
@@ -20,8 +20,6 @@ from torchcaps.viz import Report
 from torchcaps.zoo import find_run
 
 from .image_page import build_page, draw_all
-
-_MODES = {1: "L", 3: "RGB"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,7 +85,7 @@ def _read(explainer: Explainer, image: Tensor | Image.Image | str | os.PathLike[
         return explainer.read(str(image))
     info = explainer.info
     if isinstance(image, Image.Image):
-        picture = image.convert(_MODES.get(info.channels, "RGB"))
+        picture = image.convert(PICTURE_MODES.get(info.channels, "RGB"))
         image = as_bytes(fit_picture(picture, info.height, info.width, info.fit))
     if image.ndim not in (3, 4) or (image.ndim == 4 and len(image) != 1):
         raise UserError(f"one image (channels, height, width) is explained, got {tuple(image.shape)}")

@@ -13,9 +13,8 @@ from torchcaps.data import PartWhole
 from torchcaps.parse import capsule_maps, fully_connected, parse_tree
 from torchcaps.parse.truth import compare_trees, owners_of_capsules
 from torchcaps.parse.truth.agreement import with_even_couplings
-from torchcaps.suites.api import Material
-from torchcaps.suites.partwhole import draw_test_images
-from torchcaps.train import Run, load_labelled
+from torchcaps.suites import draw_test_images
+from torchcaps.train import Pipeline, Run
 from torchcaps.viz import Branch, TreeOnImage, draw_true_trees
 
 _TOP = 32
@@ -31,8 +30,8 @@ class TrueTrees:
 
     @torch.no_grad()
     def __init__(self, run: Run, count: int) -> None:
-        data, pipeline = load_labelled(run, "test")
-        self.drawn = draw_test_images(Material(run, data, pipeline, None, limit=count))
+        pipeline = Pipeline(run.recipe.data, run.info())
+        self.drawn = draw_test_images(run, count)
         output = run.model(pipeline.for_evaluation(self.drawn.images).inputs, return_routing=True)
         self._layers, maps = fully_connected(output.layers), capsule_maps(run.model)
         if len(maps) != 1:

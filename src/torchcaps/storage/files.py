@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from torchcaps.core import UserError
@@ -65,6 +67,21 @@ def _remove_abandoned(path: Path) -> None:
         with suppress(OSError):
             if time.time() - draft.stat().st_mtime > _ABANDONED:
                 draft.unlink()
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes, whole or not at all."""
+    write_atomically(path, lambda draft: draft.write_bytes(content))
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays as a compressed `.npz`, whole or not at all."""
+
+    def fill(draft: Path) -> None:
+        with draft.open("wb") as file:  # by its name alone, NumPy would add an ending
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its own keyword comes last
+
+    write_atomically(path, fill)
 
 
 def write_text(path: Path, text: str) -> None:

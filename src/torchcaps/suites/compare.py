@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core import metric_of
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_bytes
 from torchcaps.viz import Measured, draw_dots, to_png
 
 from .api import Measurement
@@ -63,8 +63,7 @@ def draw_suite(found: Found, path: Path) -> None:
                 continue
             for words, name in (("first condition", next(iter(shown))), ("last condition", [*shown][-1])):
                 charts.setdefault(group, {}).setdefault(words, {})[run] = shown[name]
-    picture = to_png(draw_dots(charts, unit=f"{metric.title}, {metric.unit}"))
-    write_atomically(path, lambda draft: draft.write_bytes(picture))
+    write_bytes(path, to_png(draw_dots(charts, unit=f"{metric.title}, {metric.unit}")))
 
 
 def _by_group(measurements: Sequence[Measurement], name: str) -> dict[str, dict[str, float]]:

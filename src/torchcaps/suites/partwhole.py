@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from torchcaps.core import UserError
 from torchcaps.data import PartWhole, draw_partwhole, partwhole_settings
+from torchcaps.train import Run
 
 from .api import SUITES, Material, Measurement, accuracy_on
 from .ground_truth import measure_truth
@@ -14,15 +15,15 @@ _CLUTTER = (0.0, 0.25, 0.5, 0.75, 1.0)
 MOST_IMAGES = 2000
 
 
-def draw_test_images(material: Material, clutter: float | None = None) -> PartWhole:
-    """Test images with their truth as the run saw them, or with other clutter."""
-    settings = partwhole_settings(material.run.recipe.data.name)
-    _, height, _ = material.run.model.image_shape
+def draw_test_images(run: Run, limit: int | None = None, clutter: float | None = None) -> PartWhole:
+    """At most `limit` test images with their truth as the run saw them, or with other clutter."""
+    settings = partwhole_settings(run.recipe.data.name)
+    _, height, _ = run.model.image_shape
     design = replace(settings, size=height).design
     if clutter is not None:
         design = replace(design, clutter=clutter)
-    count = min(material.limit or MOST_IMAGES, settings.test)
-    return draw_partwhole(count, design, seed=settings.seed_of("test"), device=material.run.device)
+    count = min(limit or MOST_IMAGES, settings.test)
+    return draw_partwhole(count, design, seed=settings.seed_of("test"), device=run.device)
 
 
 @SUITES.register("partwhole")
@@ -35,10 +36,10 @@ def measure_partwhole(material: Material) -> list[Measurement]:
         )
     found = []
     for clutter in _CLUTTER:
-        drawn = draw_test_images(material, clutter)
+        drawn = draw_test_images(material.run, material.limit, clutter)
         metrics = accuracy_on(material, drawn.images, drawn.labels)
         found.append(Measurement("clutter", f"{clutter:g}", metrics))
-    own = draw_test_images(material)
-    metrics = {**accuracy_on(material, own.images, own.labels)}
+    own = draw_test_images(material.run, material.limit)
+    metrics = accuracy_on(material, own.images, own.labels)
     metrics |= measure_truth(material.run.model, own, material.pipeline)
     return [*found, Measurement("ground truth", "as trained", metrics)]

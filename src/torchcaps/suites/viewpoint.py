@@ -18,6 +18,11 @@ def with_setting(name: str, key: str, value: str) -> str:
     return f"{family}:{','.join([*kept, f'{key}={value}'])}"
 
 
+def views_of(name: str) -> dict[str, str]:
+    """The dataset of that name with its familiar and with its novel test images."""
+    return {views: with_setting(name, "views", views) for views in ("familiar", "novel")}
+
+
 @SUITES.register("viewpoint")
 def measure_viewpoint(material: Material) -> list[Measurement]:
     """Accuracy on the views of training and on the others."""
@@ -28,10 +33,8 @@ def measure_viewpoint(material: Material) -> list[Measurement]:
             "needs a run on eth80:axis=azimuth, eth80:axis=elevation or smallnorb_views"
         )
     found = []
-    for views in ("familiar", "novel"):
-        data, _ = load_labelled(
-            material.run, "test", data_name=with_setting(name, "views", views), data_dir=material.data_dir
-        )
+    for views, other in views_of(name).items():
+        data, _ = load_labelled(material.run, "test", data_name=other, data_dir=material.data_dir)
         data = some_images(data, material.limit)
         found.append(Measurement("views", views, accuracy_on(material, data.images, data.labels)))
     return found

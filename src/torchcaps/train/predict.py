@@ -12,21 +12,27 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError
-from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any, without_transparency
+from torchcaps.data import (
+    PICTURE_MODES,
+    DatasetInfo,
+    as_bytes,
+    find_images,
+    fit_picture,
+    open_any,
+    without_transparency,
+)
 
 from .pipeline import Pipeline
 from .recipe import Recipe
 from .run import Run
 from .tasks import Answer
 
-_MODES = {1: "L", 3: "RGB"}
-
 
 def open_picture(path: Path, info: DatasetInfo) -> Image.Image:
     """The image in a file, in the colours of the dataset and at its own size."""
-    if info.channels not in _MODES:
+    if info.channels not in PICTURE_MODES:
         raise UserError(f"image files have 1 or 3 channels; this model wants {info.channels}")
-    return without_transparency(open_any(path)).convert(_MODES[info.channels])
+    return without_transparency(open_any(path)).convert(PICTURE_MODES[info.channels])
 
 
 def read_image(path: Path, info: DatasetInfo) -> Tensor:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 from torchcaps.core import MissingDataError, UserError, unknown_name
 from torchcaps.core.fields import as_plain, build_dataclass, shown
@@ -25,9 +24,7 @@ from .objective import LossSettings
 from .optimizer import Optim
 from .tasks import AnyTask, task_named
 from .techniques.annealing import Annealing, check_driven
-
-_MOST_VALUES = 10_000  # of a recipe, with what aliases repeat
-_LONGEST_PROBLEM = 300  # characters
+from .yaml_file import as_yaml, parse_yaml, read_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +238,7 @@ def read_values(name: str | Path) -> dict[str, Any]:
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise MissingDataError(f"no recipe at {path}")
-        return _keys(_read_text(path), str(name))
+        return _keys(read_text(path), str(name))
     if str(name) not in packaged_recipes():
         advice = "`torchcaps list recipes` shows the names, and a file must end in .yaml"
         raise unknown_name("recipe", str(name), packaged_recipes(), advice)
@@ -254,63 +251,12 @@ def _packaged_keys(name: str) -> dict[str, Any]:
 
 
 def _keys(text: str, name: str) -> dict[str, Any]:
-    values = _parse(text, name)
+    values = parse_yaml(text, name)
     if not isinstance(values, dict):
         raise UserError(
             f"{name} should hold the keys of a recipe, such as model and data; it has {shown(values)}"
         )
     return values
-
-
-def read_yaml(path: Path) -> Any:
-    """The plain data in a YAML file that is no recipe, read as carefully."""
-    if not path.is_file():
-        raise MissingDataError(f"no file at {path}")
-    return _parse(_read_text(path), str(path))
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not a text file: {error}") from error
-
-
-class _Loader(yaml.SafeLoader):
-    """Plain YAML in which no key stands twice."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """A mapping; of a key that stands twice, YAML would silently drop the first value."""
-        seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                problem = f"the key {shown(key.value)} stands twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _parse(text: str, name: str) -> Any:
-    try:
-        values = yaml.load(text, _Loader)
-    # also a date, a number or a truth value that is none
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
-        problem = " ".join(str(error).split())
-        raise UserError(f"{name} is not valid YAML: {problem[:_LONGEST_PROBLEM]}") from error
-    _check_amount(values, name)
-    return values
-
-
-def _check_amount(values: Any, name: str) -> None:
-    """Raise where aliases of YAML make a short text an endless recipe."""
-    seen, waiting = 0, [values]
-    while waiting:
-        value = waiting.pop()
-        seen += 1
-        if isinstance(value, dict | list):
-            waiting += value.values() if isinstance(value, dict) else value
-        if seen + len(waiting) > _MOST_VALUES:
-            raise UserError(f"{name} has more than {_MOST_VALUES:,} values; such files need far fewer")
 
 
 def apply_overrides(values: Any, overrides: Iterable[str]) -> Any:
@@ -319,13 +265,7 @@ def apply_overrides(values: Any, overrides: Iterable[str]) -> Any:
         key, equals, text = override.partition("=")
         if not equals or not key:
             raise UserError(f"--set takes key=value, got {override!r}")
-        *parents, last = key.split(".")
-        place = values
-        for parent in parents:
-            place = place.setdefault(parent, {})
-            if not isinstance(place, dict):
-                raise UserError(f"--set {override}: {parent} is a single value, not a group of keys")
-        place[last] = _parse(text, f"--set {key}")
+        _put(values, key, parse_yaml(text, f"--set {key}"), f"--set {override}")
     return values
 
 
@@ -336,19 +276,23 @@ def with_changes(values: Mapping[str, Any], changes: Mapping[str, object]) -> di
     """
     changed = copy.deepcopy(dict(values))
     for key, value in changes.items():
-        *parents, last = key.split(".")
-        place = changed
-        for parent in parents:
-            place = place.setdefault(parent, {})
-            if not isinstance(place, dict):
-                raise UserError(f"cannot change {key}: {parent} is a single value, not a group of keys")
-        place[last] = copy.deepcopy(value)
+        _put(changed, key, copy.deepcopy(value), f"cannot change {key}")
     return changed
+
+
+def _put(values: dict[str, Any], key: str, value: object, words: str) -> None:
+    """Put a value in the place of a nested mapping that its key `a.b` names; `words` begin an error."""
+    *parents, last = key.split(".")
+    for parent in parents:
+        values = values.setdefault(parent, {})
+        if not isinstance(values, dict):
+            raise UserError(f"{words}: {parent} is a single value, not a group of keys")
+    values[last] = value
 
 
 def recipe_as_yaml(recipe: Recipe) -> str:
     """The resolved recipe, every default written out."""
-    return yaml.safe_dump(recipe_as_json(recipe), sort_keys=False)
+    return as_yaml(recipe_as_json(recipe))
 
 
 def recipe_as_json(recipe: Recipe) -> dict[str, Any]:

@@ -14,9 +14,9 @@ _NEVER_IN_SCRIPTS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 @cache
-def read_template(name: str) -> str:
-    """The text of a file in `templates/`."""
-    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+def read_template(name: str, package: str = __package__) -> str:
+    """The text of a file in `templates/` of a package."""
+    return files(package).joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def fill(name: str, **parts: str) -> str:

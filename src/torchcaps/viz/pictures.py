@@ -70,7 +70,12 @@ def to_data_uri(colours: Array) -> str:
     """RGB values in [0, 1] as a PNG that a page holds in itself, one pixel each."""
     buffer = BytesIO()
     Image.fromarray((colours.clip(0, 1) * 255).round().astype(np.uint8)).save(buffer, "PNG", optimize=True)
-    return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode('ascii')}"
+    return png_uri(buffer.getvalue())
+
+
+def png_uri(content: bytes) -> str:
+    """A PNG that a page holds in itself."""
+    return f"data:image/png;base64,{b64encode(content).decode('ascii')}"
 
 
 def fit(shape: tuple[int, ...], box: Box) -> Box:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -14,6 +13,7 @@ from torchcaps.core import UserError
 from torchcaps.storage import write_text
 
 from .markup import element, fill, paragraphs, read_template, row
+from .pictures import png_uri
 from .style import pixel_size, to_png
 
 
@@ -86,8 +86,7 @@ class Report:
 
 def _image(figure: Figure, alt: str) -> str:
     width, height = (round(side) for side in pixel_size(figure))
-    data = b64encode(to_png(figure)).decode("ascii")
-    return element("img", src=f"data:image/png;base64,{data}", alt=alt, width=width, height=height)
+    return element("img", src=png_uri(to_png(figure)), alt=alt, width=width, height=height)
 
 
 def _table(rows: Sequence[Mapping[str, object]]) -> str:

@@ -71,9 +71,9 @@ def find_run(source: Path | str, weights: Path = PACKAGED) -> Path:
     return path
 
 
-def output_folder(run_folder: Path, weights: Path = PACKAGED) -> Path:
+def output_folder(run_folder: Path) -> Path:
     """Where results about a run go: into its folder; for a pretrained network, into one of its name here."""
-    is_shared = run_folder.parent in (weights, cache_folder())
+    is_shared = run_folder.parent in (PACKAGED, cache_folder())
     return Path(run_folder.name) if is_shared else run_folder
 
 

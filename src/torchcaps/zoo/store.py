@@ -6,11 +6,10 @@ import hashlib
 import http.client
 import os
 import urllib.request
-from functools import partial
 from pathlib import Path
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_bytes
 
 from .entry import PACKAGED, Entry, cache_folder
 
@@ -32,9 +31,9 @@ def entry_folder(entry: Entry, packaged: Path = PACKAGED) -> Path:
     return folder
 
 
-def is_here(entry: Entry, packaged: Path = PACKAGED) -> bool:
+def is_here(entry: Entry) -> bool:
     """Whether all files of a network are on this machine."""
-    return _whole_folder(entry, packaged) is not None
+    return _whole_folder(entry, PACKAGED) is not None
 
 
 def _whole_folder(entry: Entry, packaged: Path) -> Path | None:
@@ -60,7 +59,7 @@ def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
             content = _fetch(f"{address}/{entry.name}/{name}")
             if _checksum(content) != expected:
                 raise UserError(f"{address}/{entry.name}/{name} is not the published file: wrong checksum")
-            write_atomically(folder / name, partial(Path.write_bytes, data=content))
+            write_bytes(folder / name, content)
     return entry_folder(entry, packaged)
 
 

@@ -58,7 +58,7 @@ def test_readers_nodules_outlines_and_scores_are_read(tmp_path):
             session(nodule(roi(SQUARE), roi(SQUARE, 42.0))) + session(other) + session(nodule(roi([(4, 5)])))
         ),
     )
-    assert (found.series_uid, found.num_readers, found.num_non_nodules) == ("1.2.3", 3, 1)
+    assert (found.series_uid, found.num_readers) == ("1.2.3", 3)
     first, second = found.markings
     assert (first.reader, first.nodule_id, first.malignancy, first.is_small) == (0, "N1", 4, False)
     assert [outline.height for outline in first.outlines] == [40.0, 42.0]
@@ -147,7 +147,7 @@ def test_outlines_outside_of_the_volume_are_not_of_this_series(tmp_path):
 
 def test_what_is_written_is_read_again(tmp_path):
     marking = Marking(1, "a<b&c", (Outline(-12.5, True, np.array(SQUARE)),), 3)
-    found = read(tmp_path, annotations_xml(Annotations("1.9", 4, (marking,), 0), "x & y"))
+    found = read(tmp_path, annotations_xml(Annotations("1.9", 4, (marking,)), "x & y"))
     assert (found.series_uid, found.num_readers) == ("1.9", 4)
     assert (found.markings[0].reader, found.markings[0].nodule_id) == (1, "a<b&c")
     np.testing.assert_array_equal(found.markings[0].outlines[0].points, SQUARE)

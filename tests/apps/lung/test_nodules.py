@@ -28,7 +28,7 @@ def marking(reader, *outlines, malignancy=None):
 
 
 def nodules(*markings):
-    return find_nodules(Annotations("1", 4, markings, 0), CT)
+    return find_nodules(Annotations("1", 4, markings), CT)
 
 
 def test_boxes_overlap_where_they_share_a_voxel():

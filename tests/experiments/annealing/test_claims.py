@@ -3,8 +3,23 @@ from dataclasses import replace
 import pytest
 from experiments.made_rows import a_row, a_run
 
-from torchcaps.experiments.annealing import claims
-from torchcaps.experiments.annealing.claims import GRID, WAYS, grid_name, rank_correlation, triples_of
+from torchcaps.experiments.annealing.curve_claims import (
+    annealed_is_above,
+    annealed_loss_falls,
+    fixed_loss_grows,
+    full_gradient_is_worse,
+)
+from torchcaps.experiments.annealing.grid_claims import (
+    datasets_differ,
+    gains_shrink,
+    iterations_shrink,
+    largest_finds_three,
+    one_beats_three,
+    triples_of,
+    wins,
+)
+from torchcaps.experiments.annealing.names import ANNEALED, FIXED, GRID, WAYS, full_name, grid_name
+from torchcaps.experiments.annealing.trend import decide_trend, rank_correlation
 from torchcaps.experiments.records import MeanCurve
 
 
@@ -35,7 +50,7 @@ NOISY, SINGLE = (
     grid(lambda types, pose: 10 / (types * pose), lambda types, pose: 10 if types * pose < 64 else 3, **more)
     for more in ({"spread": 20.0}, {"seeds": 1, "spread": None})
 )
-ABOUT_GRIDS = [claims.wins, claims.gains_shrink, claims.iterations_shrink, claims.one_beats_three]
+ABOUT_GRIDS = [wins, gains_shrink, iterations_shrink, one_beats_three]
 
 
 @pytest.mark.parametrize("claim", ABOUT_GRIDS)
@@ -50,17 +65,17 @@ def test_claims_about_grids_are_decided_by_the_rows(claim):
 @pytest.mark.parametrize("claim", ABOUT_GRIDS)
 def test_what_seeds_cannot_tell_stays_open(claim):
     assert claim("fig:fashion")(SINGLE).verdict == "open"
-    if claim in (claims.wins, claims.one_beats_three):  # the others are about the order of many sizes
+    if claim in (wins, one_beats_three):  # the others are about the order of many sizes
         assert claim("fig:fashion")(NOISY).verdict == "open"
 
 
 def test_a_trend_that_chance_would_give_stays_open():
-    assert claims.decide_trend(-0.9, 18, falls=True) == "confirmed"
-    assert claims.decide_trend(0.9, 18, falls=True) == "not confirmed"
-    assert claims.decide_trend(-0.3, 18, falls=True) == claims.decide_trend(-0.9, 4, falls=True) == "open"
+    assert decide_trend(-0.9, 18, falls=True) == "confirmed"
+    assert decide_trend(0.9, 18, falls=True) == "not confirmed"
+    assert decide_trend(-0.3, 18, falls=True) == decide_trend(-0.9, 4, falls=True) == "open"
 
 
-@pytest.mark.parametrize("claim", [claims.wins, claims.gains_shrink])
+@pytest.mark.parametrize("claim", [wins, gains_shrink])
 def test_a_gain_over_training_that_was_cut_short_stays_open(claim):
     def check(rows_of, took, allowed):
         return claim("fig:fashion")(lambda label: with_epochs(rows_of(label), "fixed 1", took, allowed))
@@ -88,31 +103,31 @@ def with_epochs(rows, way, took, allowed):
 
 
 def test_a_search_that_was_ended_does_not_say_how_many_iterations_are_best():
-    check = claims.iterations_shrink("fig:fashion")
+    check = iterations_shrink("fig:fashion")
     ended = with_epochs(AS_CLAIMED("fig:fashion"), "annealed", 80, 80)
     assert check(lambda label: ended).verdict == "open"
 
 
 def test_three_iterations_for_the_largest():
-    assert claims.largest_finds_three(AS_CLAIMED).verdict == "confirmed"
-    assert claims.largest_finds_three(OTHERWISE).verdict == "not confirmed"
-    assert claims.largest_finds_three(lambda label: []).verdict == "open"
-    assert claims.largest_finds_three(SINGLE).verdict == "open"
+    assert largest_finds_three(AS_CLAIMED).verdict == "confirmed"
+    assert largest_finds_three(OTHERWISE).verdict == "not confirmed"
+    assert largest_finds_three(lambda label: []).verdict == "open"
+    assert largest_finds_three(SINGLE).verdict == "open"
     ended = with_epochs(AS_CLAIMED("fig:fashion"), "annealed", 80, 80)
-    assert claims.largest_finds_three(lambda label: ended).verdict == "open"
+    assert largest_finds_three(lambda label: ended).verdict == "open"
 
 
 def test_datasets_are_compared_size_by_size():
     def differing(label):
         return (AS_CLAIMED if label == "fig:fashion" else OTHERWISE)(label)
 
-    assert claims.datasets_differ(differing).verdict == "confirmed"
-    assert claims.datasets_differ(AS_CLAIMED).verdict == "not confirmed"
-    assert claims.datasets_differ(lambda label: []).verdict == "open"
-    assert claims.datasets_differ(SINGLE).verdict == "open"
+    assert datasets_differ(differing).verdict == "confirmed"
+    assert datasets_differ(AS_CLAIMED).verdict == "not confirmed"
+    assert datasets_differ(lambda label: []).verdict == "open"
+    assert datasets_differ(SINGLE).verdict == "open"
     ended = with_epochs(differing("fig:cifar10"), "annealed", 80, 80)
     unfinished = {"fig:fashion": AS_CLAIMED("fig:fashion"), "fig:cifar10": ended}
-    assert claims.datasets_differ(unfinished.__getitem__).verdict == "open"
+    assert datasets_differ(unfinished.__getitem__).verdict == "open"
 
 
 def curves(fixed, annealed, spread=0.0, **facts):
@@ -120,7 +135,7 @@ def curves(fixed, annealed, spread=0.0, **facts):
     rows = []
     for metric, sign in (("test_loss", 1), ("test_accuracy", -1)):
         runs = tuple(a_run(0.0, seed=seed, **facts) for seed in (42, 43, 44))
-        rows += [row(f"fixed {r}", metric, sign * fixed(r), spread=spread, runs=runs) for r in claims.FIXED]
+        rows += [row(f"fixed {r}", metric, sign * fixed(r), spread=spread, runs=runs) for r in FIXED]
         places = tuple(range(1, 51))
         curve = MeanCurve(
             at=places,
@@ -128,12 +143,12 @@ def curves(fixed, annealed, spread=0.0, **facts):
             spread=(spread,) * 50,
             seeds=(3,) * 50,
         )
-        rows.append(row(claims.ANNEALED, metric, 0.0, curve=curve))
+        rows.append(row(ANNEALED, metric, 0.0, curve=curve))
     return lambda label: rows
 
 
 def test_claims_about_curves_are_decided_by_the_rows():
-    checks = (claims.annealed_loss_falls, claims.fixed_loss_grows, claims.annealed_is_above)
+    checks = (annealed_loss_falls, fixed_loss_grows, annealed_is_above)
     as_claimed = curves(lambda r: 0.1 + 0.01 * r, lambda r: 0.1 - 0.001 * r)
     turned = curves(lambda r: 0.1 - 0.001 * r, lambda r: 0.1 + 0.01 * r)
     for check in checks:
@@ -144,9 +159,7 @@ def test_claims_about_curves_are_decided_by_the_rows():
         assert check(noisy).verdict == "open"
 
 
-@pytest.mark.parametrize(
-    "check", [claims.annealed_loss_falls, claims.annealed_is_above, claims.fixed_loss_grows]
-)
+@pytest.mark.parametrize("check", [annealed_loss_falls, annealed_is_above, fixed_loss_grows])
 def test_fixed_training_that_was_cut_short_is_no_measure(check):
     """Each added iteration comes with epochs: against training of few epochs annealing can hardly lose."""
     cut = curves(lambda r: 0.1 + 0.01 * r, lambda r: 0.1 - 0.001 * r, epochs=25, epochs_allowed=25)
@@ -156,9 +169,9 @@ def test_fixed_training_that_was_cut_short_is_no_measure(check):
 def test_gradients_through_all_rounds_are_compared_at_the_most_iterations():
     last = row("fixed 50", "test_loss", 0.1)
     for loss, verdict in ((0.5, "beyond"), (0.05, "not confirmed"), (0.11, "open")):
-        full = row(claims.full_name(50), "test_loss", loss)
-        assert claims.full_gradient_is_worse(lambda label, full=full: [last, full]).verdict == verdict
-    assert claims.full_gradient_is_worse(lambda label: [last]).verdict == "open"
+        full = row(full_name(50), "test_loss", loss)
+        assert full_gradient_is_worse(lambda label, full=full: [last, full]).verdict == verdict
+    assert full_gradient_is_worse(lambda label: [last]).verdict == "open"
 
 
 def test_sizes_without_all_three_trainings_are_left_out():

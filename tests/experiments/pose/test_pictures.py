@@ -1,5 +1,7 @@
 """The pictures of the document on poses."""
 
+from io import BytesIO
+
 import pytest
 from experiments.made_rows import a_row
 from PIL import Image
@@ -25,10 +27,8 @@ def run(tmp_path_factory):
     return load_run(folder, "cpu")
 
 
-def test_predictions_are_drawn_beside_what_was_seen(run, tmp_path):
-    path = tmp_path / "predictions.png"
-    path.write_bytes(draw_predictions(run))
-    with Image.open(path) as picture:
+def test_predictions_are_drawn_beside_what_was_seen(run):
+    with Image.open(BytesIO(draw_predictions(run))) as picture:
         assert picture.width > picture.height > 100
 
 
@@ -40,11 +40,9 @@ def test_only_objects_that_are_rendered_can_be_drawn(run, monkeypatch):
         draw_predictions(run)
 
 
-def test_networks_are_drawn_below_the_images_they_saw(run, tmp_path):
+def test_networks_are_drawn_below_the_images_they_saw(run):
     details = Details(pictures={PICTURE: predict_poses(run).packed()})
     rows = [a_row(name, "test_accuracy", 1.0, details=details) for name in ("MLP", "ConvNet")]
-    draw_compared(rows, tmp_path / "compared.png")
-    with Image.open(tmp_path / "compared.png") as picture:
+    with Image.open(BytesIO(draw_compared(rows))) as picture:
         assert picture.height > 300  # three rows
-    draw_compared([a_row("MLP", "test_accuracy", 1.0)], tmp_path / "none.png")
-    assert not (tmp_path / "none.png").exists()
+    assert draw_compared([a_row("MLP", "test_accuracy", 1.0)]) is None

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from torchcaps.core import UserError
-from torchcaps.experiments.plan import Experiment, PlannedRun
-from torchcaps.experiments.rem.reuse import TakeOver, reused, setting_of, varied
+from torchcaps.experiments.plan import Experiment, PlannedRun, TakeOver, setting_of
+from torchcaps.experiments.rem.reuse import reused, varied
 from torchcaps.experiments.rem.setting import TreeSetting
 from torchcaps.experiments.runner import Visit, perform_run
 from torchcaps.storage import write_json

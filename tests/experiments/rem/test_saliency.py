@@ -80,7 +80,7 @@ def test_capsules_above_a_convolutional_layer_have_maps_too():
     assert middle == pytest.approx(31.5, abs=0.5)
 
 
-def test_rows_made_before_contributions_are_drawn_without_them(tmp_path, monkeypatch):
+def test_rows_made_before_contributions_are_drawn_without_them(monkeypatch):
     drawn = []
     monkeypatch.setattr(
         "torchcaps.experiments.rem.saliency.draw_saliency", lambda panels: drawn.append(panels)
@@ -94,7 +94,7 @@ def test_rows_made_before_contributions_are_drawn_without_them(tmp_path, monkeyp
         for network, series in (("A, n", new), ("B, n", old))
         for row in a_pair(network, "peak", 1.0, 1.0, details=Details(series=series, pictures=pictures))
     ]
-    draw_pairs(rows, tmp_path / "maps.png")
+    draw_pairs(rows)
     (panels,) = drawn
     thesis = [f"saliency (thesis)\n{way} REM\npeak 1.25" for way in ("without", "with")]
     ours = [f"contribution\n{way} REM\npeak 4.00" for way in ("without", "with")]

@@ -147,8 +147,7 @@ def test_a_run_says_how_many_capsules_and_the_first_seed_brings_trees(trained, t
             assert bool(result.details.trees) == (result.facts.seed == 42)
     drawn = []
     monkeypatch.setattr(trees, "to_png", lambda figure: drawn.append(figure) or b"picture")
-    draw_trees(rows, tmp_path / "trees.png")
-    assert (tmp_path / "trees.png").read_bytes() == b"picture"
+    assert draw_trees(rows) == b"picture"
     words = [text.get_text() for text in drawn[0].axes[0].texts]
     assert words.index("without REM") < words.index("with REM")
     for details in (row.runs[0].details for row in rows):
@@ -156,10 +155,10 @@ def test_a_run_says_how_many_capsules_and_the_first_seed_brings_trees(trained, t
         assert len(details.trees) == details.pictures["images"].shape[0] == 4
 
 
-def test_without_the_first_seed_there_is_nothing_to_draw(tmp_path):
+def test_without_the_first_seed_there_is_nothing_to_draw():
     rows = [a_row("parse CapsNet+Q", "entropy", 1.0, details=Details(series={"in_tree": np.array([1.0])}))]
     with pytest.raises(UserError, match="first seed, which has no run yet"):
-        draw_trees(rows, tmp_path / "trees.png")
+        draw_trees(rows)
 
 
 def rows_of(table, **changes):

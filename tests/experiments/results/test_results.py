@@ -22,7 +22,6 @@ from torchcaps.experiments.results import (
     write_results,
 )
 from torchcaps.experiments.results.documents import refresh
-from torchcaps.experiments.results.gather import _write_picture
 from torchcaps.models import MODELS, list_models
 
 ROOT = Path(__file__).parents[3]
@@ -129,21 +128,6 @@ def test_rows_are_in_the_order_of_the_plan_whenever_they_came(tmp_path):
     for name in "cxb":
         write_results(tmp_path, "tab-x", [row(name, 0.5)], "command", order=order)
     assert [found.setting for found in load_rows(tmp_path, "tab-x")] == ["b", "c", "x"]
-
-
-def test_a_drawing_that_fails_leaves_the_picture_that_was_there(tmp_path):
-    def fail(rows, path):
-        path.write_bytes(b"half")
-        raise UserError("no more ink")
-
-    picture = tmp_path / "x.png"
-    picture.write_bytes(b"whole")
-    with pytest.raises(UserError, match="ink"):
-        _write_picture(fail, [], picture)
-    _write_picture(lambda rows, path: None, [], picture)
-    assert picture.read_bytes() == b"whole"
-    _write_picture(lambda rows, path: path.write_bytes(b"new"), [], picture)
-    assert picture.read_bytes() == b"new"
 
 
 def test_every_paper_is_in_the_bibliography():

@@ -10,9 +10,9 @@ from torchcaps.core.metric import metric_of
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import join_changes
 from torchcaps.experiments.robustness.networks import SHARED, small_networks
-from torchcaps.experiments.robustness.viewpoints import test_views as views_of
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
+from torchcaps.suites.viewpoint import views_of
 from torchcaps.train import Machine, Silent
 
 LABELS = [
@@ -48,7 +48,7 @@ def test_every_metric_is_known(label):
 
 def test_familiar_and_novel_views_are_those_of_the_run():
     run = next(iter(EXPERIMENTS["robust:viewpoints-eth80"].planned("quick", 1)))
-    assert views_of(run) == {
+    assert views_of(run.recipe.data.name) == {
         "familiar": "eth80:axis=elevation,views=familiar",
         "novel": "eth80:axis=elevation,views=novel",
     }

@@ -60,7 +60,7 @@ def finished(tmp_path_factory):
     return small.folder(out)
 
 
-def test_a_run_on_overlaid_digits_leaves_errors_and_a_picture_of_each_digit(finished, tmp_path):
+def test_a_run_on_overlaid_digits_leaves_errors_and_a_picture_of_each_digit(finished):
     result = json.loads((finished / "result.json").read_text())
     found = result["metrics"]
     assert found["whole_image_error"] > found["class_mean_error"] > 0
@@ -68,8 +68,7 @@ def test_a_run_on_overlaid_digits_leaves_errors_and_a_picture_of_each_digit(fini
     details = Details.from_json(result)
     assert details.pictures["digits"].unpack().shape == (8, 5, 36, 36)
     rows = [a_row("DR-CapsNet, shift 4", "reconstruction_error", 1.0, details=details)]
-    draw_segmented(rows, tmp_path / "digits.png")
-    assert (tmp_path / "digits.png").stat().st_size > 1000
+    assert len(draw_segmented(rows)) > 1000
 
 
 def test_runs_on_single_digits_are_refused(finished, monkeypatch):

@@ -89,16 +89,21 @@ def test_a_run_may_be_more_than_training(experiment, tmp_path):
     def double(run, out, machine, watcher):
         leave_result(run, out, torch.device("cpu"), Outcome(metrics={"rounds": 2 * run.seed}, **FACTS))
 
-    def draw(rows, path):
-        path.write_text(f"{len(rows)} rows")
-
     setting = replace(experiment.settings[1], thesis={"rounds": 80.0})
-    changed = replace(experiment, settings=(setting,), perform=double, draw=draw, metrics=("rounds",))
+    changed = replace(
+        experiment,
+        settings=(setting,),
+        perform=double,
+        draw=lambda rows: b"%d rows" % len(rows),
+        metrics=("rounds",),
+    )
     assert run_missing(changed, tmp_path, CPU)["done"] == 2
     gather_runs(changed, tmp_path, tmp_path, budget="full", command="c")
     (row,) = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
     assert (row["ours"], row["thesis"]) == (2 * 42.5, 80.0)
-    assert (tmp_path / "fig-some-thing.png").read_text() == "1 rows"
+    assert (tmp_path / "fig-some-thing.png").read_bytes() == b"1 rows"
+    gather_runs(replace(changed, draw=lambda rows: None), tmp_path, tmp_path, budget="full", command="c")
+    assert (tmp_path / "fig-some-thing.png").read_bytes() == b"1 rows"  # it stays while there is no other
 
 
 def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, tmp_path):

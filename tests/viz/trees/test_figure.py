@@ -7,21 +7,11 @@ from parse.traces import random_layers
 from viz.drawing import assert_draws
 
 from torchcaps.core import UserError
-from torchcaps.models import create_model
 from torchcaps.parse import parse_tree, receptive_field
 from torchcaps.viz import draw_tree
 from torchcaps.viz.trees.arrange import arrange
 
 NAMES = ["airplane", "automobile", "bird", "a class whose name never ends"]
-
-
-@pytest.fixture(scope="module")
-def forward_pass():
-    torch.manual_seed(0)
-    model = create_model("dr_capsnet_tiny_test").eval()
-    images = torch.rand(3, 1, 20, 20)
-    with torch.no_grad():
-        return model.config, images, model(images, return_routing=True)
 
 
 @pytest.mark.parametrize(

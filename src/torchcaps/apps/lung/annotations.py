@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, need
 
 _SPACE = "{http://www.nih.gov}"
+_CT_READING = f"{_SPACE}LidcReadMessage"
 _LARGEST = 64 << 20  # bytes; the largest published file has less than 2 million
 
 
@@ -41,21 +42,20 @@ class Marking:
 
 @dataclass(frozen=True)
 class Annotations:
-    """All that the readers marked in one series; things that are no nodules are only counted."""
+    """The nodules that the readers marked in one series."""
 
     series_uid: str
     num_readers: int
     markings: tuple[Marking, ...]
-    num_non_nodules: int
 
 
 def read_annotations(path: Path) -> Annotations:
     """The annotations in an XML file; entities are refused, whatever they would expand to."""
     root = _parse(path)
-    if root.tag != f"{_SPACE}LidcReadMessage":
+    if root.tag != _CT_READING:
         raise UserError(f"{path} holds no CT annotations of LIDC-IDRI: its root is {root.tag[:80]}")
-    uid = root.findtext(f"{_SPACE}ResponseHeader/{_SPACE}SeriesInstanceUid", "").strip()
-    if not uid:
+    uid = _series_uid(root)
+    if uid is None:
         raise UserError(f"{path} does not say to which series it belongs (no SeriesInstanceUid)")
     sessions = root.findall(f"{_SPACE}readingSession")
     markings = [
@@ -63,30 +63,28 @@ def read_annotations(path: Path) -> Annotations:
         for reader, session in enumerate(sessions)
         for element in session.findall(f"{_SPACE}unblindedReadNodule")
     ]
-    others = sum(len(session.findall(f"{_SPACE}nonNodule")) for session in sessions)
-    return Annotations(uid, len(sessions), tuple(each for each in markings if each.outlines), others)
+    return Annotations(uid, len(sessions), tuple(each for each in markings if each.outlines))
 
 
 def series_uid_of(path: Path) -> str | None:
     """To which CT series an XML file belongs; None for a file that is about something else."""
     root = _parse(path)
-    if root.tag != f"{_SPACE}LidcReadMessage":
-        return None
-    uid = root.findtext(f"{_SPACE}ResponseHeader/{_SPACE}SeriesInstanceUid", "")
-    return str(uid).strip() or None
+    return _series_uid(root) if root.tag == _CT_READING else None
+
+
+def _series_uid(root: Any) -> str | None:
+    return root.findtext(f"{_SPACE}ResponseHeader/{_SPACE}SeriesInstanceUid", "").strip() or None
 
 
 def _parse(path: Path) -> Any:
-    try:
-        from defusedxml import DefusedXmlException
-        from defusedxml.ElementTree import ParseError, parse
-    except ImportError as error:
-        raise UserError('reading annotations needs defusedxml: pip install "torchcaps[lung]"') from error
+    defused = need("defusedxml", "lung", "reading annotations")
+    from defusedxml.ElementTree import ParseError, parse
+
     if path.stat().st_size > _LARGEST:
         raise UserError(f"{path} has more than {_LARGEST >> 20} MiB; annotations are smaller")
     try:
         return parse(path, forbid_dtd=True).getroot()
-    except DefusedXmlException as error:
+    except defused.DefusedXmlException as error:
         raise UserError(f"{path} declares entities or a DTD, which annotations never do; refused") from error
     except (ParseError, ValueError, LookupError) as error:
         raise UserError(f"{path} is no readable XML ({error}); get it again") from error

@@ -23,6 +23,15 @@ class Box(NamedTuple):
     low: NDArray[np.int64]
     high: NDArray[np.int64]
 
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The index of its voxels."""
+        return tuple(slice(low, high) for low, high in zip(self.low, self.high, strict=True))
+
+    def seen_from(self, corner: NDArray[np.int64]) -> Box:
+        """The same box where voxels are counted from `corner`."""
+        return Box(self.low - corner, self.high - corner)
+
 
 @dataclass(frozen=True, eq=False)
 class Blob:
@@ -44,17 +53,14 @@ class Blob:
     def within(self, box: Box) -> NDArray[np.bool_]:
         """The voxels, laid out in a box that holds all of them."""
         grown = np.zeros(tuple(box.high - box.low), dtype=bool)
-        first = self.corner - box.low
-        grown[tuple(slice(a, a + n) for a, n in zip(first, self.inside.shape, strict=True))] = self.inside
+        grown[self.box.seen_from(box.low).slices] = self.inside
         return grown
 
     def trimmed(self) -> Blob:
         """The same voxels in the smallest box; at least one is needed."""
         found = np.argwhere(self.inside)
-        low, high = found.min(0), found.max(0) + 1
-        return Blob(
-            self.corner + low, self.inside[tuple(slice(a, b) for a, b in zip(low, high, strict=True))]
-        )
+        box = Box(found.min(0), found.max(0) + 1)
+        return Blob(self.corner + box.low, self.inside[box.slices])
 
 
 def common_box(blobs: Sequence[Blob]) -> Box:
@@ -72,14 +78,10 @@ def union(blobs: Sequence[Blob]) -> Blob:
 
 def overlap(first: Blob, second: Blob) -> bool:
     """Whether two blobs share a voxel."""
-    low = np.maximum(first.box.low, second.box.low)
-    high = np.minimum(first.box.high, second.box.high)
-    if (low >= high).any():
+    both = Box(np.maximum(first.box.low, second.box.low), np.minimum(first.box.high, second.box.high))
+    if (both.low >= both.high).any():
         return False
-    parts = []
-    for blob in (first, second):
-        start, end = low - blob.corner, high - blob.corner
-        parts.append(blob.inside[tuple(slice(a, b) for a, b in zip(start, end, strict=True))])
+    parts = [blob.inside[both.seen_from(blob.corner).slices] for blob in (first, second)]
     return bool((parts[0] & parts[1]).any())
 
 

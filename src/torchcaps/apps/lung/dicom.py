@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, need
 
 from .slice_order import Ordered, order_slices, volume_affine
 from .volume import Volume
@@ -114,7 +114,7 @@ def _step(placed: Ordered, only: Slice) -> NDArray[np.float64]:
 
 def _read_header(path: Path) -> Any | None:
     """The header of a DICOM file; None for a file that does not claim to be one."""
-    pydicom = _pydicom()
+    pydicom = need("pydicom", "lung", "reading DICOM")
     with path.open("rb") as file:
         is_dicom = file.read(132)[128:] == b"DICM"
     if not is_dicom:
@@ -200,7 +200,7 @@ def _rescaling(each: Slice) -> tuple[float, float]:
 
 
 def _pixels(each: Slice) -> NDArray[Any]:
-    pydicom = _pydicom()
+    pydicom = need("pydicom", "lung", "reading DICOM")
     with _damage_named(each.path):
         whole = pydicom.dcmread(each.path)
         _check_can_decode(whole, each.path)
@@ -239,11 +239,3 @@ def _damage_named(path: Path) -> Iterator[None]:
         raise UserError(f"{path} is damaged ({reason}); get it again") from error
     finally:
         logger.setLevel(level)
-
-
-def _pydicom() -> Any:
-    try:
-        import pydicom
-    except ImportError as error:
-        raise UserError('reading DICOM needs pydicom: pip install "torchcaps[lung]"') from error
-    return pydicom

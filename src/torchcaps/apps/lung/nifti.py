@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, need
 
 from .volume import Volume
 
@@ -41,13 +41,9 @@ def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
 
 def _open(path: Path) -> Any:
     """The image with its axes in the order left, posterior, superior."""
+    nibabel = need("nibabel", "lung", "reading NIfTI")
     try:
-        import nibabel
-        from nibabel.openers import Opener
-    except ImportError as error:
-        raise UserError('reading NIfTI needs nibabel: pip install "torchcaps[lung]"') from error
-    try:
-        with Opener(path) as file:
+        with nibabel.openers.Opener(path) as file:
             image: Any = nibabel.load(path)
             raw = type(image.header).from_fileobj(file, check=False)  # a checked one has spacing 1 for 0
     except Exception as error:  # nibabel raises many kinds for damaged files

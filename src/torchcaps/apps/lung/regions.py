@@ -11,7 +11,7 @@ from jaxtyping import UInt8
 from numpy.typing import NDArray
 
 from .nodules import Nodule
-from .volume import Volume, window
+from .volume import Volume, grey_bytes
 
 SIDE = 128
 LEAST_PIXELS = 8  # of a nodule in a slice
@@ -68,7 +68,7 @@ def grey_region(
     """The square whose first pixel is at `place`, in grey values of 0 to 255, with its mask."""
     number, row, column = place
     return Region(
-        (window(cut(volume.hounsfield[number], row, column, side)) * 255).round().astype(np.uint8),
+        grey_bytes(cut(volume.hounsfield[number], row, column, side)),
         cut(everything[number].astype(np.uint8), row, column, side),
         number,
         row,

@@ -10,12 +10,11 @@ import numpy as np
 from PIL import Image
 
 from torchcaps.core import UserError, evaluating
-from torchcaps.storage import write_atomically, write_json, write_text
+from torchcaps.storage import write_atomically, write_bytes, write_json, write_text
 from torchcaps.train import Run
 from torchcaps.viz import SliceDetail, draw_slice_detail, to_png
 
 from .output import NOTICE, nodule_rows, nodule_table, scan_page, write_dicom_seg, write_nifti
-from .output.page import grey_bytes
 from .read import read_volume
 from .segment import (
     Carried,
@@ -26,7 +25,7 @@ from .segment import (
     segment_volume,
     slice_network,
 )
-from .volume import Volume
+from .volume import Volume, grey_bytes
 
 _MOST_OVERLAYS = 12  # of the largest nodules
 _MOST_CARRIED = 3  # of them; what carries one is looked for in 19 passes
@@ -124,7 +123,7 @@ def _write_pages(
     for nodule in found.nodules[:_MOST_OVERLAYS]:
         path = out / f"nodule-{nodule.number}.png"
         drawing = to_png(draw_slice_detail(_detail(volume, found, nodule, carried.get(nodule.number))))
-        write_atomically(path, lambda draft, content=drawing: draft.write_bytes(content))  # type: ignore[misc]
+        write_bytes(path, drawing)
         written.append(path)
     return written
 
@@ -132,7 +131,7 @@ def _write_pages(
 def _detail(volume: Volume, found: NodulesFound, nodule: FoundNodule, carried: Carried | None) -> SliceDetail:
     size = "" if nodule.diameter is None else f", {nodule.diameter:.1f} mm"
     return SliceDetail(
-        grey=grey_bytes(volume, nodule.slice),
+        grey=grey_bytes(volume.hounsfield[nodule.slice]),
         mask=found.labels[nodule.slice] > 0,
         heat=None if carried is None else carried.heat,
         centre=(nodule.row, nodule.column),

@@ -45,9 +45,7 @@ class Marked(NamedTuple):
         """The voxels of all nodules."""
         found = np.zeros(self.volume.hounsfield.shape, dtype=bool)
         for nodule in self.nodules:
-            box = nodule.voxels.box
-            part = found[tuple(slice(a, b) for a, b in zip(box.low, box.high, strict=True))]
-            part |= nodule.voxels.inside
+            found[nodule.voxels.box.slices] |= nodule.voxels.inside
         return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Shaped, UInt8
 from numpy.typing import NDArray
 
 from torchcaps.core import UserError
@@ -61,6 +61,11 @@ def window(
         raise UserError(f"a window needs low < high, got {low} and {high}")
     scaled = (np.asarray(hounsfield, dtype=np.float32) - np.float32(low)) / np.float32(high - low)
     return np.clip(scaled, 0, 1, out=scaled)
+
+
+def grey_bytes(hounsfield: Shaped[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape"]:
+    """Hounsfield units as the network sees them, in bytes."""
+    return np.round(window(hounsfield) * 255).astype(np.uint8)
 
 
 def unwindow(

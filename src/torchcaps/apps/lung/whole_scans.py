@@ -28,9 +28,8 @@ def count_marks(found: NodulesFound, marked: Marked) -> Marks:
     hits: set[int] = set()
     touched = 0
     for nodule in marked.nodules:
-        box = nodule.voxels.box
-        place = tuple(slice(low, high) for low, high in zip(box.low, box.high, strict=True))
-        pieces = set(np.unique(found.labels[place][nodule.voxels.inside]).tolist()) - {0}
+        labels = found.labels[nodule.voxels.box.slices]
+        pieces = set(np.unique(labels[nodule.voxels.inside]).tolist()) - {0}
         touched += bool(pieces)
         hits |= pieces
     return Marks(len(marked.nodules), touched, len(found.nodules) - len(hits))

@@ -6,15 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import torch
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data.rendering import Mesh, MeshSet, NamedMesh
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SUFFIXES = {".obj", ".off", ".ply", ".stl", ".glb"}
 MOST_FACES = 500_000
@@ -37,9 +35,9 @@ def read_mesh(path: Path) -> Mesh:
     loaded = _load(path)
     _check(path, loaded)
     loaded.merge_vertices()  # STL repeats the corners of every triangle: it would look open everywhere
-    faces = torch.from_numpy(_writable(loaded.faces)).long()
+    faces = torch.from_numpy(np.array(loaded.faces)).long()
     mesh = Mesh(
-        torch.from_numpy(_writable(loaded.vertices)).float(),
+        torch.from_numpy(np.array(loaded.vertices)).float(),
         faces,
         _colours(loaded, len(faces)),
         is_closed=bool(loaded.is_watertight and loaded.is_winding_consistent and loaded.volume > 0),
@@ -76,7 +74,7 @@ def _check(path: Path, loaded: Any) -> None:
         raise UserError(f"{path} has no faces")
     if len(faces) > MOST_FACES:
         raise UserError(f"{path} has {len(faces):,} faces; simplify it to at most {MOST_FACES:,}")
-    corners = torch.from_numpy(_writable(vertices))
+    corners = torch.from_numpy(np.array(vertices))
     if not bool(corners.isfinite().all()):
         raise UserError(f"{path} has corners that are not finite numbers (NaN)")
     longest, farthest = float((corners.amax(0) - corners.amin(0)).max()), float(corners.abs().max())
@@ -88,18 +86,12 @@ def _check(path: Path, loaded: Any) -> None:
         raise UserError(f"{path} has no area: its corners lie in one point or on one line")
 
 
-def _writable(array: Any) -> np.ndarray:
-    import numpy as np
-
-    return np.array(array)
-
-
 def _colours(loaded: Any, faces: int) -> torch.Tensor:
     """The colours of the faces where the file has them, as light thrown back; grey otherwise."""
     kind = getattr(loaded.visual, "kind", None)
     if kind not in ("face", "vertex"):
         return torch.full((faces, 3), _GREY)
-    stored = torch.from_numpy(_writable(loaded.visual.face_colors))[:, :3].double() / 255
+    stored = torch.from_numpy(np.array(loaded.visual.face_colors))[:, :3].double() / 255
     linear = torch.where(stored <= 0.04045, stored / 12.92, ((stored + 0.055) / 1.055) ** 2.4)
     return linear.float()
 

@@ -12,10 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import read_mapping, write_atomically, write_json
-
-from .extras import need
+from torchcaps.core import MissingDataError, UserError, need
+from torchcaps.storage import read_mapping, write_bytes, write_json
 
 Segmenter: TypeAlias = Callable[[Tensor], Tensor]  # crops in [0, 1] to the share of each pixel that is built
 _SETTINGS, _NETWORK = "building_ratio.json", "segmenter.onnx"
@@ -63,8 +61,7 @@ class BuildingRatio:
     def save(self, folder: Path, network: Path | None = None) -> None:
         """Write it where `load_building_ratio` finds it, with the ONNX file of its segmenter."""
         if network is not None:
-            data = network.read_bytes()
-            write_atomically(folder / _NETWORK, lambda draft: draft.write_bytes(data))
+            write_bytes(folder / _NETWORK, network.read_bytes())
         write_json(folder / _SETTINGS, {"side": self.side, "rings": self.rings})
 
 
@@ -108,7 +105,7 @@ def onnx_segmenter(path: Path) -> Segmenter:
     """The network of an ONNX file: crops (batch, 3, height, width) in, (batch, [1,] height, width) out."""
     if not path.is_file():
         raise MissingDataError(f"no network at {path}")
-    runtime = need("onnxruntime", extra="export")
+    runtime = need("onnxruntime", "export")
     try:
         session: Any = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has no class of its own for damaged files

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import write_text
 
-from .extras import transform_between
 from .filter import MotionNoise, Odometry
+from .projection import transform_between
 
 COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")
 _NEEDED = ("time", "forward", "left", "turn", "image")

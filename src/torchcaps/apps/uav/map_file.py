@@ -70,10 +70,7 @@ def write_map(path: Path, info: MapInfo, book: Codebook, size: int, plane_of: Ca
         size: Components of a descriptor.
         plane_of: Gives the vectors of a heading.
     """
-    partial, progress = (
-        path.with_suffix(path.suffix + ".partial"),
-        path.with_suffix(path.suffix + ".progress"),
-    )
+    partial, progress = (path.with_suffix(path.suffix + ending) for ending in (".partial", ".progress"))
     head = _head(info, book, size)
     digests = _resumable(partial, progress, head)
     with partial.open("r+b" if digests else "w+b") as file:

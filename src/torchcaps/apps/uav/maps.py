@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, need
 from torchcaps.data import SeasonStack, load_stack
 from torchcaps.storage import write_atomically
-
-from .extras import need
 
 _ROWS = 1024  # of a window that is read at once
 _SUFFIXES = (".tif", ".tiff")
@@ -61,8 +59,8 @@ def _files(path: Path) -> list[Path]:
 
 def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
     """GeoTIFFs of one place on the ground that all of them show, in the projection of the first."""
-    vrt = need("rasterio.vrt")
-    resampling = need("rasterio.enums").Resampling
+    vrt = need("rasterio.vrt", "uav")
+    resampling = need("rasterio.enums", "uav").Resampling
     with ExitStack() as open_files:
         sources = [open_files.enter_context(_opened(path)) for path in paths]
         frame = _common_frame(sources, paths, pixel)
@@ -88,7 +86,7 @@ def write_geotiff(
     path: Path, bands: NDArray[np.generic], corner: tuple[float, float, float], crs: str
 ) -> None:
     """Write bands of (count, height, width); `corner` is west, north and the side of a pixel in metres."""
-    rasterio = need("rasterio")
+    rasterio = need("rasterio", "uav")
     west, north, pixel = corner
     transform = rasterio.Affine(pixel, 0, west, 0, -pixel, north)
     profile = {
@@ -108,7 +106,7 @@ def write_geotiff(
 
 
 def _opened(path: Path) -> Any:
-    rasterio = need("rasterio")
+    rasterio = need("rasterio", "uav")
     if not path.is_file():
         raise MissingDataError(f"no map at {path}")
     try:
@@ -155,16 +153,16 @@ def _common_frame(sources: Sequence[Any], paths: Sequence[Path], pixel: float | 
 def _bounds(source: Any, crs: Any) -> tuple[float, float, float, float]:
     if source.crs == crs:
         return tuple(source.bounds)
-    return need("rasterio.warp").transform_bounds(source.crs, crs, *source.bounds)
+    return need("rasterio.warp", "uav").transform_bounds(source.crs, crs, *source.bounds)
 
 
 def _transform(frame: _Frame) -> Any:
-    return need("rasterio").Affine(frame.pixel, 0, frame.west, 0, -frame.pixel, frame.north)
+    return need("rasterio", "uav").Affine(frame.pixel, 0, frame.west, 0, -frame.pixel, frame.north)
 
 
 def _read(warped: Any, frame: _Frame) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """All pixels in windows of whole rows; what is not known is black."""
-    window = need("rasterio.windows").Window
+    window = need("rasterio.windows", "uav").Window
     images = np.zeros((3, frame.height, frame.width), np.uint8)
     known = np.zeros((frame.height, frame.width), bool)
     for top in range(0, frame.height, _ROWS):

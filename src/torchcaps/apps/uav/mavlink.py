@@ -7,14 +7,14 @@ import socket
 from contextlib import suppress
 from types import TracebackType
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, need
 
-from .extras import need
 from .filter import Estimate
 
 _NO_FIX, _FIX_2D = 1, 2
 # altitude, both dilutions, both speeds, the accuracies of speed and altitude
 _IGNORED = 1 | 2 | 4 | 8 | 16 | 32 | 128
+_SYSTEM, _RECEIVER = 1, 220  # the sender, and its part: a receiver of satellites (MAV_COMP_ID_GPS)
 _WHOLE_TURN = 36_000  # hundredths of a degree
 
 
@@ -23,16 +23,14 @@ class MavlinkSender:
 
     Args:
         address: HOST:PORT that listens.
-        system: Number of the sender.
-        component: Number of its part; 220 is a receiver of satellites (MAV_COMP_ID_GPS).
     """
 
-    def __init__(self, address: str, system: int = 1, component: int = 220) -> None:
+    def __init__(self, address: str) -> None:
         host, colon, port = address.rpartition(":")
         if not (colon and host and port.isdecimal() and 0 < int(port) < 65536):
             raise UserError(f"MAVLink is sent to HOST:PORT, such as 127.0.0.1:14550, not {address!r}")
-        dialect = need("pymavlink.dialects.v20.common")
-        self._mavlink = dialect.MAVLink(None, srcSystem=system, srcComponent=component)
+        dialect = need("pymavlink.dialects.v20.common", "uav")
+        self._mavlink = dialect.MAVLink(None, srcSystem=_SYSTEM, srcComponent=_RECEIVER)
         try:
             family, kind, _, _, place = socket.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)[0]
         except OSError as error:

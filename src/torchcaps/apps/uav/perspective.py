@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, need
 from torchcaps.data import SeasonStack
 
-from .extras import need
 from .orthoproject import Camera, Orthophoto, View, orthoproject
 
 Array = NDArray[np.float64]
@@ -78,7 +77,7 @@ def render_view(stack: SeasonStack, camera: Camera, position: Array, axes: Array
         axes: Those of `camera_axes`.
         farthest: Metres from below the camera that have to be drawn.
     """
-    cv2 = need("cv2")
+    cv2 = need("cv2", "uav")
     part, left, top = _window(stack, position, farthest)
     # from columns and rows of the part to metres around the camera, and on to pixels
     to_metres = np.array(

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -15,18 +14,17 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import Plain
-from torchcaps.storage import write_atomically, write_json, write_text
+from torchcaps.storage import write_bytes, write_json, write_text
 
-from .extras import transform_between
 from .filter import Grid
 from .flight import FlightStep
 from .localize import Localizer, Update, read_image
 from .map_file import CompiledMap
 from .maps import write_geotiff
+from .projection import degrees_of
 
-_IN_95 = math.sqrt(
-    -math.log(0.05)
-)  # radius of 95 % over the root mean square distance, of a round normal law
+# radius of 95 % over the root mean square distance, of a round normal law
+_IN_95 = math.sqrt(-math.log(0.05))
 _HEADER = "time,x,y,heading,sigma,converged,restarted,discarded,true_x,true_y,error,problems"
 
 
@@ -104,7 +102,8 @@ def write_results(recorder: Recorder, compiled: CompiledMap, out: Path, summary:
     write_text(out / "trajectory.csv", _as_csv(recorder))
     write_json(out / "summary.json", summary)
     drawn = _draw(recorder, compiled, out, summary)
-    places = to_degrees(recorder, crs)
+    to_degrees = degrees_of(crs)
+    places = [to_degrees(update.estimate.x, update.estimate.y) for update in recorder.updates]
     write_text(out / "trajectory.geojson", json.dumps(_as_geojson(recorder, places)))
     write_text(out / "trajectory.kml", _as_kml(places, compiled.path.stem))
     names = ["trajectory.csv", "trajectory.geojson", "trajectory.kml", "summary.json"]
@@ -135,7 +134,7 @@ def _draw(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) 
     )
     files = {"belief.png": to_png(draw_belief(drawing)), "errors.png": to_png(draw_errors(drawing))}
     for name, data in files.items():
-        write_atomically(out / name, partial(Path.write_bytes, data=data))
+        write_bytes(out / name, data)
     write_text(out / "flight.html", flight_page(drawing, summary))
     return [*(out / name for name in files), out / "flight.html"]
 
@@ -175,13 +174,6 @@ def _as_csv(recorder: Recorder) -> str:
         ]
         lines.append(",".join(cells))
     return "\n".join(lines) + "\n"
-
-
-def to_degrees(recorder: Recorder, crs: str) -> list[tuple[float, float]]:
-    """Longitude and latitude of each estimate."""
-    transform = transform_between(crs, "EPSG:4326")
-    found = [transform(update.estimate.x, update.estimate.y) for update in recorder.updates]
-    return [(float(longitude), float(latitude)) for longitude, latitude in found]
 
 
 def _as_geojson(recorder: Recorder, places: Sequence[tuple[float, float]]) -> Plain:

@@ -9,26 +9,14 @@ from pathlib import Path
 
 from torchcaps.core import Plain, UserError
 
-from .extras import transform_between
 from .filter import Estimate
 from .flight import FlightStep, step_of_row
 from .localize import Localizer, Update, read_image
+from .projection import ToDegrees
 
-ToDegrees = Callable[[float, float], tuple[float, float]]  # place in metres to longitude and latitude
 Sink = Callable[[float, float, float, Estimate], None]  # time, longitude, latitude, estimate
 _NEEDED = ("time",)
 _MOST_BYTES = 2**16  # of a line
-
-
-def degrees_of(crs: str) -> ToDegrees:
-    """The function that turns places of a projection into longitude and latitude."""
-    transform = transform_between(crs, "EPSG:4326")
-
-    def convert(x: float, y: float) -> tuple[float, float]:
-        longitude, latitude = transform(x, y)
-        return float(longitude), float(latitude)
-
-    return convert
 
 
 def localize_lines(

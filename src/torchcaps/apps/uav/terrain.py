@@ -88,7 +88,7 @@ class Terrain:
             colour = np.where(
                 (forest > 0.25)[..., None], _FOREST[season] * (1 + 0.45 * leaves)[..., None], colour
             )
-            colour = np.where((wet > 0.55)[..., None], _WATER[season], colour)
+            colour = np.where((wet > _SHORE)[..., None], _WATER[season], colour)
             colour = np.where((road < 5)[..., None], _ROAD[season], colour)
             colour = np.where(roof[..., None], _ROOF[season], colour)
             colour = colour * (1 + 0.06 * grain)[..., None]

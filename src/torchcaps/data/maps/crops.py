@@ -11,7 +11,7 @@ from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..examples import Indices, LazyImages
+from ..lazy_images import Indices, LazyImages
 
 _WINDOW_SHARE = 32  # pixels of a window for each pixel of a crop; reading single bytes costs more than that
 

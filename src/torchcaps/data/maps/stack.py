@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_arrays
 
 _KEYS = ("images", "known", "names", "corner", "crs")
 
@@ -100,12 +100,7 @@ def save_stack(path: Path, stack: SeasonStack) -> None:
         "corner": np.array([stack.west, stack.north, stack.pixel]),
         "crs": np.array(stack.crs),
     }
-
-    def write(draft: Path) -> None:
-        with draft.open("wb") as file:
-            np.savez_compressed(file, **values)  # type: ignore[arg-type]  # its own keyword comes last
-
-    write_atomically(path, write)
+    write_arrays(path, values)
 
 
 def load_stack(path: Path) -> SeasonStack:

@@ -8,7 +8,14 @@ from .folder import parse_folder_name
 from .idx import FASHION_MNIST, MNIST, read_idx_split
 from .imagenette import IMAGENETTE, read_imagenette
 from .mnist5k import MNIST5K, read_mnist5k
-from .picture import as_bytes, find_images, open_any, opened_picture, without_transparency
+from .picture import (
+    PICTURE_MODES,
+    as_bytes,
+    find_images,
+    open_any,
+    opened_picture,
+    without_transparency,
+)
 from .smallnorb import SMALLNORB, SmallNorbInfo, read_smallnorb, read_smallnorb_info
 from .smallnorb_views import SMALLNORB_VIEWS, SmallNorbViews, read_smallnorb_views
 from .svhn import SVHN, read_svhn
@@ -21,6 +28,7 @@ __all__ = [
     "IMAGENETTE",
     "MNIST",
     "MNIST5K",
+    "PICTURE_MODES",
     "SMALLNORB",
     "SMALLNORB_VIEWS",
     "SVHN",

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, need
 
 from ..api import DATASETS, Split
 from ..examples import LabelledImages
@@ -83,10 +83,7 @@ def _number(path: Path) -> tuple[int, str]:
 
 
 def _load(path: Path) -> Any:
-    try:
-        from scipy.io import loadmat
-    except ImportError as error:
-        raise UserError('affNIST files need scipy: pip install "torchcaps[mat]"') from error
+    loadmat = need("scipy.io", "mat", "reading affNIST").loadmat
     try:
         return loadmat(path, variable_names=[_VARIABLE])[_VARIABLE][0, 0]
     except Exception as error:  # scipy raises a dozen kinds for damaged files

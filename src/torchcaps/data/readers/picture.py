@@ -18,8 +18,8 @@ from torch import Tensor
 from torchcaps.core import MissingDataError, UserError
 
 from ..api import Frame
-from ..examples import FileImages
 from ..fit import fit_picture
+from ..lazy_images import FileImages
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
@@ -28,6 +28,7 @@ _ONE_HEADER = threading.Lock()  # Python 3.11 may fail where threads parse heade
 GREY_MODES = {"1", "L", "LA"}
 MOST_BYTES_IN_MEMORY = 4 << 30  # more are read from their files, batch by batch
 _MOST_NAMED = 10  # bad files that one message lists
+PICTURE_MODES = {1: "L", 3: "RGB"}  # of pillow, by the channels of a dataset
 
 
 def visible_files(folder: Path, suffixes: set[str]) -> list[Path]:

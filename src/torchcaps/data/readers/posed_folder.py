@@ -32,7 +32,6 @@ from .picture import open_any, raise_all, read_picture, read_pictures
 POSES_FILE, SCENE_FILE, MESHES_FILE = "poses.csv", "scene.json", "meshes.npz"
 COLUMNS = ("image", "class", "w", "x", "y", "z")
 _LOOKED_AT = 12  # silhouettes that are rendered again
-_MOST_NAMED = 5
 
 
 class PosedFile(NamedTuple):

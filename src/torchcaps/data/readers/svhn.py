@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
+from torchcaps.core import need
 
 from ..api import DATASETS, DatasetInfo, RemoteFile, Split
 from ..examples import LabelledImages
@@ -55,10 +55,7 @@ def _is_array(value: Any, kinds: str) -> TypeGuard[NDArray[Any]]:
 
 
 def _load_matlab(path: Path) -> dict[str, Any]:
-    try:
-        from scipy.io import loadmat
-    except ImportError as error:
-        raise UserError('SVHN files need scipy: pip install "torchcaps[mat]"') from error
+    loadmat = need("scipy.io", "mat", "reading SVHN").loadmat
     try:
         content = loadmat(BytesIO(unpack_matlab(path)), variable_names=["X", "y"])
     except DamagedFileError:

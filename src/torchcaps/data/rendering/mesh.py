@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_arrays
 
 RADIUS = 1.3  # of objects: the whole of one is in the image, whichever way it is turned
 _KEYS = (
@@ -97,7 +97,7 @@ class MeshSet(NamedTuple):
 def save_meshes(path: Path, meshes: MeshSet) -> None:
     """Write objects as one compressed archive of NumPy arrays, which `load_meshes` reads without trimesh."""
     parts = [each.mesh for each in meshes.objects]
-    arrays: dict[str, Any] = {
+    arrays = {
         "vertices": torch.cat([mesh.vertices for mesh in parts]).float().numpy(),
         "faces": torch.cat([mesh.faces for mesh in parts]).int().numpy(),
         "colours": torch.cat([mesh.colours for mesh in parts]).mul(255).round().byte().numpy(),
@@ -108,12 +108,7 @@ def save_meshes(path: Path, meshes: MeshSet) -> None:
         "names": np.array([each.name for each in meshes.objects]),
         "classes": np.array(meshes.classes),
     }
-
-    def write(draft: Path) -> None:
-        with draft.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-
-    write_atomically(path, write)
+    write_arrays(path, arrays)
 
 
 def load_meshes(path: Path) -> MeshSet:

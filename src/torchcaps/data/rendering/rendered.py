@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from torchcaps.core import UserError
 
-from ..examples import Indices, LazyImages
+from ..lazy_images import Indices, LazyImages
 from .mesh import Mesh
 from .rasterise import rasterise
 from .view import View

@@ -10,19 +10,19 @@ import numpy as np
 import torch
 
 from torchcaps.inspection import parent_shares
-from torchcaps.train import Machine, Run, Watcher, device_of, load_run, load_split, set_iterations, train
+from torchcaps.train import Machine, Run, Watcher, load_split, set_iterations
 from torchcaps.viz import draw_coupling_fans, to_png
 
 from ..plan import (
     Claim,
     Experiment,
     Finding,
-    Outcome,
     PlannedRun,
     RowsOf,
     Setting,
     leave_result,
     register,
+    train_network,
 )
 from ..records import Details, Rows, Series, details_of
 from .runs import CHAPTER, SMOKE
@@ -36,15 +36,13 @@ _FEW_PARENTS = 2.0  # at fifty iterations; with more, couplings have not gone to
 
 def study_couplings(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train a network, then route the same images with more and more iterations."""
-    training = run.folder(out) / "training"
-    trained = Outcome.of_training(train(run.recipe, training, machine, resume=True, watcher=watcher))
-    device = device_of(machine)
+    network, trained = train_network(run, out, machine, watcher)
     started = time.perf_counter()
-    series = couplings_by_iterations(load_run(training, device), machine.data_dir)
+    series = couplings_by_iterations(network, machine.data_dir)
     metrics = {"parents": float(series["parents"][-1]), "largest_coupling": float(series["largest"][-1])}
     seconds = trained.seconds + round(time.perf_counter() - started, 3)
     outcome = replace(trained.with_metrics(metrics), seconds=seconds, details=Details(series=series))
-    leave_result(run, out, device, outcome)
+    leave_result(run, out, network.device, outcome)
 
 
 @torch.no_grad()
@@ -68,12 +66,12 @@ def couplings_by_iterations(run: Run, data_dir: Path | None) -> dict[str, Series
     return {"at": np.array(_ITERATIONS), "capsule": capsule, "parents": number, "largest": largest}
 
 
-def draw_couplings_of_one(rows: Rows, path: Path) -> None:
+def draw_couplings_of_one(rows: Rows) -> bytes:
     """Draw the couplings of the first seed as fans."""
     series = rows[0].runs[0].details.series
     couplings = dict(zip(series["at"].tolist(), series["capsule"].tolist(), strict=True))
     names = [str(number) for number in range(series["capsule"].shape[1])]
-    path.write_bytes(to_png(draw_coupling_fans(couplings, names, panels=_FANS)))
+    return to_png(draw_coupling_fans(couplings, names, panels=_FANS))
 
 
 def couplings_polarise(rows_of: RowsOf) -> Finding:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from statistics import median
 
 from torchcaps.viz import LineChart, Measured, draw_dots, draw_lines, to_png, with_deviation
 
 from ..plan import Changes, Claim, Experiment, Setting, register
 from ..records import MeanCurve, Rows, RunResult, by_setting
-from . import claims
-from .claims import ANNEALED, FIXED, FIXED_WAYS, GRID, WAYS, fixed_name, grid_name, size_name
+from . import curve_claims, grid_claims
+from .names import ANNEALED, FIXED, FIXED_WAYS, GRID, WAYS, fixed_name, full_name, grid_name, size_name
 
 CHAPTER = "Capsule networks with routing annealing"
 _MINIMAL = "mnist/dr_capsnet_minimal"
@@ -54,7 +53,7 @@ def steps_of_run(result: RunResult, metric: str) -> Mapping[int, float]:
     return {int(step["iterations"]): step[metric] for step in result.annealing}
 
 
-def draw_fixed_and_annealed(rows: Rows, path: Path) -> None:
+def draw_fixed_and_annealed(rows: Rows) -> bytes:
     """Loss and accuracy against the number of iterations."""
     charts = []
     for title, metric in {"Test loss": "test_loss", "Test accuracy in %": "test_accuracy"}.items():
@@ -68,10 +67,10 @@ def draw_fixed_and_annealed(rows: Rows, path: Path) -> None:
         annealed = list(zip(curve.at, map(with_deviation, curve.mean, curve.spread), strict=True))
         curves = {"fixed, one training for each": fixed, "annealed, one training": annealed}
         charts.append(LineChart(title, curves, across="iterations", log_ticks=FIXED))
-    path.write_bytes(to_png(draw_lines(charts)))
+    return to_png(draw_lines(charts))
 
 
-def draw_grid(rows: Rows, path: Path) -> None:
+def draw_grid(rows: Rows) -> bytes:
     """The accuracy of each size, with the number of iterations above it."""
     accuracies, chosen = by_setting(rows, "test_accuracy"), by_setting(rows, "iterations")
     charts: dict[str, dict[str, dict[str, Measured]]] = {}
@@ -86,7 +85,7 @@ def draw_grid(rows: Rows, path: Path) -> None:
                 group = f"{types} type{'s' if types > 1 else ''}"
                 chart[way][group] = with_deviation(row.ours, row.spread, f"{number:g}", most=100)
     note = "above each dot: iterations, the median over seeds"
-    path.write_bytes(to_png(draw_dots(charts, unit="test accuracy, %", note=note)))
+    return to_png(draw_dots(charts, unit="test accuracy, %", note=note))
 
 
 def _grid(data: Changes) -> tuple[Setting, ...]:
@@ -121,13 +120,13 @@ def _grid_claims(label: str) -> tuple[Claim, ...]:
     return (
         Claim(
             "Annealing is more accurate than one and three iterations in all settings.",
-            claims.wins(label),
+            grid_claims.wins(label),
         ),
-        Claim("Gains are largest for networks of few parameters.", claims.gains_shrink(label)),
-        Claim("Annealing finds fewer iterations as the network grows.", claims.iterations_shrink(label)),
+        Claim("Gains are largest for networks of few parameters.", grid_claims.gains_shrink(label)),
+        Claim("Annealing finds fewer iterations as the network grows.", grid_claims.iterations_shrink(label)),
         Claim(
             "With fixed iterations, one is better than three for 8D and 16D capsules.",
-            claims.one_beats_three(label),
+            grid_claims.one_beats_three(label),
         ),
     )
 
@@ -153,23 +152,23 @@ register(
                 Setting(name=name, recipe=_MINIMAL, changes=changes, budgets={"quick": _QUICK_MNIST})
                 for name, changes in (
                     *((fixed_name(r), _fixed(r)) for r in FIXED),
-                    *((claims.full_name(r), _fixed(r, "full")) for r in (10, 50)),
+                    *((full_name(r), _fixed(r, "full")) for r in (10, 50)),
                 )
             ),
         ),
         draw=draw_fixed_and_annealed,
         curve=steps_of_run,
         claims=(
-            Claim("With annealing the loss falls as iterations are added.", claims.annealed_loss_falls),
-            Claim("With fixed iterations the loss grows with their number.", claims.fixed_loss_grows),
+            Claim("With annealing the loss falls as iterations are added.", curve_claims.annealed_loss_falls),
+            Claim("With fixed iterations the loss grows with their number.", curve_claims.fixed_loss_grows),
             Claim(
                 "At equal iterations annealed training is more accurate than fixed.",
-                claims.annealed_is_above,
+                curve_claims.annealed_is_above,
             ),
             Claim(
                 "Beyond the thesis: fixed training suffers from many iterations when gradients flow through "
                 "all rounds instead of through the last.",
-                claims.full_gradient_is_worse,
+                curve_claims.full_gradient_is_worse,
             ),
         ),
         deviations=_DEVIATIONS,
@@ -191,7 +190,7 @@ register(
             *_grid_claims("fig:fashion"),
             Claim(
                 "Annealing finds three iterations for the largest network, 32 types of 8D and 16D.",
-                claims.largest_finds_three,
+                grid_claims.largest_finds_three,
             ),
         ),
         deviations=_DEVIATIONS,
@@ -219,7 +218,7 @@ register(
             *_grid_claims("fig:cifar10"),
             Claim(
                 "For the same network, annealing finds another number of iterations than on Fashion-MNIST.",
-                claims.datasets_differ,
+                grid_claims.datasets_differ,
             ),
         ),
         deviations=_DEVIATIONS,

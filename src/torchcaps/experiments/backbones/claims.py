@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal
 
 from torchcaps.core import metric_of
@@ -22,6 +21,7 @@ from ..plan import (
     decide,
     decide_together,
     difference,
+    mean_of,
 )
 from ..records import Rows, by_setting
 
@@ -54,7 +54,7 @@ def _accuracies(rows: Rows, *names: str) -> list[Mean] | None:
     found = by_setting(rows, "test_accuracy")
     if not all(name in found for name in names):
         return None
-    return [Mean.of_row(found[name], any_budget=True) for name in names]
+    return [mean_of(found[name]) for name in names]
 
 
 _OPEN = Finding("open", "some of its runs are missing")
@@ -201,7 +201,7 @@ TABLE_CLAIMS = (
 )
 
 
-def draw_figure(rows: Rows, path: Path) -> None:
+def draw_figure(rows: Rows) -> bytes:
     """Accuracy over operations, one panel for each trunk."""
     costs, found = by_setting(rows, "training_gflops"), by_setting(rows, "test_accuracy")
 
@@ -219,4 +219,4 @@ def draw_figure(rows: Rows, path: Path) -> None:
         for trunk in TRUNKS
         if any((curves := {way: points(trunk, way) for way in (*WAYS, "factorised")}).values())
     ]
-    path.write_bytes(to_png(draw_lines(charts)))
+    return to_png(draw_lines(charts))

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
-from statistics import median
-from typing import Any
+from dataclasses import replace
 
-import torch
-from torch import nn
-
-from torchcaps.inspection import count_parameters
 from torchcaps.layers.backbone import TRUNKS as TRUNK_BUILDERS
-from torchcaps.models import BackboneCapsNet, build_model
-from torchcaps.storage import read_json
-from torchcaps.train import Machine, Recipe, Watcher, device_of, load_recipe, load_run, prune_run, train
 
-from ..plan import Experiment, Outcome, PlannedRun, Setting, leave_result, register
+from ..plan import Experiment, Setting, register
 from .claims import (
     BASELINES,
     FIGURE,
@@ -34,107 +24,11 @@ from .claims import (
     draw_figure,
     published_name,
 )
-from .footprint import BATCH, METRICS, count_costs, measure_inference, measure_training
+from .footprint import BATCH, METRICS
+from .perform import TINY_SIZES, TINY_TRUNKS, TrunkSetting, compare_trunks, measure_published
 from .preparation import PREPARATIONS
 
 CHAPTER = "Towards Efficient Capsule Networks"
-_TINY = {"resnet50": "resnet_tiny", "mobilenetv1": "mobilenet_tiny"}
-_TINY_SIZES = {"in_channels": 3, "image_size": 32, "num_classes": 10}
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrunkSetting(Setting):
-    """Capsules on a trunk that is pruned to a share `kept` of its FLOPs, by a method of `prune_run`."""
-
-    dataset: str
-    trunk: str
-    kept: float
-    method: PruningMethod = "eagleeye"
-    multiple: int = 1  # widths are multiples of it
-
-
-def compare_trunks(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-    """Take the trunk of this seed, prune it, put capsules on it, train them and measure the network.
-
-    Trunks lie beside the runs, in `trunks/`: each is trained, pruned and tuned once for all settings.
-    """
-    setting, folder = run.setting, run.folder(out)
-    assert isinstance(setting, TrunkSetting)
-    machine = replace(
-        machine, tune_convolutions=machine.tune_convolutions and run.budget == "full"
-    )  # every pruned trunk has its own sizes
-    prepared = _prepared_trunk(run, setting, folder.parent / "trunks", machine, watcher)
-    tuned = read_json(prepared / "result.json")
-    recipe = replace(run.recipe, start_from=str(prepared))
-    trained = Outcome.of_training(_train_once(recipe, folder / "capsules", machine, watcher))
-    network = load_run(folder / "capsules")
-    seconds = [row["seconds"] for row in network.metrics]
-    metrics = {
-        "trunk_accuracy": tuned["metrics"]["test_accuracy"],
-        "epoch_seconds": median(seconds[1:] or seconds),  # the first also captures and tunes
-        **_measure(network.model, machine, is_frozen=bool(recipe.model.get("freeze_trunk"))),
-    }
-    widths = tuned["recipe"]["model"].get("trunk_widths")
-    extra = {"trunk": setting.trunk, "kept": setting.kept, "widths": widths}
-    outcome = replace(trained.with_metrics(metrics), extra=extra)
-    leave_result(run, out, device_of(machine), outcome)
-
-
-def _prepared_trunk(
-    run: PlannedRun, setting: TrunkSetting, store: Path, machine: Machine, watcher: Watcher
-) -> Path:
-    """The folder of the trained trunk of this seed, pruned and tuned where the setting asks for it."""
-    is_tiny = run.budget == "smoke"
-    multiple = 1 if is_tiny else setting.multiple  # tiny trunks have too few channels for eights
-    plan, whole = PREPARATIONS[setting.dataset][run.budget], store / f"{setting.trunk}-{run.seed}"
-    tiny = {"name": "trunk_classifier_tiny_test", "trunk": _TINY[setting.trunk], **_TINY_SIZES}
-    changes = {**plan.trunk, "seed": run.seed, **({"model": tiny} if is_tiny else {})}
-    classifier = load_recipe(f"{setting.dataset}/{setting.trunk}_classifier", changes=changes)
-    _train_once(classifier, whole, machine, watcher)
-    if setting.kept == 1:
-        return whole
-    name = f"{whole.name}-{setting.method}-{setting.kept:g}" + (f"-by-{multiple}" if multiple > 1 else "")
-    pruned, tuned = (store / f"{name}{suffix}" for suffix in ("-pruned", ""))
-    search = replace(plan.search, method=setting.method, flops=setting.kept, multiple=multiple, seed=run.seed)
-    prune_run(whole, pruned, search, machine)
-    recipe = replace(load_recipe(pruned / "recipe.yaml", changes=plan.tuning), start_from=str(pruned))
-    _train_once(recipe, tuned, machine, watcher)
-    return tuned
-
-
-def _train_once(recipe: Recipe, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
-    result = train(recipe, folder, machine, resume=True, watcher=watcher)
-    (folder / "last.ckpt").unlink(missing_ok=True)  # half a gigabyte, of no use once there is a result
-    return result
-
-
-def _measure(model: nn.Module, machine: Machine, *, is_frozen: bool) -> dict[str, float]:
-    assert isinstance(model, BackboneCapsNet)
-    device = device_of(machine)
-    found = count_costs(model)
-    if not is_frozen:  # inference is as fast as with a trunk that is fine-tuned
-        found |= measure_inference(model, torch.device("cpu"), "32")
-        found |= measure_inference(model, device, machine.precision) if device.type == "cuda" else {}
-    training = measure_training(model, device, machine.precision)
-    return found | {key: value for key, value in training.items() if key in METRICS}
-
-
-def measure_published(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-    """Measure an untrained network in the sizes of the thesis; the time of an epoch is that of its steps."""
-    del watcher
-    device = device_of(machine)
-    model = build_model(run.recipe.model)
-    assert isinstance(model, BackboneCapsNet)
-    metrics = count_costs(model) | measure_inference(model, torch.device("cpu"), "32", (1,))
-    if device.type == "cuda":
-        metrics |= measure_inference(model, device, machine.precision)
-    metrics |= measure_training(model, device, machine.precision)
-    if "seconds_per_image" in metrics:
-        metrics["epoch_seconds"] = metrics.pop("seconds_per_image") * run.recipe.data.limit
-    outcome = Outcome(
-        metrics=metrics, parameters=count_parameters(model), seconds=0.0, precision=machine.precision
-    )
-    leave_result(run, out, device, outcome)
 
 
 def _setting(title: str, kept: float, way: str, dataset: str = "cifar10") -> TrunkSetting:
@@ -142,8 +36,8 @@ def _setting(title: str, kept: float, way: str, dataset: str = "cifar10") -> Tru
     is_frozen, is_factorised = way == "frozen", way == "factorised"
     tiny = {
         "name": "backbone_capsnet_tiny_test",
-        "trunk": _TINY[trunk],
-        **_TINY_SIZES,
+        "trunk": TINY_TRUNKS[trunk],
+        **TINY_SIZES,
         "decoder": "none",
         "freeze_trunk": is_frozen,
         "factorised": is_factorised,
@@ -213,7 +107,7 @@ _MEASURING = (
     "Quick runs use the convolutions that cuDNN proposes, without timing them first.",
     "GPU memory is the most that PyTorch's allocator handed out in a step with a batch of 128.",
 )
-_TINY_PUBLISHED = {"name": "backbone_capsnet_tiny_test", "decoder": "none", **_TINY_SIZES}
+_TINY_PUBLISHED = {"name": "backbone_capsnet_tiny_test", "decoder": "none", **TINY_SIZES}
 
 register(
     Experiment(

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import hypot
-from pathlib import Path
 
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
-from ..plan import Claim, Effect, Finding, Mean, decide, decide_together, difference
+from ..plan import (
+    Claim,
+    Effect,
+    Finding,
+    Mean,
+    decide,
+    decide_each,
+    decide_together,
+    difference,
+    mean_of,
+)
 from ..records import Rows, by_setting
 
 CHAPTER = "Lung Nodules Segmentation with Capsule networks"
@@ -34,7 +43,7 @@ def _means(rows: Rows, share: float) -> dict[str, Mean]:
     """The Dice of each network with a share of the patients; drawn patients have no longer protocol."""
     found = by_setting(rows, METRIC)
     named = {model: found.get(setting_name(model, share)) for model in MODELS}
-    return {model: Mean.of_row(row, any_budget=True) for model, row in named.items() if row is not None}
+    return {model: mean_of(row) for model, row in named.items() if row is not None}
 
 
 def _loses_less(rows: Rows) -> Finding:
@@ -57,7 +66,7 @@ def _beats_small_networks(rows: Rows) -> Finding:
         for model in ("unet_3", "unet_4")
         if {"segcaps_r3", model} <= (means := _means(rows, share)).keys()
     }
-    return _decide_all(gaps, 2 * len(SHARES), "SegCaps minus U-Nets")
+    return decide_each(gaps, 2 * len(SHARES), "SegCaps minus U-Nets")
 
 
 def _largest_is_best(rows: Rows) -> Finding:
@@ -69,13 +78,7 @@ def _largest_is_best(rows: Rows) -> Finding:
         for model in others
         if {"unet_5", model} <= means.keys()
     }
-    return _decide_all(gaps, len(others), "U-Net 5 minus the others")
-
-
-def _decide_all(gaps: dict[str, Effect], planned: int, title: str) -> Finding:
-    words = ", ".join(f"{name} {gap}" for name, gap in gaps.items())
-    verdicts = {name: decide(gap) for name, gap in gaps.items()}
-    return decide_together(verdicts, planned, f"{title}: {words or 'no runs'}")
+    return decide_each(gaps, len(others), "U-Net 5 minus the others")
 
 
 def _claim(text: str, rule: Callable[[Rows], Finding]) -> Claim:
@@ -92,7 +95,7 @@ CLAIMS = (
 )
 
 
-def draw_figure(rows: Rows, path: Path) -> None:
+def draw_figure(rows: Rows) -> bytes:
     """Dice, and the regions whose nodule was missed, over the share of the training patients."""
     panels = (
         LineChart(
@@ -103,7 +106,7 @@ def draw_figure(rows: Rows, path: Path) -> None:
             ("regions without a single right pixel", "missed_share", "%"),
         )
     )
-    path.write_bytes(to_png(draw_lines(list(panels))))
+    return to_png(draw_lines(list(panels)))
 
 
 def _curves(rows: Rows, metric: str) -> dict[str, list[tuple[float, Measured]]]:

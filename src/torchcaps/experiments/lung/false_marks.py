@@ -7,14 +7,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from torchcaps.apps.lung.nodules import find_nodules
-from torchcaps.apps.lung.phantom.patient import draw_patient
-from torchcaps.apps.lung.phantom.scan import Protocol, read_patient, scan_patient
+from torchcaps.apps.lung.phantom import Protocol, draw_patient, patient_name, read_patient, scan_patient
 from torchcaps.apps.lung.sources import Marked
 from torchcaps.apps.lung.splits import share_name, split_patients
 from torchcaps.apps.lung.whole_scans import evaluate_scans
 from torchcaps.train import Machine, Run, Watcher
 
-from ..plan import Changes, Experiment, PlannedRun, Setting, register
+from ..plan import Changes, Experiment, PlannedRun, Setting, leave_result, register
 from ..records import Budget
 from .claims import CHAPTER
 from .runs import TINY, learn_prepared, phantom_folder, prepare_phantom
@@ -40,11 +39,12 @@ def learn_and_scan(run: PlannedRun, out: Path, machine: Machine, watcher: Watche
     """Train with or without regions that show no nodule, then segment whole scans of the test patients."""
     patients = _PATIENTS[run.budget]
     prepare_phantom(run.folder(out).parent / "data", patients, _NEGATIVES[run.setting.variant])
-    learn_prepared(run, out, machine, watcher, partial(_marks, run.budget))
+    network, outcome = learn_prepared(run, out, machine, watcher)
+    leave_result(run, out, network.device, outcome.with_metrics(_marks(run.budget, network)))
 
 
 def _marks(budget: Budget, network: Run) -> dict[str, float]:
-    names = split_patients(f"phantom-{number:04d}" for number in range(_PATIENTS[budget])).test
+    names = split_patients(map(patient_name, range(_PATIENTS[budget]))).test
     found = evaluate_scans(network, {name: partial(_scan, name, budget) for name in names})
     return {"false_marks": found["false_marks"]["mean"], "found_nodules_share": found["sensitivity"]["mean"]}
 

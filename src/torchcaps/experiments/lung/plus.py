@@ -6,16 +6,14 @@ What raises the Dice of regions beyond the spread of the seeds is what `segcaps_
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 
 from torchcaps.apps.lung.splits import share_name
-from torchcaps.train import Machine, Watcher
 
-from ..plan import Changes, Claim, Experiment, Finding, PlannedRun, RowsOf, Setting, register
-from ..plan.compare import larger, ours
+from ..plan import Changes, Claim, Experiment, Finding, RowsOf, Setting, larger, ours, register
 from ..records import Budget, by_setting
 from .claims import CHAPTER, METRIC
-from .runs import TINY, learn_prepared, phantom_folder, prepare_phantom
+from .runs import TINY, learn_phantom, phantom_folder
 
 LABEL = "beyond:lung-plus"
 BASELINE = "SegCaps R3"
@@ -29,12 +27,6 @@ _ADDED: dict[str, Changes] = {
 _PATIENTS: dict[Budget, int] = {"smoke": 3, "quick": 240, "full": 240}
 _QUICK_EPOCHS = 12  # as those of the thesis's table
 _TINY: Changes = {**TINY, "model": {"name": "segcaps_tiny_test", "image_size": 32, "reconstruction": False}}
-
-
-def learn_plus(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-    """Train on regions of drawn patients and measure the Dice of the test patients."""
-    prepare_phantom(run.folder(out).parent / "data", _PATIENTS[run.budget])
-    learn_prepared(run, out, machine, watcher, lambda network: {})
 
 
 def _data(budget: Budget) -> Changes:
@@ -101,7 +93,7 @@ register(
         seeds=3,
         metrics=("test_dice", METRIC, "region_dice_low", "region_dice_high", "missed_share"),
         settings=tuple(map(_setting, _ADDED)),
-        perform=learn_plus,
+        perform=partial(learn_phantom, _PATIENTS),
         claims=(
             *(
                 Claim(f"{name[0].upper()}{name[1:]}: a SegCaps R3 gets a higher Dice of regions.", check)

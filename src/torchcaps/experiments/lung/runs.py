@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torchcaps.apps.lung.phantom.draw import draw_cuts, draw_empty_cuts
+from torchcaps.apps.lung.phantom import draw_cuts, draw_empty_cuts, patient_name
 from torchcaps.apps.lung.prepare import prepare
 from torchcaps.apps.lung.sources import Found, find_patients
 from torchcaps.apps.lung.splits import fold_name, share_name
@@ -18,7 +18,7 @@ from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
 from torchcaps.train import Machine, Recipe, Run, Watcher, device_of, load_run, train
 
-from ..plan import Changes, Experiment, Outcome, PlannedRun, Setting, leave_result, register
+from ..plan import Changes, Experiment, Outcome, PlannedRun, Setting, leave_result, register, train_network
 from ..records import Budget
 from .claims import CHAPTER, CLAIMS, COSTS, MODELS, SHARES, SLICES, TABLE, draw_figure, setting_name
 from .measure import dice_by_patient, measure_costs, summarise_dice
@@ -34,19 +34,22 @@ def _phantom_name(budget: Budget, share: float) -> str:
     return f"folder:{phantom_folder(_PATIENTS[budget])}/splits/{share_name(share)}"
 
 
-def learn_phantom(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def learn_phantom(
+    patients: Mapping[Budget, int], run: PlannedRun, out: Path, machine: Machine, watcher: Watcher
+) -> None:
     """Train on regions of drawn patients and measure the Dice of the test patients.
 
     The regions lie beside the runs, in `data/`: they are drawn once for all settings.
     """
-    prepare_phantom(run.folder(out).parent / "data", _PATIENTS[run.budget])
-    learn_prepared(run, out, machine, watcher, lambda network: {})
+    prepare_phantom(run.folder(out).parent / "data", patients[run.budget])
+    network, outcome = learn_prepared(run, out, machine, watcher)
+    leave_result(run, out, network.device, outcome)
 
 
 def prepare_phantom(store: Path, patients: int, negatives: float = 0.0) -> Path:
     """Regions of drawn patients, with `negatives` regions without a nodule for each one with."""
     place = store / phantom_folder(patients, negatives)
-    drawn = {f"phantom-{number:04d}": partial(_draw, number, 3, negatives) for number in range(patients)}
+    drawn = {patient_name(number): partial(_draw, number, 3, negatives) for number in range(patients)}
     prepare(drawn, place, negatives=negatives)
     return place
 
@@ -56,24 +59,13 @@ def phantom_folder(patients: int, negatives: float = 0.0) -> str:
     return f"phantom-{patients}" + (f"-empty-{negatives:g}" if negatives else "")
 
 
-def learn_prepared(
-    run: PlannedRun,
-    out: Path,
-    machine: Machine,
-    watcher: Watcher,
-    measure: Callable[[Run], Mapping[str, float]],
-) -> None:
-    """Train on prepared regions and measure the Dice of the test patients, and what `measure` gives."""
-    folder = run.folder(out)
-    store, device = folder.parent / "data", device_of(machine)
+def learn_prepared(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> tuple[Run, Outcome]:
+    """The network of a run, trained on prepared regions, and its Dice on the test patients."""
+    store = run.folder(out).parent / "data"
     split = store / run.recipe.data.name.removeprefix("folder:")
-    result = train(
-        run.recipe, folder / "training", replace(machine, data_dir=store), resume=True, watcher=watcher
-    )
-    network = load_run(folder / "training", device)
-    metrics = summarise_dice(dice_by_patient(network, split.parent.parent, split, store))
-    outcome = Outcome.of_training(result).with_metrics({**metrics, **measure(network)})
-    leave_result(run, out, device, outcome)
+    network, trained = train_network(run, out, replace(machine, data_dir=store), watcher)
+    dice = dice_by_patient(network, split.parent.parent, split, store)
+    return network, trained.with_metrics(summarise_dice(dice))
 
 
 def _draw(number: int, slices: int = 3, negatives: float = 0.0) -> Found:
@@ -155,7 +147,7 @@ register(
         seeds=3,
         metrics=_METRICS,
         settings=tuple(_setting(model, share) for model in MODELS for share in SHARES),
-        perform=learn_phantom,
+        perform=partial(learn_phantom, _PATIENTS),
         draw=draw_figure,
         claims=CLAIMS,
         deviations=(

@@ -1,8 +1,18 @@
 """What an experiment is: its settings, its runs, and the claims that its rows decide."""
 
 from .claim import Check, Claim, Finding, RowsOf, Verdict
-from .compare import MISSING, larger, larger_metric, mean_of, ours, rows_named, with_spread
-from .evidence import Effect, Mean, as_ours, decide, decide_together, difference, excess
+from .compare import MISSING, larger, larger_metric, ours, rows_named, with_spread
+from .evidence import (
+    Effect,
+    Mean,
+    as_ours,
+    decide,
+    decide_each,
+    decide_together,
+    difference,
+    excess,
+    mean_of,
+)
 from .experiment import (
     EXPERIMENTS,
     FIRST_SEED,
@@ -13,13 +23,15 @@ from .experiment import (
     slug_of,
     train_recipe,
 )
-from .outcome import Outcome, leave_result
-from .setting import Changes, Setting, Values, join_changes
+from .outcome import Outcome, leave_result, train_network
+from .reuse import TakeOver, make_reused, setting_of
+from .setting import SMOKE, Changes, Setting, Values, join_changes
 
 __all__ = [
     "EXPERIMENTS",
     "FIRST_SEED",
     "MISSING",
+    "SMOKE",
     "Changes",
     "Check",
     "Claim",
@@ -32,10 +44,12 @@ __all__ = [
     "PlannedRun",
     "RowsOf",
     "Setting",
+    "TakeOver",
     "Values",
     "Verdict",
     "as_ours",
     "decide",
+    "decide_each",
     "decide_together",
     "difference",
     "excess",
@@ -43,11 +57,14 @@ __all__ = [
     "larger",
     "larger_metric",
     "leave_result",
+    "make_reused",
     "mean_of",
     "ours",
     "register",
     "rows_named",
+    "setting_of",
     "slug_of",
+    "train_network",
     "train_recipe",
     "with_spread",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..records import Row, by_setting
 from .claim import Check, Finding, RowsOf
-from .evidence import Mean, as_ours, decide, decide_together, difference
+from .evidence import as_ours, decide, decide_together, difference, mean_of
 
 MISSING = Finding("open", "runs are missing")
 
@@ -21,11 +21,6 @@ def with_spread(row: Row, unit: str = "") -> str:
     """A setting and its number."""
     spread = "" if row.spread is None else f" ± {row.spread:.2f}"
     return f"{row.setting} {row.ours:.2f}{spread}{unit}"
-
-
-def mean_of(row: Row) -> Mean:
-    """That of a row; on data that we draw, every budget is long enough to compare networks."""
-    return Mean.of_row(row, any_budget=True)
 
 
 def larger(label: str, metric: str, pairs: Sequence[tuple[str, str]], unit: str = "") -> Check:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
@@ -39,6 +39,11 @@ class Mean(NamedTuple):
         """The mean in another unit."""
         spread = None if self.spread is None else abs(factor) * self.spread
         return self._replace(value=factor * self.value, spread=spread)
+
+
+def mean_of(row: Row) -> Mean:
+    """That of a row, whatever the budget of its runs: networks are compared that were trained alike."""
+    return Mean.of_row(row, any_budget=True)
 
 
 class Effect(NamedTuple):
@@ -98,6 +103,13 @@ def decide_together(verdicts: dict[str, Verdict], planned: int, because: str) ->
         shown = len(verdicts) - len(undecided)
         return Finding("open", f"{because}; shown in {shown} of {max(planned, len(verdicts))}")
     return Finding("confirmed", because)
+
+
+def decide_each(effects: Mapping[str, Effect], planned: int, title: str) -> Finding:
+    """A claim that all of several effects lie above zero."""
+    words = ", ".join(f"{name} {effect}" for name, effect in effects.items())
+    verdicts = {name: decide(effect) for name, effect in effects.items()}
+    return decide_together(verdicts, planned, f"{title}: {words or 'no runs'}")
 
 
 def as_ours(finding: Finding) -> Finding:

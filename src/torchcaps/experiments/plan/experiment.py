@@ -75,7 +75,7 @@ class Experiment:
         budgets: The changes that make a run smaller than the thesis's; "full" has none.
         perform: Makes one run in its folder below the folder of all runs. It leaves `result.json` last, and
             goes on where it stopped.
-        draw: Makes a picture at a path from the rows of the experiment.
+        draw: Makes a PNG of the rows of the experiment; None while the runs that it shows are missing.
         curve: Finds in one result how a metric went within the run: numbers by what they are drawn against.
         deviations: Where the runs differ from the thesis's, in sentences.
     """
@@ -91,7 +91,7 @@ class Experiment:
     metrics: tuple[str, ...] = ("test_accuracy",)
     budgets: Mapping[Budget, Changes] = field(default_factory=dict)
     perform: Perform = train_recipe
-    draw: Callable[[Rows, Path], None] | None = None
+    draw: Callable[[Rows], bytes | None] | None = None
     curve: Callable[[RunResult, str], Mapping[int, float]] | None = None
     claims: tuple[Claim, ...] = ()
     deviations: tuple[str, ...] = ()

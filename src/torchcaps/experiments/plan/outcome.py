@@ -11,7 +11,7 @@ import torch
 
 from torchcaps.core import Number
 from torchcaps.storage import write_json
-from torchcaps.train.recipe import recipe_as_json
+from torchcaps.train import Machine, Run, Watcher, device_of, load_run, recipe_as_json, train
 from torchcaps.train.results import provenance
 
 from ..records import Details
@@ -37,6 +37,13 @@ class Outcome:
     def with_metrics(self, metrics: Mapping[str, Number]) -> Outcome:
         """The same with further metrics."""
         return replace(self, metrics={**self.metrics, **metrics})
+
+
+def train_network(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> tuple[Run, Outcome]:
+    """The trained network of a run, in `training/` of its folder, and what its training gave."""
+    folder = run.folder(out) / "training"
+    outcome = Outcome.of_training(train(run.recipe, folder, machine, resume=True, watcher=watcher))
+    return load_run(folder, device_of(machine)), outcome
 
 
 def leave_result(run: PlannedRun, out: Path, device: torch.device, outcome: Outcome) -> None:

@@ -11,6 +11,8 @@ from ..records import Budget
 Values = Mapping[str, object]  # a group of keys of a recipe, such as its model
 Changes = Mapping[str, object]  # of a recipe: values by their place, such as `optim.learning_rate`
 
+SMOKE: Changes = {"data.limit": 120, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
+
 
 def join_changes(*parts: Changes) -> dict[str, object]:
     """All changes in one mapping; a repeated key has its last value and its last place in the order."""

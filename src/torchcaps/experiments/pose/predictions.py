@@ -60,7 +60,7 @@ def predict_poses(run: Run, data_dir: Path | None = None) -> Predictions:
     return Predictions(images, torch.cat(drawn), errors.tolist(), rights.tolist())
 
 
-def draw_compared(rows: Rows, path: Path) -> None:
+def draw_compared(rows: Rows) -> bytes | None:
     """The images of the first run that kept some, above what each network made of them."""
     kept = {
         row.setting: pictures[PICTURE].unpack()
@@ -69,8 +69,8 @@ def draw_compared(rows: Rows, path: Path) -> None:
         if PICTURE in pictures
     }
     if not kept:
-        return
+        return None
     pairs = list(kept.items())
     panels = {"input": SaliencyPanel(np.asarray(pairs[0][1][0]), {})}
     panels |= {name: SaliencyPanel(np.asarray(pictures[1]), {}) for name, pictures in pairs}
-    path.write_bytes(to_png(draw_saliency(panels), scale=1))
+    return to_png(draw_saliency(panels), scale=1)

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from ..plan import Changes, Claim, Experiment, register
+from ..plan import Changes, Claim, register
 from . import claims
 from .claims import BORDERS, ROUTING, SOLIDS, TABLE, name_of
 from .predictions import draw_compared
-from .setting import (
-    BUDGETS,
-    CHAPTER,
-    DEVIATIONS,
-    METRICS,
-    NETWORKS,
-    PoseSetting,
-    learn_rotations,
-    pose_setting,
-)
+from .setting import DEVIATIONS, METRICS, NETWORKS, PoseSetting, on_rotations, pose_setting
 
 _RANDOM, _THESIS, _INSTANCES = "random rotations", "split of the thesis", "new objects"
+
+
+def _under_five_degrees(label: str, networks: Iterable[str]) -> Claim:
+    return Claim(
+        "A median error under 5 degrees on rotations that were held out.",
+        claims.below(label, "test_rotation_error", 5.0, tuple(name_of(each, _RANDOM) for each in networks)),
+    )
+
+
+def _capsules_lead(label: str) -> Claim:
+    others = tuple(name_of(network, _RANDOM) for network in ("MLP", "ConvNet", "ConvNet, 6D head"))
+    return Claim(
+        "The capsule network is ahead of the perceptron and the convolutional network of its size.",
+        claims.ahead_of_all(label, "test_rotation_error", name_of("EM-CapsNet", _RANDOM), others),
+    )
+
+
+def _split_flatters(label: str, settings: Iterable[str]) -> Claim:
+    return Claim(
+        "The thesis's split flatters: new rotations have larger errors than its test images.",
+        claims.split_flatters(label, tuple(settings)),
+    )
 
 
 def _solids(network: str, split: str) -> PoseSetting:
@@ -36,16 +50,10 @@ def _borders(words: str, data: str, **changes: object) -> PoseSetting:
 
 
 register(
-    Experiment(
+    on_rotations(
         label=BORDERS,
-        chapter=CHAPTER,
         title="Cube and tetrahedron with and without coloured borders",
-        data=(),
         gpu_minutes=15,
-        seeds=3,
-        metrics=METRICS,
-        budgets=BUDGETS,
-        perform=learn_rotations,
         settings=(
             _borders(f"borders, {_THESIS}", "cube_tetrahedron_thesis"),
             _borders(f"plain, {_THESIS}", "cube_tetrahedron_plain_thesis", **_SYMMETRIES),
@@ -78,45 +86,20 @@ register(
                     f"plain, {_RANDOM}",
                 ),
             ),
-            Claim(
-                "The thesis's split flatters: new rotations have larger errors than its test images.",
-                claims.split_flatters(BORDERS, (f"borders, {_THESIS}",)),
-            ),
+            _split_flatters(BORDERS, (f"borders, {_THESIS}",)),
         ),
         deviations=DEVIATIONS,
     )
 )
 register(
-    Experiment(
+    on_rotations(
         label=SOLIDS,
-        chapter=CHAPTER,
         title="Networks for the rotation of cube and tetrahedron",
-        data=(),
         gpu_minutes=150,
-        seeds=3,
-        metrics=METRICS,
-        budgets=BUDGETS,
-        perform=learn_rotations,
         settings=tuple(_solids(network, split) for split in (_RANDOM, _THESIS) for network in NETWORKS),
         claims=(
-            Claim(
-                "A median error under 5 degrees on rotations that were held out.",
-                claims.below(
-                    SOLIDS,
-                    "test_rotation_error",
-                    5.0,
-                    tuple(name_of(network, _RANDOM) for network in NETWORKS),
-                ),
-            ),
-            Claim(
-                "The capsule network is ahead of the perceptron and the convolutional network of its size.",
-                claims.ahead_of_all(
-                    SOLIDS,
-                    "test_rotation_error",
-                    name_of("EM-CapsNet", _RANDOM),
-                    tuple(name_of(network, _RANDOM) for network in ("MLP", "ConvNet", "ConvNet, 6D head")),
-                ),
-            ),
+            _under_five_degrees(SOLIDS, NETWORKS),
+            _capsules_lead(SOLIDS),
             Claim(
                 "Votes on one side of their mean give smaller errors than votes of any sign.",
                 claims.less(
@@ -135,10 +118,7 @@ register(
                     name_of("EM-CapsNet, hemisphere", _RANDOM),
                 ),
             ),
-            Claim(
-                "The thesis's split flatters: new rotations have larger errors than its test images.",
-                claims.split_flatters(SOLIDS, tuple(name_of(network, _THESIS) for network in NETWORKS)),
-            ),
+            _split_flatters(SOLIDS, (name_of(network, _THESIS) for network in NETWORKS)),
         ),
         deviations=("Not in the thesis, which trained a perceptron alone on these solids.", *DEVIATIONS),
     )
@@ -164,16 +144,10 @@ def _meshes(network: str, split: str) -> PoseSetting:
 
 
 register(
-    Experiment(
+    on_rotations(
         label=TABLE,
-        chapter=CHAPTER,
         title="Class and rotation of meshes of six classes",
-        data=(),
         gpu_minutes=240,
-        seeds=3,
-        metrics=METRICS,
-        budgets=BUDGETS,
-        perform=learn_rotations,
         settings=tuple(_meshes(network, split) for split in _TABLE_DATA for network in _TABLE_NETWORKS),
         draw=draw_compared,
         claims=(
@@ -181,32 +155,13 @@ register(
                 "The perceptron has the lowest loss.",
                 claims.best_loss_of_table(tuple(name_of(network, _THESIS) for network in _TABLE_ROWS)),
             ),
-            Claim(
-                "A median error under 5 degrees on rotations that were held out.",
-                claims.below(
-                    TABLE,
-                    "test_rotation_error",
-                    5.0,
-                    tuple(name_of(network, _RANDOM) for network in _TABLE_NETWORKS),
-                ),
-            ),
-            Claim(
-                "The capsule network is ahead of the perceptron and the convolutional network of its size.",
-                claims.ahead_of_all(
-                    TABLE,
-                    "test_rotation_error",
-                    name_of("EM-CapsNet", _RANDOM),
-                    tuple(name_of(network, _RANDOM) for network in ("MLP", "ConvNet", "ConvNet, 6D head")),
-                ),
-            ),
+            _under_five_degrees(TABLE, _TABLE_NETWORKS),
+            _capsules_lead(TABLE),
             Claim(
                 "The EM-CapsNet trains in minutes; the thesis's took nine days.",
                 claims.in_minutes(TABLE, name_of("EM-CapsNet", _RANDOM)),
             ),
-            Claim(
-                "The thesis's split flatters: new rotations have larger errors than its test images.",
-                claims.split_flatters(TABLE, tuple(name_of(network, _THESIS) for network in _TABLE_NETWORKS)),
-            ),
+            _split_flatters(TABLE, (name_of(network, _THESIS) for network in _TABLE_NETWORKS)),
         ),
         deviations=(
             "TinyShapeNet is not published. Six classes of free meshes stand for it, up to ten objects each: "
@@ -216,16 +171,11 @@ register(
     )
 )
 register(
-    Experiment(
+    on_rotations(
         label=ROUTING,
-        chapter=CHAPTER,
         title="Routing annealing and pruning of the EM-CapsNet for rotations",
-        data=(),
         gpu_minutes=40,
-        seeds=3,
         metrics=(*METRICS, "iterations", "sparsity"),
-        budgets=BUDGETS,
-        perform=learn_rotations,
         settings=(
             pose_setting("three rounds", "EM-CapsNet", "cube_tetrahedron"),
             pose_setting(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from torchcaps.data.rendering import leaked_share, thesis_poses
 from torchcaps.train import Machine, Watcher, device_of, evaluate_run, load_run, train
 
-from ..plan import FIRST_SEED, Changes, Outcome, PlannedRun, Setting, leave_result
+from ..plan import FIRST_SEED, Changes, Experiment, Outcome, PlannedRun, Setting, leave_result
 from ..records import Budget, Details
 from .predictions import PICTURE, predict_poses
 
@@ -127,3 +128,14 @@ def leak_of_thesis() -> float:
     return leaked_share(
         train_poses.rotations[train_poses.numbers == 0], test_poses.rotations[test_poses.numbers == 0]
     )
+
+
+on_rotations = partial(
+    Experiment,
+    chapter=CHAPTER,
+    data=(),
+    seeds=3,
+    metrics=METRICS,
+    budgets=BUDGETS,
+    perform=learn_rotations,
+)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..plan import Claim, Experiment, register
+from ..plan import Claim, register
 from . import claims
 from .claims import WEIGHT
-from .setting import BUDGETS, CHAPTER, DEVIATIONS, METRICS, PoseSetting, learn_rotations, pose_setting
+from .setting import DEVIATIONS, PoseSetting, on_rotations, pose_setting
 
 _NETWORKS = ("MLP", "ConvNet, 6D head", "EM-CapsNet", "EM-CapsNet, hemisphere")
 _THESIS_WEIGHT = 0.1
@@ -22,16 +22,10 @@ def _setting(network: str, weight: float) -> PoseSetting:
 
 
 register(
-    Experiment(
+    on_rotations(
         label=WEIGHT,
-        chapter=CHAPTER,
         title="Class and rotation of meshes in random rotations, by the weight of the rotation in the loss",
-        data=(),
         gpu_minutes=90,
-        seeds=3,
-        metrics=METRICS,
-        budgets=BUDGETS,
-        perform=learn_rotations,
         settings=tuple(_setting(network, weight) for network in _NETWORKS for weight in _WEIGHTS),
         claims=(
             *(

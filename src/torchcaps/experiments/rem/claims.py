@@ -20,6 +20,7 @@ from ..plan import (
     decide_together,
     difference,
     excess,
+    mean_of,
 )
 from ..records import Details, Row, Rows, by_setting, details_of
 from .setting import REM, Pair, pairs_of
@@ -235,10 +236,7 @@ def contributions_matter_more(rows_of: RowsOf) -> Finding:
     if not names:
         return Finding("open", "no network has been looked at in this way")
     falls = [float(np.mean([found[name].ours for name in names])) for found in by]
-    verdicts = {
-        name: decide(difference(*(Mean.of_row(found[name], any_budget=True) for found in by[:2])))
-        for name in names
-    }
+    verdicts = {name: decide(difference(*(mean_of(found[name]) for found in by[:2]))) for name in names}
     because = (
         f"the class falls by {falls[0]:.1f} points without the places that contributions name, by "
         f"{falls[1]:.1f} without those that couplings name, by {falls[2]:.1f} without random ones"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from statistics import mean
 
 import numpy as np
@@ -14,13 +13,13 @@ from torchcaps.parse import perturb_capsule
 from torchcaps.train import load_labelled
 from torchcaps.viz import draw_perturbations, to_png
 
-from ..plan import Claim, Experiment, PlannedRun, register
+from ..plan import SMOKE, Claim, Experiment, PlannedRun, TakeOver, register
 from ..records import Details, Picture, Rows
 from . import claims
 from .frozen_decoder import class_means, class_poses, train_decoder
-from .reuse import SHARED_RUNS, LookAt, Metrics, TakeOver, Trained, reused, varied
+from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused, varied
 from .setting import REM, TreeSetting
-from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, SMOKE, study_trees
+from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, study_trees
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _WEIGHT = 0.0005  # of the squared error: the thesis's on normalised images, and ours on images in [0, 1]
@@ -58,12 +57,12 @@ def _reconstruct(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tup
     return metrics, Details(pictures={"perturbed": picture})
 
 
-def draw_reconstructed(rows: Rows, path: Path) -> None:
+def draw_reconstructed(rows: Rows) -> bytes:
     """Digits side by side, each with the dimensions of its capsule changed, for the network with REM."""
     row = next((row for row in rows if row.variant == REM), rows[0])
     digits = row.runs[0].details.pictures["perturbed"].unpack()
     side_by_side = np.concatenate(list(digits), axis=1)
-    path.write_bytes(to_png(draw_perturbations(side_by_side, _OFFSETS * len(digits))))
+    return to_png(draw_perturbations(side_by_side, _OFFSETS * len(digits)))
 
 
 _WAYS, _OF_THESIS = ("+Q", "+REM"), ", thesis weight"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -24,7 +23,7 @@ _CHARTS = {"quantized_accuracy": ("Accuracy, quantized", "%", 100), "entropy": (
 _APART = 2.5  # percent of sparsity between two epochs that are named
 
 
-def save_keys(rows: Rows, path: Path) -> None:
+def chart_keys(rows: Rows) -> bytes:
     """The number of parse trees of each class, from the lowest seed to the highest."""
     networks = {
         name: {
@@ -33,10 +32,10 @@ def save_keys(rows: Rows, path: Path) -> None:
         }
         for name, runs in details_of(rows).items()
     }
-    path.write_bytes(to_png(draw_bars({"Parse trees of each class": networks}, unit="trees")))
+    return to_png(draw_bars({"Parse trees of each class": networks}, unit="trees"))
 
 
-def save_levels(rows: Rows, path: Path) -> None:
+def chart_levels(rows: Rows) -> bytes:
     """Quantized accuracy and entropy against the number of levels."""
     networks = details_of(rows)
     ticks = next(iter(networks.values()))[0].series["levels"].tolist()
@@ -50,7 +49,7 @@ def save_levels(rows: Rows, path: Path) -> None:
         )
         for key, (title, unit, scale) in _CHARTS.items()
     ]
-    path.write_bytes(to_png(draw_lines(charts)))
+    return to_png(draw_lines(charts))
 
 
 def _over_levels(runs: Sequence[Details], key: str, scale: int) -> list[tuple[int, Measured]]:
@@ -60,7 +59,7 @@ def _over_levels(runs: Sequence[Details], key: str, scale: int) -> list[tuple[in
     ]
 
 
-def save_distributions(rows: Rows, path: Path) -> None:
+def chart_distributions(rows: Rows) -> bytes:
     """For each network, the share of couplings at each level, the mean over seeds."""
     networks = {
         name: LevelShares(
@@ -68,10 +67,10 @@ def save_distributions(rows: Rows, path: Path) -> None:
         )
         for name, runs in details_of(rows).items()
     }
-    path.write_bytes(to_png(draw_distributions(networks)))
+    return to_png(draw_distributions(networks))
 
 
-def save_training(rows: Rows, path: Path) -> None:
+def chart_training(rows: Rows) -> bytes:
     """Accuracy and entropy against the sparsity reached along each training, with some epochs named."""
     first = {row.setting: row for row in reversed(rows)}
     runs = [run for name in details_of(rows) for run in first[name].runs if run.details]
@@ -84,7 +83,7 @@ def save_training(rows: Rows, path: Path) -> None:
         )
         for key, (title, unit, scale) in _CHARTS.items()
     ]
-    path.write_bytes(to_png(draw_lines(charts)))
+    return to_png(draw_lines(charts))
 
 
 def _along(run: Details, key: str, scale: int) -> list[tuple[float, Measured]]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from torchcaps.parse import Keys, analyse, collect_keys
 from torchcaps.prune import count_sparsity
 
-from ..plan import Claim, Experiment, PlannedRun, register
+from ..plan import SMOKE, Claim, Experiment, PlannedRun, register
 from ..records import Details, Rows
 from . import claims
-from .drawing import save_distributions, save_keys, save_levels, save_training
+from .drawing import chart_distributions, chart_keys, chart_levels, chart_training
 from .reuse import SHARED_RUNS, Look, LookAt, Metrics, Trained, reused
 from .setting import TreeSetting
-from .tables import CHAPTER, MNIST_TABLE, SMOKE
+from .tables import CHAPTER, MNIST_TABLE
 
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
 
@@ -97,7 +96,7 @@ def _figure(
     *,
     settings: tuple[TreeSetting, ...],
     metrics: tuple[str, ...],
-    draw: Callable[[Rows, Path], None] | None = None,
+    draw: Callable[[Rows], bytes] | None = None,
     claim: Claim | None = None,
 ) -> None:
     register(
@@ -126,7 +125,7 @@ _figure(
     _keys_per_class,
     settings=_BOTH,
     metrics=("keys", "entropy"),
-    draw=save_keys,
+    draw=chart_keys,
     claim=Claim("Every class has fewer parse trees with REM.", claims.fewer_trees_in_every_class),
 )
 _figure(
@@ -138,7 +137,7 @@ _figure(
         _setting("DR-CapsNet+REM", _DR_REM, {"quantized_accuracy": 99.57, "entropy": 4.40}),
     ),
     metrics=("quantized_accuracy", "entropy"),
-    draw=save_levels,
+    draw=chart_levels,
     claim=Claim("With 11 levels the accuracy is about the best.", claims.eleven_levels_suffice),
 )
 _figure(
@@ -147,7 +146,7 @@ _figure(
     _distribution,
     settings=_BOTH,
     metrics=("weak_share", "strong_share"),
-    draw=save_distributions,
+    draw=chart_distributions,
     claim=Claim(
         "With REM couplings are sparser: more of them are rounded to zero.",
         claims.compare("fig:capsnetq_vscapsnetrem", "weak_share", "DR-CapsNet+Q", "DR-CapsNet+REM"),
@@ -174,7 +173,7 @@ _figure(
     _distribution,
     settings=tuple(replace(setting, thesis={}) for setting in _EPOCHS),
     metrics=("weak_share", "strong_share"),
-    draw=save_distributions,
+    draw=chart_distributions,
     claim=Claim(
         "After one epoch nearly all couplings are an equal share; fewer are strong than at the best.",
         claims.compare("fig:cij_nopruning_all", "strong_share", *(setting.name for setting in _EPOCHS)),
@@ -186,7 +185,7 @@ _figure(
     _along_training,
     settings=(_setting("DR-CapsNet+REM", _DR_REM, {"quantized_accuracy": 99.60, "entropy": 4.31}),),
     metrics=("quantized_accuracy", "entropy", "sparsity"),
-    draw=save_training,
+    draw=chart_training,
     claim=Claim(
         "Entropy is low at first, because routing does not discriminate yet, and grows with the accuracy.",
         claims.entropy_grows_in_training,

@@ -1,4 +1,4 @@
-"""Runs of one table that other tables and figures use too: they are looked at, not made again."""
+"""Networks of one table that other tables and figures look at, instead of training them again."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchcaps.core import Number, UserError
+from torchcaps.core import Number
 from torchcaps.data import LabelledImages
 from torchcaps.inspection import count_parameters
-from torchcaps.storage import read_json, write_json
 from torchcaps.train import Machine, Pipeline, Run, Watcher, device_of, load_labelled, load_run
 
-from ..plan import Changes, Experiment, Outcome, Perform, PlannedRun, join_changes, leave_result
+from ..plan import (
+    Changes,
+    Experiment,
+    Outcome,
+    PlannedRun,
+    join_changes,
+    leave_result,
+    make_reused,
+    setting_of,
+)
 from ..records import Details
 from .setting import TreeSetting
 
@@ -42,13 +50,10 @@ Metrics = dict[str, Number]
 Look = Callable[[Trained, PlannedRun, TreeSetting], tuple[Metrics, Details]]
 
 
-def setting_of(tables: Sequence[Experiment], name: str) -> tuple[Experiment, TreeSetting]:
-    """The table that has a setting of that name, and the setting."""
-    for table in tables:
-        for setting in table.settings:
-            if setting.name == name and isinstance(setting, TreeSetting):
-                return table, setting
-    raise UserError(f"none of {', '.join(table.label for table in tables)} has a setting {name!r}")
+def _tree_setting(tables: Sequence[Experiment], name: str) -> TreeSetting:
+    _, setting = setting_of(tables, name)
+    assert isinstance(setting, TreeSetting)
+    return setting
 
 
 def reused(tables: Sequence[Experiment], name: str) -> TreeSetting:
@@ -56,12 +61,12 @@ def reused(tables: Sequence[Experiment], name: str) -> TreeSetting:
 
     It has the same name, and no figures of the thesis.
     """
-    return replace(setting_of(tables, name)[1], thesis={}, reuses=name)
+    return replace(_tree_setting(tables, name), thesis={}, reuses=name)
 
 
 def varied(tables: Sequence[Experiment], of: str, name: str, changes: Changes) -> TreeSetting:
     """A setting that is trained as `of` is, with further changes that hold in every budget."""
-    setting = setting_of(tables, of)[1]
+    setting = _tree_setting(tables, of)
     return replace(
         setting,
         name=name,
@@ -69,17 +74,6 @@ def varied(tables: Sequence[Experiment], of: str, name: str, changes: Changes) -
         changes=join_changes(setting.changes, {"keep_epochs": []}, changes),
         budgets={budget: join_changes(those, changes) for budget, those in setting.budgets.items()},
     )
-
-
-def make_reused(
-    run: PlannedRun, tables: Sequence[Experiment], out: Path, machine: Machine, watcher: Watcher
-) -> Path:
-    """The folder of the run that `run` reuses; it is made first if it is not there."""
-    table, setting = setting_of(tables, run.setting.reuses)
-    source = replace(run, experiment=table, setting=setting)
-    if not (source.folder(out) / "result.json").is_file():
-        table.perform(source, out, machine, watcher)
-    return source.folder(out)
 
 
 @dataclass(frozen=True)
@@ -106,22 +100,3 @@ class LookAt:
             details=details,
         )
         leave_result(run, out, device, outcome)
-
-
-@dataclass(frozen=True)
-class TakeOver:
-    """Performs a run by copying the result of the one it reuses; weights are not needed.
-
-    A run that reuses none is made by `rest`.
-    """
-
-    tables: tuple[Experiment, ...]
-    rest: Perform
-
-    def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-        """Write what the other run found."""
-        if not run.setting.reuses:
-            self.rest(run, out, machine, watcher)
-            return
-        place = make_reused(run, self.tables, out, machine, watcher)
-        write_json(run.folder(out) / "result.json", read_json(place / "result.json"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -30,13 +29,13 @@ from torchcaps.parse import (
 from torchcaps.train import Pipeline
 from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
 
-from ..plan import Claim, Experiment, PlannedRun, register
+from ..plan import SMOKE, Claim, Experiment, PlannedRun, register
 from ..records import Details, Picture, Rows, Series
 from . import claims
 from .deletion import measure_deletion, random_maps
 from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
 from .setting import TreeSetting
-from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE, SMOKE
+from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _ON_BLACK = ("mnist", "fashion_mnist")  # datasets with a black background
@@ -124,7 +123,7 @@ def _relative(maps: Tensor) -> Series:
     return relative.double().round(decimals=3).cpu().numpy()
 
 
-def draw_pairs(rows: Rows, path: Path) -> None:
+def draw_pairs(rows: Rows) -> bytes:
     """For each dataset the images, and the first seed's maps without and with REM on them.
 
     Runs that were made before contributions were looked at have the thesis's maps alone, and do not say where
@@ -142,7 +141,7 @@ def draw_pairs(rows: Rows, path: Path) -> None:
                 words = f"{kind}\n{row.variant}\npeak {float(map_peaks(maps).mean()):.2f}"
                 heat = _heat(maps, (images.shape[-2], images.shape[-1]), details.series.get("field"))
                 panels[dataset] = panel._replace(maps={**panel.maps, words: heat})
-    path.write_bytes(to_png(draw_saliency(panels), scale=1))  # many pictures: twice the pixels are 3 MB
+    return to_png(draw_saliency(panels), scale=1)  # many pictures: twice the pixels are 3 MB
 
 
 def _heat(maps: Tensor, size: tuple[int, int], field: Series | None) -> Tensor:

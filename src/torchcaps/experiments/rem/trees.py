@@ -18,6 +18,8 @@ from torchcaps.train import Machine, Pipeline, Watcher, load_labelled
 from torchcaps.viz import Forest, draw_forest, to_png
 
 from ..plan import (
+    FIRST_SEED,
+    SMOKE,
     Claim,
     Experiment,
     Finding,
@@ -31,7 +33,7 @@ from ..plan import (
 )
 from ..records import Details, Picture, Rows
 from .setting import TreeSetting, pairs_of, rem_pair
-from .tables import CHAPTER, DEVIATIONS, NO_DECODER, SMOKE, train_and_count
+from .tables import CHAPTER, DEVIATIONS, NO_DECODER, train_and_count
 
 LABEL = "fig:parse_trees_cifar10_samples"
 _NETWORK = "parse CapsNet"
@@ -39,10 +41,8 @@ _LEVELS = (17, 17, 17, 11)  # an equal share, of 16 parents or of 10 classes, is
 _CLASSES = (0, 3, 7, 8)  # airplane, cat, horse, ship
 _MOST = 1000  # test images whose trees are walked, one after the other
 _BATCH = 250
-_FEWEST, _MOST_EMPTY = (
-    1,
-    50,
-)  # decided children of an image, and percent of empty trees, that a comparison needs
+_FEWEST = 1  # decided children of an image that a comparison needs
+_MOST_EMPTY = 50  # percent of empty trees that it may have
 
 
 @torch.no_grad()
@@ -110,7 +110,7 @@ def grow_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -
         "empty_share": sum(not tree.edges for tree in trees) / len(trees),
     }
     details = Details(series={"in_tree": np.array(in_tree)})
-    if run.seed == next(run.experiment.planned(run.budget)).seed:  # pictures of one seed are enough
+    if run.seed == FIRST_SEED:  # pictures of one seed are enough
         shown = data.subset([int((data.labels == number).int().argmax()) for number in _CLASSES])
         details = Details(
             series={**details.series, "labels": np.array(shown.labels.tolist())},
@@ -121,7 +121,7 @@ def grow_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -
     leave_result(run, out, trained.device, replace(outcome.with_metrics(sizes), details=details))
 
 
-def draw_trees(rows: Rows, path: Path) -> None:
+def draw_trees(rows: Rows) -> bytes:
     """The trees of the same images, a row without and one with REM, of the first seed."""
     runs = ((row.variant, run.details) for row in rows for run in row.runs)
     shown = {variant: details for variant, details in runs if details.trees}
@@ -133,7 +133,7 @@ def draw_trees(rows: Rows, path: Path) -> None:
     }
     some = next(iter(shown.values()))
     images, labels = some.pictures["images"].unpack(), some.series["labels"].tolist()
-    path.write_bytes(to_png(draw_forest(images, forests, class_names=some.names, labels=labels)))
+    return to_png(draw_forest(images, forests, class_names=some.names, labels=labels))
 
 
 def fewer_capsules(rows_of: RowsOf) -> Finding:

@@ -2,10 +2,12 @@
 
 from .gather import gather_runs, mean_curve, rows_of_runs, summarise, write_results
 from .overview import render_overview, write_overview
-from .page import judge, render_page, rows_in, write_page
-from .tables import render_table
+from .page import decide_claim, judge, render_page, rows_in, write_page
+from .tables import figures_of, render_table
 
 __all__ = [
+    "decide_claim",
+    "figures_of",
     "gather_runs",
     "judge",
     "mean_curve",

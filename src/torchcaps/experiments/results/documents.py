@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from torchcaps.bench import read_rows, render_bench
@@ -17,14 +19,6 @@ from ..records import load_rows
 from ..reproduction import render_reproduction, render_totals
 from .page import rows_in
 from .tables import render_table
-
-_BLOCK = re.compile(r"(<!-- results: ([\w-]+)(?: of ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
-_BENCH = re.compile(r"(<!-- bench: ([\w-]+)(?: where ([^>\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
-_DEMO = re.compile(r"(<!-- demo -->\n).*?(<!-- end -->)", re.DOTALL)
-_REPRODUCTION = re.compile(r"(<!-- reproduction( totals)? -->\n).*?(<!-- end -->)", re.DOTALL)
-_MODELS = re.compile(r"(<!-- models -->\n).*?(<!-- end -->)", re.DOTALL)
-_WEIGHTS = re.compile(r"(<!-- weights -->\n).*?(<!-- end -->)", re.DOTALL)
-_PAGES = re.compile(r"(<!-- pages -->\n).*?(<!-- end -->)", re.DOTALL)
 
 _NO_CHAPTER = "all families"
 
@@ -66,32 +60,36 @@ def refresh(text: str, root: Path) -> str:
     They are `results: label`, `results: label of metrics`, `bench: file where words`, `demo`, `models`,
     `weights`, `pages`, `reproduction` and `reproduction totals`.
     """
+    rows_of = rows_in(root / "results")
+    blocks: dict[str, Callable[..., str]] = {
+        "demo": lambda: f"```\n{describe_demo(load_rows(root / 'results', SLUG))}\n```\n",
+        r"results: ([\w-]+)(?: of ([^>\n]+))?": partial(_render_results, root / "results"),
+        r"bench: ([\w-]+)(?: where ([^>\n]+))?": partial(_render_bench, root / "benchmarks" / "results"),
+        "reproduction": lambda: render_reproduction(rows_of),
+        "reproduction totals": lambda: render_totals(rows_of) + "\n",
+        "pages": lambda: render_pages(root),
+        "weights": render_weights,
+        "models": render_models,
+    }
+    for head, render in blocks.items():
+        block = re.compile(rf"(<!-- {head} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text = block.sub(partial(_rewrite, render), text)
+    return text
 
-    def results(match: re.Match[str]) -> str:
-        rows = load_rows(root / "results", match[2])
-        wanted = (match[3] or "").split()
-        chosen = [row for row in rows if row.metric in wanted] if wanted else rows
-        return match[1] + render_table(chosen) + match[4]
 
-    def bench(match: re.Match[str]) -> str:
-        rows = read_rows(root / "benchmarks" / "results" / f"{match[2]}.json")
-        return match[1] + render_bench(rows, (match[3] or "").split()) + match[4]
+def _rewrite(render: Callable[..., str], block: re.Match[str]) -> str:
+    """A block between its two marks; what the first one names is given to `render`."""
+    start, *named, end = block.groups()
+    return start + render(*named) + end
 
-    def demo(match: re.Match[str]) -> str:
-        return f"{match[1]}```\n{describe_demo(load_rows(root / 'results', SLUG))}\n```\n{match[2]}"
 
-    text = _DEMO.sub(demo, text)
+def _render_results(folder: Path, label: str, metrics: str | None) -> str:
+    rows, wanted = load_rows(folder, label), (metrics or "").split()
+    return render_table([row for row in rows if row.metric in wanted] if wanted else rows)
 
-    def reproduction(match: re.Match[str]) -> str:
-        rows_of = rows_in(root / "results")
-        found = render_totals(rows_of) + "\n" if match[2] else render_reproduction(rows_of)
-        return match[1] + found + match[3]
 
-    text = _BENCH.sub(bench, _BLOCK.sub(results, text))
-    text = _REPRODUCTION.sub(reproduction, text)
-    text = _PAGES.sub(lambda match: match[1] + render_pages(root) + match[2], text)
-    text = _WEIGHTS.sub(lambda match: match[1] + render_weights() + match[2], text)
-    return _MODELS.sub(lambda match: match[1] + render_models() + match[2], text)
+def _render_bench(folder: Path, name: str, words: str | None) -> str:
+    return render_bench(read_rows(folder / f"{name}.json"), (words or "").split())
 
 
 if __name__ == "__main__":

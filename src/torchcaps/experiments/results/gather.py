@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
-from tempfile import TemporaryDirectory
 
 from torchcaps.core import Number, UserError, metric_of
-from torchcaps.storage import read_json, write_atomically, write_json
+from torchcaps.storage import read_json, write_bytes, write_json
 
 from ..plan import Experiment, PlannedRun, Setting
 from ..records import (
@@ -20,7 +19,6 @@ from ..records import (
     Protocol,
     Row,
     RowRun,
-    Rows,
     RunResult,
     load_rows,
     protocol_of,
@@ -114,21 +112,12 @@ def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: Bud
         restate = partial(_restate, {setting.name: setting for setting in experiment.settings})
         write_results(results, experiment.slug, rows, command, order=order, restate=restate)
         if experiment.draw is not None:
-            _write_picture(
-                experiment.draw, load_rows(results, experiment.slug), results / f"{experiment.slug}.png"
-            )
+            picture = experiment.draw(load_rows(results, experiment.slug))
+            if picture is not None:
+                write_bytes(results / f"{experiment.slug}.png", picture)
         write_page(experiment, results)
         write_overview(results)
     return len(rows)
-
-
-def _write_picture(draw: Callable[[Rows, Path], None], rows: Rows, path: Path) -> None:
-    """Draw beside the results first: one that fails half-way leaves the picture that was there."""
-    with TemporaryDirectory() as folder:
-        drawn = Path(folder) / path.name
-        draw(rows, drawn)
-        if drawn.is_file():  # some draw nothing while the runs they show are missing
-            write_atomically(path, partial(Path.write_bytes, data=drawn.read_bytes()))
 
 
 def _restate(settings: Mapping[str, Setting], row: Row) -> Row:

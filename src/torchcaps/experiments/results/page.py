@@ -71,10 +71,11 @@ def list_claims(experiment: Experiment, rows_of: RowsOf) -> list[str]:
     budgets = sorted({f"{row.budget} budget" for row in rows})
     seeds = min(row.seeds for row in rows)
     decided = f"Decided by runs of the {' and '.join(budgets)}, at least {seeds} to a setting."
-    return [decided, "", *(_decide(claim, rows_of) for claim in experiment.claims)]
+    return [decided, "", *(decide_claim(claim, rows_of) for claim in experiment.claims)]
 
 
-def _decide(claim: Claim, rows_of: RowsOf) -> str:
+def decide_claim(claim: Claim, rows_of: RowsOf) -> str:
+    """A claim with its verdict, as a line."""
     verdict, because = claim.check(rows_of)
     return f"- {claim.text} **{verdict}**: {because}."
 

@@ -18,7 +18,10 @@ def render_table(rows: Rows) -> str:
         return _one_row_per_setting(rows, metrics)
     return _markdown(
         ("setting", "metric", "thesis", "ours", "seeds", "protocol"),
-        [(row.setting, metric_heading(row.metric), *_figures(row), row.seeds, row.protocol) for row in rows],
+        [
+            (row.setting, metric_heading(row.metric), *figures_of(row), row.seeds, row.protocol)
+            for row in rows
+        ],
     )
 
 
@@ -30,7 +33,7 @@ def _one_row_per_setting(rows: Rows, metrics: Sequence[str]) -> str:
     def cell(row: Row | None) -> str:
         if row is None:
             return ""
-        thesis, ours = _figures(row)
+        thesis, ours = figures_of(row)
         return ours if thesis == "-" else f"{ours} (thesis {thesis})"
 
     lines = []
@@ -41,7 +44,7 @@ def _one_row_per_setting(rows: Rows, metrics: Sequence[str]) -> str:
     return _markdown(("setting", *map(metric_heading, metrics), "seeds", "protocol"), lines)
 
 
-def _figures(row: Row) -> tuple[str, str]:
+def figures_of(row: Row) -> tuple[str, str]:
     """The thesis's figure and ours, with its spread."""
     digits = metric_of(row.metric).digits
     spread = "" if row.spread is None else f" ± {row.spread:,.{digits}f}"

@@ -7,20 +7,33 @@ from pathlib import Path
 
 from torchcaps.train import Machine, Run, Watcher, load_run
 
-from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register
+from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network
 from ..rem import CHAPTER
 from ..rem.setting import Schedule, rem_pair
 from .claims import AFFNIST, AFFNIST_CLAIMS
-from .networks import CAPSULES, CONV, SHARED, VIT, small_networks
-from .perform import Metrics, look_at, plain_accuracy, train_network
+from .networks import CAPSULES, CONV, SHARED, SMOKE, VIT, small_networks
+from .perform import Metrics, look_at, plain_accuracy
 
 TEST = "affnist_style"
 _ENOUGH = 0.9922  # validation accuracy of the under-trained networks (Sabour 2017)
 _KEPT = tuple(range(1, 13))
 _DATA: Values = {"name": "expanded_mnist", "augment": {"shift": 6}}
 _QUICK = Schedule(20, 0.85, 5e-4)
-_SMOKE: Values = {"data.limit": 60, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 _TINY: Values = {"name": "dr_capsnet_40", "stem_channels": 8, "primary_types": 2}
+
+_THESIS = {
+    "test_accuracy": 99.36,
+    "affnist_style_quantized_accuracy": 83.14,
+    "affnist_style_entropy": 8.45,
+    "undertrained_affnist_style_accuracy": 77.93,
+}
+_THESIS_REM = {
+    "test_accuracy": 99.48,
+    "affnist_style_quantized_accuracy": 85.23,
+    "affnist_style_entropy": 5.93,
+    "sparsity": 87.32,
+    "undertrained_affnist_style_accuracy": 81.81,
+}
 
 
 def train_and_test(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
@@ -56,22 +69,11 @@ def _settings() -> tuple[Setting, ...]:
         quick=_QUICK,
         smoke={"model": {**_TINY, **routing}},
     )
-    thesis = {
-        "test_accuracy": 99.36,
-        "affnist_style_quantized_accuracy": 83.14,
-        "affnist_style_entropy": 8.45,
-    }
-    thesis_rem = {
-        "test_accuracy": 99.48,
-        "affnist_style_quantized_accuracy": 85.23,
-        "affnist_style_entropy": 5.93,
-        "sparsity": 87.32,
-    }
     others = small_networks(40, 10)
     shorter = {"epochs": _QUICK.epochs, "optim.decay": _QUICK.decay, "patience": 0}
     return (
-        replace(plain, thesis={**thesis, "undertrained_affnist_style_accuracy": 77.93}),
-        replace(rem, thesis={**thesis_rem, "undertrained_affnist_style_accuracy": 81.81}),
+        replace(plain, thesis=_THESIS),
+        replace(rem, thesis=_THESIS_REM),
         *(
             Setting(
                 name=f"{name}, 1.8 million parameters" if name != SHARED else name,
@@ -102,7 +104,7 @@ register(
             *("affnist_style_entropy", "sparsity"),
             *("undertrained_accuracy", "undertrained_affnist_style_accuracy"),
         ),
-        budgets={"smoke": _SMOKE},
+        budgets={"smoke": SMOKE},
         perform=train_and_test,
         settings=_settings(),
         claims=AFFNIST_CLAIMS,

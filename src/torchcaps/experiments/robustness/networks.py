@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..plan import SMOKE as _SMOKE
 from ..plan import Changes, Values
 
 DR, ONE_ROUND, GAMMA, SHARED = "DR-CapsNet", "DR-CapsNet, one round", "gamma-CapsNet", "shared matrices"
@@ -13,6 +14,7 @@ CONV, VIT = "convolutional network", "vision transformer"
 CAPSULES = "mnist/dr_capsnet_thesis"
 _ROUTING: Values = {"name": "dynamic", "gradient": "last"}
 PLAIN: Changes = {"loss": {"name": "cross_entropy"}}
+SMOKE: Changes = {**_SMOKE, "data.limit": 60}
 
 
 class Compared(NamedTuple):

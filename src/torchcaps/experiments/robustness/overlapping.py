@@ -8,11 +8,20 @@ from pathlib import Path
 from torchcaps.models import PlainClassifier
 from torchcaps.train import Machine, Watcher
 
-from ..plan import FIRST_SEED, Changes, Experiment, PlannedRun, Setting, Values, leave_result, register
+from ..plan import (
+    FIRST_SEED,
+    SMOKE,
+    Experiment,
+    PlannedRun,
+    Setting,
+    Values,
+    leave_result,
+    register,
+    train_network,
+)
 from ..records import Details
 from .claims import PAIRS, PAIRS_CLAIMS
 from .networks import CAPSULES, CONV, DR, ONE_ROUND, VIT, Compared, small_networks
-from .perform import train_network
 from .segmented import draw_digits, draw_segmented
 
 CHAPTER = "robustness"
@@ -22,7 +31,6 @@ _MODELS = {
     CONV: "strided_convnet_multimnist",
     VIT: "vit_multimnist",
 }
-_SMOKE: Changes = {"data.limit": 100, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 
 
 def train_and_draw(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
@@ -69,7 +77,7 @@ register(
             *("test_pair_accuracy", "test_digit_accuracy"),
             *("reconstruction_error", "class_mean_error", "whole_image_error"),
         ),
-        budgets={"smoke": _SMOKE},
+        budgets={"smoke": {**SMOKE, "data.limit": 100}},
         perform=train_and_draw,
         draw=draw_segmented,
         claims=PAIRS_CLAIMS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
@@ -20,6 +19,7 @@ from .networks import (
     ONE_ROUND,
     REM,
     SHARED,
+    SMOKE,
     VIT,
     Compared,
     small_networks,
@@ -29,7 +29,6 @@ from .perform import study_parts
 
 _MIDDLE = 0.3
 TRAIN = 20_000
-SMOKE: Changes = {"data.limit": 60, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 _QUICK: Changes = {"epochs": 25, "optim.decay": 0.88, "patience": 0}
 TRUTH = (
     *("accuracy_with_even", "saliency_on_object", "saliency_on_clutter", "even_on_object", "even_on_clutter"),
@@ -112,7 +111,7 @@ def _scenes() -> tuple[Setting, ...]:
     )
 
 
-def _draw(rows: Rows, path: Path, places: Mapping[str, float], across: str) -> None:
+def _draw(rows: Rows, places: Mapping[str, float], across: str) -> bytes:
     """Test accuracy of each network against what changes."""
     curves: dict[str, list[tuple[float | int, Measured]]] = {}
     for row in by_setting(rows, "test_accuracy").values():
@@ -126,17 +125,17 @@ def _draw(rows: Rows, path: Path, places: Mapping[str, float], across: str) -> N
         across=across,
         log_ticks=tuple(places.values()) if across == "training images" else (),
     )
-    path.write_bytes(to_png(draw_lines([chart])))
+    return to_png(draw_lines([chart]))
 
 
-def draw_clutter(rows: Rows, path: Path) -> None:
+def draw_clutter(rows: Rows) -> bytes:
     """Accuracy against clutter."""
-    _draw(rows, path, {f"clutter {strength:g}": strength for strength in STRENGTHS}, "clutter")
+    return _draw(rows, {f"clutter {strength:g}": strength for strength in STRENGTHS}, "clutter")
 
 
-def draw_images(rows: Rows, path: Path) -> None:
+def draw_images(rows: Rows) -> bytes:
     """Accuracy against the number of training images."""
-    _draw(rows, path, {f"{count:,} images": count for count in COUNTS}, "training images")
+    return _draw(rows, {f"{count:,} images": count for count in COUNTS}, "training images")
 
 
 _on_parts = partial(

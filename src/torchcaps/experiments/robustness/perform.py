@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from torchcaps.core import Number, UserError
-from torchcaps.parse import Levels, analyse, quantizable_routings
-from torchcaps.suites import measure_truth
-from torchcaps.suites.api import Material
-from torchcaps.suites.partwhole import draw_test_images
-from torchcaps.train import Machine, Run, Watcher, device_of, load_labelled, load_run, train
+from torchcaps.parse import analyse, quantizable_routings
+from torchcaps.parse.on_runs.analyse import count_hits
+from torchcaps.suites import draw_test_images, measure_truth
+from torchcaps.train import Machine, Pipeline, Run, Watcher, load_labelled
 
-from ..plan import Outcome, PlannedRun, leave_result
+from ..plan import PlannedRun, leave_result, train_network
 
 Metrics = dict[str, Number]
 
 
-def train_network(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> tuple[Run, Outcome]:
-    """The trained network of a run, and what its training gave."""
-    folder = run.folder(out) / "training"
-    outcome = Outcome.of_training(train(run.recipe, folder, machine, resume=True, watcher=watcher))
-    return load_run(folder, device_of(machine)), outcome
-
-
-def look_at(network: Run, data_name: str, machine: Machine, *, levels: Levels = "even") -> Metrics:
+def look_at(network: Run, data_name: str, machine: Machine) -> Metrics:
     """Accuracy on a dataset; with couplings also quantized accuracy and the entropy of parse trees."""
     data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=machine.data_dir)
     if not can_quantize(network):
         return {"accuracy": plain_accuracy(network, data_name, machine)}
-    found = analyse(network.model, data, pipeline, levels=levels).as_json()
+    found = analyse(network.model, data, pipeline, levels="even").as_json()
     return {name: found[name] for name in ("accuracy", "quantized_accuracy", "entropy")}
 
 
 def plain_accuracy(network: Run, data_name: str, machine: Machine) -> float:
     """The accuracy on another dataset of the same shape."""
-    from torchcaps.parse.on_runs.analyse import count_hits
-
     data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=machine.data_dir)
     return count_hits(network.model, data, pipeline) / len(data)
 
@@ -50,30 +38,9 @@ def can_quantize(network: Run) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class OnOtherImages:
-    """Performs a run by training, and testing on other datasets.
-
-    Attributes:
-        others: Names them, by the words that their metrics begin with.
-    """
-
-    others: Callable[[PlannedRun], Mapping[str, str]]
-
-    def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-        """Write the result of one run."""
-        network, outcome = train_network(run, out, machine, watcher)
-        metrics: Metrics = {}
-        for words, name in self.others(run).items():
-            found = look_at(network, name, machine)
-            metrics |= {f"{words}_{key}": value for key, value in found.items()}
-        leave_result(run, out, network.device, outcome.with_metrics(metrics))
-
-
 def study_parts(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
     """Train on PartWhole, then compare maps, trees and poses with the truth."""
     network, outcome = train_network(run, out, machine, watcher)
-    data, pipeline = load_labelled(network, "test", data_dir=machine.data_dir)
-    drawn = draw_test_images(Material(network, data, pipeline, machine.data_dir, limit=None))
-    metrics = measure_truth(network.model, drawn, pipeline)
+    pipeline = Pipeline(network.recipe.data, network.info(machine.data_dir))
+    metrics = measure_truth(network.model, draw_test_images(network), pipeline)
     leave_result(run, out, network.device, outcome.with_metrics(metrics))

@@ -8,6 +8,7 @@ averaged weights.
 from __future__ import annotations
 
 from ..plan import (
+    MISSING,
     Changes,
     Claim,
     Experiment,
@@ -20,13 +21,14 @@ from ..plan import (
     decide_together,
     difference,
     join_changes,
+    mean_of,
     register,
+    with_spread,
 )
-from ..plan.compare import MISSING, mean_of, with_spread
 from ..records import Row, by_setting
-from .networks import CAPSULES, CONV, DR, GAMMA, ONE_ROUND, PLAIN, VIT, Compared, small_networks
+from .networks import CAPSULES, CONV, DR, GAMMA, ONE_ROUND, PLAIN, SMOKE, VIT, Compared, small_networks
 from .overlapping import CHAPTER
-from .parts import SMOKE, TRAIN, TRUTH, data_name
+from .parts import TRAIN, TRUTH, data_name
 from .perform import study_parts
 
 LABEL = "robust:partwhole-search"

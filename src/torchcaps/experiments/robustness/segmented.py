@@ -92,13 +92,13 @@ def _error(drawn: Tensor, alone: Tensor) -> float:
     return float(reconstruction_loss(drawn.flatten(0, 1).unsqueeze(1), alone.flatten(0, 1).unsqueeze(1)))
 
 
-def draw_segmented(rows: Rows, path: Path) -> None:
+def draw_segmented(rows: Rows) -> bytes | None:
     """Overlaid digits above each digit and its drawing, of the first run that has them."""
     kept = (run.details.pictures for row in rows for run in row.runs)
     stored = next((pictures["digits"] for pictures in kept if pictures), None)
     if stored is None:
-        return
+        return None
     columns = np.swapaxes(stored.unpack(), 0, 1)
     titles = ("two digits", "one of them", "drawn from its capsule", "the other", "drawn from its own")
     panels = {title: SaliencyPanel(row, {}) for title, row in zip(titles, columns, strict=True)}
-    path.write_bytes(to_png(draw_saliency(panels), scale=1))
+    return to_png(draw_saliency(panels), scale=1)

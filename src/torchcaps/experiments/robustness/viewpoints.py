@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
-from torchcaps.suites.viewpoint import with_setting
+from torchcaps.suites.viewpoint import views_of
+from torchcaps.train import Machine, Watcher
 
-from ..plan import Changes, Experiment, PlannedRun, Setting, Values, register
+from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network
 from ..rem import CHAPTER
 from ..rem.setting import Schedule, TreeSetting, rem_pair
-from .networks import CAPSULES, CONV, VIT, small_networks
-from .perform import OnOtherImages
+from .networks import CAPSULES, CONV, SMOKE, VIT, small_networks
+from .perform import Metrics, look_at
 
 _ROUTING: Values = {"routing": {"name": "dynamic", "gradient": "last"}}
-_SMOKE: Changes = {"data.limit": 60, "data.validation": 0.2, "batch_size": 16, "epochs": 1}
 _METRICS = (
     *("familiar_accuracy", "familiar_quantized_accuracy", "familiar_entropy"),
     *("novel_accuracy", "novel_quantized_accuracy", "novel_entropy", "sparsity"),
@@ -22,10 +22,14 @@ _METRICS = (
 _AXES = {"elevation": "φ", "azimuth": "ψ"}
 
 
-def test_views(run: PlannedRun) -> Mapping[str, str]:
-    """The familiar and the novel test images of a run's dataset."""
-    name = run.recipe.data.name
-    return {views: with_setting(name, "views", views) for views in ("familiar", "novel")}
+def train_and_view(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+    """Train a network, and test it on the familiar and the novel views of its dataset."""
+    network, outcome = train_network(run, out, machine, watcher)
+    metrics: Metrics = {}
+    for views, name in views_of(run.recipe.data.name).items():
+        found = look_at(network, name, machine)
+        metrics |= {f"{views}_{key}": value for key, value in found.items()}
+    leave_result(run, out, network.device, outcome.with_metrics(metrics))
 
 
 def _capsules(channels: int, classes: int) -> dict[str, tuple[Values, Schedule]]:
@@ -131,8 +135,8 @@ register(
         gpu_minutes=120,
         seeds=3,
         metrics=_METRICS,
-        budgets={"smoke": _SMOKE},
-        perform=OnOtherImages(test_views),
+        budgets={"smoke": SMOKE},
+        perform=train_and_view,
         settings=(*_pairs("eth80", _ETH80, 3, 8), *_without_capsules("eth80", _ETH80, 3, 8)),
         deviations=(
             "ETH-80 stands for smallNORB: 8 classes, photographs at 32 px in colour. Two of ten objects in "
@@ -151,8 +155,8 @@ register(
         gpu_minutes=400,
         seeds=3,
         metrics=_METRICS,
-        budgets={"smoke": _SMOKE},
-        perform=OnOtherImages(test_views),
+        budgets={"smoke": SMOKE},
+        perform=train_and_view,
         settings=tuple(map(_with_thesis, _pairs("smallnorb_views", _SMALLNORB, 2, 5))),
         deviations=("Networks are those of ETH-80 with two channels and five classes.",),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import UserError, need
 from torchcaps.storage import write_json
 from torchcaps.train import Machine
 
@@ -61,12 +61,7 @@ def run_on_cluster(
 
 
 def _connect(address: str) -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingDataError(
-            'a cluster needs the extra "cluster": pip install "torchcaps[cluster]"'
-        ) from error
+    ray = need("ray", "cluster", "a cluster")
     place = None if address == "local" else address
     try:
         ray.init(address=place, include_dashboard=False if place is None else None, log_to_driver=False)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
-from ..plan import Changes, Claim, Experiment, register
+from ..plan import Changes, Claim, register
 from . import claims
 from .claims import (
     BASELINES,
-    CHAPTER,
     HEADS,
     LIKELIHOODS,
     ROUTING,
@@ -19,22 +17,12 @@ from .claims import (
     draw_curves,
     name_of,
 )
-from .designs import BUDGETS, DEVIATIONS, METRICS, baseline_setting, network_setting
-from .setting import FlightSetting, localize_flights
+from .designs import DEVIATIONS, METRICS, baseline_setting, network_setting, over_maps
+from .setting import FlightSetting
 from .world import APART
 
 _CODED = "D=128 as 16 bytes"
 _STEPS = (50.0, 100.0, 160.0, 320.0)  # metres
-over_maps = partial(
-    Experiment,
-    chapter=CHAPTER,
-    data=(),
-    seeds=3,
-    at_once=1,
-    metrics=METRICS,
-    budgets=BUDGETS,
-    perform=localize_flights,
-)
 register(
     over_maps(
         label=STORAGE,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ..plan import Claim, register
 from . import claims
-from .beyond import over_maps
 from .claims import CALIBRATION
-from .designs import DEVIATIONS, network_setting
+from .designs import DEVIATIONS, network_setting, over_maps
 from .setting import FlightSetting
 from .world import Ground
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from torchcaps.core import UserError
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png
 
 from ..plan import (
+    MISSING,
     Check,
     Finding,
     Mean,
@@ -19,11 +19,13 @@ from ..plan import (
     Verdict,
     as_ours,
     decide,
+    decide_each,
     decide_together,
     difference,
     excess,
+    mean_of,
 )
-from ..records import Details, Row, Rows, by_setting, details_of
+from ..records import Details, Rows, by_setting, details_of
 from .anova import Sample, analyse
 
 CHAPTER = "LSVL: Large-scale season-invariant visual localization for UAVs"
@@ -34,7 +36,6 @@ HEADS = {"capsules": "Caps", "fcn": "FCN"}
 SIZES = (8, 16, 32, 128)
 LIKELIHOODS = ("bayesian", "linear")
 BASELINES = ("abBRIEF, bayesian", "abBRIEF, linear", "BRM, bayesian", "BRM, linear", "odometry alone")
-_OPEN = Finding("open", "runs are missing")
 _SIGNIFICANT = 0.05
 _UPDATES, _ERROR = "updates to convergence", "converged error"
 
@@ -48,36 +49,23 @@ def _networks() -> Iterator[tuple[str, int]]:
     return ((head, size) for head in HEADS for size in SIZES)
 
 
-def bayesian_is_faster() -> Check:
-    """Whether the same flights converge sooner with the Bayesian than with the linear likelihood.
+def bayesian_is_faster(rows_of: RowsOf) -> Finding:
+    """The same flights converge sooner with the Bayesian than with the linear likelihood.
 
     Both look at the same map with the same network, so any budget decides, flight by flight. A flight that
     does not converge counts as long as it was flown, which flatters the slower one.
     """
-
-    def check(rows_of: RowsOf) -> Finding:
-        details = details_of(rows_of(TABLE))
-        gains = {
-            f"{HEADS[head]}, D={size}": gain
-            for head, size in _networks()
-            if (gain := _gain(details, head, size)) is not None
-        }
-        if not gains:
-            return _OPEN
-        effects = {name: excess(Mean.of_values(gain), 0) for name, gain in gains.items()}
-        words = ", ".join(f"{name} {effect}" for name, effect in effects.items())
-        verdicts = {name: decide(effect) for name, effect in effects.items()}
-        return decide_together(verdicts, len(HEADS) * len(SIZES), f"updates saved: {words}")
-
-    return check
-
-
-def _gain(details: dict[str, list[Details]], head: str, size: int) -> list[float] | None:
-    """Updates that each flight saves, of all seeds."""
-    return _saved(details, *(name_of(head, size, likelihood) for likelihood in LIKELIHOODS))
+    details = details_of(rows_of(TABLE))
+    effects = {}
+    for head, size in _networks():
+        gain = _saved(details, *(name_of(head, size, likelihood) for likelihood in LIKELIHOODS))
+        if gain is not None:
+            effects[f"{HEADS[head]}, D={size}"] = excess(Mean.of_values(gain), 0)
+    return decide_each(effects, len(HEADS) * len(SIZES), "updates saved") if effects else MISSING
 
 
 def _saved(details: dict[str, list[Details]], ours: str, other: str) -> list[float] | None:
+    """Updates that each flight saves in one setting against another, of all seeds."""
     first, second = details.get(ours), details.get(other)
     if not first or not second or len(first) != len(second):
         return None
@@ -100,7 +88,7 @@ def matters(quantity: str, effect: str) -> Check:
         except UserError as error:
             return Finding("open", str(error))
         if effect not in found:
-            return _OPEN
+            return MISSING
         p = found[effect]
         verdict: Verdict = "confirmed" if p < _SIGNIFICANT else "not confirmed"
         if any(row.budget != "full" for row in rows):
@@ -128,10 +116,10 @@ def finds_more(label: str, ours: Sequence[str], others: Sequence[str], *, is_our
         found = by_setting(rows_of(label), "found_share")
         pairs = [(one, two) for one in ours for two in others if one in found and two in found]
         if not pairs:
-            return _OPEN
+            return MISSING
         verdicts = {
             f"{one} over {two}": decide(
-                difference(_mean(found[one], is_ours=is_ours), _mean(found[two], is_ours=is_ours))
+                difference(*(Mean.of_row(found[name], any_budget=is_ours) for name in (one, two)))
             )
             for one, two in pairs
         }
@@ -149,18 +137,13 @@ def fewer(label: str, metric: str, ours: str, other: str, *, is_ours: bool = Tru
     def check(rows_of: RowsOf) -> Finding:
         found = by_setting(rows_of(label), metric)
         if ours not in found or other not in found:
-            return _OPEN
-        effect = difference(_mean(found[other], is_ours=is_ours), _mean(found[ours], is_ours=is_ours))
+            return MISSING
+        effect = difference(*(Mean.of_row(found[name], any_budget=is_ours) for name in (other, ours)))
         words = f"{ours} {found[ours].ours:.1f}, {other} {found[other].ours:.1f}, difference {effect}"
         finding = decide_together({ours: decide(effect)}, 1, words)
         return as_ours(finding) if is_ours else finding
 
     return check
-
-
-def _mean(row: Row, *, is_ours: bool) -> Mean:
-    """That of a row; a claim of ours has no protocol of the thesis to fall short of."""
-    return Mean.of_row(row, any_budget=is_ours)
 
 
 def holds_the_truth(label: str, names: Sequence[str]) -> Check:
@@ -173,7 +156,7 @@ def holds_the_truth(label: str, names: Sequence[str]) -> Check:
         details = details_of(rows_of(label))
         means = {name: Mean.of_values(inside) for name in names if len(inside := _inside(details, name)) > 1}
         if not means:
-            return _OPEN
+            return MISSING
         words = ", ".join(f"{name} {100 * mean.value:.0f} %" for name, mean in means.items())
         verdicts = {name: decide(excess(mean, 0.95)) for name, mean in means.items()}
         return as_ours(decide_together(verdicts, len(names), f"inside: {words}"))
@@ -190,7 +173,7 @@ def sooner(label: str, ours: str, other: str) -> Check:
     def check(rows_of: RowsOf) -> Finding:
         gain = _saved(details_of(rows_of(label)), ours, other)
         if gain is None:
-            return _OPEN
+            return MISSING
         effect = excess(Mean.of_values(gain), 0)
         return as_ours(decide_together({ours: decide(effect)}, 1, f"updates saved by {ours}: {effect}"))
 
@@ -203,8 +186,8 @@ def no_later(label: str, ours: str, other: str) -> Check:
     def check(rows_of: RowsOf) -> Finding:
         found = by_setting(rows_of(label), "updates_to_convergence")
         if ours not in found or other not in found:
-            return _OPEN
-        late = difference(_mean(found[other], is_ours=True), _mean(found[ours], is_ours=True))
+            return MISSING
+        late = difference(mean_of(found[other]), mean_of(found[ours]))
         words = f"{ours} {found[ours].ours:.1f}, {other} {found[other].ours:.1f} updates"
         return as_ours(decide_together({ours: decide(late, at_least=-1.0)}, 1, words))
 
@@ -215,7 +198,7 @@ def _inside(details: dict[str, list[Details]], name: str) -> list[float]:
     return [float(share) for run in details.get(name, ()) for share in run.series["inside 95"] if share >= 0]
 
 
-def draw_curves(rows: Rows, path: Path, names: Sequence[str] | None = None) -> None:
+def draw_curves(rows: Rows, names: Sequence[str] | None = None) -> bytes:
     """Median error and spread over flights after each update, of those settings that the thesis draws.
 
     With names, of these alone; where there are no runs of them, of all.
@@ -226,7 +209,7 @@ def draw_curves(rows: Rows, path: Path, names: Sequence[str] | None = None) -> N
         LineChart(title, _curves(details, part, drawn), across="update", unit="m", starts_at_zero=True)
         for title, part in (("median error", "error"), ("median spread of the belief", "sigma"))
     ]
-    path.write_bytes(to_png(draw_lines(panels)))
+    return to_png(draw_lines(panels))
 
 
 def _curves(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
-from ..plan import Changes
+from ..plan import Changes, Experiment
 from ..records import Budget
-from .claims import HEADS, LIKELIHOODS, name_of
-from .setting import LEARNT, FlightSetting, Kind
+from .claims import CHAPTER, HEADS, LIKELIHOODS, name_of
+from .setting import LEARNT, FlightSetting, Kind, localize_flights
 from .world import APART
 
 METRICS = (
@@ -58,6 +59,18 @@ BUDGETS: Mapping[Budget, Changes] = {
     "quick": {"epochs": 12, "optim.learning_rate": 1e-3},
     "full": {"epochs": 60, "optim.learning_rate": 1e-4},
 }
+
+
+over_maps = partial(
+    Experiment,
+    chapter=CHAPTER,
+    data=(),
+    seeds=3,
+    at_once=1,  # settings share networks and maps
+    metrics=METRICS,
+    budgets=BUDGETS,
+    perform=localize_flights,
+)
 
 
 def _sides(pixels: int) -> Changes:

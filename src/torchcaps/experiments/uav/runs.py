@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from torchcaps.storage import read_json, write_json
-from torchcaps.train import Machine, Watcher
-
-from ..plan import EXPERIMENTS, Claim, Experiment, PlannedRun, register
+from ..plan import Claim, TakeOver, register
 from . import claims
-from .claims import BASELINES, CHAPTER, DRAWN, FIGURE, HEADS, TABLE, draw_curves, name_of
-from .designs import BUDGETS, DEVIATIONS, METRICS, NETWORKS, baseline_setting
+from .claims import BASELINES, DRAWN, FIGURE, HEADS, TABLE, draw_curves, name_of
+from .designs import DEVIATIONS, NETWORKS, baseline_setting, over_maps
 from .setting import localize_flights
 
-register(
-    Experiment(
+_FLOWN = register(
+    over_maps(
         label=TABLE,
-        chapter=CHAPTER,
         title="Convergence of flights with networks, likelihoods and baselines",
-        data=(),
         gpu_minutes=150,
-        seeds=3,
-        at_once=1,  # settings share networks and maps
-        metrics=METRICS,
-        budgets=BUDGETS,
-        perform=localize_flights,
         settings=(*map(baseline_setting, BASELINES), *NETWORKS),
         draw=draw_curves,
         claims=(
             Claim(
                 "Flights converge sooner with the Bayesian likelihood than with the linear one.",
-                claims.bayesian_is_faster(),
+                claims.bayesian_is_faster,
             ),
             Claim(
                 "The likelihood matters for the time to convergence.",
@@ -76,26 +65,13 @@ register(
 )
 
 
-def take_over(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-    """Copy the result of the table's run, which is made first where it is not there."""
-    source = replace(run, experiment=EXPERIMENTS[TABLE], setting=replace(run.setting, reuses=""))
-    if not (source.folder(out) / "result.json").is_file():
-        localize_flights(source, out, machine, watcher)
-    write_json(run.folder(out) / "result.json", read_json(source.folder(out) / "result.json"))
-
-
 register(
-    Experiment(
+    over_maps(
         label=FIGURE,
-        chapter=CHAPTER,
         title="Error and spread of the belief along flights",
-        data=(),
         gpu_minutes=1,
-        seeds=3,
-        at_once=1,
         metrics=("final_error",),
-        budgets=BUDGETS,
-        perform=take_over,
+        perform=TakeOver((_FLOWN,), localize_flights),
         settings=tuple(
             replace(setting, thesis={}, reuses=setting.name)
             for setting in (*map(baseline_setting, BASELINES), *NETWORKS)

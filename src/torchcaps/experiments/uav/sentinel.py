@@ -7,9 +7,8 @@ from functools import partial
 
 from ..plan import Claim, register
 from . import claims
-from .beyond import over_maps
 from .claims import SENTINEL, draw_curves
-from .designs import DEVIATIONS, baseline_setting, network_setting
+from .designs import DEVIATIONS, baseline_setting, network_setting, over_maps
 from .setting import FlightSetting
 from .world import APART, Ground
 

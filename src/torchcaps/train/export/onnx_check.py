@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, need
 
 
 def check_model(content: bytes, path: Path) -> None:
     """Refuse a file that takes tensors from other files: the runtime would read them from the disk."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise UserError('running an .onnx file needs onnx: pip install "torchcaps[export]"') from error
+    onnx = need("onnx", "export", "running an .onnx file")
     try:
         model = onnx.ModelProto.FromString(content)
     except Exception as error:  # protobuf's own classes come without types

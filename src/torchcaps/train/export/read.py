@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, need
 
 from ..predict import Predictor, predictor_of
 from ..run import load_run
@@ -97,10 +97,7 @@ def _by(shape: tuple[int, ...]) -> str:
 
 
 def _open_onnx(content: bytes, path: Path) -> Exported:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise UserError('running an .onnx file needs onnxruntime: pip install "torchcaps[export]"') from error
+    onnxruntime = need("onnxruntime", "export", "running an .onnx file")
     check_model(content, path)
     try:
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])

@@ -15,7 +15,7 @@ from torch.export import Dim, ExportedProgram
 
 import torchcaps
 from torchcaps.core import UserError, as_plain
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_bytes
 
 from ..data_card import card_of
 from ..run import Run
@@ -71,7 +71,7 @@ def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None
     with quietly(_NOISY), torch.no_grad():
         content = {"onnx": _as_onnx, "torch-export": _as_program}[format](network, images, text, card.outputs)
     difference = _checked_difference(network, content, path, images, card.outputs)
-    write_atomically(path, lambda draft: draft.write_bytes(content))
+    write_bytes(path, content)
     return {
         "path": str(path),
         "format": format,

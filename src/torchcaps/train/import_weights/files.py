@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, need
 from torchcaps.data import DATASETS, resize_and_crop
 from torchcaps.layers.backbone import ResNetTrunk, create_trunk
 from torchcaps.models import EfficientCapsNet, build_model, config_as_json
@@ -24,10 +24,7 @@ from .torchvision import torchvision_resnet
 
 def read_keras_h5(path: Path) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
     """Every array of an HDF5 file by its path inside, such as "Efficient_CapsNet/conv2d/kernel:0"."""
-    try:
-        import h5py
-    except ImportError as error:
-        raise UserError('reading .h5 weights needs h5py: pip install "torchcaps[keras]"') from error
+    h5py = need("h5py", "keras", "reading .h5 weights")
     arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {}
 
     def collect(name: str, item: object) -> None:

@@ -7,7 +7,6 @@ from math import sqrt
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from torchcaps.core import Number, UserError
 
@@ -24,6 +23,7 @@ from ..style import (
     drawing_board,
     plain_chart,
 )
+from .lines import set_log_ticks
 
 
 def draw_coupling_fans(
@@ -62,10 +62,7 @@ def _draw_growth(axes: Axes, couplings: Mapping[int, Sequence[float]], names: Se
                 name, end, (5, 0), textcoords="offset points", va="center", fontsize=SMALL, color=INK
             )
     axes.set_ylim(0, 1.02)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(places))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    set_log_ticks(axes, places)
 
 
 def _draw_fan(

@@ -97,7 +97,12 @@ def _scale(axes: Axes, chart: LineChart) -> None:
     if not chart.log_ticks:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
         return
+    set_log_ticks(axes, chart.log_ticks)
+
+
+def set_log_ticks(axes: Axes, ticks: Sequence[Number]) -> None:
+    """A logarithmic axis across, with plain numbers at some places alone."""
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(list(chart.log_ticks)))
+    axes.xaxis.set_major_locator(FixedLocator(list(ticks)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

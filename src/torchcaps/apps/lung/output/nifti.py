@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from torchcaps.core import UserError
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_bytes
 
 from ..volume import Volume
 
@@ -27,5 +27,4 @@ def write_nifti(path: Path, labels: Shaped[np.ndarray, "slices rows columns"], v
     kind = np.uint8 if int(labels.max(initial=0)) < 256 else np.uint16
     image = nibabel.Nifti1Image(labels.transpose(2, 1, 0).astype(kind), _TO_RAS @ volume.affine)
     image.header.set_xyzt_units("mm")
-    whole = gzip.compress(image.to_bytes(), compresslevel=_LEVEL, mtime=0)
-    write_atomically(path, lambda draft: draft.write_bytes(whole))
+    write_bytes(path, gzip.compress(image.to_bytes(), compresslevel=_LEVEL, mtime=0))

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import UInt8
 
 from torchcaps.viz import Finding, SliceView, slice_viewer
 
 from ..segment import FoundNodule, NodulesFound
 from ..segment.pieces import SMALLEST, THRESHOLD
-from ..volume import Volume, window
+from ..volume import Volume, grey_bytes
 
 NOTICE = "Research software, not a medical device."
-
-
-def grey_bytes(volume: Volume, number: int) -> UInt8[np.ndarray, "rows columns"]:
-    """One slice as the network sees it, in bytes."""
-    return np.round(window(volume.hounsfield[number]) * 255).astype(np.uint8)
 
 
 def scan_page(volume: Volume, found: NodulesFound, network: str) -> str:
@@ -31,7 +25,7 @@ def scan_page(volume: Volume, found: NodulesFound, network: str) -> str:
         captions={} if spacing is None else _heights(volume),
         aspect=1.0 if spacing is None else spacing[1] / spacing[2],
     )
-    grey = np.stack([grey_bytes(volume, number) for number in range(len(volume.hounsfield))])
+    grey = np.stack([grey_bytes(plane) for plane in volume.hounsfield])
     return slice_viewer(grey, found.labels, view)
 
 

@@ -2,7 +2,7 @@
 
 from .draw import draw_cuts, draw_empty_cuts
 from .files import annotations_xml, write_phantom, write_series
-from .patient import Patient, draw_patient
+from .patient import Patient, draw_patient, patient_name
 from .scan import Protocol, read_patient, scan_patient
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "draw_cuts",
     "draw_empty_cuts",
     "draw_patient",
+    "patient_name",
     "read_patient",
     "scan_patient",
     "write_phantom",

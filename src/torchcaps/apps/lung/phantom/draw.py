@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..cut import Cut
 from ..regions import LEAST_PIXELS, SIDE, Region, draw_offset
-from ..volume import window
+from ..volume import grey_bytes
 from .nodule import Nodule
 from .patient import Patient, draw_patient
 from .readers import Reading, draw_readings
@@ -77,8 +77,7 @@ def _grid_around(
 
 
 def _scan(patient: Patient, grid: Grid, thickness: float, random: np.random.Generator) -> NDArray[np.uint8]:
-    image = add_noise(scan_slice(patient, grid, thickness), random, patient.noise)
-    return (window(image) * 255).round().astype(np.uint8)
+    return grey_bytes(add_noise(scan_slice(patient, grid, thickness), random, patient.noise))
 
 
 def _by_nodule(patient: Patient) -> list[list[Reading]]:

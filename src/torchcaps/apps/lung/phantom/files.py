@@ -92,9 +92,8 @@ def _add_geometry(found: Any, volume: Volume, number: int) -> None:
 
 
 def _texts(numbers: NDArray[Any]) -> list[str]:
-    return [
-        f"{number:.10g}"[:16] for number in numbers.tolist()
-    ]  # a decimal string has at most 16 characters
+    """Decimal strings, which have at most 16 characters."""
+    return [f"{number:.10g}"[:16] for number in numbers.tolist()]
 
 
 def _add_pixels(found: Any, plane: NDArray[Any]) -> None:

@@ -36,6 +36,11 @@ class Patient:
     noise: float
 
 
+def patient_name(number: int) -> str:
+    """The name of a drawn patient."""
+    return f"phantom-{number:04d}"
+
+
 def draw_patient(number: int, seed: int, *, reach: float = 70.0) -> Patient:
     """Patient `number` of the world `seed`; nodules lie within `reach` mm of the middle slice."""
     random = np.random.default_rng([seed, number])
@@ -46,7 +51,7 @@ def draw_patient(number: int, seed: int, *, reach: float = 70.0) -> Patient:
     vessels = tubes[inside & (chest.lung_depth(tubes[:, 3:6]) < 3)]
     nodules = tuple(_place(random, chest, vessels, reach) for _ in range(random.integers(1, 4)))
     return Patient(
-        name=f"phantom-{number:04d}",
+        name=patient_name(number),
         seed=int(np.random.SeedSequence([seed, number]).generate_state(1)[0]),
         chest=chest,
         vessels=vessels,

@@ -70,7 +70,7 @@ def read_patient(patient: Patient, protocol: Protocol, series_uid: str) -> Annot
             outlines = _outlines(reading, patient, protocol)
             if outlines:
                 markings.append(Marking(reader, f"{reader}-{number}", outlines, None))
-    return Annotations(series_uid, NUM_READERS, tuple(markings), 0)
+    return Annotations(series_uid, NUM_READERS, tuple(markings))
 
 
 def _outlines(reading: Reading, patient: Patient, protocol: Protocol) -> tuple[Outline, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+_STEMS = 7  # tubes that leave the root of a lung
 _SMALLEST = 0.8  # mm of radius
 
 
 def grow_vessels(
-    random: np.random.Generator, root: Float[np.ndarray, " 3"], outwards: float, *, stems: int = 7
+    random: np.random.Generator, root: Float[np.ndarray, " 3"], outwards: float
 ) -> Float[np.ndarray, "tubes 7"]:
     """Tubes as rows of (begin, end, radius), from the root of a lung to its rim.
 
@@ -19,11 +20,12 @@ def grow_vessels(
         random: Where shapes come from.
         root: Where the stems begin.
         outwards: 1 for the left lung, -1 for the right one.
-        stems: Tubes that leave the root.
     """
-    begin = root + random.normal(0, 6, (stems, 3))
-    direction = np.hstack([outwards * random.uniform(0.3, 1, (stems, 1)), random.normal(0, 0.8, (stems, 2))])
-    radius = random.uniform(3.0, 5.5, stems)
+    begin = root + random.normal(0, 6, (_STEMS, 3))
+    direction = np.hstack(
+        [outwards * random.uniform(0.3, 1, (_STEMS, 1)), random.normal(0, 0.8, (_STEMS, 2))]
+    )
+    radius = random.uniform(3.0, 5.5, _STEMS)
     grown = []
     while len(radius):
         direction = direction / np.linalg.norm(direction, axis=1, keepdims=True)

@@ -68,7 +68,3 @@ class Grid:
     def y_centres(self) -> NDArray[np.float64]:
         """The middle of each row in metres."""
         return self.south + (np.arange(self.rows, dtype=np.float64) + 0.5) * self.cell
-
-    def holds(self, x: Number, y: Number) -> bool:
-        """Whether a place lies on the grid."""
-        return 0 <= x - self.west < self.columns * self.cell and 0 <= y - self.south < self.rows * self.cell

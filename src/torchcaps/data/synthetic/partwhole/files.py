@@ -21,7 +21,7 @@ import torch
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import read_json, write_atomically, write_json
+from torchcaps.storage import read_json, write_arrays, write_atomically, write_json
 
 from .design import Design
 from .draw import PartWhole
@@ -39,7 +39,7 @@ def write_partwhole(
     images = drawn.images[:, 0].cpu().numpy()
     arrays = {name: getattr(drawn, name).cpu().numpy() for name in _ARRAYS}
     write_atomically(folder / "images.npy", lambda draft: _save(draft, images))
-    write_atomically(folder / "truth.npz", lambda draft: _save(draft, arrays))
+    write_arrays(folder / "truth.npz", arrays)
     for number, image in enumerate(images if pictures else ()):
         picture = Image.fromarray(image)
         write_atomically(folder / "images" / f"{number:06d}.png", partial(picture.save, format="PNG"))
@@ -47,12 +47,9 @@ def write_partwhole(
     write_json(folder / "design.json", {**about, "tree": asdict(drawn.tree)})
 
 
-def _save(path: Path, content: np.ndarray | dict[str, np.ndarray]) -> None:
+def _save(path: Path, images: np.ndarray) -> None:
     with path.open("wb") as file:
-        if isinstance(content, dict):
-            np.savez_compressed(file, **content)  # type: ignore[arg-type]
-        else:
-            np.save(file, content, allow_pickle=False)
+        np.save(file, images, allow_pickle=False)
 
 
 def load_partwhole(folder: Path | str) -> PartWhole:

@@ -13,7 +13,6 @@ from .design import Design
 from .scene import KNOTS, Scene, num_parts
 from .shapes import KINDS, Distance
 
-BACKGROUND = 0  # in `owners`; parts follow from 1 on, then distractors
 _DARK, _BRIGHT = 0.6, 1.0  # shades of parts
 _STRIPES = 2.5  # along a part at most
 
@@ -27,7 +26,7 @@ def paint(
     """
     parts = num_parts(design)
     canvas = _clouds(scene.clouds, design)
-    owners = torch.zeros_like(canvas, dtype=torch.uint8)
+    owners = torch.zeros_like(canvas, dtype=torch.uint8)  # 0 is background; parts follow, then distractors
     kinds = list(KINDS.values())[: design.branches[0]]
     for number in range(scene.loose.shape[1]):
         cover, colour = _shape(

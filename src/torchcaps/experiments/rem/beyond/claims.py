@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from statistics import mean
 
-from ...plan import Check, Finding, Mean, RowsOf, as_ours, decide, decide_together, difference, excess
+from ...plan import (
+    Check,
+    Finding,
+    Mean,
+    RowsOf,
+    as_ours,
+    decide,
+    decide_together,
+    difference,
+    excess,
+    mean_of,
+)
 from ...records import by_setting
 
 _GOOD = 99.5  # accuracy on MNIST at which entropies are compared
@@ -31,14 +42,11 @@ def half_the_entropy(network: str, thesis_entropy: float) -> Check:
             f"{decided[lowest].ours:.1f} decided children an image ({lowest}); the thesis has "
             f"{thesis_entropy:.2f} bits"
         )
-        found = {
-            name: Mean.of_row(rows[lowest], any_budget=True)
-            for name, rows in (("entropy", entropy), ("accuracy", accuracy), ("decided", decided))
-        }
+        bits, hits, children = (mean_of(rows[lowest]) for rows in (entropy, accuracy, decided))
         verdicts = {
-            "the entropy": decide(excess(found["entropy"].times(-1), -thesis_entropy / 2)),
-            "the accuracy": decide(excess(found["accuracy"], _GOOD - _NOISE)),
-            "the decided children": decide(excess(found["decided"], _FEWEST)),
+            "the entropy": decide(excess(bits.times(-1), -thesis_entropy / 2)),
+            "the accuracy": decide(excess(hits, _GOOD - _NOISE)),
+            "the decided children": decide(excess(children, _FEWEST)),
         }
         return as_ours(decide_together(verdicts, len(verdicts), because))
 

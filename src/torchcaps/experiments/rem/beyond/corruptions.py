@@ -26,10 +26,10 @@ CORRUPTIONS: dict[str, Callable[[Tensor, torch.Generator], Tensor]] = {
 
 
 def corrupt(
-    images: UInt8[Tensor, "batch channels height width"], name: str, seed: int = 0
+    images: UInt8[Tensor, "batch channels height width"], name: str
 ) -> UInt8[Tensor, "batch channels height width"]:
     """The images changed in one way; numbers are drawn on the CPU, so that every device sees the same."""
     if name not in CORRUPTIONS:
         raise UserError(f"a corruption is one of {', '.join(CORRUPTIONS)}, got {name!r}")
-    changed = CORRUPTIONS[name](images.float() / 255, generator(seed, "corrupt", name))
+    changed = CORRUPTIONS[name](images.float() / 255, generator(0, "corrupt", name))
     return (changed.clamp(0, 1) * 255).round().byte()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 from torchcaps.viz import EntropyDot, draw_accuracy_entropy, to_png, with_deviation
 
-from ...plan import Changes, Claim, Experiment, register
+from ...plan import SMOKE, Changes, Claim, Experiment, TakeOver, register
 from ...records import Rows, by_setting
-from ..reuse import TakeOver, reused, varied
+from ..reuse import reused, varied
 from ..setting import TreeSetting
-from ..tables import DEVIATIONS, METRICS, MNIST_TABLE, NO_DECODER, SMOKE, study_trees
+from ..tables import DEVIATIONS, METRICS, MNIST_TABLE, NO_DECODER, study_trees
 from . import claims
 
 BEYOND = "beyond the thesis"
@@ -87,7 +86,7 @@ def _setting(network: str, way: _Way, learning: Changes) -> TreeSetting:
     return replace(setting, variant=way.name)
 
 
-def draw_networks(rows: Rows, path: Path) -> None:
+def draw_networks(rows: Rows) -> bytes:
     """Accuracy against entropy, a chart for each network."""
     accuracies, entropies = by_setting(rows, "quantized_accuracy"), by_setting(rows, "entropy")
     decided = by_setting(rows, "decided")
@@ -98,7 +97,7 @@ def draw_networks(rows: Rows, path: Path) -> None:
         is_undecided = name in decided and decided[name].ours < 1  # older results of the table do not tell
         dot = EntropyDot(entropies[name].ours, measured, is_undecided=is_undecided)
         charts.setdefault(accuracy.network, {}).setdefault(way.method, []).append(dot)
-    path.write_bytes(to_png(draw_accuracy_entropy(charts, _THESIS)))
+    return to_png(draw_accuracy_entropy(charts, _THESIS))
 
 
 ENTROPY_TABLE = register(

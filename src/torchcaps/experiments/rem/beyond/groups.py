@@ -8,6 +8,7 @@ from torchcaps.prune import measure_size, shrink
 from torchcaps.train import Machine, Watcher
 
 from ...plan import (
+    SMOKE,
     Changes,
     Claim,
     Experiment,
@@ -21,10 +22,11 @@ from ...plan import (
     difference,
     excess,
     leave_result,
+    mean_of,
     register,
 )
 from ..setting import TreeSetting
-from ..tables import METRICS, SMOKE, train_and_count
+from ..tables import METRICS, train_and_count
 from .entropy import BEYOND
 
 LABEL = "beyond:pruned-groups"
@@ -52,7 +54,7 @@ def _found(rows_of: RowsOf) -> dict[str, dict[str, dict[str, Mean]]]:
     """Metrics of each setting, by its variant and name."""
     found: dict[str, dict[str, dict[str, Mean]]] = {}
     for row in rows_of(LABEL):
-        mean = Mean.of_row(row, any_budget=True)
+        mean = mean_of(row)
         found.setdefault(row.variant, {}).setdefault(row.setting, {})[row.metric] = mean
     return found
 
@@ -94,9 +96,7 @@ def weights_stay(rows_of: RowsOf) -> Finding:
 
 
 def _setting(name: str, variant: str, changes: Changes) -> TreeSetting:
-    return TreeSetting(
-        name=name, network="DR-CapsNet small", variant=variant, recipe=_RECIPE, changes=changes
-    )
+    return TreeSetting(name=name, network=_NETWORK, variant=variant, recipe=_RECIPE, changes=changes)
 
 
 def _settings() -> tuple[TreeSetting, ...]:

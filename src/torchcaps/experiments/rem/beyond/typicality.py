@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,11 +15,11 @@ from torchcaps.parse import collect_keys, learn_trees, roc_auc
 from torchcaps.train import load_labelled
 from torchcaps.viz import Measured, draw_bars, measure_seeds, to_png
 
-from ...plan import Claim, Experiment, PlannedRun, register
+from ...plan import SMOKE, Claim, Experiment, PlannedRun, register
 from ...records import Details, Rows
 from ..reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
 from ..setting import TreeSetting
-from ..tables import MNIST_TABLE, SMOKE
+from ..tables import MNIST_TABLE
 from . import claims
 from .corruptions import CORRUPTIONS, corrupt
 from .entropy import BEYOND, ENTROPY_TABLE
@@ -87,14 +86,14 @@ def _tell_apart(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tupl
     return metrics, Details()
 
 
-def draw_areas(rows: Rows, path: Path) -> None:
+def draw_areas(rows: Rows) -> bytes:
     """A chart for each network, a group for each kind of strange image."""
     charts: dict[str, dict[str, dict[str, Measured]]] = {}
     for row in rows:
         kind = row.metric.removeprefix("auc_").replace("_", " ")
         of_score = charts.setdefault(row.network, {}).setdefault(row.variant, {})
         of_score[kind] = measure_seeds([run.value for run in row.runs])
-    path.write_bytes(to_png(draw_bars(charts, unit="area under the ROC", most=1, chance=0.5)))
+    return to_png(draw_bars(charts, unit="area under the ROC", most=1, chance=0.5))
 
 
 register(

@@ -1,0 +1,101 @@
+"""What the chapter on routing annealing claims of iterations on MNIST, decided by rows."""
+
+from __future__ import annotations
+
+from math import inf
+
+from ..plan import Finding, Mean, RowsOf, as_ours, decide, decide_together, difference, mean_of
+from ..records import MeanCurve, Row, Rows, by_setting
+from .grid_claims import used_up
+from .names import ANNEALED, FIXED, fixed_name, full_name
+from .trend import decide_trend, rank_correlation
+
+_FEWEST = 3  # numbers of iterations that a claim about their order is decided on
+
+
+def _fixed_losses(rows: Rows) -> dict[int, Row]:
+    """Rows of the loss with fixed iterations, by their number."""
+    found = by_setting(rows, "test_loss")
+    return {r: found[fixed_name(r)] for r in FIXED if fixed_name(r) in found}
+
+
+def _annealed_curve(rows: Rows, metric: str) -> MeanCurve:
+    """How a metric goes along the annealed training."""
+    row = by_setting(rows, metric).get(ANNEALED)
+    return (row.curve if row is not None else None) or MeanCurve()
+
+
+def annealed_loss_falls(rows_of: RowsOf) -> Finding:
+    """The annealed loss ends lower than training with one iteration does that was let run to its own end.
+
+    The start of the annealed curve would be no measure: more iterations come with more epochs.
+    """
+    rows = rows_of("fig:fix_vs_ann")
+    curve, one = _annealed_curve(rows, "test_loss"), _fixed_losses(rows).get(1)
+    if len(curve.at) < 2 or one is None:
+        return Finding("open", "annealed training has not come beyond one iteration, or fixed 1 is missing")
+    last = _points(curve)[curve.at[-1]]
+    gap = difference(mean_of(one), last)
+    because = (
+        f"test loss {last.value:.4f} at {curve.at[-1]} iterations, {one.ours:.4f} with one alone, "
+        f"difference {gap}"
+    )
+    if used_up(one) < inf:
+        return Finding("open", f"{because}, but training with one alone was cut short")
+    return Finding(decide(gap), because)
+
+
+def _points(curve: MeanCurve) -> dict[int, Mean]:
+    """The means of a curve by iterations."""
+    return {
+        at: Mean(float(mean), None if spread is None else float(spread), seeds)
+        for at, mean, spread, seeds in zip(curve.at, curve.mean, curve.spread, curve.seeds, strict=True)
+    }
+
+
+def fixed_loss_grows(rows_of: RowsOf) -> Finding:
+    """Trained with the most iterations, the loss is clearly higher than with one."""
+    fixed = _fixed_losses(rows_of("fig:fix_vs_ann"))
+    if len(fixed) < _FEWEST or max(fixed) == 1:
+        return Finding("open", f"only {len(fixed)} of {len(FIXED)} numbers of iterations have been trained")
+    trend = rank_correlation(list(fixed), [row.ours for row in fixed.values()])
+    first, last = fixed[min(fixed)], fixed[max(fixed)]
+    gap = difference(mean_of(last), mean_of(first))
+    because = (
+        f"test loss {first.ours:.4f} with {min(fixed)}, {last.ours:.4f} with {max(fixed)} iterations, "
+        f"difference {gap}, rank correlation {trend:+.2f}"
+    )
+    cut = sum(used_up(row) < inf for row in fixed.values())
+    if cut:
+        return Finding("open", f"{because}, but {cut} of {len(fixed)} trainings were cut short")
+    verdicts = {"the ends": decide(gap), "the order": decide_trend(trend, len(fixed), falls=False)}
+    return decide_together(verdicts, len(verdicts), because)
+
+
+def annealed_is_above(rows_of: RowsOf) -> Finding:
+    """Annealed training is more accurate than fixed training wherever both have been made."""
+    rows = rows_of("fig:fix_vs_ann")
+    found, annealed = by_setting(rows, "test_accuracy"), _points(_annealed_curve(rows, "test_accuracy"))
+    both = [r for r in FIXED if r > 1 and r in annealed and fixed_name(r) in found]
+    effects = {str(r): difference(annealed[r], mean_of(found[fixed_name(r)])) for r in both}
+    above = sum(effect.size > 0 for effect in effects.values())
+    because = f"by the mean at {above} of {len(both)} numbers of iterations above one"
+    verdicts = {f"{r} iterations": decide(effect) for r, effect in effects.items()}
+    finding = decide_together(verdicts, len(FIXED) - 1, because)
+    cut = [r for r in both if used_up(found[fixed_name(r)]) < inf]
+    if finding.verdict == "confirmed" and cut:
+        return Finding("open", f"{because}, but fixed training was cut short at {len(cut)} of them")
+    return finding
+
+
+def full_gradient_is_worse(rows_of: RowsOf) -> Finding:
+    """With many iterations the loss is clearly higher where gradients flow through all rounds."""
+    found, most = by_setting(rows_of("fig:fix_vs_ann"), "test_loss"), FIXED[-1]
+    last, full = found.get(fixed_name(most)), found.get(full_name(most))
+    if last is None or full is None:
+        return Finding("open", "one of the two has not been trained")
+    gap = difference(mean_of(full), mean_of(last))
+    because = (
+        f"test loss {last.ours:.4f} through the last, {full.ours:.4f} through all of {most}, difference {gap}"
+    )
+    return as_ours(Finding(decide(gap), because))

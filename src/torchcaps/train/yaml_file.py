@@ -1,0 +1,72 @@
+"""YAML as people write it: read as plain data, with every mistake named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.core.fields import shown
+
+_MOST_VALUES = 10_000  # of a file, with what aliases repeat
+_LONGEST_PROBLEM = 300  # characters
+
+
+def read_yaml(path: Path) -> Any:
+    """The plain data in a YAML file that is no recipe, read as carefully."""
+    if not path.is_file():
+        raise MissingDataError(f"no file at {path}")
+    return parse_yaml(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; one that holds none is an error that names it."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not a text file: {error}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain YAML in which no key stands twice."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """A mapping; of a key that stands twice, YAML would silently drop the first value."""
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f"the key {shown(key.value)} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def parse_yaml(text: str, name: str) -> Any:
+    """The plain data in a text; `name` says where it stands."""
+    try:
+        values = yaml.load(text, _Loader)
+    # also a date, a number or a truth value that is none
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise UserError(f"{name} is not valid YAML: {problem[:_LONGEST_PROBLEM]}") from error
+    _check_amount(values, name)
+    return values
+
+
+def _check_amount(values: Any, name: str) -> None:
+    """Raise where aliases of YAML make a short text an endless recipe."""
+    seen, waiting = 0, [values]
+    while waiting:
+        value = waiting.pop()
+        seen += 1
+        if isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
+        if seen + len(waiting) > _MOST_VALUES:
+            raise UserError(f"{name} has more than {_MOST_VALUES:,} values; such files need far fewer")
+
+
+def as_yaml(values: Any) -> str:
+    """Plain data as text, with keys in their order."""
+    return yaml.safe_dump(values, sort_keys=False)
