@@ -104,9 +104,10 @@ def test_what_is_no_archive_is_refused(tmp_path):
         b'{"recipe": {}, "seed": 0, "metrics": {"loss": NaN}}',
         b'{"recipe": null, "seed": 0, "metrics": {}}',
         b'{"recipe": {}, "seed": 0, "metrics": [1]}',
+        b'{"recipe": {}, "seed": 0, "metrics": {"loss": "1"}}',
         b"\xff",
     ],
-    ids=["deep", "digits", "nan", "no recipe", "no metrics", "no text"],
+    ids=["deep", "digits", "nan", "no recipe", "no metrics", "no number", "no text"],
 )
 def test_a_result_that_is_no_plain_data_is_refused_in_one_line(tmp_path, content):
     source = pack(tmp_path / "x.tar.gz", {"smoke-mnist/quick/run-1/result.json": content})

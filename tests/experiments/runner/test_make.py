@@ -106,6 +106,27 @@ def test_a_run_may_be_more_than_training(experiment, tmp_path):
     assert (tmp_path / "fig-some-thing.png").read_bytes() == b"1 rows"  # it stays while there is no other
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"metrics": {"rounds": None}}, "the metric rounds is no number"),
+        ({"recipe": {}}, "no 'patience'"),
+        ({"metrics": None}, "damaged"),
+    ],
+)
+def test_a_damaged_result_is_named(experiment, tmp_path, changes, words):
+    def leave(run, out, machine, watcher):
+        leave_result(run, out, torch.device("cpu"), Outcome(metrics={"rounds": 1}, **FACTS))
+
+    changed = replace(experiment, settings=experiment.settings[1:2], perform=leave, metrics=("rounds",))
+    run_missing(changed, tmp_path, CPU)
+    path = next(tmp_path.rglob("result.json"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(UserError, match=words) as caught:
+        gather_runs(changed, tmp_path, tmp_path, budget="full", command="c")
+    assert str(path) in str(caught.value)
+
+
 def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, tmp_path):
     if not hasattr(torch, "AcceleratorError"):
         pytest.skip("this torch does not tell a lost device from other errors")

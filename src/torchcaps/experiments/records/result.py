@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from torchcaps.core import Number, build_dataclass
+from torchcaps.core import Number, UserError, build_dataclass
 
 from .details import Details
 
@@ -56,6 +56,9 @@ class RunResult:
     def from_json(cls, content: Mapping[str, Any]) -> RunResult:
         """Read the content of `result.json`."""
         metrics, recipe = content["metrics"], content.get("recipe", {})
+        for name, value in metrics.items():
+            if not isinstance(value, int | float):
+                raise UserError(f"the metric {name} is no number")
         known = {field.name: content[field.name] for field in fields(RunFacts) if field.name in content}
         if "epochs" in metrics and recipe:
             known |= {"epochs": metrics["epochs"], "epochs_allowed": recipe["epochs"]}

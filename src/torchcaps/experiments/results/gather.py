@@ -144,7 +144,19 @@ def _results_of(experiment: Experiment, setting: Setting, out: Path, budget: Bud
     start = any_run.name.removesuffix("0")  # the name of another setting may begin with it too
     paths = sorted(any_run.parent.glob(f"{start}[0-9]*/result.json"))
     own = [path for path in paths if path.parent.name.removeprefix(start).isdecimal()]
-    return [RunResult.from_json(read_json(path)) for path in own]
+    return [_read_result(path) for path in own]
+
+
+def _read_result(path: Path) -> RunResult:
+    try:
+        result = RunResult.from_json(read_json(path))
+        _protocol(result, "full", "")  # every row asks its recipe for it
+    except (UserError, LookupError, TypeError, AttributeError, ValueError) as error:
+        problem = f"no {error}" if isinstance(error, KeyError) else error
+        raise UserError(
+            f"{path} is damaged ({problem}); delete it and call the same command again"
+        ) from error
+    return result
 
 
 def _rows_of_setting(

@@ -60,7 +60,10 @@ def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
 def _is_result(content: Any) -> bool:
     if not isinstance(content, dict) or not content.keys() >= {"recipe", "metrics", "seed"}:
         return False
-    return isinstance(content["recipe"], dict) and isinstance(content["metrics"], dict)
+    recipe, metrics = content["recipe"], content["metrics"]
+    if not (isinstance(recipe, dict) and isinstance(metrics, dict)):
+        return False
+    return all(isinstance(value, int | float) for value in metrics.values())
 
 
 def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
