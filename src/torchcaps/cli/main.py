@@ -38,6 +38,7 @@ from . import (
     weights,
 )
 from .examples import FIRST_STEPS, as_epilog, epilog
+from .quick_help import help_of
 from .start import INTERRUPTED, say_how_to_go_on
 from .unknown_option import RecipeCommand
 
@@ -151,6 +152,9 @@ def run() -> None:
     # this when it is imported, which commands do later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
+        if (text := help_of(app, sys.argv[1:])) is not None:
+            typer.echo(text)
+            return
         app()
     except KeyboardInterrupt:  # before typer began, which makes later ones an exit code
         say_how_to_go_on()
