@@ -68,7 +68,6 @@ def localize(
         Recorder,
         load_describer,
         load_matching,
-        open_map,
         read_flight,
         record_flight,
         summarize,
@@ -77,7 +76,7 @@ def localize(
 
     from .progress import CountBar
 
-    opened = open_map(compiled)
+    opened = _checked_map(compiled)
     steps = read_flight(flight, images, opened.info.crs)
     describer = None if odometry_only else load_describer(run, choose_device(device))
     localizer = Localizer(opened, describer, load_matching(run).likelihood(likelihood))
@@ -93,6 +92,18 @@ def localize(
     _say_problems(recorder)
     typer.echo(_in_words(summary))
     typer.echo(f"see {out / 'flight.html'}")
+
+
+def _checked_map(path: Path) -> Any:
+    """The map, once every plane was compared with its checksum: wrong places would look like right ones."""
+    from torchcaps.apps.uav import open_map, verify_map
+
+    from .progress import working
+
+    opened = open_map(path)
+    with working("checking the map"):
+        verify_map(opened)
+    return opened
 
 
 def _say_problems(recorder: Any) -> None:
@@ -125,12 +136,12 @@ def stream(
 
     The keys are the columns of a flight log. A line that cannot be used is answered by its error.
     """
-    from torchcaps.apps.uav import Localizer, load_describer, load_matching, open_map
+    from torchcaps.apps.uav import Localizer, load_describer, load_matching
     from torchcaps.apps.uav.mavlink import MavlinkSender
     from torchcaps.apps.uav.projection import degrees_of
     from torchcaps.apps.uav.stream import localize_lines
 
-    opened = open_map(compiled)
+    opened = _checked_map(compiled)
     describer = load_describer(run, choose_device(device))
     localizer = Localizer(opened, describer, load_matching(run).likelihood(likelihood))
     with ExitStack() as stack:

@@ -2,9 +2,11 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from torchcaps.apps.uav.filter import learn_codebook
 from torchcaps.apps.uav.map_file import MapInfo, open_map, verify_map, write_map
+from torchcaps.cli.main import app
 from torchcaps.core import UserError
 
 from apps.uav.filter.flights import made_map
@@ -83,14 +85,29 @@ def test_a_damaged_or_foreign_file_is_refused(damage, message, tmp_path):
         open_map(path)
 
 
-def test_a_changed_byte_is_found_by_its_checksum(tmp_path):
+@pytest.fixture
+def changed_map(tmp_path):
+    """A map in which one bit is another one."""
     path = tmp_path / "a.tcmap"
     write(path)
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
+    return path
+
+
+def test_a_changed_byte_is_found_by_its_checksum(changed_map):
     with pytest.raises(UserError, match="damaged at heading 5"):
-        verify_map(open_map(path))
+        verify_map(open_map(changed_map))
+
+
+@pytest.mark.parametrize("command", [("localize", "flight.csv", "images", "--out", "found"), ("stream",)])
+def test_no_flight_is_followed_on_a_changed_map(changed_map, command):
+    name, *files = command
+    (changed_map.parent / "recipe.json").write_text("{}")
+    words = ["uav", name, str(changed_map), *files, "--run", str(changed_map.parent)]
+    with pytest.raises(UserError, match="damaged at heading 5"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
 
 
 def test_a_missing_map_names_the_command_that_makes_one(tmp_path):
