@@ -12,6 +12,7 @@ FACTS = {
     "precision": "32",
     "parameters": 10,
 }
+RECIPE = {"model": {"name": "a"}, "data": {"limit": 0}, "epochs": 2, "patience": 0}
 
 
 def a_run(value, details=None, **facts):
@@ -38,7 +39,7 @@ def a_pair(network, metric, plain, rem, **changes):
 
 
 def a_result(seed=42, **metrics):
-    return RunResult.from_json({**FACTS, "seed": seed, "metrics": metrics})
+    return RunResult.from_json({**FACTS, "seed": seed, "metrics": metrics, "recipe": RECIPE})
 
 
 def seeds_row(setting, metric, ours, spread=0.01):

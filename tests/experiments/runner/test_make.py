@@ -109,8 +109,8 @@ def test_a_run_may_be_more_than_training(experiment, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"metrics": {"rounds": None}}, "the metric rounds is no number"),
-        ({"recipe": {}}, "no 'patience'"),
+        ({"metrics": {"rounds": None}}, "its metric rounds is no number"),
+        ({"recipe": {}}, "its recipe lacks data"),
         ({"metrics": None}, "damaged"),
     ],
 )

@@ -7,6 +7,7 @@ from torchcaps.core import Number
 from ..plan import (
     MISSING,
     Check,
+    Claim,
     Finding,
     RowsOf,
     decide,
@@ -55,6 +56,14 @@ def below(label: str, metric: str, limit: Number, names: tuple[str, ...]) -> Che
         return _lies_below(best, limit, f"best: {with_spread(best, '°')}")
 
     return ours(check)
+
+
+def under_five_degrees(label: str, names: tuple[str, ...]) -> Claim:
+    """That the best of some settings is nearly right on rotations it has not seen."""
+    return Claim(
+        "A median error under 5 degrees on rotations that were held out.",
+        below(label, "test_rotation_error", 5.0, names),
+    )
 
 
 def _lies_below(row: Row, limit: Number, because: str) -> Finding:

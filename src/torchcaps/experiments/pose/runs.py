@@ -15,10 +15,7 @@ _RANDOM, _THESIS, _INSTANCES = "random rotations", "split of the thesis", "new o
 
 
 def _under_five_degrees(label: str, networks: Iterable[str]) -> Claim:
-    return Claim(
-        "A median error under 5 degrees on rotations that were held out.",
-        claims.below(label, "test_rotation_error", 5.0, tuple(name_of(each, _RANDOM) for each in networks)),
-    )
+    return claims.under_five_degrees(label, tuple(name_of(each, _RANDOM) for each in networks))
 
 
 def _capsules_lead(label: str) -> Claim:

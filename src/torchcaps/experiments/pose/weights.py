@@ -37,14 +37,8 @@ register(
                 )
                 for network in _NETWORKS
             ),
-            Claim(
-                "A median error under 5 degrees on rotations that were held out.",
-                claims.below(
-                    WEIGHT,
-                    "test_rotation_error",
-                    5.0,
-                    tuple(_name(network, weight) for network in _NETWORKS for weight in _WEIGHTS),
-                ),
+            claims.under_five_degrees(
+                WEIGHT, tuple(_name(network, weight) for network in _NETWORKS for weight in _WEIGHTS)
             ),
         ),
         deviations=("Not in the thesis, whose weight is 0.1.", *DEVIATIONS),

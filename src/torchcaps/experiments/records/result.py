@@ -10,6 +10,8 @@ from torchcaps.core import Number, UserError, build_dataclass
 
 from .details import Details
 
+_ASKED_OF_RECIPES = {"model", "data", "epochs", "patience"}  # for the protocol of a row
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
@@ -53,14 +55,11 @@ class RunResult:
     details: Details
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> RunResult:
-        """Read the content of `result.json`."""
-        metrics, recipe = content["metrics"], content.get("recipe", {})
-        for name, value in metrics.items():
-            if not isinstance(value, int | float):
-                raise UserError(f"the metric {name} is no number")
+    def from_json(cls, content: Any) -> RunResult:
+        """Read the content of `result.json`; what is no result of a run is an error."""
+        metrics, recipe = _groups(content)
         known = {field.name: content[field.name] for field in fields(RunFacts) if field.name in content}
-        if "epochs" in metrics and recipe:
+        if "epochs" in metrics:
             known |= {"epochs": metrics["epochs"], "epochs_allowed": recipe["epochs"]}
         return cls(
             facts=build_dataclass(RunFacts, known, "result"),
@@ -69,3 +68,17 @@ class RunResult:
             annealing=tuple(content.get("annealing", ())),
             details=Details.from_json(content),
         )
+
+
+def _groups(content: Any) -> tuple[Mapping[str, Number], Mapping[str, Any]]:
+    """Metrics and recipe, checked: results also come from other machines."""
+    groups = content if isinstance(content, Mapping) else {}
+    metrics, recipe = groups.get("metrics"), groups.get("recipe")
+    if not isinstance(metrics, Mapping) or not isinstance(recipe, Mapping):
+        raise UserError("it lacks metrics or a recipe")
+    if lacking := _ASKED_OF_RECIPES - recipe.keys():
+        raise UserError(f"its recipe lacks {min(lacking)}")
+    for name, value in metrics.items():
+        if not isinstance(value, int | float):
+            raise UserError(f"its metric {name} is no number")
+    return metrics, recipe

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from torchcaps.core import Number
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
 from ..plan import Changes, Experiment, Setting, Values, join_changes, register
@@ -111,9 +112,9 @@ def _scenes() -> tuple[Setting, ...]:
     )
 
 
-def _draw(rows: Rows, places: Mapping[str, float], across: str) -> bytes:
+def _draw(rows: Rows, places: Mapping[str, Number], across: str) -> bytes:
     """Test accuracy of each network against what changes."""
-    curves: dict[str, list[tuple[float | int, Measured]]] = {}
+    curves: dict[str, list[tuple[Number, Measured]]] = {}
     for row in by_setting(rows, "test_accuracy").values():
         if row.network in (ENTROPY, REM):  # in the table alone: a chart has six colours
             continue

@@ -15,7 +15,7 @@ from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import read_json, write_atomically, write_json
 
 from ..plan import Experiment
-from ..records import BUDGETS
+from ..records import BUDGETS, RunResult
 
 _RESULT = re.compile(rf"(?:\./)?([\w.-]+/(?:{'|'.join(BUDGETS)})/[\w.-]+)/result\.json")
 _MOST_BYTES = 8 * 2**20  # of one result file
@@ -48,22 +48,15 @@ def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
     """Take over results made elsewhere and leave those that are here already; how many were new."""
     merged = 0
     for place, result in _results_in(source):
-        if not _is_result(result):
-            raise UserError(f"{source}: {place}/result.json is not the result of a run")
+        try:
+            RunResult.from_json(result)
+        except UserError as error:
+            raise UserError(f"{source}: {place}/result.json is not the result of a run: {error}") from error
         target = out / place / "result.json"
         if place.split("/")[0] == experiment.slug and not target.is_file():
             write_json(target, result)
             merged += 1
     return merged
-
-
-def _is_result(content: Any) -> bool:
-    if not isinstance(content, dict) or not content.keys() >= {"recipe", "metrics", "seed"}:
-        return False
-    recipe, metrics = content["recipe"], content["metrics"]
-    if not (isinstance(recipe, dict) and isinstance(metrics, dict)):
-        return False
-    return all(isinstance(value, int | float) for value in metrics.values())
 
 
 def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
