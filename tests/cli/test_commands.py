@@ -232,7 +232,7 @@ def test_a_signal_to_end_leaves_a_run_that_goes_on(options, run, tmp_path, monke
 
     command = "train", run.parent / "small.yaml", "--device", "cpu", "--out", tmp_path / "run", *options
     with monkeypatch.context() as patched:
-        patched.setattr("torchcaps.train.loop.watch_health", end)
+        patched.setattr("torchcaps.train.loop.loop.watch_health", end)
         done = torchcaps(*command)
     assert done.returncode == 143
     assert "stopped; train goes on with --resume" in done.stderr

@@ -34,8 +34,8 @@ def command(
 
     It takes normalised images and gives activations and poses.
     """
-    from torchcaps.train.export import SUFFIXES, export_run
-    from torchcaps.train.run import load_run
+    from torchcaps.train import export_run, load_run
+    from torchcaps.train.export import SUFFIXES
     from torchcaps.zoo import output_folder
 
     from .progress import working

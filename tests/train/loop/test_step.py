@@ -3,9 +3,9 @@ import torch
 
 from torchcaps.train import Machine
 from torchcaps.train.evaluate import evaluate
+from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build
-from torchcaps.train.session import Session
 
 
 def session(decoder="none", **changes):

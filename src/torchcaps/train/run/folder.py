@@ -13,7 +13,7 @@ from torchcaps.data import find_info
 from torchcaps.data.api import FOLDER_PREFIX
 from torchcaps.storage import read_mapping
 
-from .recipe import Recipe, read_recipe, recipe_as_json
+from ..recipe import Recipe, read_recipe, recipe_as_json
 
 _WRITTEN_AT_START = ("recipe.json", "recipe.yaml", "data.json", "metrics.jsonl")
 

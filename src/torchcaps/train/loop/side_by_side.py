@@ -10,7 +10,7 @@ import torch
 
 from torchcaps.core import UserError
 
-from .machine import Machine
+from ..machine import Machine
 from .step import stream_of_thread
 
 T = TypeVar("T")

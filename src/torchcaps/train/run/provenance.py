@@ -1,4 +1,4 @@
-"""What a finished run leaves behind, and where it was made."""
+"""Where a result was made: versions, commit and device."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from torch import nn
 from torchcaps.core import UserError
 from torchcaps.storage import load_weights, read_mapping
 
-from .recipe import Recipe
+from ..recipe import Recipe
 
 
 def adopt_widths(recipe: Recipe) -> Recipe:

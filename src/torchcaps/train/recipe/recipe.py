@@ -20,10 +20,10 @@ from torchcaps.models import MODELS, Network, build_model
 from torchcaps.prune import Lobster, measure_units
 from torchcaps.storage import read_mapping
 
-from .objective import LossSettings
-from .optimizer import Optim
-from .tasks import AnyTask, task_named
-from .techniques.annealing import Annealing, check_driven
+from ..objective import LossSettings
+from ..optimizer import Optim
+from ..tasks import AnyTask, task_named
+from ..techniques import Annealing, check_driven
 from .yaml_file import as_yaml, parse_yaml, read_text
 
 

@@ -3,7 +3,7 @@ from safetensors.torch import save_file
 
 from torchcaps.core import UserError
 from torchcaps.models import create_model
-from torchcaps.train.warm_start import start_from
+from torchcaps.train.loop.warm_start import start_from
 
 
 @pytest.mark.parametrize(

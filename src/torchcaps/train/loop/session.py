@@ -15,15 +15,14 @@ from torchcaps.core import Plain, UserError, derive_seed, generator
 from torchcaps.data import Examples
 from torchcaps.models import Network, build_model
 
-from .evaluate import evaluate
-from .memory import require_memory
-from .objective import Objective
-from .optimizer import make_average, make_optimizer, make_schedule
-from .pipeline import Pipeline, Splits, source_of
-from .recipe import Recipe
+from ..evaluate import evaluate
+from ..objective import Objective
+from ..optimizer import make_average, make_optimizer, make_schedule
+from ..pipeline import Pipeline, Splits, source_of
+from ..recipe import Recipe, require_memory
+from ..tasks import Evaluation
+from ..techniques import choose_technique
 from .step import CapturedStep, TrainStep, Work
-from .tasks import Evaluation
-from .techniques import choose_technique
 from .warm_start import start_from
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from torchcaps.train import (
     stored_recipe,
     train,
 )
-from torchcaps.train.data_card import DataCard
+from torchcaps.train.run import DataCard
 
 CPU = Machine(device="cpu")
 MARGINS = {"present": 0.9, "absent": 0.1, "absent_weight": 0.5}  # stored with every loss
@@ -169,7 +169,7 @@ class Killer(Silent):
     ids=["rate by epochs", "spread", "rate by steps", "annealing", "pruning"],
 )
 def test_a_checkpoint_is_continued_to_the_same_bits(changes, tmp_path, monkeypatch):
-    monkeypatch.setattr("torchcaps.train.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("torchcaps.train.loop.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     settings, whole, cut = recipe(**changes), tmp_path / "whole", tmp_path / "cut"
     expected = train(settings, whole, CPU)
     with pytest.raises(KeyboardInterrupt):

@@ -58,7 +58,7 @@ def test_a_network_without_routed_layers_has_no_health(tmp_path):
 def test_watching_does_not_change_what_is_learnt(tmp_path, monkeypatch):
     settings = recipe(loss={"reconstruction": 0.0005})
     train(settings, tmp_path / "watched", CPU)
-    monkeypatch.setattr("torchcaps.train.loop.watch_health", lambda model, batch: {})
+    monkeypatch.setattr("torchcaps.train.loop.loop.watch_health", lambda model, batch: {})
     train(settings, tmp_path / "alone", CPU)
     watched, alone = (
         torch.load(tmp_path / name / "last.ckpt", weights_only=True) for name in ("watched", "alone")

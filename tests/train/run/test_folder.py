@@ -7,8 +7,8 @@ from safetensors.torch import load_file
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.train import Machine, load_run, train
-from torchcaps.train.folder import check_folder, held_alone
 from torchcaps.train.recipe import build, recipe_as_json
+from torchcaps.train.run import check_folder, held_alone
 
 CPU = Machine(device="cpu")
 

@@ -14,16 +14,22 @@ from torchcaps.data import FOLDER_PREFIX
 from torchcaps.inspection import count_parameters, watch_health
 from torchcaps.storage import write_json
 
+from ..machine import Machine, launch, settled
+from ..recipe import Recipe, recipe_as_json
+from ..run import (
+    check_folder,
+    health_inputs,
+    held_alone,
+    is_finished,
+    provenance,
+    read_result,
+    removed_if_refused,
+)
+from ..tasks import Evaluation
 from .divergence import broken_step, broken_validation
-from .folder import check_folder, held_alone, is_finished, read_result, removed_if_refused
-from .health import health_inputs
 from .kept import KeptRun
-from .machine import Machine, launch, settled
 from .out_of_memory import explain_out_of_memory
-from .recipe import Recipe, recipe_as_json
-from .results import provenance
 from .session import Session
-from .tasks import Evaluation
 from .warm_start import adopt_widths
 from .watch import Silent, StoppedError, Watcher
 

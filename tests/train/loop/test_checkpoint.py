@@ -6,7 +6,7 @@ import torch
 
 from torchcaps.core import UserError
 from torchcaps.storage import load_weights, save_weights, write_atomically, write_json
-from torchcaps.train.checkpoint import load_checkpoint, save_checkpoint
+from torchcaps.train.loop.checkpoint import load_checkpoint, save_checkpoint
 
 
 def test_a_full_disk_loses_nothing(tmp_path):

@@ -10,11 +10,10 @@ from torchcaps.core import Plain, UserError
 from torchcaps.models import config_as_json
 from torchcaps.storage import load_weights, save_weights, write_json_lines
 
+from ..run import card_of, read_data_card, write_recipe
+from ..tasks import Evaluation
 from .checkpoint import described_damage, load_checkpoint, save_checkpoint
-from .data_card import card_of
-from .run import read_data_card, write_recipe
 from .session import Session
-from .tasks import Evaluation
 
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
 

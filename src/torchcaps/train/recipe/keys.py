@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 from torchcaps.core import as_plain
 from torchcaps.losses import LOSSES
 
-from .objective import LossSettings
+from ..objective import LossSettings
 from .recipe import Recipe, recipe_as_json
 
 _WIDEST_VALUE = 28  # comments of one group stand in one column up to here
@@ -105,7 +105,7 @@ def keys_as_markdown() -> str:
     """The page of all keys."""
     parts = [
         "# Every key of a recipe",
-        "Written by `python -m torchcaps.train.recipe_keys docs/recipes.md` from the dataclasses; a test "
+        "Written by `python -m torchcaps.train.recipe.keys docs/recipes.md` from the dataclasses; a test "
         "keeps it current.\n`torchcaps recipe show NAME` prints a recipe with all of its keys, "
         "`--set optim.learning_rate=3e-4` replaces one.\n`model` takes the name of a model and any field of "
         "its config, such as `num_classes`, `in_channels`, `image_size`, `routing`\nor `decoder`.",

@@ -15,14 +15,13 @@ from torchcaps.data import DatasetInfo, Examples, LabelledImages
 from torchcaps.models import Network, build_model
 from torchcaps.storage import load_weights, read_json, read_json_lines, write_json, write_text
 
+from ..evaluate import evaluate
+from ..objective import Objective
+from ..pipeline import Pipeline, Source, source_of
+from ..recipe import Recipe, read_recipe, recipe_as_json, recipe_as_yaml, require_memory
+from ..tasks import AnyTask
+from ..techniques import set_iterations
 from .data_card import DataCard
-from .evaluate import evaluate
-from .memory import require_memory
-from .objective import Objective
-from .pipeline import Pipeline, Source, source_of
-from .recipe import Recipe, read_recipe, recipe_as_json, recipe_as_yaml
-from .tasks import AnyTask
-from .techniques import set_iterations
 
 _LONGEST = 300  # characters of PyTorch's words in a message
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torchcaps.data import Examples
 from torchcaps.inspection import HealthReport, inspect
 
-from .pipeline import Pipeline
+from ..pipeline import Pipeline
 from .run import Run, load_split
 
 _IMAGES = 64

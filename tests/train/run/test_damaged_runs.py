@@ -9,8 +9,8 @@ from safetensors.torch import load_file, save_file
 
 from torchcaps.core import UserError
 from torchcaps.train import Machine, load_run, predict, train
+from torchcaps.train.loop import Silent
 from torchcaps.train.recipe import build
-from torchcaps.train.watch import Silent
 
 CPU = Machine(device="cpu")
 VALUES = {

@@ -8,8 +8,8 @@ from torchcaps.data import dataset_info, load_dataset
 from torchcaps.parse import Explainer
 from torchcaps.train import Machine, export_run, load_predictor, load_run, predict, shrink_run
 from torchcaps.train import train as train_recipe
-from torchcaps.train.data_card import card_of
 from torchcaps.train.recipe import build
+from torchcaps.train.run import card_of
 
 
 def write_folder(root):

@@ -7,9 +7,10 @@ from torchcaps.data import write_twin
 from torchcaps.layers import BatchNorm2d
 from torchcaps.models import build_model
 from torchcaps.train import Machine, train
+from torchcaps.train.loop import Session
+from torchcaps.train.loop.session import is_better_with_channels_last
 from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build
-from torchcaps.train.session import Session, is_better_with_channels_last
 
 from accuracy import assert_as_accurate_as
 

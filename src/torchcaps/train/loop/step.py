@@ -17,10 +17,10 @@ from torch.utils._pytree import tree_map
 
 from torchcaps.data import Examples
 
-from .objective import Objective
-from .pipeline import Pipeline
-from .tasks import AnyTask
-from .techniques import Technique
+from ..objective import Objective
+from ..pipeline import Pipeline
+from ..tasks import AnyTask
+from ..techniques import Technique
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -102,7 +102,7 @@ def script_losses(monkeypatch, *losses):
         seen.append(next(model.parameters()).detach().clone())
         return Evaluation(next(left), {"accuracy": 0.1})
 
-    monkeypatch.setattr("torchcaps.train.session.evaluate", evaluate)
+    monkeypatch.setattr("torchcaps.train.loop.session.evaluate", evaluate)
     return seen
 
 
@@ -123,7 +123,7 @@ def test_the_recipe_says_which_metric_decides(metric, kept, tmp_path, monkeypatc
         Evaluation(loss, {"accuracy": accuracy}) for loss, accuracy in ((3.0, 0.1), (1.0, 0.5), (2.0, 0.9))
     ]
     left = iter([*found, found[kept]])
-    monkeypatch.setattr("torchcaps.train.session.evaluate", lambda *_, **__: next(left))
+    monkeypatch.setattr("torchcaps.train.loop.session.evaluate", lambda *_, **__: next(left))
     result = train(recipe(**{**SHORT, "epochs": 3}, select_by=metric), tmp_path, CPU)
     assert load_run(tmp_path).epoch == result["metrics"]["best_epoch"] == kept
     assert result["metrics"]["val_accuracy"] == found[kept].metrics["accuracy"]
@@ -284,13 +284,13 @@ def test_too_large_a_batch_is_answered_with_one_that_fits(tmp_path, monkeypatch)
 
 def test_a_validation_loss_that_is_not_finite_stops_the_run(tmp_path, monkeypatch):
     broken = Evaluation(float("nan"), {"accuracy": 0.1})
-    monkeypatch.setattr("torchcaps.train.session.evaluate", lambda *_, **__: broken)
+    monkeypatch.setattr("torchcaps.train.loop.session.evaluate", lambda *_, **__: broken)
     with pytest.raises(DivergedError, match="validation loss is not finite after epoch 1; no checkpoint"):
         train(recipe(), tmp_path, CPU)
 
 
 def test_a_broken_gradient_is_found():
-    from torchcaps.train.diagnose import find_non_finite
+    from torchcaps.train.loop.divergence import find_non_finite
 
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
 
