@@ -23,9 +23,9 @@ from PIL import Image
 from typer.main import get_command
 
 from torchcaps import inspect
-from torchcaps.cli.examples import EXAMPLES
 from torchcaps.cli.main import _EXTRAS, _message_for, app
 from torchcaps.cli.main import run as run_command
+from torchcaps.cli.terminal.examples import EXAMPLES
 from torchcaps.core import UserError
 from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import load_recipe, load_run, load_split

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .show import print_json, print_table
+from .terminal import print_json, print_table
 
 
 class Kind(StrEnum):

@@ -3,7 +3,7 @@
 import pytest
 
 from torchcaps import train
-from torchcaps.cli.options import choose_precision, faster_precision
+from torchcaps.cli.terminal import choose_precision, faster_precision
 from torchcaps.train import Machine, machine
 
 

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, choose_device, found_run, named_data
-from .show import print_json, print_table
+from ..terminal import (
+    DataDir,
+    Device,
+    Json,
+    choose_device,
+    found_run,
+    named_data,
+    print_json,
+    print_table,
+    working,
+)
 
 if TYPE_CHECKING:
     from torchcaps.train import AnyTask, Run
@@ -87,8 +96,6 @@ def _evaluate(
 ) -> dict[str, Any]:
     from torchcaps.train import evaluate_run, inspect_run, load_run
 
-    from .progress import working
-
     loaded = load_run(folder, choose_device(device))
     with working("evaluating"):
         result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
@@ -113,8 +120,6 @@ def _compare(
     """Measure each run and show all in one table."""
     from torchcaps.suites import SUITES, as_json, draw_suite, measure_run, table_of
     from torchcaps.train import load_run
-
-    from .progress import working
 
     SUITES[suite]  # an unknown name is an error before any run is loaded
     found = {}

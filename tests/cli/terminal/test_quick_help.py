@@ -3,7 +3,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
-from torchcaps.cli.quick_help import help_of
+from torchcaps.cli.terminal import help_of
 
 
 def every_line():

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from . import train as training
-from .options import DataDir, Device, Json, Quiet
-from .show import print_json
-from .unknown_option import RecipeCommand
+from .. import train as training
+from ..terminal import CountBar, DataDir, Device, Json, Quiet, RecipeCommand, print_json
 
 app = typer.Typer(
     help="Lung nodules in CT: draw, prepare, train. Research software, not a medical device.",
@@ -33,8 +31,6 @@ def phantom(
 ) -> None:
     """Draw chests with nodules, as DICOM series with the XML of four readers."""
     from torchcaps.apps.lung.phantom import Protocol, write_phantom
-
-    from .progress import CountBar
 
     protocol = Protocol(size=size, slices=slices)
     with CountBar("patients", is_shown=not quiet) as bar:
@@ -63,8 +59,6 @@ def prepare(
     """Cut 128x128 regions around nodules and split them by patient; called again, it goes on."""
     from torchcaps.apps.lung.prepare import REPORT, prepare
     from torchcaps.apps.lung.sources import find_patients
-
-    from .progress import CountBar
 
     with CountBar("patients", is_shown=not (quiet or json)) as bar:
         found = prepare(

@@ -6,8 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, levels_for
-from .show import print_json, print_table
+from ..terminal import (
+    DataDir,
+    Device,
+    Json,
+    LevelsOption,
+    RunFolder,
+    choose_device,
+    levels_for,
+    print_json,
+    print_table,
+    working,
+)
 
 
 def command(
@@ -27,8 +37,6 @@ def command(
     """
     from torchcaps.parse import analyse_run
     from torchcaps.train import load_run
-
-    from .progress import working
 
     loaded = load_run(run, choose_device(device))
     with working("counting parse trees"):

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DataDir, Json, RunFolder
-from .show import print_json
+from ..terminal import DataDir, Json, RunFolder, print_json, working
 
 
 class Format(StrEnum):
@@ -37,8 +36,6 @@ def command(
     from torchcaps.train import export_run, load_run
     from torchcaps.train.export import SUFFIXES
     from torchcaps.zoo import output_folder
-
-    from .progress import working
 
     path = out or output_folder(run) / f"model{SUFFIXES[format.value]}"
     with working("exporting and comparing"):

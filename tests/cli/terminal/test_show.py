@@ -1,7 +1,7 @@
 import json
 import math
 
-from torchcaps.cli.show import print_json, print_table
+from torchcaps.cli.terminal import print_json, print_table
 
 
 def test_brackets_in_a_table_are_no_markup(capsys):

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Device, Json, Quiet, choose_device, found_run
-from .show import print_json
-from .unknown_option import RecipeCommand
+from ..terminal import (
+    CountBar,
+    Device,
+    Json,
+    ProgressBar,
+    Quiet,
+    RecipeCommand,
+    choose_device,
+    found_run,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from torchcaps.data import SeasonStack
@@ -96,8 +104,6 @@ def train(
     from torchcaps.data import PlacePlan
     from torchcaps.train import Machine, recipe_for_data
 
-    from .progress import ProgressBar
-
     plan = PlacePlan(places=places, views=views, offset=offset)
     stacks = _regions(maps, pixel)
     with ProgressBar(is_shown=not (json or quiet)) as bar:
@@ -175,8 +181,6 @@ def compile_map(
     """Describe every place and heading of a map; called again after a stop, it goes on."""
     from torchcaps.apps.uav import CompileSettings, load_describer, load_matching
     from torchcaps.apps.uav import compile_map as compile_voxels
-
-    from .progress import CountBar
 
     matching = load_matching(run)
     stack = one_date(maps, date, matching.pixel)

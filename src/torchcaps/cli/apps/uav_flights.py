@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Device, Json, Quiet, choose_device
-from .show import print_json
+from ..terminal import CountBar, Device, Json, Quiet, choose_device, print_json, working
 from .uav import Date, RunOption, one_date
 
 CompiledMap = Annotated[Path, typer.Argument(metavar="MAP.tcmap", help="Map that uav compile-map wrote.")]
@@ -74,8 +73,6 @@ def localize(
         write_results,
     )
 
-    from .progress import CountBar
-
     opened = _checked_map(compiled)
     steps = read_flight(flight, images, opened.info.crs)
     describer = None if odometry_only else load_describer(run, choose_device(device))
@@ -97,8 +94,6 @@ def localize(
 def _checked_map(path: Path) -> Any:
     """The map, once every plane was compared with its checksum: wrong places would look like right ones."""
     from torchcaps.apps.uav import open_map, verify_map
-
-    from .progress import working
 
     opened = open_map(path)
     with working("checking the map"):

@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .answers import ImageFiles
-from .evaluate import show_result
-from .options import (
+from ..on_runs import show_result
+from ..terminal import (
     Changes,
+    CountBar,
     DataDir,
     Device,
+    ImageFiles,
     Json,
     NewRun,
+    ProgressBar,
     Quiet,
+    RecipeCommand,
     RecipeName,
     Resume,
     RunFolder,
     choose_device,
     named_data,
+    print_json,
 )
-from .show import print_json
-from .train import summary
-from .unknown_option import RecipeCommand
+from ..train import summary
 
 if TYPE_CHECKING:
     from torchcaps.apps.pose.render import EngineName
@@ -56,8 +58,6 @@ def render(
     """Render a scene to images with quaternions (w, x, y, z), masks and the camera matrix."""
     from torchcaps.apps.pose.render import choose_engine, prepare_meshes, render_scene
     from torchcaps.apps.pose.scene import Scene, load_scene, with_meshes
-
-    from .progress import CountBar
 
     settings = with_meshes(Scene() if scene is None else load_scene(scene), meshes)
 
@@ -98,8 +98,6 @@ def train(
     from torchcaps.apps.pose.uncertainty import calibrate_run, has_votes
     from torchcaps.train import Machine, load_run, recipe_for_data, run_name
     from torchcaps.train import train as train_recipe
-
-    from .progress import ProgressBar
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir)
     folder = out or Path("runs") / run_name(recipe, fitted)

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, Quiet, RunFolder
-from .show import print_json
+from ..terminal import CountBar, DataDir, Device, Json, Quiet, RunFolder, print_json
 
 
 def command(
@@ -38,8 +37,6 @@ def command(
     """
     from torchcaps.train import Machine, StructuredPruning, prune_run
     from torchcaps.zoo import output_folder
-
-    from .progress import CountBar
 
     folder = out or output_folder(run).with_name(f"{run.name}-{method}-{flops:g}")
     settings = StructuredPruning(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DataDir, Device, choose_device
+from ..terminal import DataDir, Device, choose_device, working
 
 
 def command(
@@ -33,8 +33,6 @@ def command(
     from contextlib import closing, suppress
 
     from torchcaps.explorer import Explorer, Shelf, read_given
-
-    from .progress import working
 
     given = read_given(sources or [])
     # Ctrl+C is the way to stop it

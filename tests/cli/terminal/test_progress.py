@@ -6,8 +6,7 @@ import signal
 import pytest
 import typer
 
-from torchcaps.cli import progress
-from torchcaps.cli.progress import CountBar, ProgressBar, working
+from torchcaps.cli.terminal import CountBar, ProgressBar, progress, working
 from torchcaps.core import METRICS
 from torchcaps.train import StoppedError, Watcher
 
@@ -89,7 +88,7 @@ def test_a_signal_to_end_asks_the_run_to_stop(number, is_shown, capsys):
 
 
 def test_a_line_says_how_far_a_long_epoch_has_come_without_a_terminal(capsys, monkeypatch):
-    monkeypatch.setattr("torchcaps.cli.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("torchcaps.cli.terminal.progress._SECONDS_BETWEEN_LINES", 0.0)
     with ProgressBar() as bar:
         watch_a_run(bar, 1)
     lines = capsys.readouterr().out.splitlines()

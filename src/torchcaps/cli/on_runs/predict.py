@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .answers import ImageFiles
-from .options import DataDir, Device, Json, choose_device
-from .show import print_json
+from ..terminal import DataDir, Device, ImageFiles, Json, choose_device, print_json
 
 if TYPE_CHECKING:
     from torchcaps.train import Answer

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Device, Json, RunFolder, choose_device
-from .show import print_json
+from ..terminal import Device, Json, RunFolder, choose_device, print_json, working
 
 
 def command(
@@ -27,8 +26,6 @@ def command(
     """
     from torchcaps.pages import shrink_and_measure
     from torchcaps.zoo import output_folder
-
-    from .progress import working
 
     folder = out or output_folder(run).with_name(f"{run.name}-shrunk")
     with working("shrinking and measuring"):

@@ -7,8 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, levels_for
-from .show import print_json
+from ..terminal import (
+    CountBar,
+    DataDir,
+    Device,
+    Json,
+    LevelsOption,
+    RunFolder,
+    choose_device,
+    levels_for,
+    print_json,
+    working,
+)
 
 
 def command(
@@ -42,8 +52,6 @@ def command(
     from torchcaps.parse import Explainer
     from torchcaps.train import load_run
     from torchcaps.zoo import output_folder
-
-    from .progress import CountBar, working
 
     out = out or output_folder(run) / "explain"
     loaded = load_run(run, choose_device(device))

@@ -7,9 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
+from ..terminal import (
+    CountBar,
+    Device,
+    Json,
+    Quiet,
+    RunFolder,
+    choose_device,
+    found_run,
+    print_json,
+    print_table,
+)
 from .lung import PreparedFolder
-from .options import Device, Json, Quiet, RunFolder, choose_device, found_run
-from .show import print_json, print_table
 
 _MOST_PRINTED = 12
 _PARTS = {"validation": "val"}  # as other commands call it
@@ -34,8 +43,6 @@ def evaluate(
     from torchcaps.apps.lung.whole_scans import choose_scans, evaluate_scans
     from torchcaps.storage import write_json
     from torchcaps.train import load_run
-
-    from .progress import CountBar
 
     loaded = load_run(run, choose_device(device))
     with CountBar("regions", is_shown=not (quiet or json)) as bar:
@@ -115,8 +122,6 @@ def segment(
     """Find nodules in a scan: NIfTI, DICOM-SEG, CSV, pictures and one page. Not a medical device."""
     from torchcaps.apps.lung.scan import require_scan, segment_scan
     from torchcaps.train import load_run
-
-    from .progress import CountBar
 
     require_scan(source)
     loaded = load_run(run, choose_device(device))
