@@ -81,7 +81,11 @@ def test_help_answers_at_once():
     assert processor_seconds() - started < 0.5  # 0.11 s on a quiet machine; torch alone would take longer
     assert "train" in done.stdout
     modules = subprocess.run(
-        [sys.executable, "-c", "import torchcaps.cli.main, sys; print({'torch', 'rich'} & sys.modules.keys())"],
+        [
+            sys.executable,
+            "-c",
+            "import torchcaps.cli.main, sys; print({'torch', 'rich'} & sys.modules.keys())",
+        ],
         capture_output=True,
         text=True,
     )

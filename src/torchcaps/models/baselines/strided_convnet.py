@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torchcaps.core import ImageSize, UserError, sides
 from torchcaps.layers import too_small
 
-from .api import register_variants
-from .classifier import PlainClassifier
+from ..api import register_variants
+from ..network import PlainClassifier
 
 
 @dataclass(frozen=True, kw_only=True)

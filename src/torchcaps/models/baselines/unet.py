@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from torchcaps.core import ImageSize, SegmentationOutput, UserError
 
-from .api import register_variants
-from .segmenter import Segmenter
+from ..api import register_variants
+from ..network import Segmenter
 
 
 @dataclass(frozen=True, kw_only=True)

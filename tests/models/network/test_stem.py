@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from torchcaps.layers import ConvStage
-from torchcaps.models.stem import conv_stem
+from torchcaps.models.network import conv_stem
 
 LAST = torch.channels_last
 

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from torchcaps.core import ImageSize
 
-from .anatomy import Cut
-from .api import register_variants
-from .backbone_capsnet import build_trunk
-from .classifier import PlainClassifier
+from ..api import register_variants
+from ..backbone_capsnet import build_trunk
+from ..network import Cut, PlainClassifier
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from torchcaps.core import ImageSize, UserError
 from torchcaps.layers import ConvStage, map_sizes
 
-from .api import register_variants
-from .classifier import PlainClassifier
-from .stem import NormName, conv_stem, require_fitting_stem
+from ..api import register_variants
+from ..network import NormName, PlainClassifier, conv_stem, require_fitting_stem
 
 
 @dataclass(frozen=True, kw_only=True)

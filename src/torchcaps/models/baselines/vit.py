@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from torchcaps.core import ImageSize, UserError, sides
 from torchcaps.layers import too_small
 
-from .api import register_variants
-from .classifier import PlainClassifier
+from ..api import register_variants
+from ..network import PlainClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
