@@ -57,8 +57,7 @@ def prepare(
     json: Json = False,
 ) -> None:
     """Cut 128x128 regions around nodules and split them by patient; called again, it goes on."""
-    from torchcaps.apps.lung.prepare import REPORT, prepare
-    from torchcaps.apps.lung.sources import find_patients
+    from torchcaps.apps.lung.prepare import REPORT, find_patients, prepare
 
     with CountBar("patients", is_shown=not (quiet or json)) as bar:
         found = prepare(
@@ -100,8 +99,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a network of the lung recipes on a prepared folder."""
-    from torchcaps.apps.lung.prepare import dataset_name
-    from torchcaps.apps.lung.splits import fold_name, share_name
+    from torchcaps.apps.lung.prepare import dataset_name, fold_name, share_name
 
     split = share_name(share) if leave_out is None else fold_name(leave_out)
     training.command(

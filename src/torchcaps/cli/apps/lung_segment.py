@@ -39,7 +39,7 @@ def evaluate(
 ) -> None:
     """Dice, IoU, HD95 and volume error of a run, by nodule size and patient, with bootstrap intervals."""
     from torchcaps.apps.lung.evaluate import evaluate_prepared
-    from torchcaps.apps.lung.sources import find_scans
+    from torchcaps.apps.lung.prepare import find_scans
     from torchcaps.apps.lung.whole_scans import choose_scans, evaluate_scans
     from torchcaps.storage import write_json
     from torchcaps.train import load_run

@@ -5,7 +5,8 @@ import pytest
 
 from torchcaps.apps.lung import window
 from torchcaps.apps.lung.nodules import nodules_of_mask
-from torchcaps.apps.lung.regions import LEAST_PIXELS, cut_regions
+from torchcaps.apps.lung.prepare import LEAST_PIXELS
+from torchcaps.apps.lung.prepare.regions import cut_regions
 
 from apps.lung.ct import volume
 

@@ -1,5 +1,6 @@
 """From folders of patients to regions, splits, manifest and report."""
 
+import errno
 import hashlib
 import json
 import shutil
@@ -12,10 +13,8 @@ import pytest
 import torch
 from PIL import Image
 
-from torchcaps.apps.lung import splits
 from torchcaps.apps.lung.phantom import Protocol, write_phantom
-from torchcaps.apps.lung.prepare import dataset_name, prepare
-from torchcaps.apps.lung.sources import find_patients
+from torchcaps.apps.lung.prepare import dataset_name, find_patients, prepare, splits
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.train import Data, Source, task_named
 
@@ -117,14 +116,6 @@ def test_work_goes_on_where_it_stopped(tmp_path):
     assert read[-1] == "0001"
 
 
-SLOW_READER = """
-import sys, time
-from pathlib import Path
-from torchcaps.apps.lung.prepare import prepare
-from torchcaps.apps.lung.sources import find_patients
-
-source, out, log = map(Path, sys.argv[1:])
-
 def test_a_full_disk_ends_the_work_and_marks_no_patient_as_unusable(tmp_path, monkeypatch):
     patients, out = find_patients(write_slices(tmp_path / "source")), tmp_path / "out"
     write, written = Image.Image.save, []
@@ -146,6 +137,13 @@ def test_a_full_disk_ends_the_work_and_marks_no_patient_as_unusable(tmp_path, mo
     for name, path in wanted.items():
         assert (out / name).read_bytes() == path.read_bytes()
 
+
+SLOW_READER = """
+import sys, time
+from pathlib import Path
+from torchcaps.apps.lung.prepare import find_patients, prepare
+
+source, out, log = map(Path, sys.argv[1:])
 
 def slow(name, read):
     def call():

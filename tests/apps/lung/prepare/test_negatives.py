@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from torchcaps.apps.lung.negatives import cut_negatives, soft_cells
+from torchcaps.apps.lung.prepare.negatives import cut_negatives, soft_cells
 
 from apps.lung.ct import chest, volume
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from torchcaps.apps.lung import read_volume, window
-from torchcaps.apps.lung.nifti import read_nifti_mask
+from torchcaps.apps.lung.volume import read_nifti_mask
 from torchcaps.core import UserError
 
 nibabel = pytest.importorskip("nibabel")

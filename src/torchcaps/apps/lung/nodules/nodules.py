@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..report import equivalent_diameter
+from ..volume import Volume
 from .annotations import Annotations
 from .blob import Blob, common_box, marked_voxels, overlap, union
-from .report import equivalent_diameter
-from .volume import Volume
 
 _AGREEMENT = 0.5  # share of the readers that marked a nodule
 

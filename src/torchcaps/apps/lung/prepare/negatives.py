@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ..segment import CELL, lung_field
+from ..volume import Volume
 from .regions import SIDE, Region, draw_offset, first_pixel, grey_region, random_of
-from .segment.lungs import CELL, lung_field
-from .volume import Volume
 
 _REACH = 2  # cells from lung tissue: vessels lie inside of it, walls and heart beside it
 _TRIES = 20  # places looked at for each region

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from torchcaps.apps.lung.annotations import Annotations, Marking, Outline, read_annotations
-from torchcaps.apps.lung.blob import marked_voxels
-from torchcaps.apps.lung.outline import fill_outline, trace_outline
+from torchcaps.apps.lung.nodules import Annotations, Marking, Outline, read_annotations, trace_outline
+from torchcaps.apps.lung.nodules.blob import marked_voxels
+from torchcaps.apps.lung.nodules.outline import fill_outline
 from torchcaps.apps.lung.phantom import annotations_xml
 from torchcaps.core import UserError
 

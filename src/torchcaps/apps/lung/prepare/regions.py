@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import UInt8
 from numpy.typing import NDArray
 
-from .nodules import Nodule
-from .volume import Volume, grey_bytes
+from ..nodules import Nodule
+from ..volume import Volume, grey_bytes
 
 SIDE = 128
 LEAST_PIXELS = 8  # of a nodule in a slice

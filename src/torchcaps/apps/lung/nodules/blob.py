@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
+from ..volume import Volume
 from .annotations import Marking
 from .outline import fill_outline
-from .volume import Volume
 
 
 class Box(NamedTuple):

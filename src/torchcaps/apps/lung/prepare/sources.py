@@ -14,15 +14,20 @@ from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import open_any
 from torchcaps.data.readers.picture import SUFFIXES, visible_folders
 
-from .annotations import read_annotations, series_uid_of
+from ..nodules import Nodule, find_nodules, nodules_of_mask, read_annotations, series_uid_of
+from ..volume import (
+    NIFTI_SUFFIXES,
+    Slice,
+    Volume,
+    list_series,
+    load_series,
+    read_nifti,
+    read_nifti_mask,
+    read_volume,
+)
 from .cut import Cut
-from .dicom import Slice, list_series, load_series
 from .negatives import cut_negatives
-from .nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_mask
-from .nodules import Nodule, find_nodules, nodules_of_mask
-from .read import read_volume
 from .regions import cut_regions
-from .volume import Volume
 
 _MASK = "_mask"
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from torchcaps.apps.lung.annotations import Annotations, Marking, Outline
-from torchcaps.apps.lung.blob import Blob, overlap, union
-from torchcaps.apps.lung.nodules import cluster, consensus, find_nodules, nodules_of_mask
+from torchcaps.apps.lung.nodules import Annotations, Marking, Outline, find_nodules, nodules_of_mask
+from torchcaps.apps.lung.nodules.blob import Blob, overlap, union
+from torchcaps.apps.lung.nodules.nodules import cluster, consensus
 
 from apps.lung.ct import volume
 
