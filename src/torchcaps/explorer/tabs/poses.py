@@ -17,7 +17,7 @@ from torchcaps.data import PosedImages, load_dataset
 from torchcaps.data.rendering import render_smooth
 from torchcaps.train import Pipeline, load_run
 
-from .views import picture_uri
+from ..subject import picture_uri
 
 FRAMES = 12
 _SIDE = 128  # pixels of a frame

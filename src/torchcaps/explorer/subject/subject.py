@@ -25,9 +25,9 @@ from torchcaps.parse import (
 from torchcaps.train import Pipeline, Run
 from torchcaps.zoo import preparation_of
 
+from ..upload import Ready, make_ready
 from .covering import Covering
 from .rounds import Round, count_rounds, earlier_rounds, last_round
-from .upload import Ready, make_ready
 
 _COVERING = 0.15  # seconds that a call for more of a covering takes
 _KEPT = 8  # images whose covering goes on where it stopped

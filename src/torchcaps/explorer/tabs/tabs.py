@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .given import Given, Kind
+from ..given import Given, Kind
 
 
 @dataclass(frozen=True)

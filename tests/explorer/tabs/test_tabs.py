@@ -9,7 +9,8 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.explorer import Shelf, read_given
-from torchcaps.explorer.poses import FRAMES, PoseShow
+from torchcaps.explorer.tabs import PoseShow
+from torchcaps.explorer.tabs.poses import FRAMES
 
 
 def opened(uri):
