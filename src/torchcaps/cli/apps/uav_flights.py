@@ -132,8 +132,8 @@ def stream(
     The keys are the columns of a flight log. A line that cannot be used is answered by its error.
     """
     from torchcaps.apps.uav import Localizer, load_describer, load_matching
+    from torchcaps.apps.uav.flight import degrees_of
     from torchcaps.apps.uav.mavlink import MavlinkSender
-    from torchcaps.apps.uav.projection import degrees_of
     from torchcaps.apps.uav.stream import localize_lines
 
     opened = _checked_map(compiled)

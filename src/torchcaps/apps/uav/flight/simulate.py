@@ -17,7 +17,7 @@ from torchcaps.core import UserError
 from torchcaps.data import SeasonStack, sample_crops
 from torchcaps.storage import write_atomically
 
-from .filter import MotionNoise
+from ..filter import MotionNoise
 from .flight import FlightStep, odometry_of, write_flight
 from .orthoproject import NoGroundError
 from .perspective import Look, photograph_square

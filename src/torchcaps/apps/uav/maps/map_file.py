@@ -22,7 +22,7 @@ from torchcaps.core import UserError, build_dataclass
 from torchcaps.core.fields import convert
 from torchcaps.storage import read_mapping, write_json
 
-from .filter import STORAGES, Codebook, Descriptors, Grid
+from ..filter import STORAGES, Codebook, Descriptors, Grid
 
 _MAGIC = b"TCMAP\r\n1"
 _PAGE = 4096

@@ -7,8 +7,8 @@ import torch
 
 from torchcaps.apps.uav import FlightPlan, Localizer, Look, Terrain, read_flight, simulate_flight
 from torchcaps.apps.uav.filter import FilterSettings, MotionNoise, Odometry, PlainBackend
-from torchcaps.apps.uav.orthoproject import Camera
-from torchcaps.apps.uav.perspective import camera_axes, render_view
+from torchcaps.apps.uav.flight import Camera
+from torchcaps.apps.uav.flight.perspective import camera_axes, render_view
 from torchcaps.core import UserError
 from torchcaps.data import SeasonStack, sample_crops
 

@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from torchcaps.apps.uav.filter import learn_codebook
-from torchcaps.apps.uav.map_file import MapInfo, open_map, verify_map, write_map
+from torchcaps.apps.uav.maps import MapInfo, open_map, verify_map, write_map
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 

@@ -17,10 +17,9 @@ from torchcaps.core import UserError
 from torchcaps.data import SeasonStack, sample_crops
 from torchcaps.storage import write_atomically
 
-from .describe import Describer
-from .filter import Codebook, Grid, Likelihood, Storage, learn_codebook, linear_likelihood
+from ..describe import Describer, describe_places
+from ..filter import Codebook, Grid, Likelihood, Storage, learn_codebook, linear_likelihood
 from .map_file import MapInfo, write_map
-from .matching import describe_places
 
 _SAMPLE = 4096  # voxels that scales and centres are learnt from
 _QUERIES = 64  # of them, compared with all others

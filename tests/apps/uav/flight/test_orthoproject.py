@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from torchcaps.apps.uav import Terrain
-from torchcaps.apps.uav.orthoproject import Camera, View, orthoproject
+from torchcaps.apps.uav.flight import Camera, View, orthoproject
 from torchcaps.core import UserError
 from torchcaps.data import sample_crops
 

@@ -4,7 +4,7 @@ import torch
 
 from torchcaps.apps.uav import CompileSettings, compile_map, grid_of, open_map, storage_loss
 from torchcaps.apps.uav.filter import learn_codebook, linear_likelihood
-from torchcaps.apps.uav.map_file import verify_map
+from torchcaps.apps.uav.maps import verify_map
 from torchcaps.core import UserError
 from torchcaps.data import sample_crops
 

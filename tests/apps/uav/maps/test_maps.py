@@ -4,8 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from torchcaps.apps.uav.maps import open_maps, read_maps, write_geotiff
-from torchcaps.apps.uav.terrain import Terrain, write_seasons
+from torchcaps.apps.uav.maps import Terrain, open_maps, read_maps, write_geotiff, write_seasons
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import save_stack
 

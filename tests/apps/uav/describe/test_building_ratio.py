@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from torchcaps.apps.uav import BuildingRatio, colour_segmenter, load_describer, onnx_segmenter
-from torchcaps.apps.uav.building_ratio import building_ratio
+from torchcaps.apps.uav.describe import building_ratio
 from torchcaps.core import MissingDataError, UserError
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import write_text
 
-from .filter import MotionNoise, Odometry
+from ..filter import MotionNoise, Odometry
 from .projection import transform_between
 
 COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")

@@ -15,8 +15,8 @@ from torchcaps.core import MissingDataError, UserError, build_dataclass
 from torchcaps.data import SeasonStack, sample_crops
 from torchcaps.storage import read_json, write_json
 
+from ..filter import Likelihood, bayesian_likelihood, linear_likelihood, ratio_likelihood
 from .describe import Describer
-from .filter import Likelihood, bayesian_likelihood, linear_likelihood, ratio_likelihood
 
 _FILE = "matching.json"
 _PAIRS = 500  # of each map
