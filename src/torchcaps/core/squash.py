@@ -19,11 +19,7 @@ def squash(poses: Float[Tensor, "*where pose"], eps: float = 1e-8) -> Float[Tens
         return squash(poses.float(), eps).to(poses.dtype)
     poses = poses * squash_scale(poses)
     squared_length = poses.square().sum(-1, keepdim=True)
-    # n²/(1+n²), for large n written as 1 - 1/(1+n²), which is never above one; for small n that would cancel
-    shrink = torch.where(
-        squared_length < 1, squared_length / (1 + squared_length), 1 - 1 / (1 + squared_length)
-    )
-    return poses * ((squared_length + eps).rsqrt() * shrink)
+    return poses * ((squared_length + eps).rsqrt() * (squared_length / (1 + squared_length)))
 
 
 def squash_exponential(
@@ -45,4 +41,5 @@ def squash_scale(poses: Float[Tensor, "*where pose"]) -> Float[Tensor, "*where 1
 
     A squash gives these a length of one before and after, and the gradient may take the factor as constant.
     """
-    return _LONGEST / poses.detach().abs().amax(-1, keepdim=True).clamp(min=_LONGEST)
+    largest = torch.linalg.vector_norm(poses.detach(), ord=float("inf"), dim=-1, keepdim=True)
+    return _LONGEST / largest.clamp(min=_LONGEST)

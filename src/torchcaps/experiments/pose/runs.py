@@ -11,18 +11,18 @@ from .claims import BORDERS, ROUTING, SOLIDS, TABLE, name_of
 from .predictions import draw_compared
 from .setting import DEVIATIONS, METRICS, NETWORKS, PoseSetting, on_rotations, pose_setting
 
-_RANDOM, _THESIS, _INSTANCES = "random rotations", "split of the thesis", "new objects"
+RANDOM, _THESIS, _INSTANCES = "random rotations", "split of the thesis", "new objects"
 
 
 def _under_five_degrees(label: str, networks: Iterable[str]) -> Claim:
-    return claims.under_five_degrees(label, tuple(name_of(each, _RANDOM) for each in networks))
+    return claims.under_five_degrees(label, tuple(name_of(each, RANDOM) for each in networks))
 
 
 def _capsules_lead(label: str) -> Claim:
-    others = tuple(name_of(network, _RANDOM) for network in ("MLP", "ConvNet", "ConvNet, 6D head"))
+    others = tuple(name_of(network, RANDOM) for network in ("MLP", "ConvNet", "ConvNet, 6D head"))
     return Claim(
         "The capsule network is ahead of the perceptron and the convolutional network of its size.",
-        claims.ahead_of_all(label, "test_rotation_error", name_of("EM-CapsNet", _RANDOM), others),
+        claims.ahead_of_all(label, "test_rotation_error", name_of("EM-CapsNet", RANDOM), others),
     )
 
 
@@ -54,10 +54,10 @@ register(
         settings=(
             _borders(f"borders, {_THESIS}", "cube_tetrahedron_thesis"),
             _borders(f"plain, {_THESIS}", "cube_tetrahedron_plain_thesis", **_SYMMETRIES),
-            _borders(f"borders, {_RANDOM}", "cube_tetrahedron"),
-            _borders(f"plain, {_RANDOM}", "cube_tetrahedron_plain", **_SYMMETRIES),
+            _borders(f"borders, {RANDOM}", "cube_tetrahedron"),
+            _borders(f"plain, {RANDOM}", "cube_tetrahedron_plain", **_SYMMETRIES),
             _borders(
-                f"plain, {_RANDOM}, symmetric loss",
+                f"plain, {RANDOM}, symmetric loss",
                 "cube_tetrahedron_plain",
                 **_SYMMETRIES,
                 **{"loss.forgive": True},
@@ -79,8 +79,8 @@ register(
                 claims.less(
                     BORDERS,
                     "test_symmetric_error",
-                    f"plain, {_RANDOM}, symmetric loss",
-                    f"plain, {_RANDOM}",
+                    f"plain, {RANDOM}, symmetric loss",
+                    f"plain, {RANDOM}",
                 ),
             ),
             _split_flatters(BORDERS, (f"borders, {_THESIS}",)),
@@ -93,7 +93,7 @@ register(
         label=SOLIDS,
         title="Networks for the rotation of cube and tetrahedron",
         gpu_minutes=150,
-        settings=tuple(_solids(network, split) for split in (_RANDOM, _THESIS) for network in NETWORKS),
+        settings=tuple(_solids(network, split) for split in (RANDOM, _THESIS) for network in NETWORKS),
         claims=(
             _under_five_degrees(SOLIDS, NETWORKS),
             _capsules_lead(SOLIDS),
@@ -102,8 +102,8 @@ register(
                 claims.less(
                     SOLIDS,
                     "test_rotation_error",
-                    name_of("EM-CapsNet, hemisphere", _RANDOM),
-                    name_of("EM-CapsNet", _RANDOM),
+                    name_of("EM-CapsNet, hemisphere", RANDOM),
+                    name_of("EM-CapsNet", RANDOM),
                 ),
             ),
             Claim(
@@ -111,8 +111,8 @@ register(
                 claims.less(
                     SOLIDS,
                     "test_rotation_error",
-                    name_of("EM-CapsNet, quaternion votes", _RANDOM),
-                    name_of("EM-CapsNet, hemisphere", _RANDOM),
+                    name_of("EM-CapsNet, quaternion votes", RANDOM),
+                    name_of("EM-CapsNet, hemisphere", RANDOM),
                 ),
             ),
             _split_flatters(SOLIDS, (name_of(network, _THESIS) for network in NETWORKS)),
@@ -128,7 +128,7 @@ _TABLE_ROWS = {  # accuracy in percent, loss
 }
 _TABLE_NETWORKS = (*_TABLE_ROWS, "ConvNet, 6D head", "EM-CapsNet, quaternion votes")
 _TABLE_DATA = {
-    _RANDOM: "tiny_meshes",
+    RANDOM: "tiny_meshes",
     _INSTANCES: "tiny_meshes_instances",
     _THESIS: "tiny_meshes_thesis",
 }
@@ -137,10 +137,10 @@ _TABLE_DATA = {
 def _meshes(network: str, split: str) -> PoseSetting:
     printed = _TABLE_ROWS.get(network) if split == _THESIS else None
     setting = pose_setting(name_of(network, split), network, _TABLE_DATA[split], classes=6, thesis=printed)
-    return replace(setting, shows=split == _RANDOM)
+    return replace(setting, shows=split == RANDOM)
 
 
-register(
+MESHES = register(
     on_rotations(
         label=TABLE,
         title="Class and rotation of meshes of six classes",
@@ -156,7 +156,7 @@ register(
             _capsules_lead(TABLE),
             Claim(
                 "The EM-CapsNet trains in minutes; the thesis's took nine days.",
-                claims.in_minutes(TABLE, name_of("EM-CapsNet", _RANDOM)),
+                claims.in_minutes(TABLE, name_of("EM-CapsNet", RANDOM)),
             ),
             _split_flatters(TABLE, (name_of(network, _THESIS) for network in _TABLE_NETWORKS)),
         ),

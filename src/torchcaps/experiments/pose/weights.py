@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ..plan import Claim, register
+from dataclasses import replace
+
+from ..plan import Claim, TakeOver, register
 from . import claims
-from .claims import WEIGHT
-from .setting import DEVIATIONS, PoseSetting, on_rotations, pose_setting
+from .claims import WEIGHT, name_of
+from .runs import MESHES, RANDOM
+from .setting import DEVIATIONS, PoseSetting, learn_rotations, on_rotations, pose_setting
 
 _NETWORKS = ("MLP", "ConvNet, 6D head", "EM-CapsNet", "EM-CapsNet, hemisphere")
 _THESIS_WEIGHT = 0.1
@@ -18,14 +21,18 @@ def _name(network: str, weight: float) -> str:
 
 def _setting(network: str, weight: float) -> PoseSetting:
     changes = {"loss.rotation_weight": weight}
-    return pose_setting(_name(network, weight), network, "tiny_meshes", classes=6, changes=changes)
+    setting = pose_setting(_name(network, weight), network, "tiny_meshes", classes=6, changes=changes)
+    made = name_of(network, RANDOM)
+    is_made = weight == _THESIS_WEIGHT and any(other.name == made for other in MESHES.settings)
+    return replace(setting, reuses=made) if is_made else setting
 
 
 register(
     on_rotations(
         label=WEIGHT,
         title="Class and rotation of meshes in random rotations, by the weight of the rotation in the loss",
-        gpu_minutes=90,
+        gpu_minutes=70,
+        perform=TakeOver((MESHES,), learn_rotations),
         settings=tuple(_setting(network, weight) for network in _NETWORKS for weight in _WEIGHTS),
         claims=(
             *(
