@@ -7,16 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, LevelsOption, RunFolder, choose_device, levels_for
+from .options import DataDir, Device, Images, Json, LevelsOption, RunFolder, choose_device, levels_for
 from .show import print_json
 
 
 def command(
     run: RunFolder,
-    images: Annotated[
-        list[str],
-        typer.Argument(metavar="IMAGE...", help="Image files, folders or patterns of them, or test:17."),
-    ],
+    images: Images,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for pages, drawings and JSON; default RUN/explain.")
     ] = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from . import train as training
-from .options import DataDir, Device, Json, Quiet
+from .options import DataDir, Device, Json, Precision, Quiet
 from .show import print_json
 from .unknown_option import RecipeCommand
 
@@ -100,7 +100,7 @@ def train(
         bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
     ] = False,
     device: Device = "auto",
-    precision: Annotated[str, typer.Option("--precision", help="32 or bf16.")] = "32",
+    precision: Precision = "32",
     data_dir: DataDir = None,
     quiet: Quiet = False,
     json: Json = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .answers import ImageFiles
-from .options import DataDir, Device, Json, choose_device
+from .options import DataDir, Device, Images, Json, choose_device
 from .show import print_json
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ def command(
             help="Folder of a run, exported .onnx or .pt2 file, or a name from `torchcaps weights list`.",
         ),
     ],
-    images: Annotated[
-        list[str], typer.Argument(metavar="IMAGE...", help="Image files, folders of them, or patterns.")
-    ],
+    images: Images,
     top: Annotated[int | None, typer.Option("--top", min=1, help="Show this many classes.")] = None,
     out: Annotated[
         Path | None,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import DataDir, Device, Json, Quiet, RunFolder
+from .options import DataDir, Device, Json, Precision, Quiet, RunFolder
 from .show import print_json
 
 
@@ -27,7 +27,7 @@ def command(
         Path | None, typer.Option("--out", help="Folder of the pruned run; default RUN-METHOD-FLOPS.")
     ] = None,
     device: Device = "auto",
-    precision: Annotated[str, typer.Option("--precision", help="32 or bf16.")] = "32",
+    precision: Precision = "32",
     data_dir: DataDir = None,
     quiet: Quiet = False,
     json: Json = False,

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from .options import DataDir, Device, Json, LevelsOption, Quiet, choose_device, levels_for, read_levels
+from .options import (
+    DataDir,
+    Device,
+    Json,
+    LevelsOption,
+    Precision,
+    Quiet,
+    choose_device,
+    levels_for,
+    read_levels,
+)
 from .show import print_json, print_table
 
 if TYPE_CHECKING:
@@ -32,7 +42,7 @@ def command(
     ] = None,
     levels: LevelsOption = "even",
     device: Device = "auto",
-    precision: Annotated[str, typer.Option("--precision", help="32 or bf16, for training.")] = "32",
+    precision: Precision = "32",
     data_dir: DataDir = None,
     quiet: Quiet = False,
     json: Json = False,
