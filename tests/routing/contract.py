@@ -190,9 +190,10 @@ class RoutingContract:
         assert routed.poses.shape == (0, OUT_CAPS, POSE)
         assert routed.activations.shape == (0, OUT_CAPS)
 
+    @pytest.mark.parametrize("scale", [1, 1e4])
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-    def test_parameters_of_half_precision_work_in_float32(self, dtype, votes, activations):
-        votes, activations = votes.to(dtype), activations.to(dtype)
+    def test_parameters_of_half_precision_work_in_float32(self, dtype, scale, votes, activations):
+        votes, activations = (scale * votes).to(dtype), activations.to(dtype)
         routing = self.build().to(dtype)
         routed = routing(votes, activations)
         exact = routing.double()(votes.double(), activations.double())

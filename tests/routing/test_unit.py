@@ -23,7 +23,7 @@ def test_votes_below_1e8_are_their_own_unit_and_others_have_finite_squares(first
     votes[:, :, 1] *= 10.0**second
     measured = in_units(votes)
     assert measured.votes.square().sum(-3).isfinite().all()
-    small = votes.abs().amax(-3) <= 1e8
+    small = votes.abs().amax(-3) < 1e8
     assert (measured.unit[small] == 1).all()
     assert torch.equal(measured.votes.movedim(-3, 0)[:, small], votes.movedim(-3, 0)[:, small])
     assert_close(measured.votes * measured.unit.unsqueeze(-3), votes)
@@ -46,7 +46,7 @@ def test_an_absent_child_with_a_large_vote_is_ignored():
 
 
 def test_each_pose_has_its_own_unit():
-    poses = torch.tensor([[[1e9, -3e9], [0.5, -1e8], [1e20, 1e30]]])
+    poses = torch.tensor([[[1e9, -3e9], [0.5, -9e7], [1e20, 1e30]]])
     units = pose_unit(poses)
     assert units.flatten().tolist() == [4e9, 1.0, torch.tensor(1e20).add(1e30).item()]
     assert (poses / units).square().isfinite().all()

@@ -57,7 +57,7 @@ def limit_votes(
     unit = pose_unit(votes)
     votes = votes / unit
     length = (votes.square().sum(-1, keepdim=True) + 1e-12).sqrt()
-    return votes * (activations[..., None, None] / length).clamp(max=unit)
+    return votes * ((activations[..., None, None] / length / unit).clamp(max=1) * unit)
 
 
 @keep_float32

@@ -82,7 +82,7 @@ class SlotAttentionRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
-        dtype = torch.promote_types(votes.dtype, torch.float32)
+        dtype = torch.float64 if votes.dtype == torch.float64 else torch.float32
         if self.slots.dtype != dtype:  # the routing computes in this dtype, and its layers must too
             parameters = {name: parameter.to(dtype) for name, parameter in self.named_parameters()}
             return torch.func.functional_call(self, parameters, (votes, activations))

@@ -32,14 +32,16 @@ class InUnits(NamedTuple):
 def in_units(votes: Float[Tensor, "*where in_caps out_caps pose"]) -> InUnits:
     """Votes divided by the largest for the same parent and component; infinite ones become NaN."""
     largest = _largest(votes, -3)
-    unit = torch.where(largest > _LARGEST, largest, 1)
+    unit = torch.where(largest >= _LARGEST, largest, 1)
     return InUnits(votes / unit, unit.squeeze(-3))
 
 
 def pose_unit(poses: Float[Tensor, "*where pose"]) -> Float[Tensor, "*where 1"]:
     """What to divide each pose by before its components are squared; it carries no gradient."""
-    size = poses.detach().abs().sum(-1, keepdim=True)  # on a CPU a third of the time of the largest component
-    return torch.where(size > _LARGEST, size, 1)
+    wide = torch.float64 if poses.dtype == torch.float64 else torch.float32  # half cannot hold the sum
+    # the sum of magnitudes, for which a CPU takes a third of the time that it takes for the largest of them
+    size = poses.detach().abs().sum(-1, keepdim=True, dtype=wide)
+    return torch.where(size >= _LARGEST, size, 1).to(poses.dtype)
 
 
 def room_for_products(
@@ -51,6 +53,5 @@ def room_for_products(
 
 
 def _largest(values: Tensor, *axes: int) -> Tensor:
-    """The largest magnitude along the axes, without a copy of the values."""
-    values = values.detach()
-    return torch.maximum(values.amax(axes, keepdim=True), -values.amin(axes, keepdim=True))
+    """The largest magnitude along the axes."""
+    return values.detach().abs().amax(axes, keepdim=True)
