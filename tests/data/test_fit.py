@@ -50,6 +50,13 @@ def test_padding_keeps_the_whole_picture_between_bands_of_zeros():
     assert not padded[6:].any()
 
 
+def test_bands_of_a_tall_picture_stand_beside_it():
+    padded = np.asarray(fit_picture(Image.fromarray(np.full((4, 2), 9, np.uint8)), 8, 8, "pad"))
+    assert np.array_equal(padded[:, 2:6], np.full((8, 4), 9))
+    assert not padded[:, :2].any()
+    assert not padded[:, 6:].any()
+
+
 def test_stretching_changes_proportions():
     columns = np.tile(np.array([10, 200], np.uint8), (4, 1))
     stretched = np.asarray(fit_picture(Image.fromarray(columns), 2, 6, "stretch"))

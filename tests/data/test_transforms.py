@@ -130,6 +130,8 @@ def test_a_crop_of_the_full_size_changes_nothing():
 def test_a_centre_crop_leaves_equal_margins():
     image = torch.arange(36.0).view(1, 1, 6, 6)
     assert center_crop(image, 2).flatten().tolist() == [14, 15, 20, 21]
+    wide = torch.arange(32.0).view(1, 1, 4, 8)
+    assert center_crop(wide, (2, 3)).flatten().tolist() == [10, 11, 12, 18, 19, 20]
 
 
 @pytest.mark.parametrize("change", [center_crop, lambda x, n: random_crop(x, n, generator(0))])

@@ -163,6 +163,15 @@ def test_an_unmasked_decoder_sees_all_capsules():
     assert not torch.equal(decoder(poses.flip(1), torch.tensor([1, 3])), first)
 
 
+def test_the_deconvolution_decoder_has_the_widths_of_its_paper():
+    widths = [
+        layer.out_channels
+        for layer in ConvDecoder(8, (1, 28, 28)).layers
+        if isinstance(layer, torch.nn.ConvTranspose2d)
+    ]
+    assert widths == [64, 32, 16, 1]
+
+
 def test_the_decoder_of_the_paper_has_its_parameters():
     assert sum(p.numel() for p in FcDecoder(10, 16, (1, 28, 28)).parameters()) == 1_411_344
 

@@ -30,6 +30,11 @@ def test_margin_loss_is_zero_inside_the_margins():
     assert margin_loss(torch.tensor([[0.95, 0.05]]), torch.tensor([0])) == 0
 
 
+def test_others_may_count_nothing():
+    loss = MarginLoss(absent_weight=0.0)(output(torch.tensor([[0.5, 0.8]])), torch.tensor([0]))
+    assert_close(loss, torch.tensor(0.4**2))
+
+
 def test_spread_loss_by_hand():
     activations = torch.tensor([[0.6, 0.5, 0.1]])
     by_hand = (0.9 - 0.1) ** 2 + (0.9 - 0.5) ** 2

@@ -95,6 +95,28 @@ def test_leaving_out_a_capsule_that_carries_all_changes_the_mark_and_hooks_are_r
     assert_close(network(images).activations, before)
 
 
+@torch.no_grad()
+def test_marks_without_the_strongest_capsules_are_those_of_a_network_that_lacks_them(network):
+    images = torch.rand(1, 1, 16, 16).double()
+    parts = torch.zeros(1, 4, 4, 3).double()
+    parts[0, 1, 2, 0], parts[0, 2, 1, 1], parts[0, 0, 0, 2] = 0.9, 0.05, -0.5
+    found = silence_carriers(network, images, marks(), parts)
+    assert (found.capsules, found.reachable) == (1, 3)
+
+    def without_strongest(module, arguments, routed):
+        kept = torch.ones(1, 4, 4, 3).double()
+        kept[0, 1, 2, 0] = 0
+        return routed._replace(poses=routed.poses * kept[..., None], activations=routed.activations * kept)
+
+    handle = network.routed_levels().down[-1].register_forward_hook(without_strongest)
+    expected = float(network(images).activations.amax(1)[marks()].mean())
+    handle.remove()
+    assert found.without_strongest == pytest.approx(expected)
+    assert found.fall == pytest.approx(found.before - expected)
+    with pytest.raises(UserError, match="no capsule of the deepest level"):
+        silence_carriers(network, images, marks(), torch.zeros(1, 4, 4, 3).double())
+
+
 def test_networks_without_capsules_and_traces_without_couplings_are_refused(network):
     assert "no levels of capsules" in carriers_obstacle(create_model("unet_tiny_test"))
     with pytest.raises(UserError, match="no levels of capsules"):

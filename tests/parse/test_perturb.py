@@ -5,6 +5,13 @@ from torchcaps.layers.decoder import FcDecoder
 from torchcaps.parse import OFFSETS, perturb_capsule
 
 
+def test_offsets_go_from_a_quarter_below_to_a_quarter_above():
+    assert OFFSETS[0] == -0.25
+    assert OFFSETS[5] == 0
+    assert OFFSETS[-1] == 0.25
+    assert list(OFFSETS) == sorted(OFFSETS)
+
+
 def test_each_picture_is_the_decoder_on_one_changed_number():
     torch.manual_seed(0)
     decoder = FcDecoder(3, 4, (1, 5, 6))

@@ -12,6 +12,7 @@ from torchcaps.layers.conv3d_routing import MapRouting
 from torchcaps.layers.em_conv2d import PositionalEM
 from torchcaps.models import create_model
 from torchcaps.parse import (
+    evened,
     parse_tree,
     quantizable_routings,
     quantization_indices,
@@ -317,3 +318,12 @@ def test_a_layer_with_zero_levels_keeps_its_couplings():
     assert torch.equal(rounded_classes.coupling, quantize(classes.coupling, 11))
     with pytest.raises(UserError, match="levels must lie in 2"), quantized(model, (11, 0)):
         pass
+
+
+def test_evened_layers_pool_by_even_shares():
+    layer = FcCaps(6, 4, 3, 5, routing="dynamic", backend="torch")
+    children = Capsules(torch.randn(2, 6, 3), torch.rand(2, 6))
+    with evened(layer):
+        routed = layer(children)
+    assert_close(routed.coupling, torch.full((2, 6, 4), 0.25))
+    assert not torch.allclose(layer(children).coupling, routed.coupling)

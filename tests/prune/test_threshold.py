@@ -126,3 +126,12 @@ def test_units_are_cut_as_a_whole():
     norm = weight.detach().square().mean(1, keepdim=True).sqrt()
     prune_to_loss(Units([weight], [norm], norm.flatten()), lambda: float(-weight[2].sum()), -4.0)
     assert weight.tolist() == [[0, 0], [0, 5], [2, 2]]
+
+
+@pytest.mark.parametrize(("limit", "left"), [(1e9, 3), (1.5, 2)])
+def test_a_loss_that_no_cut_raises_is_left_alone_where_not_all_may_go(limit, left):
+    """A network that has not begun to learn keeps its weights; one whose loss answers is cut as ever."""
+    problem = Quadratic([1.0, -2.0, 3.0], [1.0, 1.0, 1.0])
+    cut = prune_to_loss(problem.units, problem.loss, limit, may_cut_all=False)
+    assert int(problem.weight.count_nonzero()) == left
+    assert (cut.threshold, cut.pruned) == ((0.0, 0) if left == 3 else (1.0, 1))

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from torchcaps.core import Routed
+from torchcaps.core import Routed, UserError
 from torchcaps.routing import ReadsOut, RoutingShape, create_routing
 
 IN_CAPS, OUT_CAPS, POSE = 6, 4, 5
@@ -21,10 +21,12 @@ class RoutingContract:
     settings: dict = {}
     one_round: dict = {"iterations": 1}  # settings that make the routing run a single round
     reads_out = True  # whether parents follow from votes, activations and couplings alone
+    largest = 1e30  # votes up to here give what float64 gives
+    fewest_parents = 1
     priors: tuple[str, ...] = ()  # parameters that each child has its own of, so that its place matters
 
-    def build(self, **overrides):
-        routing = create_routing(self.name, SHAPE, **{**self.settings, **overrides}).double()
+    def build(self, *, shape=SHAPE, **overrides):
+        routing = create_routing(self.name, shape, **{**self.settings, **overrides}).double()
         for seed, parameter in enumerate(routing.parameters()):
             parameter.data = 0.1 * draw(*parameter.shape, seed=10 + seed)
         return routing
@@ -139,8 +141,63 @@ class RoutingContract:
         (routed.poses.sum() + routed.activations.sum()).backward()
         assert votes.grad.isfinite().all()
 
+    @pytest.mark.parametrize("scale", [1e6, 1e12, 1e20, 1e30])
+    def test_large_votes_give_what_float64_gives(self, scale, votes, activations):
+        if scale > self.largest:
+            pytest.skip("beyond the documented range")
+        votes = (votes * scale).float()
+        poses, active, _ = self.build().float()(votes, activations.float())
+        exact = self.build().float().double()(votes.double(), activations.float().double())
+        assert ((poses - exact.poses).abs() <= 1e-3 * exact.poses.abs().max()).all()
+        assert_close(active.double(), exact.activations, rtol=1e-3, atol=1e-6)
+
+    def test_large_votes_have_finite_gradients(self, votes, activations):
+        votes = (votes * min(self.largest, 1e18)).float().requires_grad_()
+        routed = self.build().float()(votes, activations.float())
+        (routed.poses.mean() + routed.activations.sum()).backward()
+        assert votes.grad.isfinite().all()
+
     def test_absent_children_stay_finite(self, routing, votes, activations):
         assert all(x.isfinite().all() for x in routing(votes, activations * 0))
+
+    @pytest.mark.parametrize(("in_caps", "out_caps"), [(1, OUT_CAPS), (IN_CAPS, 1)])
+    def test_one_child_or_one_parent_has_finite_gradients(self, in_caps, out_caps):
+        if out_caps < self.fewest_parents:
+            pytest.skip("refused: its parents compete")
+        routing = self.build(shape=RoutingShape(in_caps, out_caps, POSE)).float()
+        votes = draw(2, in_caps, out_caps, POSE, dtype=torch.float32).requires_grad_()
+        activations = torch.tensor([0.0, 1.0]).unsqueeze(1).repeat(1, in_caps).requires_grad_()
+        routed = routing(votes, activations)
+        assert routed.poses.shape == (2, out_caps, POSE)
+        assert all(x.isfinite().all() for x in routed)
+        (routed.poses.sum() + routed.activations.sum()).backward()
+        assert votes.grad.isfinite().all()
+        assert activations.grad is None or activations.grad.isfinite().all()
+
+    def test_equal_votes_have_finite_gradients(self, activations):
+        votes = torch.full((3, IN_CAPS, OUT_CAPS, POSE), 0.7).requires_grad_()
+        routed = self.build().float()(votes, activations.float())
+        (routed.poses.sum() + routed.activations.sum()).backward()
+        assert all(x.isfinite().all() for x in (*routed, votes.grad))
+
+    def test_zero_rounds_are_refused(self):
+        if "iterations" in self.one_round:
+            with pytest.raises(UserError, match="at least 1"):
+                self.build(iterations=0)
+
+    def test_an_empty_batch_gives_an_empty_result(self, routing, votes, activations):
+        routed = routing(votes[:0], activations[:0])
+        assert routed.poses.shape == (0, OUT_CAPS, POSE)
+        assert routed.activations.shape == (0, OUT_CAPS)
+
+    @pytest.mark.parametrize("scale", [1, 1e4])
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+    def test_parameters_of_half_precision_work_in_float32(self, dtype, scale, votes, activations):
+        votes, activations = (scale * votes).to(dtype), activations.to(dtype)
+        routing = self.build().to(dtype)
+        routed = routing(votes, activations)
+        exact = routing.double()(votes.double(), activations.double())
+        assert_close(routed.poses, exact.poses.to(dtype))
 
     def test_the_cost_formula_counts_the_products_that_run(self, routing, votes, activations):
         with FlopCounterMode(display=False) as counter:

@@ -1,9 +1,13 @@
 import math
 
+import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.routing import EMRouting, em_routing
+from torchcaps.core import UserError
+from torchcaps.layers import positional_em_routing
+from torchcaps.routing import EMRouting, em_rotation_routing, em_routing
+from torchcaps.routing.em import EMCosts, EMSettings
 
 from routing.contract import OUT_CAPS, SHAPE, RoutingContract, draw
 
@@ -100,3 +104,12 @@ def test_agreeing_votes_make_an_active_parent():
 
 def test_costs_are_one_per_parent_and_start_at_zero():
     assert [p.tolist() for p in EMRouting(SHAPE).parameters()] == [[0.0] * OUT_CAPS] * 2
+
+
+def test_settings_of_zero_rounds_are_refused():
+    votes, activations = draw(1, 9, OUT_CAPS, 4), torch.ones(1, 9, dtype=torch.float64)
+    fixed = {"costs": EMCosts(*costs().values()), "settings": EMSettings(iterations=0)}
+    with pytest.raises(UserError, match="at least 1"):
+        em_rotation_routing(votes, activations, **fixed)
+    with pytest.raises(UserError, match="at least 1"):
+        positional_em_routing(votes[None, None], activations[None, None], kernel_size=3, stride=1, **fixed)

@@ -16,6 +16,7 @@ def eigenvector(votes, weights):
 
 class TestHemisphere(RoutingContract):
     name = "em_rotation"
+    largest = 1e12
 
     def closed_form(self, routing, votes, activations):
         poses = torch.zeros(votes.shape[0], *votes.shape[2:], dtype=votes.dtype)
@@ -31,6 +32,7 @@ class TestHemisphere(RoutingContract):
 
 class TestMarkley(RoutingContract):
     name = "em_rotation"
+    largest = 1e12
     settings = {"average": "markley"}
 
     def closed_form(self, routing, votes, activations):

@@ -16,6 +16,7 @@ from routing.test_dynamic import squashed
 
 class TestScaledDistance(RoutingContract):
     name = "scaled_distance"
+    fewest_parents = 2
     # the scale of the distances is a constant to the gradient, which finite differences cannot know
     settings = {"iterations": 1}
 

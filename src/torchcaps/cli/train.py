@@ -14,6 +14,7 @@ from .terminal import (
     Device,
     Json,
     NewRun,
+    Precision,
     ProgressBar,
     Quiet,
     RecipeName,
@@ -39,9 +40,7 @@ def command(
     resume: Resume = False,
     device: Device = "auto",
     devices: Annotated[int, typer.Option("--devices", min=1, help="Processes that share each batch.")] = 1,
-    precision: Annotated[
-        str, typer.Option("--precision", help="32; bf16 convolutions, TF32 votes; or auto, the faster one.")
-    ] = "32",
+    precision: Precision = "32",
     data_dir: DataDir = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")

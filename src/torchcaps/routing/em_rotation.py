@@ -20,7 +20,7 @@ from torchcaps.core.rotation import AXIAL_SQUARINGS, axial_mean
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
-from .em import EMCosts, EMSettings
+from .em import EMCosts, EMSettings, presence_logit
 
 Average = Literal["hemisphere", "markley"]
 
@@ -64,13 +64,15 @@ def em_rotation_routing(
     """Explain the votes by one Gaussian with a single variance per output capsule; see `em_routing`.
 
     Args:
-        votes: One rotation per (input, output) pair, of either sign.
+        votes: One rotation per (input, output) pair, of either sign; its length must lie between 1e-12 and
+            1e12, or squares leave the numbers of float32.
         activations: Probability that each child is present.
         costs: The learned costs of each parent.
         settings: Iterations, inverse temperature and smallest variance.
         average: As in `fit_rotations`.
         coupling: Of the last M-step, the only one then; found in the loop by default.
     """
+    require_iterations(settings.iterations)
     in_caps, out_caps, pose = votes.shape[-3:]
     rounds = range(settings.iterations if coupling is None else 1)
     if coupling is None:
@@ -81,8 +83,8 @@ def em_rotation_routing(
             votes, weights, average=average, min_variance=settings.min_variance
         )
         cost = pose * (costs.vote + 0.5 * variance.log()) * mass * (out_caps / in_caps)
-        power = step + 1 if len(rounds) > 1 else settings.iterations
-        logit = settings.inverse_temperature * (1 - 0.95**power) * (costs.activation - cost)
+        at_step = step if len(rounds) > 1 else settings.iterations - 1
+        logit = presence_logit(cost, costs=costs, settings=settings, step=at_step)
         if step + 1 < len(rounds):
             density = -0.5 * (distance / variance.unsqueeze(-2))
             constant = 0.5 * pose * (2 * math.pi * variance).log()

@@ -12,6 +12,7 @@ from torchcaps.core import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
+from .unit import pose_unit
 
 Project = Callable[[Tensor], Tensor]
 
@@ -81,8 +82,12 @@ class SlotAttentionRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        dtype = torch.float64 if votes.dtype == torch.float64 else torch.float32
+        if self.slots.dtype != dtype:  # the routing computes in this dtype, and its layers must too
+            parameters = {name: parameter.to(dtype) for name, parameter in self.named_parameters()}
+            return torch.func.functional_call(self, parameters, (votes, activations))
         return slot_attention_routing(
-            votes,
+            votes / pose_unit(votes),  # they are normalised before anything reads them
             activations,
             slots=self.slots,
             project=(

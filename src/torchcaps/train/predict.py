@@ -22,9 +22,10 @@ from torchcaps.data import (
     without_transparency,
 )
 
+from .numbered import NumberedImages, is_numbered
 from .pipeline import Pipeline
 from .recipe import Recipe
-from .run import Run
+from .run import Run, load_split
 from .tasks import Answer
 
 
@@ -35,12 +36,22 @@ def open_picture(path: Path, info: DatasetInfo) -> Image.Image:
     return without_transparency(open_any(path)).convert(PICTURE_MODES[info.channels])
 
 
+def open_named(path: Path, info: DatasetInfo, own: NumberedImages | None) -> Image.Image:
+    """`open_picture`, where a name such as `test:17` stands for an image of a run's own data."""
+    if not is_numbered(path):
+        return open_picture(path, info)
+    if own is None:
+        raise UserError(f"{path}: an exported file has no data of its own; give the folder of its run")
+    return own.picture(str(path)).convert(PICTURE_MODES.get(info.channels))
+
+
 def read_image(path: Path, info: DatasetInfo) -> Tensor:
     """The image in a file as bytes (1, channels, height, width), fitted to the size of the dataset."""
-    return _fitted(open_picture(path, info), info)
+    return fit_to_data(open_picture(path, info), info)
 
 
-def _fitted(picture: Image.Image, info: DatasetInfo) -> Tensor:
+def fit_to_data(picture: Image.Image, info: DatasetInfo) -> Tensor:
+    """A picture as bytes (1, channels, height, width), fitted to the size of the dataset."""
     return as_bytes(fit_picture(picture, info.height, info.width, info.fit)).unsqueeze(0)
 
 
@@ -59,12 +70,17 @@ class Predictor:
     recipe: Recipe
     device: torch.device
     network: Callable[[Tensor], Mapping[str, Tensor]]  # normalised images to the outputs of the task
+    own: NumberedImages | None = None  # of the run's data; an exported file has none
+
+    def open(self, path: Path) -> Image.Image:
+        """The image in a file, or one of the run's own data by a name such as `test:17`."""
+        return open_named(path, self.info, self.own)
 
     @torch.no_grad()
     def answer(self, picture: Image.Image) -> Answer:
         """What the network says of a picture."""
         batch = Pipeline(self.recipe.data, self.info).for_evaluation(
-            _fitted(picture, self.info).to(self.device)
+            fit_to_data(picture, self.info).to(self.device)
         )
         outputs = self.network(batch.inputs)
         leading = next(iter(outputs.values()))
@@ -79,7 +95,18 @@ def predictor_of(run: Run, data_dir: Path | None = None) -> Predictor:
     def network(inputs: Tensor) -> Mapping[str, Tensor]:
         return run.task.outputs(run.task.call(run.model, inputs, None))
 
-    return Predictor(info=run.info(data_dir), recipe=run.recipe, device=run.device, network=network)
+    return Predictor(
+        info=run.info(data_dir),
+        recipe=run.recipe,
+        device=run.device,
+        network=network,
+        own=own_images(run, data_dir),
+    )
+
+
+def own_images(run: Run, data_dir: Path | None = None) -> NumberedImages:
+    """The images of a run's own data, by number."""
+    return NumberedImages(lambda split: load_split(run, split, data_dir=data_dir)[0])
 
 
 def answers(
@@ -88,7 +115,7 @@ def answers(
     """What a network says of each image file, one after the other."""
     predictor = source if isinstance(source, Predictor) else predictor_of(source, data_dir)
     for path in paths:
-        yield path, predictor.answer(open_picture(path, predictor.info))
+        yield path, predictor.answer(predictor.open(path))
 
 
 def predict(
@@ -100,7 +127,7 @@ def predict(
 
     Args:
         source: A run, a predictor, the folder of a run, or an exported file.
-        images: Files, folders of them, or shell patterns.
+        images: Files, folders of them, shell patterns, or `test:17` for an image of a run's own data.
         data_dir: Folder of the datasets, for a run that does not know its own.
 
     Examples:

@@ -17,6 +17,7 @@ from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture
 from torchcaps.models import Network
 from torchcaps.train import Answer, Predictor, Run, load_predictor, load_run, read_image
+from torchcaps.train.numbered import is_numbered
 from torchcaps.train.predict import open_picture, predictor_of
 
 from .digit import prepare_digit
@@ -127,9 +128,11 @@ class PhotoPredictor:
             yield path, self.answer_file(path)
 
     def answer_file(self, path: Path) -> Answer:
-        """What the network says of an image file; a mistake names it."""
+        """What the network says of an image file, or of `test:17`; a mistake names it."""
         with _naming(path):
-            return self.answer(open_picture(path, self.predictor.info))
+            picture = self.predictor.open(path)
+            is_prepared = is_numbered(path)  # an image of its own data is as it learnt them
+            return self.predictor.answer(picture) if is_prepared else self.answer(picture)
 
 
 def photo_predictor(
@@ -145,7 +148,7 @@ def photo_predictor(
     if entry is None:
         found = find_run(source, weights)
         return PhotoPredictor(load_predictor(found, device, data_dir, trust=trust))
-    return PhotoPredictor(predictor_of(load_run(entry_folder(entry, weights), device)), entry)
+    return PhotoPredictor(predictor_of(load_run(entry_folder(entry, weights), device), data_dir), entry)
 
 
 def predict(
@@ -157,7 +160,7 @@ def predict(
 
     Args:
         source: The name of a pretrained network, a run or its folder, a predictor, or an exported file.
-        images: Files, folders of them, or shell patterns.
+        images: Files, folders of them, shell patterns, or `test:17` for an image of a run's own data.
         data_dir: Folder of the datasets, for a run that does not know its own.
 
     Examples:

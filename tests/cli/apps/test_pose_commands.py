@@ -84,6 +84,14 @@ def test_predict_gives_class_rotation_and_uncertainty_and_draws_the_object(run, 
     assert "within" in words
 
 
+def test_an_image_of_the_data_is_predicted_by_its_number(run, tmp_path):
+    arguments = ("test:3", "--out", tmp_path, "--device", "cpu", "--json")
+    (row,) = json.loads(call("pose", "predict", run, *arguments))
+    assert row["files"] == [str(tmp_path / "test-3-pose.png")]
+    (plain,) = json.loads(call("predict", run, "test:3", "--device", "cpu", "--json"))
+    assert row["rotation"] == pytest.approx(plain["rotation"], abs=1e-5)
+
+
 def test_an_image_of_another_size_is_fitted(run, tmp_path):
     Image.new("L", (50, 70), 30).save(tmp_path / "tall.png")
     assert "Euler" in call("pose", "predict", run, tmp_path / "tall.png", "--device", "cpu")

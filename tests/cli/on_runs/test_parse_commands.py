@@ -1,13 +1,16 @@
 """`torchcaps parse` and `torchcaps explain` on a run of the smallest kind."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
-from torchcaps.train import Machine, train
+from torchcaps.train import Machine, load_run, predict, train
+from torchcaps.train.predict import predictor_of
 from torchcaps.train.recipe import Data, Recipe
 
 
@@ -56,6 +59,32 @@ def test_an_image_is_explained(run, tmp_path):
     assert str(tmp_path / "test-5.html") in done.output.replace("\n", "")
 
 
+def test_an_image_of_the_data_is_predicted_as_it_is_explained(run, tmp_path):
+    done = torchcaps("predict", run, "test:5", "train:0", "--json")
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.output)
+    assert [row["image"] for row in rows] == ["test:5", "train:0"]
+    explained = torchcaps("explain", run, "test:5", "--out", tmp_path, "--json")
+    (expected,) = json.loads(explained.output)
+    assert rows[0]["activations"] == pytest.approx(expected["activations"], abs=2e-6)
+    assert "preparation" not in rows[0]  # it is as the network learnt it, unlike a photograph of a digit
+
+
+def test_a_file_of_that_name_is_a_file(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Image.new("L", (28, 28)).save("test:5", format="PNG")
+    (own,) = predict(run, "test:5")
+    (tmp_path / "test:5").rename("blank.png")
+    assert own["activations"] == predict(run, "blank.png")[0]["activations"]
+    assert own["activations"] != predict(run, "test:5")[0]["activations"]
+
+
+def test_an_exported_file_has_no_images_of_its_own(run):
+    predictor = replace(predictor_of(load_run(run)), own=None)
+    with pytest.raises(UserError, match="give the folder of its run"):
+        predict(predictor, "test:5")
+
+
 def test_the_class_that_was_compared_with_is_named(run, tmp_path):
     done = torchcaps("explain", run, "test:5", "--levels", 2, "--out", tmp_path)
     row = json.loads((tmp_path / "test-5.json").read_text())
@@ -73,6 +102,9 @@ def test_the_class_that_was_compared_with_is_named(run, tmp_path):
         (["parse", "--split", "tset"], "split must be"),
         (["parse", "--limit", "0"], "at least 1"),
         (["explain", "test:1000"], "0 to 127"),
+        (["predict", "test:1000"], "0 to 127"),
+        (["predict", "test:first"], "0 to 127"),
+        (["predict", "tests:1"], "tests:1"),
         (["explain", "nowhere.png"], "no image at"),
     ],
 )

@@ -11,9 +11,10 @@ import torch
 from PIL import Image
 
 import torchcaps
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import Capsules, MissingDataError, UserError
 from torchcaps.layers import FcCaps
 from torchcaps.models import MODELS, create_model, list_models
+from torchcaps.routing import list_routings
 from torchcaps.train import Run, export_run, load_predictor, open_exported, predict
 from torchcaps.train.export import CARD, Exported, inference_network
 from torchcaps.train.export.operators import OPERATORS
@@ -60,6 +61,19 @@ def test_a_file_gives_what_its_network_gives_for_any_batch(name, format, tmp_pat
         assert len(found) == len(expected) == len(exported.card.outputs)
         for ours, theirs in zip(expected, found, strict=True):
             assert float((ours - theirs).abs().max()) < 1e-4  # at most 3e-6 for EM, 2e-7 for others
+
+
+@pytest.mark.parametrize("name", list_routings())
+def test_every_routing_is_made_of_operators_that_a_file_may_name(name):
+    layer = FcCaps(6, 4, 3, 5, routing=name, backend="torch").eval()
+    children = Capsules(torch.randn(2, 6, 3), torch.rand(2, 6))
+    with torch.no_grad():
+        program = torch.export.export(layer, (children,), strict=False)
+    graphs = [part.graph for part in program.graph_module.modules() if hasattr(part, "graph")]
+    targets = {node.target for graph in graphs for node in graph.nodes if node.op == "call_function"}
+    named = {str(each) for each in targets if isinstance(each, torch._ops.OpOverload)}
+    assert named
+    assert not {each for each in named if f"torch.ops.{each}" not in OPERATORS}
 
 
 @pytest.mark.parametrize("format", SUFFIX)

@@ -23,8 +23,8 @@ from torchcaps.data.rendering import (
     render_smooth,
 )
 from torchcaps.storage import read_mapping
-from torchcaps.train import Answer, Pipeline, Run, read_image
-from torchcaps.train.predict import open_picture
+from torchcaps.train import Answer, Pipeline, Run
+from torchcaps.train.predict import fit_to_data, open_named, own_images
 
 from .uncertainty import SHARE, has_votes, read_calibration, vote_spread
 
@@ -45,7 +45,7 @@ class Estimator:
     def __init__(self, run: Run, meshes: MeshSet | None = None, data_dir: Path | None = None) -> None:
         if run.task.name != "pose":
             raise UserError(f"{run.folder} is a run of {run.task.name}; this needs one of pose")
-        self.run, self.info = run, run.info(data_dir)
+        self.run, self.info, self._own = run, run.info(data_dir), own_images(run, data_dir)
         self.meshes, self.view = _known_objects(run, data_dir) if meshes is None else (meshes, View())
         if self.meshes is not None and self.meshes.classes != self.info.classes:
             raise UserError(
@@ -56,12 +56,13 @@ class Estimator:
 
     @torch.no_grad()
     def answer(self, path: Path) -> Answer:
-        """What the run says of an image file; pictures of another size are fitted as in training."""
-        image = read_image(path, self.info).to(self.run.device)
+        """What the run says of an image file, or of `test:17`; pictures are fitted as in training."""
+        picture = open_named(path, self.info, self._own)
+        image = fit_to_data(picture, self.info).to(self.run.device)
         batch = Pipeline(self.run.recipe.data, self.info).for_evaluation(image)
         output = self.run.model(batch.inputs, return_routing=True)
         task = self.run.task
-        found = task.answer(task.outputs(output), self.info, open_picture(path, self.info))
+        found = task.answer(task.outputs(output), self.info, picture)
         winner = output.activations.argmax(1)
         row, words = dict(found.row), found.words
         row["uncertainty"] = None
@@ -81,7 +82,8 @@ class Estimator:
         assert self.meshes is not None
         mesh = self.meshes.of_class(winner)[0]
         drawn = render_smooth(mesh, rotation.view(1, 4), replace(self.view, height=_SIDE, width=_SIDE))[0]
-        seen = read_image(path, replace(self.info, channels=3, height=_SIDE, width=_SIDE))[0]
+        shown = replace(self.info, channels=3, height=_SIDE, width=_SIDE)
+        seen = fit_to_data(open_named(path, shown, self._own), shown)[0]
         pair = Image.new("RGB", (2 * _SIDE + _GAP, _SIDE), "white")
         for place, half in enumerate((seen, drawn)):
             pixels = np.ascontiguousarray(half.permute(1, 2, 0))

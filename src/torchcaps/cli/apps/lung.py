@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import train as training
-from ..terminal import CountBar, DataDir, Device, Json, Quiet, RecipeCommand, print_json
+from ..terminal import CountBar, DataDir, Device, Json, Precision, Quiet, RecipeCommand, print_json
 
 app = typer.Typer(
     help="Lung nodules in CT: draw, prepare, train. Research software, not a medical device.",
@@ -93,7 +93,7 @@ def train(
         bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
     ] = False,
     device: Device = "auto",
-    precision: Annotated[str, typer.Option("--precision", help="32 or bf16.")] = "32",
+    precision: Precision = "32",
     data_dir: DataDir = None,
     quiet: Quiet = False,
     json: Json = False,

@@ -14,8 +14,10 @@ from ..terminal import (
     DataDir,
     Device,
     ImageFiles,
+    Images,
     Json,
     NewRun,
+    Precision,
     ProgressBar,
     Quiet,
     RecipeCommand,
@@ -23,6 +25,7 @@ from ..terminal import (
     Resume,
     RunFolder,
     choose_device,
+    choose_precision,
     named_data,
     print_json,
 )
@@ -90,6 +93,7 @@ def train(
     out: NewRun = None,
     resume: Resume = False,
     device: Device = "auto",
+    precision: Precision = "32",
     data_dir: DataDir = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -101,7 +105,8 @@ def train(
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir)
     folder = out or Path("runs") / run_name(recipe, fitted)
-    machine = Machine(device=device, data_dir=data_dir)
+    asked = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
+    machine = choose_precision(asked, quiet=quiet)
     with ProgressBar(is_shown=not (json or quiet)) as bar:
         result = train_recipe(fitted.recipe, folder, machine, resume=resume, watcher=bar)
     run = load_run(folder, choose_device(device))
@@ -150,9 +155,7 @@ def evaluate(
 @app.command("predict")
 def predict(
     run: RunFolder,
-    images: Annotated[
-        list[str], typer.Argument(metavar="IMAGE...", help="Image files, folders of them, or patterns.")
-    ],
+    images: Images,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for pictures of the object beside the image.")
     ] = None,

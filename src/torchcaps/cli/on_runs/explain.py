@@ -11,6 +11,7 @@ from ..terminal import (
     CountBar,
     DataDir,
     Device,
+    Images,
     Json,
     LevelsOption,
     RunFolder,
@@ -23,10 +24,7 @@ from ..terminal import (
 
 def command(
     run: RunFolder,
-    images: Annotated[
-        list[str],
-        typer.Argument(metavar="IMAGE...", help="Image files, folders or patterns of them, or test:17."),
-    ],
+    images: Images,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for pages, drawings and JSON; default RUN/explain.")
     ] = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..terminal import DataDir, Device, ImageFiles, Json, choose_device, print_json
+from ..terminal import DataDir, Device, ImageFiles, Images, Json, choose_device, print_json
 
 if TYPE_CHECKING:
     from torchcaps.train import Answer
@@ -21,9 +21,7 @@ def command(
             help="Folder of a run, exported .onnx or .pt2 file, or a name from `torchcaps weights list`.",
         ),
     ],
-    images: Annotated[
-        list[str], typer.Argument(metavar="IMAGE...", help="Image files, folders of them, or patterns.")
-    ],
+    images: Images,
     top: Annotated[int | None, typer.Option("--top", min=1, help="Show this many classes.")] = None,
     out: Annotated[
         Path | None,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..terminal import CountBar, DataDir, Device, Json, Quiet, RunFolder, print_json
+from ..terminal import CountBar, DataDir, Device, Json, Precision, Quiet, RunFolder, print_json
 
 
 def command(
@@ -26,7 +26,7 @@ def command(
         Path | None, typer.Option("--out", help="Folder of the pruned run; default RUN-METHOD-FLOPS.")
     ] = None,
     device: Device = "auto",
-    precision: Annotated[str, typer.Option("--precision", help="32 or bf16.")] = "32",
+    precision: Precision = "32",
     data_dir: DataDir = None,
     quiet: Quiet = False,
     json: Json = False,

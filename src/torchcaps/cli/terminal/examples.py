@@ -24,6 +24,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "predict": (
         "torchcaps predict runs/mine photo.jpg --top 3",
         "torchcaps predict efficient_capsnet_mnist.mnist digit.jpg",
+        "torchcaps predict runs/mine test:17",
         'torchcaps predict runs/mine folder "more/*.png" --json',
     ),
     "explain": (

@@ -29,12 +29,22 @@ def named_data(value: str | None) -> str | None:
 
 A_RUN = "Folder that torchcaps train wrote, or a name from `torchcaps weights list`."
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help=A_RUN, callback=found_run)]
+Images = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="IMAGE...",
+        help="Image files, folders or patterns of them, or test:17 for an image of the run's data.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, only the result.")]
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of the datasets; else TORCHCAPS_DATA is used.")
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Precision = Annotated[
+    str, typer.Option("--precision", help="32; bf16 convolutions, TF32 votes; or auto, the faster one.")
+]
 RecipeName = Annotated[
     str, typer.Argument(help="Path of a YAML file, or a name from `torchcaps list recipes`.")
 ]

@@ -14,6 +14,7 @@ from torch import Tensor
 from torchcaps.core import CapsuleOutput, LayerTrace, MissingDataError, UserError
 from torchcaps.data import LabelledImages
 from torchcaps.train import Pipeline, Run, load_labelled
+from torchcaps.train.numbered import NumberedImages, is_numbered
 from torchcaps.zoo import read_photo
 
 from ..contribution import Contributions, contribution_obstacle, contributions
@@ -35,8 +36,6 @@ from ..tree import parse_tree
 from ..typicality import TreeModel, learn_trees, share_below
 from .analyse import collect_keys, some_images
 
-SPLITS = ("test", "validation", "train")
-
 
 class Explainer:
     """A run with quantized couplings, and the trees of its own data to compare with.
@@ -56,16 +55,14 @@ class Explainer:
         self.info = run.info(data_dir)
         self.pipeline = Pipeline(run.recipe.data, self.info)
         self._splits: dict[str, LabelledImages] = {}
+        self._own = NumberedImages(self._split)
 
     def read(self, name: str) -> Source:
         """An image file, or `test:17` for an image of the run's own data."""
-        split, colon, number = name.partition(":")
-        if not colon or split not in SPLITS or Path(name).exists():
+        if not is_numbered(name):
             return Source(name, read_photo(self.run, Path(name), self.info).to(self.device))
-        data = self._split(split)
-        if not number.isdecimal() or int(number) >= len(data):
-            raise UserError(f"{name}: the {split} split has images 0 to {len(data) - 1}")
-        index = int(number)
+        data, index = self._own.find(name)
+        assert isinstance(data, LabelledImages)
         return Source(name, data.images[index : index + 1], int(data.labels[index]))
 
     def _split(self, name: str) -> LabelledImages:

@@ -1,0 +1,130 @@
+"""Parts of the filter by themselves: weights of headings and distances, storage, and sums of a belief."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from torchcaps.apps.uav.filter import (
+    Codebook,
+    Grid,
+    bayesian_likelihood,
+    heading_weights,
+    learn_codebook,
+    ratio_likelihood,
+    spread,
+)
+from torchcaps.apps.uav.filter.estimate import estimate
+from torchcaps.apps.uav.filter.likelihood import _density
+from torchcaps.apps.uav.filter.motion import sources_of, turn_masses
+from torchcaps.apps.uav.filter.plain import look_up, sum_up
+from torchcaps.apps.uav.filter.point_mass import _uniform_moments
+from torchcaps.core import UserError
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.35, 1.5])
+def test_weights_of_headings_are_integrals_of_the_von_mises_density(sigma):
+    grid = Grid(0.0, 0.0, 1.0, 1, 1, headings=12)
+    angles = (np.arange(120_000) + 0.5) * 2 * math.pi / 120_000
+    density = np.exp((np.cos(angles - 1.1) - 1) / sigma**2)
+    expected = (density / density.sum()).reshape(12, -1).sum(1)
+    assert heading_weights(grid, 1.1, sigma) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_density_that_is_reflected_at_0_and_2_holds_all_of_its_mass():
+    at = np.linspace(0, 2, 4001)
+    for middle in (0.02, 1.0, 1.98):
+        samples = np.random.default_rng(0).normal(middle, 0.1, 200).clip(0, 2)
+        assert np.trapezoid(_density(samples, at), at) == pytest.approx(1, abs=2e-3)
+
+
+def test_a_ratio_stays_bounded_where_other_pairs_are_rare():
+    draw = np.random.default_rng(0)
+    near, far = draw.normal(0.4, 0.05, 500), draw.normal(1.4, 0.02, 500)
+    weights = ratio_likelihood(near.clip(0, 2), far.clip(0, 2)).weights
+    distances = np.linspace(0, 2, len(weights))
+    # other pairs are rarer than 1e-3 of their peak around 0.4: the ratio has the shape of the matches there
+    inside = (distances > 0.3) & (distances < 0.5)
+    density = _density(near, distances[inside])
+    assert weights[inside] / weights[inside].max() == pytest.approx(density / density.max(), rel=1e-4)
+    assert distances[weights.argmax()] == pytest.approx(0.4, abs=0.03)
+
+
+@pytest.mark.parametrize("wrong", [[0.5], [0.5, math.nan], [-0.1, 0.5], [0.5, 2.1], [0.5, math.inf]])
+def test_distances_that_are_none_are_refused_on_either_side(wrong):
+    good = np.array([0.1, 0.5])
+    for pair in ((np.array(wrong), good), (good, np.array(wrong))):
+        with pytest.raises(UserError, match="at least two finite distances"):
+            bayesian_likelihood(*pair)
+    bayesian_likelihood(good, np.array([0.0, 2.0]))
+
+
+def test_a_weight_is_found_at_every_distance_from_0_to_2():
+    weights = torch.tensor([5.0, 3.0, 2.0])  # at the distances 0, 1 and 2
+    dots = torch.tensor([1.0, 0.5, -1.0, 1 - 0.5**2 / 2, 1.0 + 1e-6, -1.0 - 1e-6])
+    assert look_up(weights, dots).tolist() == pytest.approx([5, 3, 2, 4, 5, 2], abs=1e-5)
+
+
+def test_the_moments_of_a_uniform_belief_are_those_of_its_sum():
+    grid = Grid(west=10.0, south=20.0, cell=2.0, columns=5, rows=4, headings=3)
+    found = _uniform_moments(grid)
+    summed = sum_up(torch.full(grid.shape, 1 / grid.voxels, dtype=torch.float64))
+    for name in ("mass", "x", "y", "square"):
+        assert getattr(found, name) == pytest.approx(getattr(summed, name))
+    told = estimate(grid, found)
+    assert (told.x, told.y) == pytest.approx((15.0, 24.0))
+    assert told.sigma == pytest.approx(2 * math.sqrt((5**2 - 1 + 4**2 - 1) / 12))
+    assert (told.converged, told.discarded, told.restarted) == (False, 0.0, False)
+
+
+def test_the_sources_of_a_turn_are_the_headings_that_send_mass_to_the_wanted_ones():
+    turn = spread(np.array([1.3]), 0.6)
+    for wanted in range(9):
+        is_wanted = np.arange(9) == wanted
+        sends = [turn_masses(np.eye(9)[heading], turn)[wanted] > 0 for heading in range(9)]
+        assert sources_of(is_wanted, turn).tolist() == sends
+
+
+def unit_vectors(count, size, seed=0):
+    vectors = np.random.default_rng(seed).normal(size=(count, size)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("storage", "error"), [("float32", 0), ("float16", 5e-4), ("int8", 5e-3), ("product", 0)]
+)
+def test_stored_descriptors_are_read_back(storage, error):
+    vectors = unit_vectors(300, 8)
+    book = learn_codebook(vectors, storage, 4)
+    chosen = vectors[:6]
+    if storage == "product":  # vectors that are made of centres
+        numbers = np.random.default_rng(1).integers(0, 256, (6, 4))
+        chosen = book.centres[np.arange(4), numbers].reshape(6, 8)
+    stored = book.encode(chosen.reshape(2, 3, 8))
+    decoded = book.wrap(stored[None]).decode(0)
+    assert decoded.shape == (2, 3, 8)
+    assert np.abs(decoded - chosen.reshape(2, 3, 8)).max() <= error
+
+
+def test_int8_is_symmetric_beyond_the_sample():
+    book = learn_codebook(np.array([[0.5, -0.5]], np.float32), "int8")
+    stored = book.encode(np.array([[[9.0, -9.0]]], np.float32))
+    assert stored.ravel().tolist() == [127, -127]
+
+
+def test_a_codebook_fits_what_it_has_finite_numbers_for():
+    scales, centres = np.ones(4, np.float32), np.ones((4, 256, 2), np.float32)
+    assert Codebook("int8", scales=scales).fits(4)
+    assert Codebook("product", centres=centres).fits(4)
+    assert Codebook("float16").fits(4)
+    broken = [
+        Codebook("int8", scales=np.full(4, np.nan, np.float32)),
+        Codebook("product", centres=np.full((4, 256, 2), np.inf, np.float32)),
+        Codebook("int8", scales=np.ones(3, np.float32)),
+        Codebook("int8", scales=scales, centres=centres),
+        Codebook("int8"),
+        Codebook("float32", scales=scales),
+    ]
+    assert not any(book.fits(4) for book in broken)
+    assert not Codebook("float16").fits(0)
