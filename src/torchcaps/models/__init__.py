@@ -27,7 +27,7 @@ from .efficient_capsnet import EfficientCapsNet, EfficientCapsNetConfig
 from .em_capsnet import EMCapsNet, EMCapsNetConfig
 from .em_posenet import EMPoseNet, EMPoseNetConfig
 from .gamma_capsnet import GammaCapsNet, GammaCapsNetConfig
-from .network import CapsuleGrid, ModelConfig, Network
+from .network import CapsuleGrid, MapReader, ModelConfig, Network
 from .parse_capsnet import ParseCapsNet, ParseCapsNetConfig
 from .pose_networks import PoseConvNet, PoseConvNetConfig, PoseMLP, PoseMLPConfig, PoseNetwork, PoseRegressor
 from .segcaps import SegCaps, SegCapsConfig
@@ -66,6 +66,7 @@ __all__ = [
     "GammaCapsNet",
     "GammaCapsNetConfig",
     "KeptSizes",
+    "MapReader",
     "ModelConfig",
     "Network",
     "OnTrunk",

@@ -14,7 +14,7 @@ from torchcaps.routing import RoutingSpec
 from .anatomy import ConvStep, KeptSizes, Removable
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .network import CapsuleGrid
+from .network import CapsuleGrid, MapReader
 from .stem import NormName, conv_stem, depthwise_primary, require_fitting_stem, stem_stages, stem_steps
 
 
@@ -77,6 +77,10 @@ class EfficientCapsNet(CapsuleClassifier):
     def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
         """The primary capsules."""
         return (CapsuleGrid(self.config.stages, self.primary.types),)
+
+    def map_reader(self) -> MapReader:
+        """The primary capsules, each of which reads the map where they stand at one position."""
+        return MapReader(self.stem, self.config.stages[:-1], self.primary)
 
     def removable(self) -> Removable:
         """Capsules, whole types with their filters, and channels below them."""

@@ -15,6 +15,7 @@ from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
 from .classifier import CapsuleClassifier, DecoderName, build_decoder
+from .network import MapReader
 from .stem import conv_stem, depthwise_primary, stem_stages
 
 # Length of an evenly pooled pose before its squash, where those below have length one. The usual deviation of
@@ -91,6 +92,10 @@ class ParseCapsNet(CapsuleClassifier):
             traces.append(LayerTrace(capsules, layer(capsules, return_coupling=return_coupling)))
             capsules = traces[-1].routed.capsules
         return tuple(traces)
+
+    def map_reader(self) -> MapReader:
+        """The primary capsules."""
+        return MapReader(self.stem, self.config.stages, self.primary)
 
 
 register_variants(
