@@ -44,7 +44,6 @@ def _share(name: str, title: str, better: Better = "neither") -> Metric:
 
 
 register_metrics(
-    _share("accuracy_with_even", "accuracy with even couplings"),
     _share("saliency_on_object", "saliency on the object", "higher"),
     _share("saliency_on_clutter", "saliency on clutter", "lower"),
     _share("contribution_on_object", "contributions on the object", "higher"),
