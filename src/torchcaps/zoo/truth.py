@@ -32,7 +32,7 @@ def _line(measured: Mapping[str, float], limit: int | None) -> str:
         f"{kind} {share[f'{key}tree_precision']} and {share[f'{key}tree_recall']}"
         for key, kind in _KINDS.items()
     ]
-    images = "test images" if limit is None else f"{limit:,} test images"
+    images = "test images" if limit is None else f"up to {limit:,} test images"
     return (
         f"Against the truth of {images} (`torchcaps eval NAME --suite partwhole`), of this one run: accuracy "
         f"{share['accuracy']}, with even couplings {share.get('accuracy_with_even', 'not measured')}; "
