@@ -140,7 +140,8 @@ def test_what_a_folder_holds_is_found(folders, tmp_path):
 def test_pretrained_networks_fill_the_tabs_for_which_nothing_was_given():
     tabs = {tab["kind"]: tab["items"] for tab in describe_tabs(read_given([]))}
     assert tabs["pose"] == ["pose_mlp_small.cube_tetrahedron"]
-    assert tabs["parts"] == ["efficient_capsnet_mnist.partwhole"]
+    # the network that needs its couplings comes first
+    assert tabs["parts"] == ["parse_capsnet.partwhole", "efficient_capsnet_mnist.partwhole"]
     assert tabs["flight"] == tabs["slices"] == []
 
 

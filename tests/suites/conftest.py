@@ -24,3 +24,10 @@ def parts(tmp_path_factory):
     model = {"name": "dr_capsnet_tiny_test", "image_size": 24, "num_classes": 2, "decoder": "none"}
     data = {"name": "partwhole:classes=2,branches=3x2,train=100,test=60"}
     return trained(tmp_path_factory.mktemp("parts"), model, data)
+
+
+@pytest.fixture(scope="session")
+def levels(tmp_path_factory):
+    model = {"name": "parse_capsnet_tiny_test", "image_size": 20, "num_classes": 2, "decoder": "none"}
+    data = {"name": "partwhole:classes=2,branches=3x2,train=40,test=20"}
+    return trained(tmp_path_factory.mktemp("levels"), model, data)

@@ -117,3 +117,11 @@ def test_more_runs_than_colours_are_drawn_side_by_side(tmp_path):
 def test_options_that_do_not_fit_are_refused(digits, options, words):
     with pytest.raises(UserError, match=words):
         CliRunner().invoke(app, ["eval", str(digits.folder), *options], catch_exceptions=False)
+
+
+def test_partwhole_compares_the_trees_of_a_network_whose_capsules_read_the_whole_map(levels):
+    truth = by_condition(measure_run(levels, "partwhole", limit=12))["ground truth", "as trained"]
+    for name in ("tree_precision", "even_tree_precision", "random_tree_recall", "part_purity"):
+        assert 0 <= truth[name] <= 1
+    assert truth["saliency_on_object"] + truth["saliency_on_clutter"] <= 1
+    assert "contribution_on_object" not in truth  # votes add up to a class through one layer alone

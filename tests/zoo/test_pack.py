@@ -112,6 +112,7 @@ def _result_file(path: Path, model: str) -> Path:
 
     rows = [
         row("ours", "test_accuracy", 0.5, 0.7, 0.6),
+        row("ours", "accuracy_with_even", 0.1, 0.2, 0.3),
         row("ours", "seconds", 3, 4, 5),
         row("theirs", "test_accuracy", 0.9),
     ]
@@ -125,11 +126,13 @@ def test_the_card_has_mean_and_spread_over_seeds_of_a_result_file(tmp_path):
     entry = pack_run(
         run, packed_name("classification"), Packing(results=results, setting="ours"), out=tmp_path / "out"
     )
-    (found,) = entry.evidence.metrics
+    found, even = entry.evidence.metrics
     assert (found.mean, found.seeds) == (pytest.approx(0.6), 3)
     assert found.spread == pytest.approx(0.1)  # of a sample
     card = (tmp_path / "out" / entry.name / "card.md").read_text()
-    assert "accuracy 60.00% ± 10.00% (3 seeds; quick budget, at most 12 epochs" in card
+    assert even.mean == pytest.approx(0.2)
+    assert "accuracy 60.00% ± 10.00%, accuracy with even couplings 20.00% ± 10.00% (3 seeds; " in card
+    assert "quick budget, at most 12 epochs" in card
     assert "“ours” in `results/tab.json`" in card
     assert find_entry(entry.name, tmp_path / "out") == entry
 
@@ -212,3 +215,42 @@ def test_a_run_without_a_result_is_tested_when_it_is_packed(tmp_path):
     written = json.loads((tmp_path / "out" / entry.name / "result.json").read_text())
     assert written["metrics"] == entry.metrics
     assert METRICS["classification"]["test_accuracy"] != entry.metrics["test_accuracy"]
+
+
+_PRECISIONS = {"": 0.08, "even_": 0.15, "random_": 0.1}
+_TRUTH = {
+    "suite": "partwhole",
+    "limit": 500,
+    "runs": {
+        "run": [
+            {"group": "clutter", "condition": "0", "accuracy": 1.0},
+            {
+                "group": "ground truth",
+                "condition": "as trained",
+                "accuracy": 0.96,
+                "accuracy_with_even": 0.21,
+                **{f"{kind}tree_precision": value for kind, value in _PRECISIONS.items()},
+                **{f"{kind}tree_recall": value for kind, value in _PRECISIONS.items()},
+            },
+        ]
+    },
+}
+
+
+def test_the_card_says_what_the_suite_of_true_trees_found(tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    write_json(run / "partwhole.json", _TRUTH)
+    entry = pack_run(run, packed_name("classification"), out=tmp_path / "out")
+    assert "partwhole.json" in entry.sha256
+    card = (tmp_path / "out" / entry.name / "card.md").read_text()
+    assert "accuracy 96.0%, with even couplings 21.0%" in card
+    assert "carved 8.0% and 8.0%, with even couplings 15.0% and 15.0%, random 10.0% and 10.0%" in card
+    assert "Its trees are not those of the parts." in card
+
+
+def test_a_damaged_file_of_that_suite_is_named_and_nothing_is_packed(tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    write_json(run / "partwhole.json", {"suite": "affine", "limit": None, "runs": {"run": [], "other": []}})
+    with pytest.raises(UserError, match=r"partwhole\.json is not what torchcaps eval"):
+        pack_run(run, packed_name("classification"), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -71,4 +71,5 @@ def metric_of(key: str) -> Metric:
 register_metrics(
     Metric("loss", "loss", "lower", digits=4),
     Metric("accuracy", "accuracy", "higher", "%", 100.0),
+    Metric("accuracy_with_even", "accuracy with even couplings", "neither", "%", 100.0),
 )

@@ -70,12 +70,18 @@ def read_given(names: Sequence[str]) -> Given:
 
 def _fill_empty_tabs(given: Given) -> None:
     """Show pretrained networks in the tabs for which nothing was given."""
-    for entry in list_weights():
+    for entry in sorted(list_weights(), key=_accuracy_with_even):
         kind = _tab_of(entry)
         if kind is None or not is_here(entry) or (kind in given.tabs and kind not in given.filled):
             continue
         given.add_tab(kind, entry_folder(entry))
         given.filled.add(kind)
+
+
+def _accuracy_with_even(entry: Entry) -> float:
+    """Networks that need their couplings most come first; those of which it is not known come last."""
+    found = () if entry.evidence is None else entry.evidence.metrics
+    return next((each.mean for each in found if each.metric == "accuracy_with_even"), 1.0)
 
 
 def _tab_of(entry: Entry) -> Kind | None:

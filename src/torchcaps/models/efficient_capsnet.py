@@ -18,6 +18,7 @@ from .network import (
     ConvStep,
     DecoderName,
     KeptSizes,
+    MapReader,
     NormName,
     Removable,
     build_decoder,
@@ -88,6 +89,10 @@ class EfficientCapsNet(CapsuleClassifier):
     def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
         """The primary capsules."""
         return (CapsuleGrid(self.config.stages, self.primary.types),)
+
+    def map_reader(self) -> MapReader:
+        """The primary capsules, each of which reads the map where they stand at one position."""
+        return MapReader(self.stem, self.config.stages[:-1], self.primary)
 
     def removable(self) -> Removable:
         """Capsules, whole types with their filters, and channels below them."""

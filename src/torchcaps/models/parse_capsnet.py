@@ -14,7 +14,15 @@ from torchcaps.layers import ConvStage, FcCaps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
-from .network import CapsuleClassifier, DecoderName, build_decoder, conv_stem, depthwise_primary, stem_stages
+from .network import (
+    CapsuleClassifier,
+    DecoderName,
+    MapReader,
+    build_decoder,
+    conv_stem,
+    depthwise_primary,
+    stem_stages,
+)
 
 # Length of an evenly pooled pose before its squash, where those below have length one. The usual deviation of
 # 0.1 makes it 0.07 with 16 capsules a layer: activations vanish in the stack, and it hardly learns.
@@ -90,6 +98,10 @@ class ParseCapsNet(CapsuleClassifier):
             traces.append(LayerTrace(capsules, layer(capsules, return_coupling=return_coupling)))
             capsules = traces[-1].routed.capsules
         return tuple(traces)
+
+    def map_reader(self) -> MapReader:
+        """The primary capsules."""
+        return MapReader(self.stem, self.config.stages, self.primary)
 
 
 register_variants(

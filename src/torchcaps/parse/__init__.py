@@ -38,6 +38,7 @@ from .quantize import (
     quantize,
     quantized,
 )
+from .regions import Regions, find_regions
 from .saliency import capsule_grid, map_peaks, place_heat, place_map, saliency_map, upsample_map
 from .silence import Silenced, silence_carriers
 from .tree import Edge, Node, ParseTree, parse_tree
@@ -62,6 +63,7 @@ __all__ = [
     "Node",
     "ParseTree",
     "ReceptiveField",
+    "Regions",
     "Silenced",
     "Source",
     "TreeModel",
@@ -85,6 +87,7 @@ __all__ = [
     "distance_from_even",
     "evened",
     "evidence_on_image",
+    "find_regions",
     "fully_connected",
     "learn_trees",
     "map_peaks",

@@ -35,10 +35,11 @@ def table_of(found: Found) -> list[dict[str, Any]]:
     ]
 
 
-def as_json(found: Found, suite: str) -> dict[str, Any]:
-    """All numbers as plain data."""
+def as_json(found: Found, suite: str, limit: int | None = None) -> dict[str, Any]:
+    """All numbers as plain data, with how many test images were asked for; None: those of the suite."""
     return {
         "suite": suite,
+        "limit": limit,
         "runs": {
             run: [{"group": each.group, "condition": each.condition, **each.metrics} for each in measurements]
             for run, measurements in found.items()

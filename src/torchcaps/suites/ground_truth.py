@@ -13,23 +13,23 @@ from torchcaps.data import PartWhole, warp
 from torchcaps.data.warp import inverse_map
 from torchcaps.models import Network
 from torchcaps.parse import (
-    CapsuleMap,
-    capsule_maps,
+    Regions,
     contribution_obstacle,
     contributions,
     evened,
+    find_regions,
     fully_connected,
     place_map,
     quantizable_routings,
     through_layers,
 )
-from torchcaps.parse.places import contribution_maps, evidence_maps
+from torchcaps.parse.places import contribution_maps
 from torchcaps.parse.truth import (
     Trees,
     compare_trees,
     equivariance_error,
     evidence_shares,
-    owners_of_capsules,
+    owners_in_regions,
     part_purity,
 )
 from torchcaps.train import Pipeline
@@ -44,7 +44,6 @@ def _share(name: str, title: str, better: Better = "neither") -> Metric:
 
 
 register_metrics(
-    _share("accuracy_with_even", "accuracy with even couplings"),
     _share("saliency_on_object", "saliency on the object", "higher"),
     _share("saliency_on_clutter", "saliency on clutter", "lower"),
     _share("contribution_on_object", "contributions on the object", "higher"),
@@ -71,6 +70,7 @@ class _Found:
     activations: list[Tensor] = field(default_factory=list)
     owners: list[Tensor] = field(default_factory=list)
     trees: list[Trees] = field(default_factory=list)
+    types: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
 
 
 def measure_truth(network: Network, drawn: PartWhole, pipeline: Pipeline) -> dict[str, float]:
@@ -82,10 +82,8 @@ def measure_truth(network: Network, drawn: PartWhole, pipeline: Pipeline) -> dic
         pipeline: Prepares images as in training; it must not move pixels.
     """
     metrics = {**_even_accuracy(network, drawn, pipeline), **_equivariance(network, drawn, pipeline)}
-    maps = capsule_maps(network)
-    if maps:
-        metrics |= _summary(_collect(network, drawn, pipeline, maps), drawn, maps)
-    return metrics
+    found = _collect(network, drawn, pipeline)
+    return metrics if found is None else metrics | _summary(found, drawn)
 
 
 def _outputs(network: Network, inputs: Tensor, *, routing: bool = False) -> CapsuleOutput:
@@ -126,28 +124,40 @@ def _equivariance(network: Network, drawn: PartWhole, pipeline: Pipeline) -> dic
         return {}
 
 
-def _collect(network: Network, drawn: PartWhole, pipeline: Pipeline, maps: tuple[CapsuleMap, ...]) -> _Found:
+def _collect(network: Network, drawn: PartWhole, pipeline: Pipeline) -> _Found | None:
+    """What maps and trees say; None where the capsules have no place on the image."""
     found = _Found()
-    height, width = drawn.owners.shape[1:]
-    has_parts = contribution_obstacle(network) is None
     for start in range(0, len(drawn), _BATCH):
         inputs = pipeline.for_evaluation(drawn.images[start : start + _BATCH]).inputs
+        regions = find_regions(network, inputs)
+        if regions is None:
+            return None
         output = _outputs(network, inputs, routing=True)
         layers = fully_connected(output.layers)
-        chosen = output.activations.argmax(1)
-        owners = owners_of_capsules(drawn.owners[start : start + _BATCH], maps)
-        grids = {"saliency": evidence_maps(through_layers(layers), chosen, maps)}
-        if has_parts and len(layers) == 1:
-            grids["contribution"] = contribution_maps(contributions(network, layers[0], chosen).parts, maps)
-        grids["even"] = [torch.ones_like(each) for each in grids["saliency"]]
-        for name, each in grids.items():
-            placed = sum(place_map(m, (height, width), at.field) for m, at in zip(each, maps, strict=True))
-            assert isinstance(placed, Tensor)
+        owners = owners_in_regions(drawn.owners[start : start + _BATCH], regions)
+        for name, placed in _maps(network, output, regions, drawn.owners).items():
             found.maps.setdefault(name, []).append(placed)
         found.activations.append(layers[0].children.activations.flatten(1))
         found.owners.append(owners)
+        found.types = regions.types
         found.trees += _compare(layers, owners, drawn, _MOST_TREES - len(found.trees))
     return found
+
+
+def _maps(network: Network, output: CapsuleOutput, regions: Regions, like: Tensor) -> dict[str, Tensor]:
+    """The maps of one batch on images of the size of `like`."""
+    layers, chosen = fully_connected(output.layers), output.activations.argmax(1)
+    size = (like.shape[1], like.shape[2])
+    children, routed = through_layers(layers)
+    assert routed.coupling is not None
+    to_chosen = routed.coupling[torch.arange(len(chosen), device=chosen.device), :, chosen]
+    maps = {"saliency": regions.on_image(children.activations.flatten(1) * to_chosen, size)}
+    if contribution_obstacle(network) is None and len(layers) == 1 and regions.shares is None:
+        parts = contribution_maps(contributions(network, layers[0], chosen).parts, regions.maps)
+        placed = [place_map(part, size, each.field) for part, each in zip(parts, regions.maps, strict=True)]
+        maps["contribution"] = torch.stack(placed).sum(0)
+    maps["even"] = regions.flat(maps["saliency"])
+    return maps
 
 
 def _compare(layers: tuple[LayerTrace, ...], owners: Tensor, drawn: PartWhole, most: int) -> list[Trees]:
@@ -156,18 +166,13 @@ def _compare(layers: tuple[LayerTrace, ...], owners: Tensor, drawn: PartWhole, m
     ]
 
 
-def _summary(found: _Found, drawn: PartWhole, maps: tuple[CapsuleMap, ...]) -> dict[str, float]:
+def _summary(found: _Found, drawn: PartWhole) -> dict[str, float]:
     metrics: dict[str, float] = {}
     for name, parts in found.maps.items():
         shares = evidence_shares(torch.cat(parts), drawn.is_object, drawn.is_clutter)
         metrics |= {f"{name}_on_object": shares.on_object, f"{name}_on_clutter": shares.on_clutter}
-    first, types = 0, []
-    for each in maps:
-        own = torch.arange(each.grid[2]).repeat(each.grid[0] * each.grid[1])
-        types.append(first + own)
-        first += each.grid[2]
     purity = part_purity(
-        torch.cat(found.activations), torch.cat(found.owners), torch.cat(types), drawn.tree.num_parts
+        torch.cat(found.activations), torch.cat(found.owners), found.types, drawn.tree.num_parts
     )
     metrics |= {"part_purity": purity.purity, "part_purity_base": purity.base}
     for kind, prefix in (("carved", ""), ("even", "even_"), ("random", "random_")):

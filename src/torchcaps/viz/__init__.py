@@ -25,6 +25,7 @@ from .saliency import SaliencyPanel, draw_saliency
 from .slice_detail import SliceDetail, draw_slice_detail
 from .slice_viewer import Finding, SliceView, slice_viewer
 from .style import to_png, to_svg
+from .tree_levels import LevelTree, Link, Seen, draw_tree_levels
 from .trees import Forest, draw_forest, draw_tree, tree_markup, tree_piece
 from .true_trees import Branch, TreeOnImage, draw_true_trees
 
@@ -34,10 +35,13 @@ __all__ = [
     "Finding",
     "Forest",
     "LevelShares",
+    "LevelTree",
     "LineChart",
+    "Link",
     "Measured",
     "Report",
     "SaliencyPanel",
+    "Seen",
     "SliceDetail",
     "SliceView",
     "TreeOnImage",
@@ -59,6 +63,7 @@ __all__ = [
     "draw_slice_detail",
     "draw_surprise",
     "draw_tree",
+    "draw_tree_levels",
     "draw_true_trees",
     "measure_seeds",
     "slice_viewer",

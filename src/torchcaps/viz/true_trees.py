@@ -14,11 +14,17 @@ from numpy.typing import NDArray
 from torchcaps.core import Number, UserError
 
 from .pictures import ArrayLike, to_colours
-from .style import INK, MUTED, PAPER, SERIES, TEXT, TITLE, axes_at, canvas, drawing_board
+from .style import COOL, INK, MUTED, PAPER, TEXT, TITLE, WARM, WRONG, axes_at, canvas, drawing_board
 
 _CELL, _GAP, _TOP, _LEFT = 190, 16, 44, 16
 _BELOW = 30  # pixels of words under a picture
-_NOWHERE = MUTED
+NOWHERE = MUTED
+_PARTS = (COOL, WARM, "#1f8a78", WRONG, "#8a5cd6", "#b58a00", "#1d9fc4", "#6f8f1f", "#c65b9b")
+
+
+def part_colour(part: int) -> str:
+    """The colour in which a part is drawn."""
+    return _PARTS[part % len(_PARTS)]
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ def draw_true_trees(
             left = _LEFT + column * (_CELL + _GAP)
             _draw_tree(_show(figure, picture, (left, top), faded=True), tree)
             board.text(left, top + _CELL + 16, tree.words, fontsize=TEXT, color=MUTED)
-    _name_parts(board, part_names, _TOP + len(trees) * (_CELL + _BELOW) + 16)
+    name_parts(board, part_names, _TOP + len(trees) * (_CELL + _BELOW) + 16, width)
     return figure
 
 
@@ -93,7 +99,7 @@ def _show(
 def _draw_tree(axes: Axes, tree: TreeOnImage) -> None:
     strongest = max((branch.weight for branch in tree.branches), default=1.0) or 1.0
     branches = sorted(tree.branches, key=lambda each: each.part is not None)
-    colours = [_NOWHERE if each.part is None else SERIES[each.part % len(SERIES)] for each in branches]
+    colours = [NOWHERE if each.part is None else part_colour(each.part) for each in branches]
     widths = [0.5 + 2.0 * each.weight / strongest for each in branches]
     lines = [[(each.x, each.y), tree.root] for each in branches]
     # all at once: a line object for each takes longer than all the rest
@@ -108,9 +114,14 @@ def _draw_tree(axes: Axes, tree: TreeOnImage) -> None:
     )
 
 
-def _name_parts(board: Axes, names: Sequence[str], y: Number) -> None:
-    for number, name in enumerate([*names, "clutter or background"]):
-        colour = _NOWHERE if number == len(names) else SERIES[number % len(SERIES)]
-        x = _LEFT + 120 * number
+def name_parts(
+    board: Axes, names: Sequence[str], y: Number, width: Number, others: Mapping[str, str] | None = None
+) -> None:
+    """A row that says which colour stands for which part, and for what else."""
+    colours = {name: part_colour(number) for number, name in enumerate(names)}
+    colours |= {**(others or {}), "clutter or background": NOWHERE}
+    step = min(120, (width - _LEFT - 140) / max(len(colours) - 1, 1))  # the last name is the longest
+    for number, (name, colour) in enumerate(colours.items()):
+        x = _LEFT + step * number
         board.plot([x + 5], [y], marker="o", markersize=7, color=colour)
         board.text(x + 16, y + 4, name, fontsize=TEXT, color=MUTED)

@@ -13,6 +13,7 @@ from torchcaps.storage import read_json
 
 from .entry import Entry
 from .evidence import Evidence
+from .truth import TRUTH, say_truth
 
 CARD = "card.md"
 _MOST_CLASSES = 20  # named on a card
@@ -67,14 +68,14 @@ _OF_OTHERS = _Words("what its task gives", "those of its training images.", "tor
 def describe_entry(entry: Entry, folder: Path) -> str:
     """The card of a network as Markdown, from its entry and the files in its folder."""
     result, data, ground = (_read(folder / name) for name in ("result.json", "data.json", "matching.json"))
-    return _card(entry, result, data.get("classes", ()), ground)
+    return _card(entry, result, data.get("classes", ()), ground, say_truth(_read(folder / TRUTH)))
 
 
 def _read(path: Path) -> Plain:
     return read_json(path) if path.is_file() else {}
 
 
-def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain) -> str:
+def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain, truth: Sequence[str]) -> str:
     words = WORDS.get(entry.task, _OF_OTHERS)
     lines = [
         f"Use: `{words.command.format(name=entry.name)}`. It gives {words.gives}."
@@ -83,6 +84,7 @@ def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain) ->
         f"Data: {_data(entry)}; licence: {entry.licence}.",
         f"Test images: {_measured(entry)}, of this one run.",
         *_over_seeds(entry.evidence),
+        *truth,
         f"Size: {entry.parameters:,} parameters in {entry.bytes / 1e6:.2f} MB, stored as {entry.stored_as}; "
         f"trained in {_BITS.get(entry.trained_in, entry.trained_in)}.{_rounded(entry)}",
         f"Training: {_training(result)}seed {entry.seed}, commit {result.get('commit')}, "

@@ -65,7 +65,7 @@ def read_evidence(path: Path, setting: str, model: str) -> Evidence:
 
 
 def _is_test_metric(key: str) -> bool:
-    return key.startswith("test_") and key.removeprefix("test_") in METRICS
+    return key == "accuracy_with_even" or (key.startswith("test_") and key.removeprefix("test_") in METRICS)
 
 
 def _mean(row: dict[str, Any]) -> SeedMean:

@@ -17,10 +17,12 @@ from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
 from .evidence import read_evidence
 from .rounding import halved, measure_rounding
 from .store import checksum_of
+from .truth import TRUTH, say_truth
 from .without_paths import recipe_without_paths, without_paths
 
 RESULT = "result.json"
-_BESIDE = ("matching.json", "calibration.json")  # what applications measured after training and need again
+# what was measured after training: by applications, which need it again, and by the suite of true trees
+_BESIDE = ("matching.json", "calibration.json", TRUTH)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +136,7 @@ def _content(run: Run, trained_on: str, packing: Packing) -> _Content:
     result = read_result(run.folder, "metrics") if is_tested else _tested(run, packing)
     recipe = recipe_as_json(recipe_without_paths(run.recipe, trained_on))
     beside = {file: read_json(run.folder / file) for file in _BESIDE if (run.folder / file).is_file()}
+    say_truth(beside.get(TRUTH, {}))  # a damaged one is an error before anything is written
     return _Content(
         {**without_paths(result, trained_on), "recipe": recipe},
         {file: without_paths(values, trained_on) for file, values in beside.items()},

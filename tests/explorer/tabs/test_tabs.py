@@ -9,8 +9,11 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.explorer import Shelf, read_given
-from torchcaps.explorer.tabs import PoseShow
+from torchcaps.explorer.subject import say_truth
+from torchcaps.explorer.tabs import PartsShow, PoseShow
 from torchcaps.explorer.tabs.poses import FRAMES
+from torchcaps.pages import TrueTrees
+from torchcaps.train import load_run
 
 
 def opened(uri):
@@ -48,5 +51,58 @@ def test_the_true_tree_stands_beside_the_carved_one(tmp_path):
     found = show.show(2)
     assert opened(found["picture"]).width > 800
     assert found["total"] == 24
+    assert "Each dot is a capsule" in found["words"]
     with pytest.raises(UserError, match="images 0 to 23"):
         show.show(24)
+
+
+PARTS = "partwhole:classes=3,branches=3,train=40,test=30"
+
+
+def parts_run(folder, model, channels=1):
+    return save_run(
+        folder, model, PARTS, tuple("012"), image_size=20, in_channels=channels, **{"decoder": "none"}
+    )
+
+
+def test_a_network_of_several_layers_shows_the_region_of_every_capsule(tmp_path):
+    folder = parts_run(tmp_path / "levels", "parse_capsnet_tiny_test")
+    show = PartsShow(folder)
+    found = show.show(1)
+    picture = opened(found["picture"])
+    assert picture.width == 1000
+    assert picture.height > 800  # the true tree, and two trees of four levels
+    assert "Each small picture is a capsule" in found["words"]
+    assert "of these 24 images" in found["about"]
+    assert "when all its couplings are made even" in found["about"]
+
+
+def test_a_network_of_several_layers_on_a_grid_draws_no_hidden_capsule_as_a_place(tmp_path):
+    trees = TrueTrees(load_run(parts_run(tmp_path / "gamma", "gamma_capsnet_tiny_test")), 2)
+    assert trees.has_levels
+    with pytest.raises(UserError, match="draw_levels"):
+        trees.draw((0,))
+    assert trees.draw_levels(0) is not None
+
+
+def test_the_first_image_of_a_network_on_several_grids_can_be_drawn(tmp_path):
+    folder = save_run(
+        tmp_path / "deep", "deepcaps_tiny_test", PARTS, tuple("012"), image_size=32, in_channels=1
+    )
+    trees = TrueTrees(load_run(folder), 2)
+    assert not trees.has_levels
+    assert trees.draw((0,)) is not None
+
+
+def test_the_words_say_that_trees_are_not_those_of_the_parts_unless_they_are_more_precise_than_both():
+    found = {
+        f"{kind}tree_{name}": value
+        for kind, value in (("", 0.2), ("even_", 0.1), ("random_", 0.15))
+        for name in ("precision", "recall")
+    }
+    assert "more precise than both others." in say_truth(23, 24, found)
+    assert "even" not in say_truth(23, 24, found).partition(".")[0]  # nothing was evened
+    worse = {**found, "even_tree_precision": 0.3, "accuracy_with_even": 0.25}
+    words = say_truth(23, 24, worse)
+    assert "23 of these 24 images, and of 6 when" in words
+    assert "not the trees of the parts" in words

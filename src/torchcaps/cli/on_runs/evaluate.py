@@ -130,7 +130,7 @@ def _compare(
     if figure is not None:
         draw_suite(found, figure)
     if json:
-        print_json(as_json(found, suite))
+        print_json(as_json(found, suite, limit))
     else:
         print_table(table_of(found))
 

@@ -3,7 +3,7 @@
 from .reference import Reference
 from .subject import Look, Subject
 from .views import heat_uri, picture_uri, view_earlier, view_look, view_sheet, view_typical
-from .words import say_rounded
+from .words import say_hardly, say_rounded, say_truth
 
 __all__ = [
     "Look",
@@ -11,7 +11,9 @@ __all__ = [
     "Subject",
     "heat_uri",
     "picture_uri",
+    "say_hardly",
     "say_rounded",
+    "say_truth",
     "view_earlier",
     "view_look",
     "view_sheet",

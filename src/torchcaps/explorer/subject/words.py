@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from torchcaps.parse import Evenness
+from torchcaps.viz.text import join_words
 
 from .reference import Compared
 from .rounds import Round
@@ -49,7 +52,7 @@ def say_round(here: Round, last: int) -> str:
         return (
             "This network finds its couplings in one pass, so there are no rounds to step through. They are "
             f"{here.distance:.3f} away from an even split: 0 is even, 1 gives all to one parent. "
-            f"{_hardly(here)}"
+            f"{say_hardly(here.tree.evenness)}"
         ).strip()
     text = (
         f"After round {here.number} of {last}, couplings are {here.distance:.3f} away from an even "
@@ -58,18 +61,39 @@ def say_round(here: Round, last: int) -> str:
     if here.number == 1:
         text += " Every routing begins with an even split, so there is hardly a tree yet."
     elif here.number == last:
-        text += f" {_hardly(here)}"
+        text += f" {say_hardly(here.tree.evenness)}"
     return text.strip()
 
 
-def _hardly(last: Round) -> str:
-    layers = last.tree.evenness
+def say_hardly(layers: Sequence[Evenness]) -> str:
+    """That couplings stay close to even, where they do."""
     idle = sum(layer.hardly_routes for layer in layers)
     if not idle:
         return ""
     if idle == len(layers):
         return "This network hardly routes: its couplings stay close to even, so the tree says little."
     return f"{idle} of its {len(layers)} routed layers hardly route: their couplings stay close to even."
+
+
+def say_truth(right: int, images: int, found: Mapping[str, float]) -> str:
+    """What routing is worth on images whose trees are known, and how carved trees compare with them."""
+    words = f"The network names the right class of {right} of these {images} images"
+    if "accuracy_with_even" in found:
+        words += (
+            f", and of {round(found['accuracy_with_even'] * images)} when all its couplings are made even"
+        )
+    kinds = {"carved trees": "", "even couplings": "even_", "random trees": "random_"}
+    trees = [
+        f"{found[f'{key}tree_precision']:.0%} and {found[f'{key}tree_recall']:.0%} for {kind}"
+        for kind, key in kinds.items()
+    ]
+    better = found["tree_precision"] > max(found["even_tree_precision"], found["random_tree_precision"])
+    verdict = (
+        "Carved trees are more precise than both others."
+        if better
+        else "Carved trees are not more precise than both others: they are not the trees of the parts."
+    )
+    return f"{words}. Precision and recall, mean over the images: {join_words(trees)}. {verdict}"
 
 
 def say_rounded(error: float) -> str:

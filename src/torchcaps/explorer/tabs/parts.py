@@ -11,7 +11,24 @@ from torchcaps.train import load_run
 from torchcaps.viz import to_png
 from torchcaps.viz.pictures import png_uri
 
+from ..subject import say_hardly, say_truth
+
 _IMAGES = 24
+_FLAT = (
+    "Each dot is a capsule or a part, and a line leads from it to the whole, the square. Its colour says "
+    "which part lies there. Carved is the tree of the network; beside it stands the one that couplings "
+    "without any preference would give."
+)
+_LEVELS = (
+    "Each small picture is a capsule: hot is the region of the image that it answers for, traced down "
+    "through the couplings to the places that make the first capsules. Its frame says which part it looks at "
+    "or is mostly made of; dark is several parts together, grey is none. A line in colour is right: it leads "
+    "from a part to the same part or to what contains it. Carved is the tree of the network; the "
+    "one below is what couplings without any preference would give."
+)
+_SHARES = (
+    "Precision is the share of a tree's lines that are right, recall the share of true lines that it has."
+)
 
 
 class PartsShow:
@@ -19,6 +36,7 @@ class PartsShow:
 
     def __init__(self, folder: Path) -> None:
         self.trees = TrueTrees(load_run(folder), _IMAGES)
+        self._about = say_truth(self.trees.num_right, _IMAGES, self.trees.measure())
         self._shown: dict[int, dict[str, Any]] = {}
 
     def show(self, number: int) -> dict[str, Any]:
@@ -30,11 +48,12 @@ class PartsShow:
         return self._shown[number]
 
     def _draw(self, number: int) -> dict[str, Any]:
+        trees = self.trees
+        figure = trees.draw_levels(number) if trees.has_levels else trees.draw((number,))
+        hardly = say_hardly(trees.carve(number).evenness)
         return {
-            "picture": png_uri(to_png(self.trees.draw((number,)), scale=1)),
+            "picture": png_uri(to_png(figure, scale=1)),
             "total": _IMAGES,
-            "words": "Each dot is a capsule or a part, and a line leads from it to the whole, the square. "
-            "Its colour says which part lies there. Carved is the tree of the network; beside it stands "
-            "the one that couplings without any preference would give. Precision is the share of a tree's "
-            "lines that are right, recall the share of true lines that it has.",
+            "words": f"{_LEVELS if trees.has_levels else _FLAT} {_SHARES} {hardly}".strip(),
+            "about": self._about,
         }

@@ -105,12 +105,13 @@ function buildSteps(load, show) {
 
 function buildTrees(item) {
   const picture = make("img", { alt: "true and carved trees" });
-  const words = make("p", { className: "words" });
+  const about = make("p", { className: "words" }), words = make("p", { className: "words" });
   const steps = buildSteps((number) => ask("parts", { item, number }), (answer) => {
     picture.src = answer.picture;
+    about.textContent = answer.about;
     words.textContent = answer.words;
   });
-  return make("div", {}, steps, make("div", { className: "wide" }, picture), words);
+  return make("div", {}, about, steps, make("div", { className: "wide" }, picture), words);
 }
 
 function buildTurning(item) {

@@ -3,7 +3,7 @@
 from .anatomy import ConvStep, Cut, KeptSizes, OnTrunk, Removable, RoutedLevels, Shrinkable, ShrinksAndGrows
 from .change_classes import change_classes
 from .classifier import CapsuleClassifier, DecoderName, PlainClassifier, build_decoder
-from .network import CapsuleGrid, ModelConfig, Network
+from .network import CapsuleGrid, MapReader, ModelConfig, Network
 from .segmenter import Segmenter
 from .stem import NormName, conv_stem, depthwise_primary, require_fitting_stem, stem_stages, stem_steps
 
@@ -14,6 +14,7 @@ __all__ = [
     "Cut",
     "DecoderName",
     "KeptSizes",
+    "MapReader",
     "ModelConfig",
     "Network",
     "NormName",

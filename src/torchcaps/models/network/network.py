@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from torchcaps.core import ImageSize, UserError, sides
-from torchcaps.layers import ConvStage
+from torchcaps.layers import ConvStage, PrimaryCaps
 
 
 @runtime_checkable
@@ -39,6 +39,14 @@ class CapsuleGrid(NamedTuple):
 
     stages: Sequence[ConvStage]
     types: int
+
+
+class MapReader(NamedTuple):
+    """Capsules that each read a whole map: what makes the map, its convolutions, and the capsules."""
+
+    stem: nn.Module
+    stages: Sequence[ConvStage]
+    primary: PrimaryCaps
 
 
 class Network(nn.Module):
@@ -78,3 +86,7 @@ class Network(nn.Module):
         A family whose capsules have no place on the image, because each sees all of it, has none.
         """
         return ()
+
+    def map_reader(self) -> MapReader | None:
+        """The children of the first fully connected layer, where one kernel makes each of them of a map."""
+        return None

@@ -2,7 +2,7 @@
 
 from .agreement import Agreement, Trees, compare_trees, measure_agreement
 from .equivariance import equivariance_error
-from .owners import owners_of_capsules
+from .owners import owners_in_regions, owners_of_capsules
 from .purity import Purity, part_purity
 from .shares import Shares, evidence_shares
 
@@ -15,6 +15,7 @@ __all__ = [
     "equivariance_error",
     "evidence_shares",
     "measure_agreement",
+    "owners_in_regions",
     "owners_of_capsules",
     "part_purity",
 ]

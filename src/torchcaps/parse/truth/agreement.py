@@ -66,21 +66,38 @@ def measure_agreement(edges: Sequence[Edge], looks_at: Sequence[int], truth: Tru
     """
     if not edges:
         return Agreement(float("nan"), 0.0)
+    judged = judge_edges(edges, looks_at, truth)
+    found = {
+        (judged.node_of(edge.layer, edge.child), judged.node_of(edge.layer + 1, edge.parent))
+        for edge in judged.right
+    }
+    true_edges = {(node, parent) for node, parent in enumerate(truth.parents) if parent >= 0}
+    return Agreement(len(judged.right) / len(edges), len(found & true_edges) / len(true_edges))
+
+
+class Judged(NamedTuple):
+    """What the capsules of a carved tree stand for, and those of its edges that are right."""
+
+    stands_for: dict[tuple[int, int], int]  # by layer and capsule
+    right: list[Edge]
+
+    def node_of(self, layer: int, capsule: int) -> int:
+        """The true node that a capsule stands for; -1 also where all its edges from below were cut off."""
+        return self.stands_for.get((layer, capsule), _NOTHING)
+
+
+def judge_edges(edges: Sequence[Edge], looks_at: Sequence[int], truth: TrueTree) -> Judged:
+    """Which edges of a carved tree are right, as `Agreement` has it; see `measure_agreement`."""
     highest = max(edge.layer for edge in edges)
-    stands_for = {(0, child): node for child, node in enumerate(looks_at)}
-    right, found = 0, set()
+    judged = Judged({(0, child): node for child, node in enumerate(looks_at)}, [])
     for layer in range(highest + 1):
         own = [edge for edge in edges if edge.layer == layer]
-        _assign_parents(own, stands_for, truth, is_last=layer == highest)
+        _assign_parents(own, judged.stands_for, truth, is_last=layer == highest)
         for edge in own:
-            # a capsule all of whose edges from below were cut off stands for nothing
-            child = stands_for.get((layer, edge.child), _NOTHING)
-            parent = stands_for[layer + 1, edge.parent]
+            child, parent = judged.node_of(layer, edge.child), judged.node_of(layer + 1, edge.parent)
             if child != _NOTHING and (parent == child or parent in truth.ancestors(child)):
-                right += 1
-                found.add((child, parent))
-    true_edges = {(node, parent) for node, parent in enumerate(truth.parents) if parent >= 0}
-    return Agreement(right / len(edges), len(found & true_edges) / len(true_edges))
+                judged.right.append(edge)
+    return judged
 
 
 def _assign_parents(
@@ -131,8 +148,7 @@ def compare_trees(
         top: Edges of each layer.
         seed: Of the random tree.
     """
-    numbers = owners.tolist()
-    looks_at = [number - 1 if 1 <= number <= truth.num_parts else _NOTHING for number in numbers]
+    looks_at = parts_looked_at(owners, truth)
     chosen = int(layers[-1].routed.activations[sample].argmax())
 
     def measure(traces: Sequence[LayerTrace]) -> Agreement:
@@ -144,6 +160,11 @@ def compare_trees(
     return Trees(
         measure(alone), measure([with_even_couplings(each) for each in alone]), measure(_random(alone, rng))
     )
+
+
+def parts_looked_at(owners: Int64[Tensor, " capsules"], truth: TrueTree) -> list[int]:
+    """For each capsule the number of the true part that it looks at, from 0, or -1."""
+    return [number - 1 if 1 <= number <= truth.num_parts else _NOTHING for number in owners.tolist()]
 
 
 def _only(trace: LayerTrace, sample: int) -> LayerTrace:

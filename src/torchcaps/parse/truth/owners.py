@@ -1,4 +1,4 @@
-"""What each capsule on a grid looks at."""
+"""What each capsule looks at."""
 
 from __future__ import annotations
 
@@ -9,6 +9,21 @@ from jaxtyping import Int64, Integer
 from torch import Tensor
 
 from ..places import CapsuleMap
+from ..regions import Regions
+
+
+def owners_in_regions(
+    owners: Integer[Tensor, "images height width"], regions: Regions
+) -> Int64[Tensor, "images capsules"]:
+    """The number at the pixel that each capsule looks at, in the order of the capsules.
+
+    A capsule on a grid looks at the centre of what it sees. One that reads a whole map looks at the centre of
+    what that place of the map sees which adds most to its length.
+    """
+    found = owners_of_capsules(owners, regions.maps)
+    if regions.shares is None:
+        return found
+    return found.gather(1, regions.shares.flatten(2).argmax(2))
 
 
 def owners_of_capsules(

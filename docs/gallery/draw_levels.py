@@ -1,0 +1,25 @@
+"""Draw the tree of a pretrained network of five capsule layers beside the true one.
+
+`python docs/gallery/draw_levels.py docs/gallery`; few colours, so that the file stays small.
+"""
+
+from __future__ import annotations
+
+import sys
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+
+from torchcaps import load_pretrained
+from torchcaps.pages import TrueTrees
+from torchcaps.viz import to_png
+
+NETWORK = "parse_capsnet.partwhole"
+_NUMBER = 1  # of the test image
+_COLOURS = 64
+
+if __name__ == "__main__":
+    drawn = to_png(TrueTrees(load_pretrained(NETWORK), _NUMBER + 1).draw_levels(_NUMBER), scale=1)
+    picture = Image.open(BytesIO(drawn)).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    picture.save(Path(sys.argv[1]) / "tree-levels.png", optimize=True)

@@ -1,0 +1,70 @@
+"""What each place of a map adds to a capsule that reads all of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, einsum
+
+from torchcaps.core import evaluating
+from torchcaps.layers import PrimaryCaps, map_sizes, receptive_field
+from torchcaps.models import MapReader, Network
+
+from .places import CapsuleMap
+
+
+class MapParts(NamedTuple):
+    """How the length of capsules before their squash splits: places of the map and bias add up to it."""
+
+    parts: Float[Tensor, "batch capsules rows columns"]  # negative where a place pulls the other way
+    bias: Float[Tensor, "batch capsules"]
+
+    @property
+    def length(self) -> Float[Tensor, "batch capsules"]:
+        """Of the capsules before their squash."""
+        return self.parts.sum((2, 3)) + self.bias
+
+    @property
+    def shares(self) -> Float[Tensor, "batch capsules rows columns"]:
+        """The positive parts of each capsule, which add up to one; zero where it has none."""
+        positive = self.parts.clamp(min=0)
+        return positive / positive.sum((2, 3), keepdim=True).clamp(min=1e-12)
+
+
+def places_of_map(network: Network, reader: MapReader) -> CapsuleMap:
+    """The places of the map that a capsule reads, and what each sees of the image."""
+    size = network.config.image_size
+    kernel, sides = reader.primary.conv.kernel_size, map_sizes(size, reader.stages)[-1]
+    rows, columns = (min(pair) for pair in zip(kernel, sides, strict=True))
+    return CapsuleMap((rows, columns, 1), receptive_field(size, reader.stages))
+
+
+def split_over_map(
+    network: Network, reader: MapReader, images: Float[Tensor, "batch channels height width"]
+) -> MapParts:
+    """What the places of the map add to each capsule on these images.
+
+    A capsule is a convolution at one position: a sum s over the places of the map, and a bias. The part of a
+    place is its summand's component along s, as `contributions` has it for the children of a class.
+    """
+    with torch.no_grad(), evaluating(network):
+        return _split(reader.primary, reader.stem(images))
+
+
+def _split(primary: PrimaryCaps, features: Float[Tensor, "batch channels height width"]) -> MapParts:
+    conv = primary.conv
+    rows, columns = conv.kernel_size
+    seen = features[..., :rows, :columns].unflatten(1, (conv.groups, -1))
+    kernels = conv.weight.to(features.dtype).unflatten(0, (conv.groups, -1))
+    summands = einsum("bgchw,gochw->bgohw", seen, kernels).flatten(1, 2).unflatten(1, (primary.types, -1))
+    bias = (
+        summands.new_zeros(summands.shape[1:3])
+        if conv.bias is None
+        else conv.bias.view_as(summands[0, ..., 0, 0])
+    )
+    pooled = summands.sum((3, 4)) + bias
+    length = torch.linalg.vector_norm(pooled, dim=-1, keepdim=True)
+    direction = pooled / length.clamp(min=torch.finfo(length.dtype).tiny)
+    return MapParts(einsum("btdhw,btd->bthw", summands, direction), einsum("btd,td->bt", direction, bias))

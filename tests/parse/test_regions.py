@@ -1,0 +1,97 @@
+"""Which region of the image a capsule answers for."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+from torch.testing import assert_close
+
+from torchcaps.models import create_model
+from torchcaps.parse import find_regions, fully_connected, through_layers
+from torchcaps.parse.regions import weights_of_levels
+from torchcaps.parse.truth import owners_in_regions
+from torchcaps.parse.whole_map import places_of_map, split_over_map
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(3)
+    return create_model("parse_capsnet_tiny_test").double().eval()
+
+
+@pytest.fixture(scope="module")
+def images():
+    return torch.rand(2, 1, 20, 20, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+
+
+@torch.no_grad()
+def test_places_and_bias_add_up_to_the_length_of_a_capsule(network, images):
+    reader = network.map_reader()
+    reader.primary.conv.bias.uniform_(-1, 1)
+    found = split_over_map(network, reader, images)
+    pooled = reader.primary.conv(reader.stem(images)).squeeze((2, 3)).unflatten(1, (3, 4))
+    assert_close(found.length, pooled.norm(dim=-1))
+    assert_close(found.shares.sum((2, 3)), torch.ones(2, 3, dtype=torch.float64))
+
+
+@torch.no_grad()
+def test_the_part_of_a_place_is_what_the_pose_loses_along_itself_without_that_place(network, images):
+    reader = network.map_reader()
+    conv, features = reader.primary.conv, reader.stem(images)
+    found = split_over_map(network, reader, images)
+    before = conv(features).squeeze((2, 3)).unflatten(1, (3, 4))
+    for row, column in ((0, 0), (2, 1)):
+        without = features.clone()
+        without[..., row, column] = 0
+        lost = before - conv(without).squeeze((2, 3)).unflatten(1, (3, 4))
+        assert_close(found.parts[..., row, column], (lost * F.normalize(before, dim=-1)).sum(-1))
+
+
+@torch.no_grad()
+def test_a_capsule_made_by_one_place_looks_at_the_middle_of_what_that_place_sees(images):
+    network = create_model("parse_capsnet_tiny_test").double().eval()
+    reader = network.map_reader()
+    reader.primary.conv.weight.zero_()
+    reader.primary.conv.bias.zero_()
+    reader.primary.conv.weight[:, :, 1, 2] = 1
+    regions = find_regions(network, images)
+    grid, field = places_of_map(network, reader)
+    row, column = field.centre(1, 2)
+    owners = torch.arange(400).view(1, 20, 20).expand(2, -1, -1)
+    assert owners_in_regions(owners, regions).tolist() == [[20 * int(row) + int(column)] * 3] * 2
+    assert grid[:2] == tuple(reader.primary.conv.kernel_size)
+    heat = regions.alone(0).on_image(torch.eye(3, dtype=torch.float64), (20, 20))
+    assert heat.flatten(1).argmax(1).tolist() == [20 * int(row) + int(column)] * 3
+
+
+@torch.no_grad()
+def test_the_regions_of_classes_follow_all_paths_down_to_the_first_capsules(network, images):
+    layers = fully_connected(network(images, return_routing=True).layers)
+    levels = weights_of_levels(layers, 1)
+    assert [len(level) for level in levels] == [3, 3, 3, 4]
+    children, routed = through_layers(layers)
+    assert_close(levels[-1], (children.activations[1, :, None] * routed.coupling[1]).T)
+    assert_close(levels[0], torch.eye(3, dtype=torch.float64))
+
+
+@torch.no_grad()
+def test_capsules_on_several_grids_have_types_and_places_of_their_own():
+    network = create_model("deepcaps_tiny_test").eval()
+    regions = find_regions(network, torch.rand(1, *network.image_shape))
+    assert len(regions.maps) > 1
+    counts = [each.capsules for each in regions.maps]
+    assert len(regions.types) == sum(counts)
+    first, second = (set(part.tolist()) for part in regions.types.split(counts)[:2])
+    assert not first & second
+    size = network.image_shape[1:]
+    weights = torch.zeros(1, sum(counts))
+    weights[0, -1] = 1  # the last capsule of the last grid: at the lower right
+    heat = regions.on_image(weights, size)[0]
+    last = regions.maps[-1]
+    row, column = last.field.centre(last.grid[0] - 1, last.grid[1] - 1)
+    y, x = divmod(int(heat.argmax()), size[1])
+    assert max(abs(y - row), abs(x - column)) <= last.field.step / 2
+
+
+def test_a_network_without_capsules_has_no_regions():
+    network = create_model("conv_baseline_tiny_test")
+    assert find_regions(network, torch.rand(1, *network.image_shape)) is None
