@@ -17,7 +17,7 @@ from torchcaps.layers.vote import cast_votes
 from torchcaps.routing.dynamic import dynamic_routing
 from torchcaps.routing.early_exit import settled_dynamic_routing
 from torchcaps.train import load_run, load_split
-from torchcaps.train.results import provenance
+from torchcaps.train.run import provenance
 
 IMAGES, BATCH, REPEATS = 1000, 250, 2
 FIXED = (1, 3, 10, 50)

@@ -25,10 +25,8 @@ import torch
 from torchcaps.explorer import Explorer, Shelf, read_given
 from torchcaps.models import create_model
 from torchcaps.storage import save_weights, write_text
-from torchcaps.train.data_card import DataCard
 from torchcaps.train.recipe import Recipe
-from torchcaps.train.results import provenance
-from torchcaps.train.run import write_recipe
+from torchcaps.train.run import DataCard, provenance, write_recipe
 
 DIGITS = tuple("0123456789")
 SOLIDS = ("cube", "tetrahedron")

@@ -18,7 +18,7 @@ import torch
 
 from torchcaps.apps.lung.phantom import Protocol, write_phantom
 from torchcaps.storage import write_json
-from torchcaps.train.results import device_name, provenance
+from torchcaps.train.run import device_name, provenance
 
 SIDE, SLICES, LUNG_HEIGHT = 512, 300, 240.0  # pixels, slices, and mm from the lowest to the highest slice
 PAUSE = 0.2  # seconds between two looks at the memory

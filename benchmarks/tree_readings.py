@@ -18,7 +18,7 @@ from torchcaps.layers.vote import cast_votes
 from torchcaps.parse import Keys, count_trees, quantization_indices
 from torchcaps.routing.self_attention import attended_votes
 from torchcaps.train import load_run, load_split
-from torchcaps.train.results import provenance
+from torchcaps.train.run import provenance
 
 LEVELS, CLASSES, BATCH = 11, 10, 250
 THESIS = {

@@ -28,7 +28,12 @@ LEVELS = [  # lowest first; packages of one level do not see each other
     ["cli"],
 ]
 LEVEL = {package: height for height, packages in enumerate(LEVELS) for package in packages}
-ONLY_IN = {"triton": "kernels", "matplotlib": "viz", "yaml": "train/yaml_file.py", "lightning": "train"}
+ONLY_IN = {
+    "triton": "kernels",
+    "matplotlib": "viz",
+    "yaml": "train/recipe/yaml_file.py",
+    "lightning": "train",
+}
 SILENT = {"core", "kernels", "routing", "layers", "models", "losses", "inspection", "prune"}
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchcaps.train.recipe_keys import key_groups, keys_as_markdown
+from torchcaps.train.recipe.keys import key_groups, keys_as_markdown
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

@@ -23,9 +23,9 @@ from PIL import Image
 from typer.main import get_command
 
 from torchcaps import inspect
-from torchcaps.cli.examples import EXAMPLES
 from torchcaps.cli.main import _EXTRAS, _message_for, app
 from torchcaps.cli.main import run as run_command
+from torchcaps.cli.terminal.examples import EXAMPLES
 from torchcaps.core import UserError
 from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import load_recipe, load_run, load_split
@@ -81,11 +81,15 @@ def test_help_answers_at_once():
     assert processor_seconds() - started < 0.5  # 0.11 s on a quiet machine; torch alone would take longer
     assert "train" in done.stdout
     modules = subprocess.run(
-        [sys.executable, "-c", "import torchcaps.cli.main, sys; print('torch' in sys.modules)"],
+        [
+            sys.executable,
+            "-c",
+            "import torchcaps.cli.main, sys; print({'torch', 'rich'} & sys.modules.keys())",
+        ],
         capture_output=True,
         text=True,
     )
-    assert modules.stdout.strip() == "False"
+    assert modules.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize("command", EXAMPLES)
@@ -232,7 +236,7 @@ def test_a_signal_to_end_leaves_a_run_that_goes_on(options, run, tmp_path, monke
 
     command = "train", run.parent / "small.yaml", "--device", "cpu", "--out", tmp_path / "run", *options
     with monkeypatch.context() as patched:
-        patched.setattr("torchcaps.train.loop.watch_health", end)
+        patched.setattr("torchcaps.train.loop.loop.watch_health", end)
         done = torchcaps(*command)
     assert done.returncode == 143
     assert "stopped; train goes on with --resume" in done.stderr

@@ -12,9 +12,8 @@ import torch
 from torchcaps.explorer import Explorer, Shelf, read_given
 from torchcaps.models import create_model
 from torchcaps.storage import save_weights
-from torchcaps.train.data_card import DataCard
 from torchcaps.train.recipe import Recipe
-from torchcaps.train.run import write_recipe
+from torchcaps.train.run import DataCard, write_recipe
 
 MARKUP = '<img src=x onerror="document.title=1">'
 DIGITS = tuple("0123456789")

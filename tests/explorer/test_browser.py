@@ -12,8 +12,7 @@ from PIL import Image, ImageDraw
 
 from torchcaps.explorer import write_explorer
 from torchcaps.explorer.embedded import embed_decoder, round_decoder
-from torchcaps.explorer.subject import Subject
-from torchcaps.explorer.views import picture_uri
+from torchcaps.explorer.subject import Subject, picture_uri
 from torchcaps.layers import ConvDecoder, FcDecoder
 from torchcaps.parse import Explainer
 from torchcaps.train import load_run

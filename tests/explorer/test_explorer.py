@@ -8,14 +8,13 @@ from explorer.conftest import save_run
 
 from torchcaps.core import UserError
 from torchcaps.explorer import read_given, write_explorer
-from torchcaps.explorer.covering import Covering
 from torchcaps.explorer.embedded import round_decoder, rounding_error
-from torchcaps.explorer.pool import find_pool
-from torchcaps.explorer.reference import Reference
-from torchcaps.explorer.rounds import spread_rounds
-from torchcaps.explorer.subject import Subject
+from torchcaps.explorer.subject import Reference, Subject
+from torchcaps.explorer.subject.covering import Covering
+from torchcaps.explorer.subject.pool import find_pool
+from torchcaps.explorer.subject.rounds import spread_rounds
+from torchcaps.explorer.subject.words import say_answer
 from torchcaps.explorer.tabs import describe_tabs
-from torchcaps.explorer.words import say_answer
 from torchcaps.parse import Explainer
 from torchcaps.train import load_run
 
@@ -51,7 +50,7 @@ def test_a_cover_costs_most_where_the_class_looks():
 @pytest.mark.parametrize(("cost", "places"), [(0.001, 49), (0.03, 3), (0.2, 1)])
 def test_a_slower_network_covers_fewer_places_in_the_same_time(monkeypatch, cost, places):
     clock, seen = [0.0], []
-    monkeypatch.setattr("torchcaps.explorer.covering.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("torchcaps.explorer.subject.covering.perf_counter", lambda: clock[0])
 
     def activation_of(images):
         clock[0] += cost * len(images)
@@ -146,7 +145,7 @@ def test_pretrained_networks_fill_the_tabs_for_which_nothing_was_given():
 
 
 def test_a_missing_extra_is_named_with_its_command(folders, monkeypatch):
-    monkeypatch.setattr("torchcaps.explorer.tabs.find_spec", lambda name: None)
+    monkeypatch.setattr("torchcaps.explorer.tabs.tabs.find_spec", lambda name: None)
     tabs = {tab["kind"]: tab for tab in describe_tabs(read_given([]))}
     assert tabs["slices"]["install"] == 'pip install "torchcaps[lung]"'
     assert tabs["flight"]["install"] == 'pip install "torchcaps[uav]"'

@@ -8,8 +8,8 @@ from torchcaps.core import UserError
 from torchcaps.inspection import count_parameters
 from torchcaps.losses import DiceCrossEntropyLoss
 from torchcaps.models import MODELS, create_model, list_models
+from torchcaps.models.baselines import UNet, UNetConfig
 from torchcaps.models.segcaps import SegCaps, SegCapsConfig
-from torchcaps.models.unet import UNet, UNetConfig
 
 from models.contract import NetworkContract, images
 

@@ -7,9 +7,9 @@ from safetensors.torch import load_file
 
 from torchcaps.core import UserError
 from torchcaps.train import Machine, Optim, Silent, build, load_run, train
+from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
 from torchcaps.train.optimizer import make_schedule
-from torchcaps.train.session import Session
 
 CPU = Machine(device="cpu")
 STEPS, EPOCHS = 5, 6
@@ -213,7 +213,7 @@ class Killer(Silent):
 )
 @pytest.mark.parametrize("epoch", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_run_resumes_to_the_same_bits(optim, epoch, tmp_path, monkeypatch):
-    monkeypatch.setattr("torchcaps.train.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("torchcaps.train.loop.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     expected = train(recipe(optim), whole, CPU)
     with pytest.raises(KeyboardInterrupt):

@@ -6,9 +6,8 @@ import torch
 from torchcaps.models import build_model, config_as_json
 from torchcaps.storage import save_weights, write_json, write_text
 from torchcaps.train import build
-from torchcaps.train.data_card import card_of
 from torchcaps.train.pipeline import source_of
-from torchcaps.train.run import write_recipe
+from torchcaps.train.run import card_of, write_recipe
 from torchcaps.zoo import Packing, pack_run
 
 RECIPES = {

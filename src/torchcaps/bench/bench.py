@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from torchcaps.storage import write_json
-from torchcaps.train.results import device_name, provenance
+from torchcaps.train import provenance
+from torchcaps.train.run import device_name
 
 from .memory import PeakMemory, free_memory, release_memory
 from .roofline import Ceilings, Cost, Precision

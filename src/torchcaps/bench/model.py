@@ -11,7 +11,7 @@ import torch
 
 from torchcaps.core import sides
 from torchcaps.models import MODELS, create_model, list_models
-from torchcaps.train.session import use_channels_last
+from torchcaps.train.loop import use_channels_last
 
 from .backend import kernel_free, use_kernels
 from .bench import Bench, Measurement

@@ -13,7 +13,7 @@ import torch
 from torchcaps.data import DATASETS, LabelledImages
 from torchcaps.data.synthetic import synthetic_images
 from torchcaps.train import Evaluation, Machine, Recipe, evaluate, launch, load_recipe
-from torchcaps.train.session import Session
+from torchcaps.train.loop import Session
 
 from .backend import kernel_free, use_kernels
 from .bench import Bench, Measurement

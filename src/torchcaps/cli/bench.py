@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Device, Json, choose_device
-from .show import print_json, print_table
+from .terminal import Device, Json, choose_device, print_json, print_table
 
 if TYPE_CHECKING:
     from torchcaps.bench import BenchRow

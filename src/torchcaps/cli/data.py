@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DataDir, Json, named_data
-from .show import print_json, print_table
+from .terminal import DataDir, Json, named_data, print_json, print_table
 
 app = typer.Typer(help="Fetch datasets and check their files.", no_args_is_help=True)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Quiet
+from .terminal import ProgressBar, Quiet
 
 
 def command(
@@ -21,8 +21,6 @@ def command(
     """
     from torchcaps.experiments.demonstration import describe_demo, record_demo
     from torchcaps.pages import run_demo
-
-    from .progress import ProgressBar
 
     with ProgressBar(is_shown=not quiet) as bar:
         demo = run_demo(out, watcher=bar)

@@ -26,8 +26,8 @@ def keras_efficient_capsnet(
 ) -> None:
     """Make a run of the authors' Keras weights (.h5), for eval, predict and export."""
     from torchcaps.inspection import count_parameters
+    from torchcaps.train import load_recipe
     from torchcaps.train.import_weights import import_efficient_capsnet_run
-    from torchcaps.train.recipe import load_recipe
 
     model = import_efficient_capsnet_run(file, load_recipe(recipe, set_ or []), out)
     typer.echo(f"{count_parameters(model):,} parameters; run saved in {out}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .show import print_json, print_table
+from .terminal import print_json, print_table
 
 
 class Kind(StrEnum):
@@ -65,7 +65,7 @@ def _datasets(pattern: str) -> list[dict[str, Any]]:
 def _recipes(pattern: str) -> list[dict[str, Any]]:
     from fnmatch import fnmatch
 
-    from torchcaps.train.recipe import load_recipe, packaged_recipes
+    from torchcaps.train import load_recipe, packaged_recipes
 
     recipes = [(name, load_recipe(name)) for name in packaged_recipes() if fnmatch(name, pattern)]
     return [

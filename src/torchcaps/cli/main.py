@@ -12,35 +12,11 @@ from typer.models import CommandInfo
 
 from torchcaps import __version__
 
-from . import (
-    bench,
-    data,
-    demo,
-    evaluate,
-    explain,
-    explorer,
-    export,
-    import_weights,
-    listing,
-    lung,
-    lung_segment,
-    parse,
-    pose,
-    predict,
-    prune,
-    recipe,
-    rem,
-    reproduce,
-    shrink,
-    train,
-    uav,
-    uav_flights,
-    weights,
-)
-from .examples import FIRST_STEPS, as_epilog, epilog
-from .quick_help import help_of
+from . import bench, data, demo, import_weights, listing, recipe, rem, reproduce, train, weights
+from .apps import lung, lung_segment, pose, uav, uav_flights
+from .on_runs import evaluate, explain, explorer, export, parse, predict, prune, shrink
 from .start import INTERRUPTED, say_how_to_go_on
-from .unknown_option import RecipeCommand
+from .terminal import FIRST_STEPS, RecipeCommand, as_epilog, epilog, help_of
 
 app = typer.Typer(
     name="torchcaps",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from .options import Changes, Json, RecipeName
-from .show import print_json
+from .terminal import Changes, Json, RecipeName, print_json
 
 app = typer.Typer(help="Look at recipes.", no_args_is_help=True)
 

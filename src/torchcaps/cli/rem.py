@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from .options import DataDir, Device, Json, LevelsOption, Quiet, choose_device, levels_for, read_levels
-from .show import print_json, print_table
+from .terminal import (
+    DataDir,
+    Device,
+    Json,
+    LevelsOption,
+    ProgressBar,
+    Quiet,
+    choose_device,
+    levels_for,
+    print_json,
+    print_table,
+    read_levels,
+    working,
+)
 
 if TYPE_CHECKING:
     from torchcaps.pages import RunSummary
@@ -43,8 +55,6 @@ def command(
     """
     from torchcaps.pages import summarise_run
     from torchcaps.train import Machine, Run
-
-    from .progress import working
 
     chosen = choose_device(device)
     machine = Machine(device=chosen, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
@@ -112,8 +122,6 @@ def _training(source: str, out: Path, changes: list[str]) -> _Training:
 
 def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
     from torchcaps.train import load_run, train
-
-    from .progress import ProgressBar
 
     with ProgressBar(is_shown=not is_quiet) as bar:
         train(training.recipe, training.folder, machine, resume=True, watcher=bar)

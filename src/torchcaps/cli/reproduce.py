@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from .options import DataDir, Device, Json, choose_precision
-from .show import print_json, print_table
+from .terminal import DataDir, Device, Json, choose_precision, print_json, print_table
 
 if TYPE_CHECKING:
     from torchcaps.experiments import Budget, Experiment, Progress

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import (
+from .terminal import (
     Changes,
     DataDir,
     Device,
     Json,
     NewRun,
+    ProgressBar,
     Quiet,
     RecipeName,
     Resume,
     choose_precision,
     faster_precision,
     is_first_process,
+    print_json,
 )
-from .show import print_json
 
 if TYPE_CHECKING:
     from torchcaps.train import Recipe
@@ -50,8 +51,6 @@ def command(
 ) -> None:
     """Train a model as a recipe says, on its data or yours."""
     from torchcaps.train import Machine, Several, TensorBoard, recipe_for_data, run_name, train
-
-    from .progress import ProgressBar
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
     settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DataDir, Json, named_data
-from .show import print_json, print_table
+from .terminal import DataDir, Json, named_data, print_json, print_table, working
 
 app = typer.Typer(help="List, fetch and pack pretrained networks.", no_args_is_help=True)
 
@@ -79,8 +78,6 @@ def pack(
     No path of this machine is packed. With --half the answers on the test images are compared first.
     """
     from torchcaps.zoo import Packing, pack_run
-
-    from .progress import working
 
     packing = Packing(
         half=half, results=results, setting=setting, licence=licence, data=data, data_dir=data_dir

@@ -15,10 +15,17 @@ from torchcaps.storage import write_text
 
 from .embedded import embed_decoder, round_decoder, rounding_error
 from .page import file_page
-from .reference import Reference
-from .subject import Look, Subject
-from .views import heat_uri, view_earlier, view_look, view_sheet, view_typical
-from .words import say_rounded
+from .subject import (
+    Look,
+    Reference,
+    Subject,
+    heat_uri,
+    say_rounded,
+    view_earlier,
+    view_look,
+    view_sheet,
+    view_typical,
+)
 
 MOST_BYTES = 10_000_000
 _MOST_ERROR = 1 / 255  # of a drawing, from rounding the decoder: one tone

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from torchcaps.core import UserError
-from torchcaps.train.recipe import Recipe, read_recipe
+from torchcaps.train import Recipe, read_recipe
 from torchcaps.zoo import Entry, entry_folder, find_entry, is_here, is_pretrained, list_weights
 
 Kind = Literal["flight", "pose", "slices", "parts"]

@@ -13,9 +13,8 @@ from torchcaps.core import Plain, UserError
 from torchcaps.viz.pictures import to_colours
 
 from .shelf import Shelf
-from .subject import Subject
+from .subject import Subject, heat_uri, picture_uri, view_earlier, view_look, view_typical
 from .upload import Ready, decode
-from .views import heat_uri, picture_uri, view_earlier, view_look, view_typical
 
 Kind = TypeVar("Kind")
 _SHOWN_AT_ONCE = 30  # images to choose from

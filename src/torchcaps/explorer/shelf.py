@@ -13,10 +13,8 @@ from torchcaps.train import load_run
 from torchcaps.zoo import load_pretrained
 
 from .given import Choice, Given
-from .parts import PartsShow
-from .poses import PoseShow
-from .reference import Reference
-from .subject import Subject
+from .subject import Reference, Subject
+from .tabs import PartsShow, PoseShow
 
 
 @dataclass

@@ -4,7 +4,6 @@ Importing a family registers its variants. `list_models` gives their names and `
 them. `register_variants` adds a family of your own, which extends `CapsuleClassifier` or `Segmenter`.
 """
 
-from .anatomy import ConvStep, Cut, KeptSizes, OnTrunk, Removable, RoutedLevels, Shrinkable, ShrinksAndGrows
 from .api import (
     MODELS,
     Variant,
@@ -15,10 +14,20 @@ from .api import (
     register_variants,
 )
 from .backbone_capsnet import BackboneCapsNet, BackboneCapsNetConfig, capsule_head
-from .change_classes import change_classes
-from .classifier import CapsuleClassifier, PlainClassifier, build_decoder
-from .conv_baseline import ConvBaseline, ConvBaselineConfig
-from .conv_twin import ConvTwin, ConvTwinConfig
+from .baselines import (
+    ConvBaseline,
+    ConvBaselineConfig,
+    ConvTwin,
+    ConvTwinConfig,
+    StridedConvNet,
+    StridedConvNetConfig,
+    TrunkClassifier,
+    TrunkClassifierConfig,
+    UNet,
+    UNetConfig,
+    ViT,
+    ViTConfig,
+)
 from .deepcaps import DeepCaps, DeepCapsConfig
 from .descriptors import DescriptorConfig, DescriptorNetwork
 from .dr_capsnet import DRCapsNet, DRCapsNetConfig
@@ -27,15 +36,27 @@ from .efficient_capsnet import EfficientCapsNet, EfficientCapsNetConfig
 from .em_capsnet import EMCapsNet, EMCapsNetConfig
 from .em_posenet import EMPoseNet, EMPoseNetConfig
 from .gamma_capsnet import GammaCapsNet, GammaCapsNetConfig
-from .network import CapsuleGrid, ModelConfig, Network
+from .network import (
+    CapsuleClassifier,
+    CapsuleGrid,
+    ConvStep,
+    Cut,
+    KeptSizes,
+    ModelConfig,
+    Network,
+    OnTrunk,
+    PlainClassifier,
+    Removable,
+    RoutedLevels,
+    Segmenter,
+    Shrinkable,
+    ShrinksAndGrows,
+    build_decoder,
+    change_classes,
+)
 from .parse_capsnet import ParseCapsNet, ParseCapsNetConfig
 from .pose_networks import PoseConvNet, PoseConvNetConfig, PoseMLP, PoseMLPConfig, PoseNetwork, PoseRegressor
 from .segcaps import SegCaps, SegCapsConfig
-from .segmenter import Segmenter
-from .strided_convnet import StridedConvNet, StridedConvNetConfig
-from .trunk_classifier import TrunkClassifier, TrunkClassifierConfig
-from .unet import UNet, UNetConfig
-from .vit import ViT, ViTConfig
 
 __all__ = [
     "MODELS",

@@ -15,10 +15,8 @@ from torchcaps.layers import FcCaps, PrimaryCaps, flatten_grid, too_small
 from torchcaps.layers.backbone import Trunk, create_trunk
 from torchcaps.routing import RoutingSpec
 
-from .anatomy import Cut
 from .api import register_variants
-from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .network import ModelConfig
+from .network import CapsuleClassifier, Cut, DecoderName, ModelConfig, build_decoder
 
 OWN_TRUNK = "own"
 

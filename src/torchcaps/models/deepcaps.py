@@ -23,10 +23,16 @@ from torchcaps.layers import (
 from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps
 from torchcaps.routing import Gradient, RoutingSpec
 
-from .anatomy import ConvStep, KeptSizes, Removable
 from .api import register_variants
-from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .network import CapsuleGrid
+from .network import (
+    CapsuleClassifier,
+    CapsuleGrid,
+    ConvStep,
+    DecoderName,
+    KeptSizes,
+    Removable,
+    build_decoder,
+)
 
 # Length of a pose before its squash, where those below have length one. The squash turns a short length n
 # into n², so below a gain of 2 there is no length but zero that passes from layer to layer unchanged.

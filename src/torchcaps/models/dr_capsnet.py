@@ -21,10 +21,16 @@ from torchcaps.layers import (
 )
 from torchcaps.routing import RoutingSpec
 
-from .anatomy import ConvStep, KeptSizes, Removable
 from .api import register_variants
-from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .network import CapsuleGrid
+from .network import (
+    CapsuleClassifier,
+    CapsuleGrid,
+    ConvStep,
+    DecoderName,
+    KeptSizes,
+    Removable,
+    build_decoder,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

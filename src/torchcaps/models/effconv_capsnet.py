@@ -13,9 +13,16 @@ from torchcaps.layers import ConvCaps2d, ConvStage, FcCaps, flatten_grid, map_si
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
-from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .network import CapsuleGrid
-from .stem import conv_stem, depthwise_primary, require_fitting_stem, stem_stages
+from .network import (
+    CapsuleClassifier,
+    CapsuleGrid,
+    DecoderName,
+    build_decoder,
+    conv_stem,
+    depthwise_primary,
+    require_fitting_stem,
+    stem_stages,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,22 @@ from torchcaps.core import ImageSize, LayerTrace
 from torchcaps.layers import ConvStage, build_fc_caps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
-from .anatomy import ConvStep, KeptSizes, Removable
 from .api import register_variants
-from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .network import CapsuleGrid
-from .stem import NormName, conv_stem, depthwise_primary, require_fitting_stem, stem_stages, stem_steps
+from .network import (
+    CapsuleClassifier,
+    CapsuleGrid,
+    ConvStep,
+    DecoderName,
+    KeptSizes,
+    NormName,
+    Removable,
+    build_decoder,
+    conv_stem,
+    depthwise_primary,
+    require_fitting_stem,
+    stem_stages,
+    stem_steps,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,8 +31,7 @@ from torchcaps.layers.coordinates import CoordinateAddition
 from torchcaps.routing import EMRouting, Routing, RoutingShape, RoutingSpec, build_routing
 
 from .api import register_variants
-from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .network import CapsuleGrid
+from .network import CapsuleClassifier, CapsuleGrid, DecoderName, build_decoder
 
 _SIDE = 4  # a pose is a 4x4 matrix
 _POSE = _SIDE**2

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from torchcaps.layers import FcCaps
 from torchcaps.routing import RoutingSpec
 
-from .anatomy import KeptSizes, Removable
 from .api import register_variants
-from .classifier import DecoderName, build_decoder
 from .dr_capsnet import PrimaryGridClassifier, PrimaryGridConfig
+from .network import DecoderName, KeptSizes, Removable, build_decoder
 
 
 @dataclass(frozen=True, kw_only=True)

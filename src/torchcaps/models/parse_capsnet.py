@@ -14,8 +14,7 @@ from torchcaps.layers import ConvStage, FcCaps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
-from .classifier import CapsuleClassifier, DecoderName, build_decoder
-from .stem import conv_stem, depthwise_primary, stem_stages
+from .network import CapsuleClassifier, DecoderName, build_decoder, conv_stem, depthwise_primary, stem_stages
 
 # Length of an evenly pooled pose before its squash, where those below have length one. The usual deviation of
 # 0.1 makes it 0.07 with 16 capsules a layer: activations vanish in the stack, and it hardly learns.

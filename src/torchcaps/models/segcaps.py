@@ -13,9 +13,8 @@ from torchcaps.core import Capsules, ImageSize, LayerTrace, SegmentationOutput, 
 from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 from torchcaps.routing import RoutingSpec
 
-from .anatomy import RoutedLevels
 from .api import register_variants
-from .segmenter import Segmenter
+from .network import RoutedLevels, Segmenter
 
 LayerSize = tuple[int, int]  # capsule types and pose dimensions
 

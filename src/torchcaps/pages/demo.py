@@ -8,8 +8,16 @@ from pathlib import Path
 from time import perf_counter
 
 from torchcaps.storage import read_json, write_bytes
-from torchcaps.train import Machine, Recipe, Watcher, load_labelled, load_recipe, load_run, train
-from torchcaps.train.recipe import recipe_as_json
+from torchcaps.train import (
+    Machine,
+    Recipe,
+    Watcher,
+    load_labelled,
+    load_recipe,
+    load_run,
+    recipe_as_json,
+    train,
+)
 from torchcaps.viz import Report, to_png
 
 from .compare import RunSummary, summarise_run

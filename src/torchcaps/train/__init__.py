@@ -1,12 +1,8 @@
 """Recipes, tasks, the training loop, and what a run leaves behind."""
 
-from .data_card import DataCard
-from .divergence import DivergedError
 from .evaluate import evaluate
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
-from .fit_to_data import Fitted, name_dataset, recipe_for_data, run_name
-from .health import inspect_run
-from .loop import train
+from .loop import DivergedError, Several, Silent, StoppedError, TensorBoard, Watcher, side_by_side, train
 from .machine import Machine, check_machine, device_of, has_native_bf16, launch, settled
 from .objective import LossSettings, Objective
 from .optimizer import Optim
@@ -15,22 +11,33 @@ from .predict import Predictor, answers, predict, read_image, top_classes
 from .pruning import StructuredPruning, prune_run, shrink_run
 from .recipe import (
     Data,
+    Fitted,
     Recipe,
+    annotated_recipe,
     build,
     load_recipe,
+    name_dataset,
     packaged_recipes,
     read_recipe,
     recipe_as_json,
     recipe_as_yaml,
+    recipe_for_data,
+    run_name,
     stored_recipe,
 )
-from .recipe_keys import annotated_recipe
-from .results import provenance, source_commit
-from .run import Run, evaluate_run, load_labelled, load_run, load_split
-from .side_by_side import side_by_side
+from .run import (
+    DataCard,
+    Run,
+    evaluate_run,
+    inspect_run,
+    load_labelled,
+    load_run,
+    load_split,
+    provenance,
+    source_commit,
+)
 from .tasks import TASKS, Answer, AnyTask, Evaluation, Task, task_named
 from .techniques import Annealing, set_iterations
-from .watch import Several, Silent, StoppedError, TensorBoard, Watcher
 
 __all__ = [
     "TASKS",

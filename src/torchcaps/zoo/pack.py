@@ -9,11 +9,8 @@ from torchcaps.core import METRICS, Plain, UserError, as_plain
 from torchcaps.data import FOLDER_PREFIX, find_info
 from torchcaps.inspection import count_parameters
 from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
-from torchcaps.train import Run, evaluate_run, load_run
-from torchcaps.train.folder import read_result
-from torchcaps.train.recipe import recipe_as_json
-from torchcaps.train.results import provenance
-from torchcaps.train.run import write_recipe
+from torchcaps.train import Run, evaluate_run, load_run, provenance, recipe_as_json
+from torchcaps.train.run import read_result, write_recipe
 
 from .card import CARD, describe_entry
 from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of

@@ -5,8 +5,8 @@ import pytest
 
 from torchcaps.apps.lung import whole_scans
 from torchcaps.apps.lung.nodules import nodules_of_mask
+from torchcaps.apps.lung.prepare import Marked
 from torchcaps.apps.lung.segment import list_nodules
-from torchcaps.apps.lung.sources import Marked
 from torchcaps.apps.lung.whole_scans import Marks, choose_scans, count_marks, evaluate_scans, summarise_marks
 from torchcaps.core import UserError
 from torchcaps.train import load_run

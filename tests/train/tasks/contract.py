@@ -19,9 +19,9 @@ from torchcaps.train import (
     predict,
     train,
 )
+from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
 from torchcaps.train.run import load_split
-from torchcaps.train.session import Session
 
 CPU = Machine(device="cpu")
 

@@ -152,7 +152,7 @@ def test_a_step_starts_from_the_best_weights_of_the_last(tmp_path):
 
 @pytest.mark.slow
 def test_layers_annealed_one_by_one_end_with_a_number_each(tmp_path, monkeypatch):
-    monkeypatch.setattr("torchcaps.train.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("torchcaps.train.loop.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     model = {"name": "gamma_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"}
     settings = recipe(model=model, annealing={"r_max": 2, "patience": 1, "order": "one_by_one"}, epochs=6)
     whole = train(settings, tmp_path / "whole", CPU)
@@ -179,7 +179,7 @@ class StopAfter(Silent):
 @pytest.mark.parametrize("optimizer", ["reset", "keep"])
 @pytest.mark.slow
 def test_a_run_killed_within_a_step_resumes_exactly(optimizer, tmp_path, monkeypatch):
-    monkeypatch.setattr("torchcaps.train.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("torchcaps.train.loop.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     settings = recipe(annealing={"r0": 1, "r_max": 3, "patience": 2, "optimizer": optimizer})
     whole = train(settings, tmp_path / "whole", CPU)
     for epochs in (2, whole["metrics"]["epochs"] - 2):
@@ -210,7 +210,7 @@ def test_restored_weights_may_be_best_with_more_iterations_before_they_learn_on(
         (routing,) = (routing for _, routing in iterative_routings(model))
         return Evaluation(by_iterations[routing.iterations], {"accuracy": 0.5})
 
-    monkeypatch.setattr("torchcaps.train.session.evaluate", evaluate)
+    monkeypatch.setattr("torchcaps.train.loop.session.evaluate", evaluate)
     found = train(recipe(annealing={"r_max": 3, "patience": 1}, epochs=3), tmp_path, CPU)["metrics"]
     assert (found["val_loss"], found["iterations"], found["best_epoch"]) == (0.5, 2, 0)
     assert found["test_loss"] == 0.5  # with the iterations of the best, not the 3 it stopped at

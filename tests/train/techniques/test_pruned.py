@@ -11,9 +11,9 @@ from safetensors.torch import load_file
 from torchcaps.core import METRICS, UserError
 from torchcaps.prune import Cut, Lobster, Pull, measure_size, shrink
 from torchcaps.train import Evaluation, Machine, Silent, evaluate_run, load_run, train
+from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build, recipe_as_json, recipe_as_yaml
-from torchcaps.train.session import Session
 from torchcaps.train.techniques import PrunedTraining
 
 CPU = Machine(device="cpu")
@@ -74,7 +74,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(pruned, tmp_path, monkeyp
             if row["epoch"] == 1:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("torchcaps.train.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("torchcaps.train.loop.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         train(recipe(), tmp_path, CPU, watcher=Killer())
     assert load_run(tmp_path).epoch == 1  # an unfinished run has weights too

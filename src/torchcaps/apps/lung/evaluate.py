@@ -18,9 +18,7 @@ from torchcaps.train import Run
 from .measure import measure
 from .prepare import MANIFEST
 from .report import Case, bootstrap_mean, summarise
-from .segment import SliceNetwork, slice_network
-from .segment.infer import native_bf16
-from .segment.pieces import THRESHOLD
+from .segment import THRESHOLD, SliceNetwork, native_bf16, slice_network
 
 _PARTS = ("train", "val", "test")
 _BATCH = {"cuda": 64}

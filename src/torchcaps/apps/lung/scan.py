@@ -15,7 +15,6 @@ from torchcaps.train import Run
 from torchcaps.viz import SliceDetail, draw_slice_detail, to_png
 
 from .output import NOTICE, nodule_rows, nodule_table, scan_page, write_dicom_seg, write_nifti
-from .read import read_volume
 from .segment import (
     Carried,
     FoundNodule,
@@ -25,7 +24,7 @@ from .segment import (
     segment_volume,
     slice_network,
 )
-from .volume import Volume, grey_bytes
+from .volume import Volume, grey_bytes, read_volume
 
 _MOST_OVERLAYS = 12  # of the largest nodules
 _MOST_CARRIED = 3  # of them; what carries one is looked for in 19 passes

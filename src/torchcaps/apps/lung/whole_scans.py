@@ -10,9 +10,9 @@ import numpy as np
 from torchcaps.core import UserError, evaluating
 from torchcaps.train import Run
 
+from .prepare import Marked, Scans
 from .report import bootstrap_mean
 from .segment import NodulesFound, SliceNetwork, list_nodules, segment_volume, slice_network
-from .sources import Marked, Scans
 
 
 class Marks(NamedTuple):

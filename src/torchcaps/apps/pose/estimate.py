@@ -23,8 +23,7 @@ from torchcaps.data.rendering import (
     render_smooth,
 )
 from torchcaps.storage import read_mapping
-from torchcaps.train import Answer, Run, read_image
-from torchcaps.train.pipeline import Pipeline
+from torchcaps.train import Answer, Pipeline, Run, read_image
 from torchcaps.train.predict import open_picture
 
 from .uncertainty import SHARE, has_votes, read_calibration, vote_spread

@@ -13,7 +13,7 @@ from torch import Tensor
 from torchcaps.core import MissingDataError, UserError, build_dataclass, generator
 from torchcaps.core.rotation import euler_grid, quaternions_of_euler, random_rotations, rotation_matrices
 from torchcaps.data.rendering import THESIS_LIGHTS, Camera, Light, MeshSet, View, cube_tetrahedron
-from torchcaps.train.yaml_file import read_yaml
+from torchcaps.train.recipe import read_yaml
 
 from .meshes import Report, read_mesh_folder
 from .rotation_file import read_rotations

@@ -1,19 +1,55 @@
 """Localization of unmanned aerial vehicles on orthophotos, without satellite navigation."""
 
-from .building_ratio import BuildingRatio, Segmenter, building_ratio, colour_segmenter, onnx_segmenter
-from .compile import CompileSettings, StorageLoss, compile_map, grid_of, storage_loss
-from .describe import AbBrief, Describer, NetworkDescriber, load_describer
-from .flight import FlightStep, read_flight, write_flight
+from .describe import (
+    LIKELIHOODS,
+    AbBrief,
+    BuildingRatio,
+    Describer,
+    Matching,
+    NetworkDescriber,
+    Pairing,
+    Segmenter,
+    building_ratio,
+    colour_segmenter,
+    load_describer,
+    load_matching,
+    measure_matching,
+    onnx_segmenter,
+    train_descriptor,
+)
+from .flight import (
+    Camera,
+    Flight,
+    FlightPlan,
+    FlightStep,
+    Look,
+    Orthophoto,
+    View,
+    orthoproject,
+    read_flight,
+    simulate_flight,
+    write_flight,
+)
 from .localize import Localizer, Update, read_image
-from .map_file import CompiledMap, MapInfo, open_map, verify_map, write_map
-from .maps import open_maps, read_maps, write_geotiff
-from .matching import LIKELIHOODS, Matching, Pairing, load_matching, measure_matching
-from .orthoproject import Camera, Orthophoto, View, orthoproject
-from .perspective import Look
+from .maps import (
+    SEASONS,
+    CompiledMap,
+    CompileSettings,
+    MapInfo,
+    StorageLoss,
+    Terrain,
+    compile_map,
+    grid_of,
+    open_map,
+    open_maps,
+    read_maps,
+    storage_loss,
+    verify_map,
+    write_geotiff,
+    write_map,
+    write_seasons,
+)
 from .results import Recorder, record_flight, summarize, write_results
-from .simulate import Flight, FlightPlan, simulate_flight
-from .terrain import SEASONS, Terrain, write_seasons
-from .train import train_descriptor
 
 __all__ = [
     "LIKELIHOODS",

@@ -15,7 +15,7 @@ from torchcaps.core import UserError
 
 from .describe import Describer
 from .filter import Backend, Estimate, FilterSettings, Likelihood, Odometry, PointMassFilter, fast_backend
-from .map_file import CompiledMap
+from .maps import CompiledMap
 
 _BLACK = 8  # an image whose brightest value is less shows nothing
 _FARTHEST = 2e6  # metres; a longer motion between two updates is a mistake

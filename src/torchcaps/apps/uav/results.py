@@ -17,11 +17,9 @@ from torchcaps.core import Plain
 from torchcaps.storage import write_bytes, write_json, write_text
 
 from .filter import Grid
-from .flight import FlightStep
+from .flight import FlightStep, degrees_of
 from .localize import Localizer, Update, read_image
-from .map_file import CompiledMap
-from .maps import write_geotiff
-from .projection import degrees_of
+from .maps import CompiledMap, write_geotiff
 
 # radius of 95 % over the root mean square distance, of a round normal law
 _IN_95 = math.sqrt(-math.log(0.05))

@@ -10,9 +10,8 @@ from pathlib import Path
 from torchcaps.core import Plain, UserError
 
 from .filter import Estimate
-from .flight import FlightStep, step_of_row
+from .flight import FlightStep, ToDegrees, step_of_row
 from .localize import Localizer, Update, read_image
-from .projection import ToDegrees
 
 Sink = Callable[[float, float, float, Estimate], None]  # time, longitude, latitude, estimate
 _NEEDED = ("time",)

@@ -14,7 +14,7 @@ from torchcaps.inspection import count_flops
 from torchcaps.losses import margin_loss
 from torchcaps.models import BackboneCapsNet
 from torchcaps.prune import TrunkCost
-from torchcaps.train.session import use_channels_last
+from torchcaps.train.loop import use_channels_last
 
 METRICS = (
     "bottleneck",

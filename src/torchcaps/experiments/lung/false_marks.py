@@ -8,8 +8,7 @@ from pathlib import Path
 
 from torchcaps.apps.lung.nodules import find_nodules
 from torchcaps.apps.lung.phantom import Protocol, draw_patient, patient_name, read_patient, scan_patient
-from torchcaps.apps.lung.sources import Marked
-from torchcaps.apps.lung.splits import share_name, split_patients
+from torchcaps.apps.lung.prepare import Marked, share_name, split_patients
 from torchcaps.apps.lung.whole_scans import evaluate_scans
 from torchcaps.train import Machine, Run, Watcher
 

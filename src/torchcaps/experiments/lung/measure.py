@@ -16,7 +16,7 @@ from torchcaps.losses import DiceCrossEntropyLoss
 from torchcaps.models import Network
 from torchcaps.storage import read_mapping
 from torchcaps.train import Run, load_split
-from torchcaps.train.tasks.segmentation import predicted_masks
+from torchcaps.train.tasks import predicted_masks
 
 ByPatient = Mapping[str, Sequence[float]]
 _BATCH = 16

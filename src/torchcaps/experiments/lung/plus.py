@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from torchcaps.apps.lung.splits import share_name
+from torchcaps.apps.lung.prepare import share_name
 
 from ..plan import Changes, Claim, Experiment, Finding, RowsOf, Setting, larger, ours, register
 from ..records import Budget, by_setting

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.apps.lung.phantom import draw_cuts, draw_empty_cuts, patient_name
-from torchcaps.apps.lung.prepare import prepare
-from torchcaps.apps.lung.sources import Found, find_patients
-from torchcaps.apps.lung.splits import fold_name, share_name
+from torchcaps.apps.lung.prepare import Found, find_patients, fold_name, prepare, share_name
 from torchcaps.core import MissingDataError
 from torchcaps.data import resolve_data_dir
 from torchcaps.inspection import count_parameters

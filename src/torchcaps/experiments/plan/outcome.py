@@ -11,8 +11,7 @@ import torch
 
 from torchcaps.core import Number
 from torchcaps.storage import write_json
-from torchcaps.train import Machine, Run, Watcher, device_of, load_run, recipe_as_json, train
-from torchcaps.train.results import provenance
+from torchcaps.train import Machine, Run, Watcher, device_of, load_run, provenance, recipe_as_json, train
 
 from ..records import Details
 from .experiment import PlannedRun

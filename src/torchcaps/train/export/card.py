@@ -10,8 +10,8 @@ from typing import Any
 from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo
 
-from ..data_card import DataCard
 from ..recipe import Recipe, recipe_as_json, stored_recipe
+from ..run import DataCard
 
 CARD = "torchcaps.json"  # name of the entry in an exported file
 

@@ -17,8 +17,7 @@ import torchcaps
 from torchcaps.core import UserError, as_plain
 from torchcaps.storage import write_bytes
 
-from ..data_card import card_of
-from ..run import Run
+from ..run import Run, card_of
 from ..tasks import AnyTask
 from .card import CARD, Card
 from .read import exported_from, quietly

@@ -28,10 +28,10 @@ from torchcaps.prune import (
 )
 
 from ..evaluate import evaluate
+from ..loop import use_channels_last
 from ..objective import Objective
 from ..pipeline import Pipeline
 from ..run import Run
-from ..session import use_channels_last
 from ..tasks import Evaluation
 
 

@@ -24,11 +24,9 @@ from torchcaps.storage import (
     write_text,
 )
 
-from ..folder import read_result
 from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json
-from ..results import provenance
-from ..run import load_run, read_data_card, write_recipe
+from ..run import load_run, provenance, read_data_card, read_result, write_recipe
 from .candidates import Candidates, StructuredPruning, plan_candidates
 
 _AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most

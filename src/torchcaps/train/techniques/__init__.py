@@ -1,7 +1,7 @@
 """What a recipe adds to plain training: annealing and pruning."""
 
 from .annealed import AnnealedTraining
-from .annealing import Annealing, iterative_routings, set_iterations
+from .annealing import Annealing, check_driven, iterative_routings, set_iterations
 from .api import Technique, TrainingRun
 from .choose import choose_technique
 from .pruned import PrunedTraining
@@ -12,6 +12,7 @@ __all__ = [
     "PrunedTraining",
     "Technique",
     "TrainingRun",
+    "check_driven",
     "choose_technique",
     "iterative_routings",
     "set_iterations",

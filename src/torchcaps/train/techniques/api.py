@@ -10,7 +10,7 @@ from torchcaps.data import Examples
 from ..tasks import Evaluation
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..loop import Session
 
 
 @runtime_checkable

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from torchcaps.apps.lung.annotations import read_annotations
-from torchcaps.apps.lung.nodules import find_nodules
+from torchcaps.apps.lung.nodules import find_nodules, read_annotations
 from torchcaps.apps.lung.phantom import (
     Protocol,
     draw_cuts,
@@ -17,7 +16,7 @@ from torchcaps.apps.lung.phantom import (
 from torchcaps.apps.lung.phantom.readers import draw_readings
 from torchcaps.apps.lung.phantom.scanner import Grid, scan_slice
 from torchcaps.apps.lung.phantom.vessels import grow_vessels, paint_tubes
-from torchcaps.apps.lung.read import read_volume
+from torchcaps.apps.lung.volume import read_volume
 from torchcaps.core import UserError
 
 pydicom = pytest.importorskip("pydicom")

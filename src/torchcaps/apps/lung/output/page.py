@@ -6,8 +6,7 @@ import numpy as np
 
 from torchcaps.viz import Finding, SliceView, slice_viewer
 
-from ..segment import FoundNodule, NodulesFound
-from ..segment.pieces import SMALLEST, THRESHOLD
+from ..segment import SMALLEST, THRESHOLD, FoundNodule, NodulesFound
 from ..volume import Volume, grey_bytes
 
 NOTICE = "Research software, not a medical device."

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cut import Cut
-from ..regions import LEAST_PIXELS, SIDE, Region, draw_offset
+from ..prepare import LEAST_PIXELS, SIDE, Cut, Region, draw_offset
 from ..volume import grey_bytes
 from .nodule import Nodule
 from .patient import Patient, draw_patient

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torchcaps.core import UserError
 from torchcaps.storage import write_atomically, write_text
 
-from ..annotations import Annotations, Marking, Outline
+from ..nodules import Annotations, Marking, Outline
 from ..volume import Volume
 from .patient import draw_patient
 from .scan import Protocol, read_patient, scan_patient

@@ -8,8 +8,7 @@ import numpy as np
 
 from torchcaps.core import UserError
 
-from ..annotations import Annotations, Marking, Outline
-from ..outline import trace_outline
+from ..nodules import Annotations, Marking, Outline, trace_outline
 from ..volume import Volume
 from .patient import Patient
 from .readers import NUM_READERS, Reading, draw_readings

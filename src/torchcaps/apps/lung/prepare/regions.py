@@ -1,0 +1,99 @@
+"""Square regions around nodules: what networks learn from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import UInt8
+from numpy.typing import NDArray
+
+from ..nodules import Nodule
+from ..volume import Volume, grey_bytes
+
+SIDE = 128
+LEAST_PIXELS = 8  # of a nodule in a slice
+_AWAY = 3 / 16  # of the side; with nodules in the middle, a network would learn where that is
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A square of a slice, its mask of 0 and 1, and (slice, row, column) of its first pixel."""
+
+    image: UInt8[np.ndarray, "side side"]
+    mask: UInt8[np.ndarray, "side side"]
+    slice: int
+    row: int
+    column: int
+
+
+def cut_regions(
+    volume: Volume, nodule: Nodule, everything: NDArray[np.bool_], *, key: str, side: int = SIDE
+) -> Iterator[Region]:
+    """A region for each slice of a nodule that shows at least 8 pixels of it.
+
+    The nodule lies up to 24 of 128 pixels from the middle, by a draw that depends on `key`. A region that
+    would leave the slice is moved inside; a slice smaller than the region is padded with air.
+
+    Args:
+        volume: The volume.
+        nodule: One of its nodules.
+        everything: The voxels of all its nodules: a region may show several.
+        key: Patient and nodule.
+        side: Of the square.
+    """
+    random = random_of(key)
+    first = int(nodule.voxels.corner[0])
+    for offset, plane in enumerate(nodule.voxels.inside):
+        away = draw_offset(random, side)
+        if plane.sum() < LEAST_PIXELS:
+            continue
+        middle = np.argwhere(plane).mean(0) + nodule.voxels.corner[1:]
+        number = first + offset
+        row, column = first_pixel(middle + away, volume.hounsfield.shape[1:], side)
+        yield grey_region(volume, everything, (number, row, column), side)
+
+
+def random_of(key: str) -> np.random.Generator:
+    """Draws that depend on a text alone."""
+    draw = hashlib.blake2b(key.encode(), digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(draw, "little"))
+
+
+def grey_region(
+    volume: Volume, everything: NDArray[np.bool_], place: tuple[int, int, int], side: int
+) -> Region:
+    """The square whose first pixel is at `place`, in grey values of 0 to 255, with its mask."""
+    number, row, column = place
+    return Region(
+        grey_bytes(cut(volume.hounsfield[number], row, column, side)),
+        cut(everything[number].astype(np.uint8), row, column, side),
+        number,
+        row,
+        column,
+    )
+
+
+def draw_offset(random: np.random.Generator, side: int) -> NDArray[np.int64]:
+    """Rows and columns by which the middle of a region lies beside its nodule."""
+    most = int(_AWAY * side)
+    return random.integers(-most, most + 1, 2)
+
+
+def first_pixel(middle: NDArray[np.float64], shape: tuple[int, ...], side: int) -> tuple[int, int]:
+    """Row and column of a square around `middle`, moved inside; 0 where the slice is smaller than it."""
+    row, column = (
+        int(np.clip(round(at - side / 2), 0, max(length - side, 0)))
+        for at, length in zip(middle, shape, strict=True)
+    )
+    return row, column
+
+
+def cut(plane: NDArray[np.generic], row: int, column: int, side: int) -> NDArray[np.generic]:
+    """A square of a slice; what lies beyond the slice is air (-1000), and 0 in a mask."""
+    part = plane[row : row + side, column : column + side]
+    missing = [(0, side - length) for length in part.shape]
+    beyond = 0 if plane.dtype == np.uint8 else -1000
+    return np.pad(part, missing, constant_values=beyond)

@@ -1,0 +1,25 @@
+"""Descriptors of ground: what computes them, how they are trained, and how well they tell places apart."""
+
+from .building_ratio import BuildingRatio, Segmenter, building_ratio, colour_segmenter, onnx_segmenter
+from .describe import AbBrief, Describer, NetworkDescriber, load_describer
+from .matching import LIKELIHOODS, Matching, Pairing, describe_places, load_matching, measure_matching
+from .train import train_descriptor
+
+__all__ = [
+    "LIKELIHOODS",
+    "AbBrief",
+    "BuildingRatio",
+    "Describer",
+    "Matching",
+    "NetworkDescriber",
+    "Pairing",
+    "Segmenter",
+    "building_ratio",
+    "colour_segmenter",
+    "describe_places",
+    "load_describer",
+    "load_matching",
+    "measure_matching",
+    "onnx_segmenter",
+    "train_descriptor",
+]

@@ -1,0 +1,24 @@
+"""Flights: their logs, what a camera sees of the ground below, and simulated ones."""
+
+from .flight import FlightStep, read_flight, step_of_row, write_flight
+from .orthoproject import Camera, Orthophoto, View, orthoproject
+from .perspective import Look
+from .projection import ToDegrees, degrees_of
+from .simulate import Flight, FlightPlan, simulate_flight
+
+__all__ = [
+    "Camera",
+    "Flight",
+    "FlightPlan",
+    "FlightStep",
+    "Look",
+    "Orthophoto",
+    "ToDegrees",
+    "View",
+    "degrees_of",
+    "orthoproject",
+    "read_flight",
+    "simulate_flight",
+    "step_of_row",
+    "write_flight",
+]

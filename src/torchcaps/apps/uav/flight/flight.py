@@ -1,0 +1,196 @@
+"""Flight logs: our CSV, and that of UAV-VisLoc.
+
+Our CSV has one row for each update and these columns; angles are degrees, counter-clockwise, and headings
+count from east (90 minus the compass). `x` and `y` are the true place where it is known.
+
+    time, forward, left, turn, distance, heading, image, x, y, ahead
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.storage import write_text
+
+from ..filter import MotionNoise, Odometry
+from .projection import transform_between
+
+COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")
+_NEEDED = ("time", "forward", "left", "turn", "image")
+_VISLOC = ("filename", "lat", "lon", "date")
+_VISLOC_HEADINGS = ("heading", "Phi1")  # degrees of the compass
+
+
+@dataclass(frozen=True)
+class FlightStep:
+    """What was measured at one update.
+
+    Attributes:
+        time: Seconds.
+        odometry: The motion since the step before; None where it is unknown.
+        heading: Radians, counter-clockwise from east.
+        image: File of the picture of the ground.
+        truth: The true place in metres of the map's projection.
+        problems: What was wrong with the row.
+        ahead: Metres from the vehicle to the middle of the picture, along the heading.
+    """
+
+    time: float
+    odometry: Odometry | None
+    heading: float | None = None
+    image: Path | None = None
+    truth: tuple[float, float] | None = None
+    problems: tuple[str, ...] = ()
+    ahead: float = 0.0
+
+
+def read_flight(path: Path, images: Path, crs: str) -> list[FlightStep]:
+    """The steps of a log in either layout; `crs` is the projection of the map.
+
+    A row whose time is not after that of the row before is left out, with the words on the next step.
+    UAV-VisLoc has no odometry: it is made from the true places, with the noise of the thesis.
+    """
+    rows = _rows(path)
+    if not rows:
+        raise UserError(f"{path} has no rows")
+    if all(column in rows[0] for column in _NEEDED):
+        return _ordered([step_of_row(row, images) for row in rows])
+    if all(column in rows[0] for column in _VISLOC):
+        return _visloc_steps(rows, images, crs)
+    raise UserError(
+        f"{path} should have the columns {', '.join(_NEEDED)}, or those of UAV-VisLoc "
+        f"({', '.join(_VISLOC)}); it has {', '.join(rows[0])[:200]}"
+    )
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        raise MissingDataError(f"no flight log at {path}")
+    try:
+        with path.open("r", encoding="utf-8-sig", newline="") as file:
+            return [dict(row) for row in csv.DictReader(file)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} is no CSV file: {error}") from error
+
+
+def _number(row: Mapping[str, str], column: str) -> float:
+    """A number; not a number where the cell is empty or holds something else."""
+    try:
+        return float(row.get(column) or "nan")
+    except ValueError:
+        return math.nan
+
+
+def step_of_row(row: Mapping[str, str], images: Path) -> FlightStep:
+    """The step of a row in our layout; cells that are no numbers are taken for empty."""
+    problems = []
+    forward, left, turn, distance = (_number(row, key) for key in ("forward", "left", "turn", "distance"))
+    odometry = None
+    if all(map(math.isfinite, (forward, left, turn))):
+        is_given = math.isfinite(distance) and distance >= 0
+        odometry = Odometry(forward, left, math.radians(turn), distance if is_given else None)
+    else:
+        problems.append("the odometry is not finite")
+    heading, x, y, ahead = (_number(row, key) for key in ("heading", "x", "y", "ahead"))
+    return FlightStep(
+        _number(row, "time"),
+        odometry,
+        math.radians(heading) if math.isfinite(heading) else None,
+        _image(row["image"], images),
+        (x, y) if math.isfinite(x) and math.isfinite(y) else None,
+        tuple(problems),
+        ahead if math.isfinite(ahead) else 0.0,
+    )
+
+
+def _image(name: str | None, images: Path) -> Path | None:
+    """The file of a name; one that points out of the folder of images is not followed."""
+    if not name:
+        return None
+    try:
+        path = (images / name).resolve()
+    except (OSError, RuntimeError, ValueError):  # no name of a file, or links in a circle
+        return None
+    return path if path.is_relative_to(images.resolve()) else None
+
+
+def _ordered(steps: Sequence[FlightStep]) -> list[FlightStep]:
+    kept: list[FlightStep] = []
+    waiting: tuple[str, ...] = ()
+    for number, step in enumerate(steps, start=2):  # the first line has the names of the columns
+        last = kept[-1].time if kept else -math.inf
+        if not step.time > last:
+            waiting += (f"line {number} was left out: its time {step.time} is not after {last}",)
+            continue
+        kept.append(replace(step, problems=waiting + step.problems))
+        waiting = ()
+    if not kept:
+        raise UserError("the log has no row whose time is a number")
+    return kept
+
+
+def _visloc_steps(rows: Sequence[Mapping[str, str]], images: Path, crs: str) -> list[FlightStep]:
+    transform = transform_between("EPSG:4326", crs)
+    places = np.array([transform(_number(row, "lon"), _number(row, "lat")) for row in rows])
+    if not np.isfinite(places).all():
+        raise UserError("the log has places that are no longitude and latitude of the map's projection")
+    column = next((name for name in _VISLOC_HEADINGS if name in rows[0]), None)
+    if column is None:
+        raise UserError(f"a log of UAV-VisLoc needs a column {' or '.join(_VISLOC_HEADINGS)}")
+    headings = np.radians(90 - np.array([_number(row, column) for row in rows]))
+    motions = odometry_of(places, headings, MotionNoise(), np.random.default_rng(0))
+    return [
+        FlightStep(
+            float(k), motions[k], float(headings[k]), _image(row["filename"], images), tuple(places[k])
+        )
+        for k, row in enumerate(rows)
+    ]
+
+
+def odometry_of(
+    places: NDArray[np.float64],
+    headings: NDArray[np.float64],
+    noise: MotionNoise,
+    rng: np.random.Generator,
+) -> list[Odometry]:
+    """What odometry measures between poses; the first step has not moved."""
+    motions = [Odometry(0.0, 0.0, 0.0)]
+    for before, after, old, new in zip(places, places[1:], headings, headings[1:], strict=False):
+        east, north = after - before
+        distance = math.hypot(east, north)
+        ahead = east * math.cos(old) + north * math.sin(old)
+        left = north * math.cos(old) - east * math.sin(old)
+        turn = math.remainder(new - old, 2 * math.pi)
+        errors = rng.normal(size=3) * distance * [noise.place, noise.place, noise.heading]
+        forward, aside, turned = (float(value) for value in np.array([ahead, left, turn]) + errors)
+        motions.append(Odometry(forward, aside, turned, distance))
+    return motions
+
+
+def write_flight(path: Path, steps: Iterable[FlightStep]) -> None:
+    """Write a log in our layout."""
+    lines = [",".join(COLUMNS)]
+    for step in steps:
+        motion = step.odometry or Odometry(0.0, 0.0, 0.0)
+        numbers = (motion.forward, motion.left, math.degrees(motion.turn), motion.travelled)
+        heading = "" if step.heading is None else f"{math.degrees(step.heading):.3f}"
+        image = "" if step.image is None else step.image.name
+        truth = ("", "") if step.truth is None else (f"{step.truth[0]:.3f}", f"{step.truth[1]:.3f}")
+        cells = [
+            f"{step.time:g}",
+            *(f"{number:.4f}" for number in numbers),
+            heading,
+            image,
+            *truth,
+            f"{step.ahead:.3f}",
+        ]
+        lines.append(",".join(cells))
+    write_text(path, "\n".join(lines) + "\n")

@@ -1,0 +1,143 @@
+"""The map compiler: the descriptor of every voxel of a map, written to one file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from torchcaps.core import UserError
+from torchcaps.data import SeasonStack, sample_crops
+from torchcaps.storage import write_atomically
+
+from ..describe import Describer, describe_places
+from ..filter import Codebook, Grid, Likelihood, Storage, learn_codebook, linear_likelihood
+from .map_file import MapInfo, write_map
+
+_SAMPLE = 4096  # voxels that scales and centres are learnt from
+_QUERIES = 64  # of them, compared with all others
+_PICTURE = 1400  # longest side in pixels
+
+
+@dataclass(frozen=True)
+class CompileSettings:
+    """Size of the voxels, and how their descriptors are stored; the defaults are those of the thesis.
+
+    Attributes:
+        cell: Side of a cell in metres.
+        headings: Parts of the circle.
+        storage: Form of the descriptors.
+        code_bytes: Of a descriptor in the form `product`.
+        batch: Crops that are described at once.
+    """
+
+    cell: float = 10.0
+    headings: int = 60
+    storage: Storage = "int8"
+    code_bytes: int = 16
+    batch: int = 512
+
+
+@dataclass(frozen=True)
+class StorageLoss:
+    """How a form of storage changes likelihoods: differences of their logarithms against float32."""
+
+    mean: float
+    largest: float
+
+
+def grid_of(stack: SeasonStack, cell: float, headings: int) -> Grid:
+    """The voxels over a whole map."""
+    columns, rows = (math.floor(side * stack.pixel / cell + 1e-6) for side in (stack.width, stack.height))
+    return Grid(stack.west, stack.south, cell, columns, rows, headings)
+
+
+def compile_map(
+    stack: SeasonStack,
+    describer: Describer,
+    out: Path,
+    settings: CompileSettings | None = None,
+    *,
+    likelihood: Likelihood | None = None,
+    on_heading: Callable[[int], None] = lambda heading: None,
+) -> StorageLoss:
+    """Describe every voxel of a map of one date and write the file; a call that was cut off goes on.
+
+    Args:
+        stack: The map.
+        describer: Makes descriptors; the map must have its metres per pixel.
+        out: The file; a small picture of the map is written beside it.
+        settings: Of voxels and storage.
+        likelihood: In which the loss of the storage is measured; the linear one by default.
+        on_heading: Is called with the number of each heading before it is described.
+    """
+    settings = settings or CompileSettings()
+    if len(stack.names) != 1:
+        raise UserError(f"a map is compiled from one date, not from {len(stack.names)}: choose one")
+    grid = grid_of(stack, settings.cell, settings.headings)
+    sample = _sample(grid, stack, describer)
+    book = learn_codebook(sample, settings.storage, settings.code_bytes)
+    images = torch.from_numpy(stack.images).to(describer.device)
+
+    def plane_of(heading: int) -> NDArray[np.float32]:
+        on_heading(heading)
+        return _plane(images, stack, grid, heading, describer, settings.batch)
+
+    info = MapInfo(grid, stack.crs, describer.side * stack.pixel, describer.name, stack.names)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_map(out, info, book, describer.size, plane_of)
+    _write_picture(out.with_suffix(".png"), stack, grid)
+    return storage_loss(sample, book, likelihood or linear_likelihood())
+
+
+def _sample(grid: Grid, stack: SeasonStack, describer: Describer) -> NDArray[np.float32]:
+    rng = np.random.default_rng(0)
+    count = min(_SAMPLE, grid.voxels)
+    heading, row, column = np.unravel_index(rng.choice(grid.voxels, count, replace=False), grid.shape)
+    places = np.stack([grid.x_centres[column], grid.y_centres[row], grid.heading_centres[heading]], axis=1)
+    return describe_places(describer, stack, places, np.zeros(count, np.int64))
+
+
+def _plane(
+    images: torch.Tensor, stack: SeasonStack, grid: Grid, heading: int, describer: Describer, batch: int
+) -> NDArray[np.float32]:
+    """The descriptors of one heading as (row, column, component)."""
+    x, y = np.meshgrid(grid.x_centres, grid.y_centres)
+    centres = torch.from_numpy(stack.centres_of(x.ravel(), y.ravel())).to(describer.device)
+    angle = float(grid.heading_centres[heading])
+    found = []
+    for part in torch.split(centres, batch):
+        dates = torch.zeros(len(part), dtype=torch.int64, device=part.device)
+        crops = sample_crops(images, dates, part, torch.full_like(part[:, 0], angle), describer.side)
+        found.append(describer(crops).cpu())
+    return torch.cat(found).numpy().reshape(grid.rows, grid.columns, describer.size)
+
+
+def storage_loss(sample: NDArray[np.float32], book: Codebook, likelihood: Likelihood) -> StorageLoss:
+    """The loss of a form of storage over all pairs of some descriptors with a sample of them."""
+    stored = book.wrap(book.encode(sample[None])[None]).decode(0)[0]
+    queries = sample[:_QUERIES]
+    exact, kept = (_log_weights(queries @ vectors.T, likelihood) for vectors in (sample, stored))
+    difference = np.abs(exact - kept)
+    return StorageLoss(float(difference.mean()), float(difference.max()))
+
+
+def _log_weights(dots: NDArray[np.floating], likelihood: Likelihood) -> NDArray[np.float64]:
+    distances = np.sqrt((2 - 2 * dots.astype(np.float64)).clip(0, 4))
+    weights = np.interp(distances, np.linspace(0, 2, len(likelihood.weights)), likelihood.weights)
+    return np.log(weights)
+
+
+def _write_picture(path: Path, stack: SeasonStack, grid: Grid) -> None:
+    """The map as far as the grid goes, small enough for a page."""
+    width, height = (round(count * grid.cell / stack.pixel) for count in (grid.columns, grid.rows))
+    picture = Image.fromarray(np.moveaxis(stack.images[0][:, -height:, :width], 0, -1))
+    picture.thumbnail((_PICTURE, _PICTURE))
+    write_atomically(path, partial(picture.save, format="PNG"))

@@ -1,0 +1,202 @@
+"""Compiled maps: one file with the descriptors of all voxels, self-describing, checksummed, memory-mapped.
+
+Layout: the magic bytes, the length of the description (8 bytes, little endian), the description as JSON
+(padded with spaces to a multiple of 4,096 bytes), then one plane of stored values for each heading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchcaps.core import UserError, build_dataclass
+from torchcaps.core.fields import convert
+from torchcaps.storage import read_mapping, write_json
+
+from ..filter import STORAGES, Codebook, Descriptors, Grid
+
+_MAGIC = b"TCMAP\r\n1"
+_PAGE = 4096
+_KINDS = {"float32": "<f4", "float16": "<f2", "int8": "i1", "product": "u1"}
+
+
+@dataclass(frozen=True)
+class MapInfo:
+    """What a map file says of itself.
+
+    Attributes:
+        grid: Its voxels.
+        crs: Coordinate system of the grid, as text that pyproj reads.
+        metres: Side of the patch of ground that a descriptor describes.
+        model: Name and checksum of the network that made the descriptors.
+        sources: Names of the images that the map was made from.
+    """
+
+    grid: Grid
+    crs: str
+    metres: float
+    model: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CompiledMap:
+    """An opened map."""
+
+    info: MapInfo
+    descriptors: Descriptors
+    path: Path
+
+
+Plane = NDArray[np.floating]  # the vectors of a heading as (row, column, component)
+
+
+def write_map(path: Path, info: MapInfo, book: Codebook, size: int, plane_of: Callable[[int], Plane]) -> None:
+    """Write a map heading by heading; a call that was cut off goes on where it ended.
+
+    Args:
+        path: Where the map will be; until it is whole it stands beside it as `.partial`.
+        info: What the map says of itself.
+        book: How descriptors are stored.
+        size: Components of a descriptor.
+        plane_of: Gives the vectors of a heading.
+    """
+    partial, progress = (path.with_suffix(path.suffix + ending) for ending in (".partial", ".progress"))
+    head = _head(info, book, size)
+    digests = _resumable(partial, progress, head)
+    with partial.open("r+b" if digests else "w+b") as file:
+        for heading in range(len(digests), info.grid.headings):
+            stored = _checked(book.encode(plane_of(heading)), head).tobytes()
+            file.seek(heading * len(stored))
+            file.write(stored)
+            file.flush()
+            os.fsync(file.fileno())
+            digests.append(hashlib.sha256(stored).hexdigest())
+            write_json(progress, {"head": head, "planes": digests})
+    _join(partial, path, {**head, "planes": digests})
+    progress.unlink()
+
+
+def open_map(path: Path) -> CompiledMap:
+    """Map a file into memory after checking its description and its length."""
+    head, start = _read_head(path)
+    shape = _stored_shape(head)
+    expected = start + int(np.prod(shape)) * np.dtype(_KINDS[head["storage"]]).itemsize
+    found = path.stat().st_size
+    if found != expected:
+        raise UserError(
+            f"{path} has {found:,} bytes where its description asks for {expected:,}: copy it anew"
+        )
+    values = np.memmap(path, _KINDS[head["storage"]], "r", start, shape)
+    return CompiledMap(_info(head), _book(head).wrap(values), path)
+
+
+def verify_map(opened: CompiledMap) -> None:
+    """Compare every plane with its checksum."""
+    head, _ = _read_head(opened.path)
+    for heading, digest in enumerate(head["planes"]):
+        if hashlib.sha256(opened.descriptors.values[heading].tobytes()).hexdigest() != digest:
+            raise UserError(f"{opened.path} is damaged at heading {heading}: compile or copy it anew")
+
+
+def _head(info: MapInfo, book: Codebook, size: int) -> dict[str, Any]:
+    parts = size if book.centres is None else len(book.centres)
+    return {
+        "grid": asdict(info.grid),
+        "crs": info.crs,
+        "metres": info.metres,
+        "model": info.model,
+        "sources": list(info.sources),
+        "storage": book.storage,
+        "parts": parts,
+        "scales": None if book.scales is None else book.scales.tolist(),
+        "centres": None if book.centres is None else book.centres.tolist(),
+    }
+
+
+def _info(head: dict[str, Any]) -> MapInfo:
+    return build_dataclass(MapInfo, {each.name: head[each.name] for each in fields(MapInfo)}, "a map")
+
+
+def _is_sound(head: dict[str, Any]) -> bool:
+    """Whether the parts of a description fit each other; compiled code trusts them."""
+    fits = _book(head).fits(convert(int, head["parts"], "parts"))
+    return fits and head["storage"] in STORAGES and len(head["planes"]) == _info(head).grid.headings
+
+
+def _book(head: dict[str, Any]) -> Codebook:
+    scales, centres = (
+        None if head[key] is None else np.asarray(head[key], np.float32) for key in ("scales", "centres")
+    )
+    return Codebook(head["storage"], scales, centres)
+
+
+def _stored_shape(head: dict[str, Any]) -> tuple[int, int, int, int]:
+    grid = Grid(**head["grid"])
+    return grid.headings, grid.rows, int(head["parts"]), grid.columns
+
+
+def _checked(stored: NDArray[np.generic], head: dict[str, Any]) -> NDArray[np.generic]:
+    if stored.shape != _stored_shape(head)[1:]:
+        raise UserError(f"a heading of {stored.shape} does not fit a map of {_stored_shape(head)[1:]}")
+    return stored.astype(_KINDS[head["storage"]], copy=False)
+
+
+def _resumable(partial: Path, progress: Path, head: dict[str, Any]) -> list[str]:
+    """The checksums of the planes that an earlier call has written for the same map."""
+    if not (partial.is_file() and progress.is_file()):
+        return []
+    earlier = read_mapping(progress)
+    if earlier.get("head") != json.loads(json.dumps(head)):
+        return []
+    kind, shape = np.dtype(_KINDS[head["storage"]]), _stored_shape(head)[1:]
+    whole = partial.stat().st_size // (math.prod(shape) * kind.itemsize)
+    return list(earlier.get("planes", []))[:whole]
+
+
+def _join(partial: Path, path: Path, head: dict[str, Any]) -> None:
+    """Put the description before the planes and give the file its name."""
+    text = json.dumps(head).encode()
+    text += b" " * (-(len(_MAGIC) + 8 + len(text)) % _PAGE)
+    whole = path.with_suffix(path.suffix + ".whole")
+    with whole.open("wb") as file:
+        file.write(_MAGIC + len(text).to_bytes(8, "little") + text)
+        for piece in _pieces(partial):
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    whole.replace(path)
+    partial.unlink()
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(1 << 24):
+            yield piece
+
+
+def _read_head(path: Path) -> tuple[dict[str, Any], int]:
+    if not path.is_file():
+        raise UserError(f"no map at {path}: make one with torchcaps uav compile-map")
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise UserError(f"{path} is no compiled map of this version")
+        length = int.from_bytes(file.read(8), "little")
+        text = file.read(length) if 0 < length < (1 << 28) else b""
+    try:
+        head = json.loads(text)
+        is_sound = _is_sound(head)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise UserError(f"the description of {path} is damaged: copy it anew") from error
+    if not is_sound:
+        raise UserError(f"the description of {path} is damaged: copy it anew")
+    return head, len(_MAGIC) + 8 + length

@@ -1,0 +1,118 @@
+"""`torchcaps lung`: nodules in CT, from DICOM to a trained network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import train as training
+from ..terminal import CountBar, DataDir, Device, Json, Quiet, RecipeCommand, print_json
+
+app = typer.Typer(
+    help="Lung nodules in CT: draw, prepare, train. Research software, not a medical device.",
+    no_args_is_help=True,
+)
+
+PreparedFolder = Annotated[
+    Path, typer.Argument(metavar="PREPARED", help="Folder that torchcaps lung prepare wrote.")
+]
+
+
+@app.command("phantom")
+def phantom(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the patients.")],
+    patients: Annotated[int, typer.Option("--patients", min=1, help="How many to draw.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Another one draws other patients.")] = 0,
+    size: Annotated[int, typer.Option("--size", help="Pixels along each side of a slice.")] = 512,
+    slices: Annotated[int, typer.Option("--slices", help="Of each patient, 2.5 mm apart.")] = 60,
+    quiet: Quiet = False,
+) -> None:
+    """Draw chests with nodules, as DICOM series with the XML of four readers."""
+    from torchcaps.apps.lung.phantom import Protocol, write_phantom
+
+    protocol = Protocol(size=size, slices=slices)
+    with CountBar("patients", is_shown=not quiet) as bar:
+        write_phantom(out, patients, seed=seed, protocol=protocol, on_patient=bar.reached)
+    typer.echo(f"{patients} patients in {out}; next: torchcaps lung prepare {out} --out prepared")
+
+
+@app.command("prepare")
+def prepare(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="A folder for each patient with DICOM and XML, as LIDC-IDRI has them; or NAME.nii.gz with "
+            "NAME_mask.nii.gz; or NAME.png with NAME_mask.png.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for regions, splits, manifest and report.")],
+    negatives: Annotated[
+        float,
+        typer.Option("--negatives", min=0, help="Regions without a nodule to learn from, for each one with."),
+    ] = 0.0,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Cut 128x128 regions around nodules and split them by patient; called again, it goes on."""
+    from torchcaps.apps.lung.prepare import REPORT, find_patients, prepare
+
+    with CountBar("patients", is_shown=not (quiet or json)) as bar:
+        found = prepare(
+            find_patients(source, negatives=negatives),
+            out,
+            negatives=negatives,
+            on_patient=lambda _, *counts: bar.reached(*counts),
+        )
+    if json:
+        print_json({"patients": len(found.patients), "regions": found.regions, "problems": found.problems})
+        return
+    typer.echo(f"{found.regions} regions of {len(found.patients)} patients in {out}")
+    if found.problems:
+        typer.echo(f"{len(found.problems)} patients could not be used; {out / REPORT} says why", err=True)
+
+
+@app.command("train", cls=RecipeCommand)
+def train(
+    prepared: PreparedFolder,
+    model: Annotated[
+        str, typer.Option("--model", help="segcaps_r3, segcaps_r1, unet_3, unet_4 or unet_5.")
+    ] = "segcaps_r3",
+    share: Annotated[float, typer.Option("--share", help="Of the training patients: 1, 0.5 or 0.1.")] = 1.0,
+    leave_out: Annotated[
+        str | None,
+        typer.Option("--leave-out", help="Test on this patient alone, where there are at most 20."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: epochs=10.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/lung-MODEL.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
+    ] = False,
+    device: Device = "auto",
+    precision: Annotated[str, typer.Option("--precision", help="32 or bf16.")] = "32",
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Train a network of the lung recipes on a prepared folder."""
+    from torchcaps.apps.lung.prepare import dataset_name, fold_name, share_name
+
+    split = share_name(share) if leave_out is None else fold_name(leave_out)
+    training.command(
+        recipe=f"lung/{model}",
+        set_=set_,
+        data=dataset_name(prepared, split),
+        out=out or Path("runs") / f"lung-{model}",
+        resume=resume,
+        device=device,
+        devices=1,
+        precision=precision,
+        data_dir=data_dir,
+        tensorboard=False,
+        quiet=quiet,
+        json=json,
+    )

@@ -1,0 +1,191 @@
+"""`torchcaps pose`: render objects, learn their rotations, and predict them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..on_runs import show_result
+from ..terminal import (
+    Changes,
+    CountBar,
+    DataDir,
+    Device,
+    ImageFiles,
+    Json,
+    NewRun,
+    ProgressBar,
+    Quiet,
+    RecipeCommand,
+    RecipeName,
+    Resume,
+    RunFolder,
+    choose_device,
+    named_data,
+    print_json,
+)
+from ..train import summary
+
+if TYPE_CHECKING:
+    from torchcaps.apps.pose.render import EngineName
+
+app = typer.Typer(help="Class and rotation of objects, from objects we render.", no_args_is_help=True)
+
+
+@app.command("render")
+def render(
+    scene: Annotated[
+        Path | None, typer.Argument(metavar="SCENE", help="YAML file; without it, the thesis's scene.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the images.")] = Path("rendered"),
+    engine: Annotated[str, typer.Option("--engine", help="auto, torch, opengl or blender.")] = "auto",
+    meshes: Annotated[
+        Path | None,
+        typer.Option("--meshes", help="Folder of class folders of meshes, instead of the scene's."),
+    ] = None,
+    blender: Annotated[
+        Path | None, typer.Option("--blender-python", help="Python that can import bpy.")
+    ] = None,
+    meshes_only: Annotated[
+        bool, typer.Option("--meshes-only", help="Write meshes.npz alone, to be rendered while training.")
+    ] = False,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Render a scene to images with quaternions (w, x, y, z), masks and the camera matrix."""
+    from torchcaps.apps.pose.render import choose_engine, prepare_meshes, render_scene
+    from torchcaps.apps.pose.scene import Scene, load_scene, with_meshes
+
+    settings = with_meshes(Scene() if scene is None else load_scene(scene), meshes)
+
+    def report(words: str) -> None:
+        typer.echo(words, err=True)
+
+    if meshes_only:
+        found = prepare_meshes(settings, out, report)
+        result: dict[str, Any] = {"meshes": str(out / "meshes.npz"), "objects": len(found.objects)}
+    else:
+        chosen = choose_engine(_engine(engine), choose_device(device), blender)
+        with CountBar("images", is_shown=not (quiet or json)) as bar:
+            rendered = render_scene(settings, out, chosen, report=report, on_images=bar.reached)
+        result = {"folder": str(out), "images": bar.planned, "rendered": rendered}
+    if json:
+        print_json(result)
+        return
+    typer.echo(", ".join(f"{key} {value}" for key, value in result.items()))
+    if not meshes_only:
+        typer.echo(f"learn from them: torchcaps pose train --data {out}")
+
+
+@app.command("train", cls=RecipeCommand)
+def train(
+    recipe: RecipeName = "pose/em_posenet_quaternion",
+    set_: Changes = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Another dataset, or a folder that pose render wrote.")
+    ] = None,
+    out: NewRun = None,
+    resume: Resume = False,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Train a pose network and calibrate how certain its rotations are."""
+    from torchcaps.apps.pose.uncertainty import calibrate_run, has_votes
+    from torchcaps.train import Machine, load_run, recipe_for_data, run_name
+    from torchcaps.train import train as train_recipe
+
+    fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir)
+    folder = out or Path("runs") / run_name(recipe, fitted)
+    machine = Machine(device=device, data_dir=data_dir)
+    with ProgressBar(is_shown=not (json or quiet)) as bar:
+        result = train_recipe(fitted.recipe, folder, machine, resume=resume, watcher=bar)
+    run = load_run(folder, choose_device(device))
+    if has_votes(run):
+        calibrate_run(run, data_dir)
+    if json:
+        print_json(result)
+    else:
+        typer.echo(summary(result, fitted.recipe, folder))
+
+
+@app.command("eval")
+def evaluate(
+    run: RunFolder,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            help="Another dataset of the same objects, or a folder that pose render wrote.",
+            callback=named_data,
+        ),
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
+    data_dir: DataDir = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Evaluate a run: accuracy, errors in degrees, and whether its uncertainty can be trusted."""
+    from torchcaps.apps.pose.uncertainty import SHARE, coverage, has_votes, judge, known_calibration
+    from torchcaps.train import evaluate_run, load_run
+
+    loaded = load_run(run, choose_device(device))
+    result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
+    if has_votes(loaded):
+        calibration = known_calibration(loaded, data_dir)
+        judged = judge(loaded, split, data_name=data, data_dir=data_dir)
+        result["covered"] = coverage(calibration, judged)
+    if json:
+        print_json(result)
+        return
+    show_result(result, loaded.task)
+    if "covered" in result:
+        typer.echo(f"within the angle stated for {SHARE:.0%}: {result['covered']:.1%} of the images")
+
+
+@app.command("predict")
+def predict(
+    run: RunFolder,
+    images: Annotated[
+        list[str], typer.Argument(metavar="IMAGE...", help="Image files, folders of them, or patterns.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for pictures of the object beside the image.")
+    ] = None,
+    meshes: Annotated[
+        Path | None, typer.Option("--meshes", help="meshes.npz of the classes, to be drawn.")
+    ] = None,
+    data_dir: DataDir = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Say class, quaternion (w, x, y, z), Euler angles and uncertainty of the object in image files."""
+    from torchcaps.apps.pose.estimate import Estimator
+    from torchcaps.data.rendering import load_meshes
+    from torchcaps.train import load_run
+
+    known = None if meshes is None else load_meshes(meshes)
+    estimator = Estimator(load_run(run, choose_device(device)), known, data_dir)
+    files, rows = ImageFiles(images, out), []
+    for path, answer, saved in files.answered(estimator.answer, has_bar=json):
+        rows.append({"image": str(path), **answer.row, **({"files": saved} if saved else {})})
+        if not json:
+            typer.echo(f"{path}: {answer.words}" + "".join(f"\n  {file}" for file in saved))
+    if json:
+        print_json(rows)
+    files.end()
+
+
+def _engine(name: str) -> EngineName:
+    from typing import get_args
+
+    from torchcaps.apps.pose.render import EngineName
+    from torchcaps.core.errors import unknown_name
+
+    if name not in get_args(EngineName):
+        raise unknown_name("engine", name, get_args(EngineName))
+    return name  # type: ignore[return-value]

@@ -1,0 +1,227 @@
+"""`torchcaps uav`: maps and descriptors of unmanned aerial vehicles; their flights are in `uav_flights`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..terminal import (
+    CountBar,
+    Device,
+    Json,
+    ProgressBar,
+    Quiet,
+    RecipeCommand,
+    choose_device,
+    found_run,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from torchcaps.data import SeasonStack
+
+app = typer.Typer(
+    help="Find out where a vehicle flies, from what it sees and an orthophoto.", no_args_is_help=True
+)
+Maps = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="MAP...", help="GeoTIFFs of one place on several dates, folders of them, or .npz."
+    ),
+]
+RunOption = Annotated[
+    Path,
+    typer.Option(
+        "--run",
+        help="Folder that uav train, uav abbrief or uav building-ratio wrote, or a name from `torchcaps "
+        "weights list`.",
+        callback=found_run,
+    ),
+]
+Pixel = Annotated[
+    float | None, typer.Option("--metres-per-pixel", help="Read maps at this; default their own.")
+]
+Date = Annotated[str | None, typer.Option("--date", help="Which date of several, by the name of its file.")]
+
+
+@app.command("terrain")
+def terrain(
+    out: Annotated[Path, typer.Argument(help="Folder for one GeoTIFF for each season.")],
+    width: Annotated[float, typer.Option("--width", help="Metres.")] = 3000.0,
+    height: Annotated[float, typer.Option("--height", help="Metres.")] = 2000.0,
+    pixel: Annotated[float, typer.Option("--metres-per-pixel", help="Of the drawn maps.")] = 2.0,
+    seed: Annotated[int, typer.Option("--seed", help="Which terrain.")] = 0,
+) -> None:
+    """Draw a terrain in four seasons, to try the other commands on."""
+    from torchcaps.apps.uav import Terrain, write_seasons
+
+    for path in write_seasons(Terrain(seed).draw(width, height, pixel), out):
+        typer.echo(str(path))
+
+
+@app.command("stack")
+def stack(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="File to write.")],
+    pixel: Pixel = None,
+) -> None:
+    """Keep maps of several dates in one file, for machines that cannot read GeoTIFFs."""
+    from torchcaps.apps.uav import open_maps
+    from torchcaps.data import save_stack
+
+    found = open_maps(maps, pixel)
+    save_stack(out, found)
+    typer.echo(
+        f"{out}: {len(found.names)} dates of {found.width}x{found.height} pixels, {found.pixel:g} m each"
+    )
+
+
+@app.command("train", cls=RecipeCommand)
+def train(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", help="Run folder.")],
+    recipe: Annotated[str, typer.Option("--recipe", help="Which network.")] = "retrieval/uav_small",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key of the recipe.")
+    ] = None,
+    pixel: Pixel = None,
+    places: Annotated[int, typer.Option("--places", help="Places to tell apart.")] = 2250,
+    views: Annotated[int, typer.Option("--views", help="Of each place.")] = 20,
+    offset: Annotated[float, typer.Option("--offset", help="Metres of a view from its place.")] = 35.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Train a descriptor of ground that does not change with the seasons.
+
+    Files are dates of one place; each folder is a place of its own. The eastern fifth of each map does not
+    train: on it the distances of matches are measured.
+    """
+    from torchcaps.apps.uav import train_descriptor
+    from torchcaps.data import PlacePlan
+    from torchcaps.train import Machine, recipe_for_data
+
+    plan = PlacePlan(places=places, views=views, offset=offset)
+    stacks = _regions(maps, pixel)
+    with ProgressBar(is_shown=not (json or quiet)) as bar:
+        result = train_descriptor(
+            stacks,
+            out,
+            lambda data: recipe_for_data(recipe, set_ or [], data=data).recipe,
+            plan=plan,
+            machine=Machine(device=device),
+            resume=resume,
+            watcher=bar,
+        )
+    if json:
+        print_json(result)
+        return
+    found = result["metrics"]
+    typer.echo(f"test recall at 1 {found['test_recall_at_1']:.1%}; run saved in {out}")
+
+
+@app.command("abbrief")
+def abbrief(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", help="Folder to use as --run.")],
+    side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
+    bits: Annotated[int, typer.Option("--bits", help="Of a descriptor.")] = 128,
+    pixel: Pixel = None,
+) -> None:
+    """Prepare the handmade abBRIEF descriptor, which needs no training, for comparison."""
+    from torchcaps.apps.uav import AbBrief, measure_matching
+
+    describer = AbBrief(side, bits)
+    matching = measure_matching(describer, _regions(maps, pixel))
+    describer.save(out)
+    matching.save(out)
+    typer.echo(f"saved in {out}")
+
+
+@app.command("building-ratio")
+def building_ratio(
+    maps: Maps,
+    out: Annotated[Path, typer.Option("--out", help="Folder to use as --run.")],
+    side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
+    rings: Annotated[int, typer.Option("--rings", help="In which the share of buildings counts.")] = 8,
+    segmenter: Annotated[
+        Path | None,
+        typer.Option("--segmenter", metavar="FILE.onnx", help="Finds buildings; by colours without one."),
+    ] = None,
+    pixel: Pixel = None,
+) -> None:
+    """Prepare the descriptor of building ratios, which needs no training, for comparison."""
+    from torchcaps.apps.uav import building_ratio as prepare
+    from torchcaps.apps.uav import measure_matching
+
+    describer = prepare(side, rings, segmenter)
+    matching = measure_matching(describer, _regions(maps, pixel))
+    describer.save(out, segmenter)
+    matching.save(out)
+    typer.echo(f"saved in {out}")
+
+
+@app.command("compile-map")
+def compile_map(
+    maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF, or .npz with --date.")],
+    run: RunOption,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.tcmap", help="File to write.")],
+    storage: Annotated[str, typer.Option("--storage", help="float32, float16, int8 or product.")] = "int8",
+    cell: Annotated[float, typer.Option("--cell", help="Metres.")] = 10.0,
+    headings: Annotated[int, typer.Option("--headings", help="Parts of the circle.")] = 60,
+    code_bytes: Annotated[int, typer.Option("--code-bytes", help="Of a product code.")] = 16,
+    date: Date = None,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Describe every place and heading of a map; called again after a stop, it goes on."""
+    from torchcaps.apps.uav import CompileSettings, load_describer, load_matching
+    from torchcaps.apps.uav import compile_map as compile_voxels
+
+    matching = load_matching(run)
+    stack = one_date(maps, date, matching.pixel)
+    settings = CompileSettings(cell, headings, storage, code_bytes)  # type: ignore[arg-type]  # checked below
+    describer = load_describer(run, choose_device(device))
+    with CountBar("headings", is_shown=not (quiet or json)) as bar:
+        loss = compile_voxels(
+            stack,
+            describer,
+            out,
+            settings,
+            likelihood=matching.likelihood("bayesian"),
+            on_heading=lambda heading: bar.reached(heading, headings),
+        )
+    size = out.stat().st_size
+    if json:
+        print_json({"map": str(out), "bytes": size, "log_likelihood_loss": vars(loss)})
+        return
+    typer.echo(
+        f"{out}: {size / 1e6:,.1f} MB; {storage} changes log-likelihoods by {loss.mean:.4f} on average, "
+        f"at most {loss.largest:.3f}"
+    )
+
+
+def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
+    """Files together are one place, each folder is another."""
+    from torchcaps.apps.uav import open_maps
+
+    folders, files = [p for p in paths if p.is_dir()], [p for p in paths if not p.is_dir()]
+    groups = [[folder] for folder in folders] + ([files] if files else [])
+    return [open_maps(group, pixel) for group in groups]
+
+
+def one_date(paths: list[Path], date: str | None, pixel: float) -> SeasonStack:
+    """The map of one date; several without a choice are an error."""
+    from torchcaps.apps.uav import open_maps
+    from torchcaps.core import UserError
+
+    stack = open_maps(paths, pixel)
+    if date is not None:
+        return stack.dates([date])
+    if len(stack.names) > 1:
+        raise UserError(f"the map has several dates; choose one with --date: {', '.join(stack.names)}")
+    return stack

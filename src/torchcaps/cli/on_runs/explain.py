@@ -1,0 +1,100 @@
+"""`torchcaps explain`: why a run reads an image as it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..terminal import (
+    CountBar,
+    DataDir,
+    Device,
+    Json,
+    LevelsOption,
+    RunFolder,
+    choose_device,
+    levels_for,
+    print_json,
+    working,
+)
+
+
+def command(
+    run: RunFolder,
+    images: Annotated[
+        list[str],
+        typer.Argument(metavar="IMAGE...", help="Image files, folders or patterns of them, or test:17."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for pages, drawings and JSON; default RUN/explain.")
+    ] = None,
+    explorer: Annotated[
+        bool,
+        typer.Option(
+            "--explorer",
+            help="Write one interactive page of all images instead, explorer.html, which needs no server.",
+        ),
+    ] = False,
+    levels: LevelsOption = "even",
+    data_dir: DataDir = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Write a page that says why an image got its class.
+
+    It shows the parse tree, where the network looked, and how typical that is.
+    """
+    from torchcaps.data import find_images
+    from torchcaps.explorer import write_explorer
+    from torchcaps.pages import explain_images
+    from torchcaps.parse import Explainer
+    from torchcaps.train import load_run
+    from torchcaps.zoo import output_folder
+
+    out = out or output_folder(run) / "explain"
+    loaded = load_run(run, choose_device(device))
+    explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
+    names = find_images(images)
+    if explorer:
+        with working("explaining images"):
+            size = write_explorer(explainer, names, out / "explorer.html")
+        _say_explorer(names, out / "explorer.html", size, json=json)
+        return
+    with CountBar("explaining images") as bar:
+        rows = explain_images(explainer, names, out, on_image=bar.reached)
+    if json:
+        print_json(rows)
+        return
+    for row in rows:
+        details = f"activation {row['activation']:.3f}{_runner_up(row)}{_rank(row)}"
+        typer.echo(f"{row['image']}: {row['class']} ({details})")
+        typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
+    if len(rows) > 1:
+        typer.echo(f"all of them: {out / 'index.html'}")
+
+
+def _say_explorer(names: list[str], path: Path, size: int, *, json: bool) -> None:
+    if json:
+        print_json({"images": names, "file": str(path), "bytes": size})
+    else:
+        typer.echo(f"{path}: {len(names)} images, {size / 1e6:.1f} MB; open it in a browser")
+
+
+def _runner_up(row: dict[str, Any]) -> str:
+    second = row["runner_up"]
+    return "" if second is None else f", then {second} {row['activations'][second]:.3f}"
+
+
+def _rank(row: dict[str, Any]) -> str:
+    from torchcaps.parse import rank_in_words
+
+    usual = row["typicality"]
+    if usual is None or usual["share_less_surprising"] is None:
+        return ""
+    rank = rank_in_words(usual["share_less_surprising"], usual["compared_with"])
+    words = f", stranger than {rank} validation images"
+    if row["quantized_class"] == row["class"]:
+        return f"{words} of its class"
+    return f"{words} read as {row['quantized_class']}, as it is itself with quantized couplings"

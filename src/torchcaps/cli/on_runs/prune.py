@@ -1,0 +1,78 @@
+"""`torchcaps prune`: a run with fewer channels, from a trained one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..terminal import CountBar, DataDir, Device, Json, Quiet, RunFolder, print_json
+
+
+def command(
+    run: RunFolder,
+    method: Annotated[str, typer.Option("--method", help="eagleeye, l1 or random.")] = "eagleeye",
+    flops: Annotated[float, typer.Option("--flops", help="Share of the trunk's FLOPs to keep.")] = 0.5,
+    candidates: Annotated[int, typer.Option("--candidates", min=1, help="Networks EagleEye scores.")] = 50,
+    batches: Annotated[
+        int, typer.Option("--batches", min=1, help="Training batches that batch norm adapts to.")
+    ] = 100,
+    multiple: Annotated[
+        int, typer.Option("--multiple", min=1, help="Widths are multiples of this; GPUs want 8.")
+    ] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the candidates.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the pruned run; default RUN-METHOD-FLOPS.")
+    ] = None,
+    device: Device = "auto",
+    precision: Annotated[str, typer.Option("--precision", help="32 or bf16.")] = "32",
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Remove channels from the trunk of a run.
+
+    Called again, an interrupted search goes on.
+    """
+    from torchcaps.train import Machine, StructuredPruning, prune_run
+    from torchcaps.zoo import output_folder
+
+    folder = out or output_folder(run).with_name(f"{run.name}-{method}-{flops:g}")
+    settings = StructuredPruning(
+        method=method,  # type: ignore[arg-type]
+        flops=flops,
+        candidates=candidates,
+        batches=batches,
+        multiple=multiple,
+        seed=seed,
+    )
+    machine = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
+    with CountBar("candidates", is_shown=not (json or quiet)) as bar:
+
+        def say_best(done: int, planned: int, best: str) -> None:
+            bar.reached(done, planned, f"best {best}")
+
+        result = prune_run(run, folder, settings, machine, on_candidate=say_best)
+    if json:
+        print_json(result)
+    else:
+        _print(result, folder)
+
+
+def _print(result: dict[str, Any], folder: Path) -> None:
+    search, macs, metrics = result["search"], result["macs"], result["metrics"]
+    if search["is_narrowed"]:
+        typer.echo(
+            f"ratios were drawn from {search['lowest']:.2f} to {search['highest']:.2f}: "
+            "wider ones hardly ever met the target"
+        )
+    typer.echo(
+        f"{macs['after'] / 1e6:,.1f} of {macs['before'] / 1e6:,.1f} million multiply-adds in the trunk "
+        f"({macs['after'] / macs['before']:.1%}), {result['parameters']:,} parameters in all"
+    )
+    typer.echo(
+        f"test accuracy {metrics['test_accuracy']:.2%} before fine-tuning, the best of "
+        f"{len(search['scores'])}; run saved in {folder}"
+    )
+    typer.echo(f"fine-tune it with: torchcaps train {folder / 'recipe.yaml'} --out {folder}-tuned")

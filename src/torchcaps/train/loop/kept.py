@@ -1,0 +1,152 @@
+"""What a run keeps in its folder while it trains: recipe, rows of epochs, weights and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from torchcaps.core import Plain, UserError
+from torchcaps.models import config_as_json
+from torchcaps.storage import load_weights, save_weights, write_json_lines
+
+from ..run import card_of, read_data_card, write_recipe
+from ..tasks import Evaluation
+from .checkpoint import described_damage, load_checkpoint, save_checkpoint
+from .session import Session
+
+_SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
+
+
+@dataclass
+class Progress:
+    """How far a run has come, and its best epoch so far."""
+
+    next_epoch: int = 0
+    best: float | None = None  # of the metric that the recipe selects by
+    best_epoch: int = -1
+    best_metrics: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @classmethod
+    def restored(cls, state: Plain) -> Progress:
+        """From a checkpoint; before 0.1.0 it held the loss and the accuracy alone."""
+        if "best_loss" in state:
+            best = {"val_loss": state["best_loss"], "val_accuracy": state["best_accuracy"]}
+            state = {**state, "best": state["best_loss"], "best_metrics": best}
+        return cls(**{each.name: state[each.name] for each in fields(cls)})
+
+
+class KeptRun:
+    """A session together with its folder; of several processes only the first writes."""
+
+    def __init__(self, session: Session, out: Path, precision: str) -> None:
+        self.session, self.out, self.precision = session, out, precision
+        self.checkpoint = out / "last.ckpt"  # where the run goes on after it was stopped
+        self.technique = session.technique
+        self.selects_by = session.task.metric(session.recipe.select_by)
+        self.progress = Progress()
+        self.rows: list[Plain] = []
+        self._saved_at = time.monotonic()
+
+    def restore(self) -> None:
+        """Continue from the last checkpoint, or write down what is about to run."""
+        session = self.session
+        if self.checkpoint.is_file():
+            self._check_classes()
+            state = load_checkpoint(self.checkpoint, session.fabric.device)
+            self._check_precision(state)
+            with described_damage(self.checkpoint):
+                session.restore(state)
+                self.progress, self.rows = Progress.restored(state["progress"]), list(state["rows"])
+        if session.fabric.is_global_zero:
+            (self.out / "result.json").unlink(missing_ok=True)  # there where a finished run gets more epochs
+            write_recipe(self.out, session.recipe, card_of(session.splits.info))
+            write_json_lines(self.out / "metrics.jsonl", self.rows)
+
+    def _check_precision(self, state: Plain) -> None:
+        before, now = state.get("precision", self.precision), self.precision
+        if before != now:
+            raise UserError(
+                f"{self.out} was trained in precision {before}, not {now}; continue it with "
+                f"--precision {before}, or choose another --out"
+            )
+
+    def _check_classes(self) -> None:
+        before, now = read_data_card(self.out), self.session.splits.info.classes
+        if before is not None and before.classes != now:
+            raise UserError(
+                f"{self.out} was trained on the classes {', '.join(before.classes)}; the dataset now has "
+                f"{', '.join(now)}: restore the class folders, or choose another --out"
+            )
+
+    def check_folder(self) -> None:
+        """Raise where the folder was deleted or moved while the run trained."""
+        if self.session.fabric.is_global_zero and not (self.out / "recipe.json").is_file():
+            raise UserError(f"{self.out} was deleted or moved while the run trained; nothing more is saved")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the epochs are over, patience is lost or the technique is done."""
+        recipe, done = self.session.recipe, self.progress.next_epoch
+        lost_patience = 0 < recipe.patience <= done - 1 - self.progress.best_epoch
+        return self.technique.is_done or done >= recipe.epochs or lost_patience
+
+    def keep_epoch(self, row: Plain, validation: Evaluation) -> None:
+        """An epoch is over: keep its row, its weights if they are the best, a checkpoint if one is due."""
+        epoch, progress = row["epoch"], self.progress
+        self.rows.append(row)
+        progress.next_epoch = epoch + 1
+        progress.seconds += row["seconds"]
+        self.keep_if_best(epoch, validation)
+        if epoch + 1 in self.session.recipe.keep_epochs:
+            self.save_weights(f"epoch-{epoch + 1}", epoch)
+        self.technique.after_epoch(self, epoch, validation)
+        is_due = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_CHECKPOINTS
+        if is_due or self.is_over or progress.next_epoch == 1:
+            self.save_checkpoint()
+        if self.session.fabric.is_global_zero:
+            write_json_lines(self.out / "metrics.jsonl", self.rows)
+
+    def keep_if_best(self, epoch: int, validation: Evaluation) -> None:
+        """Keep the weights as those of the run if no epoch was better."""
+        progress, value = self.progress, validation.value_of(self.selects_by)
+        if progress.best is None or self.selects_by.is_better(value, progress.best):
+            progress.best, progress.best_epoch = value, epoch
+            progress.best_metrics = validation.named("val")
+            if not self.technique.keeps_last:
+                self.save_weights("weights", epoch)
+
+    def kept_metrics(self) -> Plain:
+        """The validation of the weights that the run ends with."""
+        progress = self.progress
+        if not self.technique.keeps_last:
+            return {**progress.best_metrics, "best_epoch": progress.best_epoch}
+        last = self.rows[-1]
+        return {**{key: last[key] for key in progress.best_metrics}, "best_epoch": last["epoch"]}
+
+    def save_weights(self, name: str, epoch: int) -> None:
+        """Write the weights of now to `<name>.safetensors` in the folder of the run."""
+        session = self.session
+        if session.fabric.is_global_zero:
+            config = config_as_json(session.network.config)
+            header = {"model": session.recipe.model, "config": config, "epoch": epoch}
+            header |= self.technique.header()
+            save_weights(self.out / f"{name}.safetensors", session.kept_state, header)
+
+    def use_weights(self, name: str) -> Plain:
+        """Go on with the weights in `<name>.safetensors`; what its header says."""
+        state, header = load_weights(self.out / f"{name}.safetensors")
+        self.session.use(state)
+        self.technique.adopt(self.session.network, header)
+        return header
+
+    def save_checkpoint(self) -> None:
+        """Write all that the run needs to go on from here."""
+        if not self.session.fabric.is_global_zero:
+            return
+        if self.technique.keeps_last:
+            self.save_weights("weights", self.progress.next_epoch - 1)
+        own = {"progress": asdict(self.progress), "rows": self.rows, "precision": self.precision}
+        save_checkpoint(self.checkpoint, self.session.state() | own)
+        self._saved_at = time.monotonic()

@@ -1,0 +1,196 @@
+"""Everything a run holds in memory: devices, model, optimizer, data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from torchcaps.core import Plain, UserError, derive_seed, generator
+from torchcaps.data import Examples
+from torchcaps.models import Network, build_model
+
+from ..evaluate import evaluate
+from ..objective import Objective
+from ..optimizer import make_average, make_optimizer, make_schedule
+from ..pipeline import Pipeline, Splits, source_of
+from ..recipe import Recipe, require_memory
+from ..tasks import Evaluation
+from ..techniques import choose_technique
+from .step import CapturedStep, TrainStep, Work
+from .warm_start import start_from
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+_SEEDING = threading.Lock()  # initial weights come from the global generator, which threads share
+
+
+def seeded_model(recipe: Recipe) -> Network:
+    """The model of a recipe with its initial weights."""
+    require_memory(recipe)
+    with _SEEDING:
+        torch.manual_seed(derive_seed(recipe.seed, "weights"))
+        return build_model(recipe.model)
+
+
+def use_channels_last(network: nn.Module) -> None:
+    """Give convolutions the memory layout that is fastest on CPUs and GPUs; capsule matrices keep theirs."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def is_better_with_channels_last(network: nn.Module, device: torch.device) -> bool:
+    """Whether convolutions are faster so, and nothing is less accurate.
+
+    On a CPU a batch norm of PyTorch rounds a thousand times as much with channels last; ours does not.
+    """
+    loses_accuracy = any(type(module) is nn.BatchNorm2d for module in network.modules())
+    return device.type == "cuda" or (device.type == "cpu" and not loses_accuracy)
+
+
+class Session:
+    """One run in memory. Random numbers depend on seed and epoch alone, so any epoch can be repeated."""
+
+    def __init__(
+        self, fabric: Fabric, recipe: Recipe, data_dir: Path | None, *, capture: bool = True
+    ) -> None:
+        self.fabric, self.recipe, self.task = fabric, recipe, recipe.task
+        self.network = seeded_model(recipe).to(fabric.device)
+        self.source = source_of(recipe, self.network, data_dir)
+        self.splits: Splits = self.source.splits(fabric.device)
+        self.task.check_model(self.network, self.splits.info)
+        self._check_batch()
+        if recipe.start_from:
+            start_from(self.network, Path(recipe.start_from))
+        if is_better_with_channels_last(self.network, fabric.device):
+            use_channels_last(self.network)
+        self._build_training(capture)
+
+    def _check_batch(self) -> None:
+        batch, processes, images = self.recipe.batch_size, self.fabric.world_size, len(self.splits.train)
+        if batch % processes:
+            raise UserError(f"a batch of {batch} cannot be shared by {processes} processes")
+        if batch > images:
+            raise UserError(f"batch_size {batch} is more than the {images} training images")
+
+    def _build_training(self, capture: bool) -> None:
+        fabric, recipe, device = self.fabric, self.recipe, self.fabric.device
+        self.pipeline = Pipeline(recipe.data, self.splits.info)
+        self.objective = Objective(recipe.loss, has_decoder=self.network.decoder is not None, device=device)
+        self.optimizer: Optimizer = make_optimizer(self.network, recipe.optim, device)
+        compiled: Any = torch.compile(self.network) if recipe.compile else self.network
+        self.model: Any
+        self.model, optimizer = fabric.setup(compiled, self.optimizer)
+        self.steps_per_epoch = len(self._batches(0))
+        self.schedule = make_schedule(
+            self.optimizer, recipe.optim, steps=self.steps_per_epoch, epochs=recipe.epochs
+        )
+        self.learning_rate = recipe.optim.learning_rate  # of the last step of an epoch
+        self.average = make_average(self.network, recipe.optim)
+        self.technique = choose_technique(
+            recipe.annealing, recipe.pruning, self.network, self.task.leading_metric
+        )
+        train = self.splits.train
+        is_captured = capture and device.type == "cuda" and fabric.world_size == 1 and train.is_in_memory
+        self.step: TrainStep = (CapturedStep if is_captured else TrainStep)(
+            fabric,
+            self.model,
+            optimizer,
+            work=Work(self.task, train, self.pipeline, self.objective),
+            technique=self.technique,
+            clip=recipe.optim.clip,
+        )
+
+    @property
+    def judged(self) -> Any:
+        """The model that is evaluated and kept: the averaged one where there is one."""
+        return self.model if self.average is None else self.average.module
+
+    def evaluate(
+        self, examples: Examples, on_images: Callable[[int], None] = lambda images: None
+    ) -> Evaluation:
+        """The model that is judged, as it is now, on a split; `on_images` is told the size of each batch."""
+        return evaluate(self.judged, examples, self.task, self.pipeline, self.objective, on_images=on_images)
+
+    @property
+    def kept_state(self) -> dict[str, Tensor]:
+        """The weights of the model that is judged."""
+        return (self.network if self.average is None else self.average.module).state_dict()
+
+    def use(self, state: dict[str, Tensor]) -> None:
+        """Go on with other weights."""
+        self.network.load_state_dict(state)
+        if self.average is not None:
+            self.average.module.load_state_dict(state)
+
+    def state(self) -> Plain:
+        """What a checkpoint holds of the session."""
+        return {
+            "model": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "technique": self.technique.state(),
+            **({} if self.average is None else {"average": self.average.state_dict()}),
+        }
+
+    def restore(self, state: Plain) -> None:
+        """Go on from a checkpoint; before 0.1.0 it held neither schedule nor technique by these names."""
+        self.network.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+        if "schedule" in state:
+            self.schedule.load_state_dict(state["schedule"])
+        else:
+            done = state["progress"]["next_epoch"] * self.steps_per_epoch
+            before = {"last_epoch": done - 1, "_step_count": done + 1}
+            self.schedule.load_state_dict(self.schedule.state_dict() | before)
+            self.schedule.step()  # the checkpoint has the rate of the step before
+        self.technique.restore(state.get("technique") or state.get("annealing") or state.get("pruning") or {})
+
+    def reset_optimizer(self) -> None:
+        """Forget the optimizer's moments, in place: a captured step keeps its buffers."""
+        for state in self.optimizer.state.values():
+            for value in state.values():
+                if isinstance(value, Tensor):
+                    value.zero_()
+
+    def epoch(self, number: int) -> Iterator[Tensor]:
+        """Put every random stream at the start of an epoch; its batches of indices.
+
+        Each is to be followed by `step` and `advance`.
+        """
+        recipe = self.recipe
+        with _SEEDING:
+            torch.manual_seed(derive_seed(recipe.seed, "layers", number))
+        self.step.start_epoch(derive_seed(recipe.seed, "augment", number))
+        self.objective.start_epoch(number)
+        self.technique.start_epoch(number)
+        self.model.train()
+        batches = self._batches(number)
+        for step, batch in enumerate(batches, start=1):
+            if not self.splits.train.is_in_memory:  # files are read while the network learns
+                self.splits.train.expect(torch.cat(batches[step - 1 : step + 1]))
+            if step == len(batches):
+                self.learning_rate = float(self.optimizer.param_groups[0]["lr"])
+            yield batch
+
+    def advance(self) -> None:
+        """Follow a step: the learning rate of the next, and the average of the weights."""
+        self.schedule.step()
+        if self.average is not None:
+            self.average.update_parameters(self.network)
+
+    def _batches(self, number: int) -> list[Tensor]:
+        recipe = self.recipe
+        random = generator(recipe.seed, "order", number)
+        per_place = recipe.data.images_per_place
+        batches = self.task.batches(self.splits.train, recipe.batch_size, per_place, random)
+        return list(torch.stack(batches).to(self.fabric.device))

@@ -1,0 +1,56 @@
+"""A run that starts from the weights of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from torch import nn
+
+from torchcaps.core import UserError
+from torchcaps.storage import load_weights, read_mapping
+
+from ..recipe import Recipe
+
+
+def adopt_widths(recipe: Recipe) -> Recipe:
+    """The recipe with the trunk widths of the run that it starts from, unless it has its own."""
+    before = Path(recipe.start_from) / "recipe.json"
+    if not recipe.start_from or "trunk_widths" in recipe.model or not before.is_file():
+        return recipe
+    model = read_mapping(before).get("model")
+    widths = model.get("trunk_widths") if isinstance(model, dict) else None
+    return recipe if widths is None else replace(recipe, model={**recipe.model, "trunk_widths": widths})
+
+
+def start_from(network: nn.Module, source: Path) -> None:
+    """Load the layers that `network` shares with a run folder or a file of trunk weights; others stay.
+
+    Layers are shared by name, so a capsule network takes the trunk of a classifier and keeps its own head. A
+    shared layer of another shape is an error: the widths of a pruned trunk are part of the recipe.
+    """
+    path = source / "weights.safetensors" if source.is_dir() else source
+    state, info = load_weights(path)
+    if "trunk" in info:  # written by `torchcaps import-weights`
+        state = {f"trunk.{name}": values for name, values in state.items()}
+    own = network.state_dict()
+    shared = {name: values for name, values in state.items() if name in own}
+    if not shared:
+        raise UserError(f"recipe.start_from: {path} has no layer in common with this model")
+    for name, values in shared.items():
+        if values.shape != own[name].shape:
+            raise UserError(
+                f"recipe.start_from: {name} is {_shape(values.shape)} in {path} and "
+                f"{_shape(own[name].shape)} in this model; give the model {_remedy(own)} of the run's recipe)"
+            )
+    network.load_state_dict(shared, strict=False)
+
+
+def _remedy(names: Iterable[str]) -> str:
+    has_trunk = any(name.startswith("trunk.") for name in names)
+    return "the same widths (model.trunk_widths" if has_trunk else "the same sizes (what stands under model:"
+
+
+def _shape(sizes: tuple[int, ...]) -> str:
+    return "x".join(map(str, sizes)) or "one number"

@@ -1,0 +1,36 @@
+"""Recipes: everything a run needs, as typed data; read from YAML, explained, and fitted to data."""
+
+from .fit_to_data import Fitted, name_dataset, recipe_for_data, run_name
+from .keys import annotated_recipe
+from .memory import require_memory
+from .recipe import (
+    Data,
+    Recipe,
+    build,
+    load_recipe,
+    packaged_recipes,
+    read_recipe,
+    recipe_as_json,
+    recipe_as_yaml,
+    stored_recipe,
+)
+from .yaml_file import read_yaml
+
+__all__ = [
+    "Data",
+    "Fitted",
+    "Recipe",
+    "annotated_recipe",
+    "build",
+    "load_recipe",
+    "name_dataset",
+    "packaged_recipes",
+    "read_recipe",
+    "read_yaml",
+    "recipe_as_json",
+    "recipe_as_yaml",
+    "recipe_for_data",
+    "require_memory",
+    "run_name",
+    "stored_recipe",
+]

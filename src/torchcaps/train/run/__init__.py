@@ -1,0 +1,29 @@
+"""A run as a folder: what stands in it, who may write to it, and how it is loaded."""
+
+from .data_card import DataCard, card_of
+from .folder import check_folder, held_alone, is_finished, read_result, removed_if_refused
+from .health import health_inputs, inspect_run
+from .provenance import device_name, provenance, source_commit
+from .run import Run, evaluate_run, load_labelled, load_run, load_split, read_data_card, write_recipe
+
+__all__ = [
+    "DataCard",
+    "Run",
+    "card_of",
+    "check_folder",
+    "device_name",
+    "evaluate_run",
+    "health_inputs",
+    "held_alone",
+    "inspect_run",
+    "is_finished",
+    "load_labelled",
+    "load_run",
+    "load_split",
+    "provenance",
+    "read_data_card",
+    "read_result",
+    "removed_if_refused",
+    "source_commit",
+    "write_recipe",
+]

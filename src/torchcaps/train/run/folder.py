@@ -1,0 +1,130 @@
+"""What a run finds in its folder: nothing, a run to continue, or a finished one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from torchcaps.core import UserError
+from torchcaps.data import find_info
+from torchcaps.data.api import FOLDER_PREFIX
+from torchcaps.storage import read_mapping
+
+from ..recipe import Recipe, read_recipe, recipe_as_json
+
+_WRITTEN_AT_START = ("recipe.json", "recipe.yaml", "data.json", "metrics.jsonl")
+
+
+@contextmanager
+def held_alone(out: Path) -> Iterator[None]:
+    """While open, no other process may train in `out`; the lock of a killed process ends with it."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "running.lock"
+    with path.open("w", encoding="utf-8") as file:
+        busy = f"another training is under way in {out}; wait for it or choose another --out"
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(busy) from error
+        if not _is_at(path, file.fileno()):  # its last holder removed it: a third one may hold the next
+            raise UserError(busy)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # an empty folder is removed
+                out.rmdir()
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether an opened file is still the one at `path`."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def removed_if_refused(out: Path) -> Iterator[None]:
+    """Remove what a start wrote to `out` when it ends in a user's error before the first checkpoint."""
+    try:
+        yield
+    except UserError:
+        if not (out / "last.ckpt").is_file():
+            for name in _WRITTEN_AT_START:
+                (out / name).unlink(missing_ok=True)
+        raise
+
+
+def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
+    """Raise where training in `out` would mix two runs.
+
+    A run may be continued with more epochs than it was started with: nothing in training looks ahead to the
+    last one, so it ends as if it had been started with them. A cosine schedule does look ahead.
+    """
+    if not (out / "recipe.json").is_file():
+        return
+    if not resume:
+        raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
+    before = read_recipe(out)
+    assert before is not None
+    now, then = _what_decides(recipe), _what_decides(before)
+    changed = [key for key in now if now[key] != then[key]]
+    if not changed:
+        return
+    if (out / "last.ckpt").is_file():
+        _check_continues(recipe, before, changed, out)
+    elif (out / "result.json").is_file():
+        raise UserError(
+            f"{out} is finished, by another recipe ({', '.join(changed)} differ), and has no last.ckpt to "
+            "continue from; choose another --out, or delete result.json to train anew"
+        )
+
+
+def _check_continues(recipe: Recipe, before: Recipe, changed: list[str], out: Path) -> None:
+    looks_ahead = recipe.optim.schedule == "cosine"
+    if changed == ["epochs"] and recipe.epochs > before.epochs and not looks_ahead:
+        return
+    same = "the same one, because a cosine schedule knows its last epoch"
+    rule = same if looks_ahead else "the same one or more epochs"
+    raise UserError(
+        f"{out} was started with another recipe ({', '.join(changed)} differ), and can only be continued "
+        f"with {rule}; choose another --out, with start_from={out} to take over its weights"
+    )
+
+
+def _what_decides(recipe: Recipe) -> dict[str, Any]:
+    """The settings that the numbers of a run depend on; `fit` matters only for files of several sizes."""
+    settings, name = recipe_as_json(recipe), recipe.data.name
+    if not name.startswith(FOLDER_PREFIX) and find_info(name).framed_reader is None:
+        del settings["data"]["fit"]
+    return settings
+
+
+def read_result(out: Path, *keys: str) -> dict[str, Any]:
+    """The content of result.json, which must have `keys`; "metrics.epochs" is a key inside a group."""
+    path = out / "result.json"
+    result = read_mapping(path)
+    for key in keys:
+        group, _, name = key.rpartition(".")
+        place = result.get(group) if group else result
+        if not isinstance(place, dict) or name not in place:
+            raise UserError(f"{path} is damaged (no {key}); delete it and call the same command again")
+    return result
+
+
+def is_finished(recipe: Recipe, out: Path) -> bool:
+    """Whether `out` holds the result of this run, which asks for no more epochs than that has had."""
+    if not (out / "result.json").is_file():
+        return False
+    before = read_recipe(out)
+    can_continue = (out / "last.ckpt").is_file()
+    return not (can_continue and before is not None and recipe.epochs > before.epochs)

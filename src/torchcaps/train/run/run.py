@@ -1,0 +1,178 @@
+"""A finished or interrupted run, read back from its folder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchcaps.core import MissingDataError, UserError, as_plain
+from torchcaps.data import DatasetInfo, Examples, LabelledImages
+from torchcaps.models import Network, build_model
+from torchcaps.storage import load_weights, read_json, read_json_lines, write_json, write_text
+
+from ..evaluate import evaluate
+from ..objective import Objective
+from ..pipeline import Pipeline, Source, source_of
+from ..recipe import Recipe, read_recipe, recipe_as_json, recipe_as_yaml, require_memory
+from ..tasks import AnyTask
+from ..techniques import set_iterations
+from .data_card import DataCard
+
+_LONGEST = 300  # characters of PyTorch's words in a message
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model with the recipe that made it."""
+
+    folder: Path
+    recipe: Recipe
+    model: Network
+    epoch: int
+    card: DataCard | None = None  # None in a run that was imported, or written before there were cards
+
+    @property
+    def task(self) -> AnyTask:
+        """What the model is for."""
+        return self.recipe.task
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    def source(self, data_name: str | None = None, data_dir: Path | None = None) -> Source:
+        """The dataset of the run, or another one that is read like it."""
+        recipe = self.recipe
+        if data_name is not None:
+            recipe = replace(recipe, data=replace(recipe.data, name=data_name))
+        return source_of(recipe, self.model, data_dir)
+
+    def info(self, data_dir: Path | None = None) -> DatasetInfo:
+        """What the run knows about its dataset; without a card, what the dataset says itself."""
+        if self.card is None:
+            return self.source(data_dir=data_dir).info()
+        return self.card.describe(self.recipe.data.name)
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """One row per epoch."""
+        return read_json_lines(self.folder / "metrics.jsonl")
+
+
+def write_recipe(folder: Path, recipe: Recipe, card: DataCard | None = None) -> None:
+    """Write down what a run does, for programs and for people, and the card of its data."""
+    write_json(folder / "recipe.json", recipe_as_json(recipe))
+    if card is not None:
+        write_json(folder / "data.json", as_plain(card))
+    write_text(folder / "recipe.yaml", recipe_as_yaml(recipe))
+
+
+def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights: str = "weights") -> Run:
+    """The weights that the run in `folder` ended with, or others that it kept, ready for inference."""
+    folder = Path(folder)
+    recipe = read_recipe(folder)
+    if recipe is None:
+        raise MissingDataError(f"{folder} holds no run (no recipe.json); make one with torchcaps train")
+    device = _checked_device(device)
+    path = folder / f"{weights}.safetensors"
+    state, header = load_weights(path)
+    require_memory(recipe)
+    model = build_model(recipe.model)
+    try:
+        if recipe.annealing is not None:
+            set_iterations(model, header["iterations"], recipe.annealing.layers)
+        model.load_state_dict(state)
+        epoch = int(header.get("epoch", -1))
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+        problem = " ".join(str(error).split())[:_LONGEST]
+        raise UserError(f"{path} does not fit the model in recipe.json: {problem}; restore both") from error
+    card = read_data_card(folder)
+    if card is not None:
+        recipe.task.check_model(model, card.describe(f"in {folder / 'data.json'}"))
+    return Run(folder, recipe, model.to(device).eval(), epoch, card)
+
+
+def _checked_device(device: torch.device | str) -> torch.device:
+    try:
+        found = torch.device(device)
+    except RuntimeError as error:
+        raise UserError(f"device must be such as cpu or cuda, got {device!r}") from error
+    if found.type == "meta":
+        raise UserError("a run cannot be loaded on the device meta, which holds no numbers")
+    return found
+
+
+def read_data_card(folder: Path) -> DataCard | None:
+    """The card of the data that the run in `folder` was trained on, if it has one."""
+    path = folder / "data.json"
+    return DataCard.from_plain(read_json(path), str(path)) if path.is_file() else None
+
+
+def load_split(
+    run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
+) -> tuple[Examples, Pipeline]:
+    """Examples of a run's own dataset or another, on its device, prepared like those of its training.
+
+    Args:
+        run: The run.
+        split: "test", "validation" or "train".
+        data_name: Another dataset of the same shape.
+        data_dir: Folder of the datasets.
+    """
+    source = run.source(data_name, data_dir)
+    match split:
+        case "test":
+            examples = source.test(run.device)
+        case "train" | "validation":
+            examples = getattr(source.splits(run.device), split)
+        case _:
+            raise UserError(f"split must be test, validation or train, got {split!r}")
+    return examples, Pipeline(source.settings, run.info(data_dir))
+
+
+def load_labelled(
+    run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
+) -> tuple[LabelledImages, Pipeline]:
+    """`load_split` of a run that classifies; parse trees and their dictionaries know no other task."""
+    examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
+    if not isinstance(examples, LabelledImages):
+        raise UserError(f"{run.folder} is a run of {run.task.name}; this needs one of classification")
+    return examples, pipeline
+
+
+def evaluate_run(
+    run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
+) -> dict[str, Any]:
+    """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data."""
+    examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
+    if run.task.knows_classes:
+        _check_classes(examples.classes, pipeline)
+    objective = Objective(run.recipe.loss, has_decoder=run.model.decoder is not None, device=examples.device)
+    found = evaluate(run.model, examples, run.task, pipeline, objective)
+    if not math.isfinite(found.loss):
+        raise UserError(f"the loss of {run.folder} is not finite; its weights are damaged")
+    return {
+        "run": str(run.folder),
+        "task": run.task.name,
+        "data": pipeline.settings.name,
+        "split": split,
+        "images": len(examples),
+        "loss": found.loss,
+        **found.metrics,
+        **found.tables,
+    }
+
+
+def _check_classes(found: Sequence[str], pipeline: Pipeline) -> None:
+    known = pipeline.info.classes
+    if tuple(found) != tuple(known):
+        raise UserError(
+            f"{pipeline.settings.name} has the classes {', '.join(found)}; the run knows, in this order, "
+            f"{', '.join(known)}: its answers cannot be compared"
+        )

@@ -1,0 +1,40 @@
+"""Regions that show no nodule."""
+
+import numpy as np
+
+from torchcaps.apps.lung.prepare.negatives import cut_negatives, soft_cells
+
+from apps.lung.ct import chest, volume
+
+
+def test_soft_tissue_is_looked_for_inside_of_the_lungs_and_at_their_walls():
+    side = 128
+    vessel = (5, 64, 38, 6)
+    drawn = volume(chest(10, side, [vessel]))
+    cells = soft_cells(drawn)
+    grey = drawn.hounsfield[tuple((cells * [1, 4, 4] + [0, 2, 2]).T)]
+    assert np.mean(grey > -400) > 0.8  # cells at a border hold both
+    assert set(cells[:, 0]) == set(range(2, 8))  # slices with lungs
+    assert any((cell[1:] == [16, 9]).all() for cell in cells)  # the vessel
+    assert not any((cell[1:] == [0, 0]).all() for cell in cells)  # air beside the body
+
+
+def test_no_region_shows_a_voxel_of_a_nodule():
+    drawn = volume(chest(10, 128))
+    everything = np.zeros(drawn.hounsfield.shape, bool)
+    everything[:, :, :64] = True
+    found = list(cut_negatives(drawn, everything, count=5, key="a", side=32))
+    assert len(found) == 5
+    assert all(not region.mask.any() and region.column >= 64 for region in found)
+    again = list(cut_negatives(drawn, everything, count=5, key="a", side=32))
+    assert [(one.slice, one.row, one.column) for one in found] == [
+        (two.slice, two.row, two.column) for two in again
+    ]
+
+
+def test_where_nodules_or_no_lungs_are_everywhere_there_are_none():
+    drawn = volume(chest(10, 64))
+    everything = np.ones(drawn.hounsfield.shape, bool)
+    assert not list(cut_negatives(drawn, everything, count=3, key="a", side=16))
+    flesh = volume(np.full((4, 64, 64), 40, np.int16))
+    assert not list(cut_negatives(flesh, ~everything[:4], count=3, key="a", side=16))

@@ -1,0 +1,113 @@
+"""NIfTI volumes and pictures as CT volumes."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from torchcaps.apps.lung import read_volume, window
+from torchcaps.apps.lung.volume import read_nifti_mask
+from torchcaps.core import UserError
+
+nibabel = pytest.importorskip("nibabel")
+
+AFFINE = np.array([[0.7, 0, 0, -30], [0, 0.8, 0, 12], [0, 0, 2.5, -400], [0, 0, 0, 1]], dtype=float)
+
+
+def save(path, values, affine=AFFINE):
+    nibabel.save(nibabel.Nifti1Image(values, affine), path)
+    return path
+
+
+def made(shape=(6, 5, 4), kind=np.int16):
+    return np.random.default_rng(0).integers(-1000, 1000, shape).astype(kind)
+
+
+@pytest.mark.parametrize("axes", ["RAS", "LPS", "LAS", "SRA"])
+def test_every_voxel_keeps_its_place_in_the_patient(tmp_path, axes):
+    image = nibabel.Nifti1Image(made(), AFFINE)
+    turn = nibabel.orientations.ornt_transform(
+        nibabel.orientations.io_orientation(AFFINE), nibabel.orientations.axcodes2ornt(axes)
+    )
+    nibabel.save(image.as_reoriented(turn), tmp_path / "case.nii.gz")
+    volume = read_volume(tmp_path / "case.nii.gz")
+    assert volume.name == "case"
+    np.testing.assert_allclose(volume.spacing, (2.5, 0.8, 0.7), rtol=1e-6)
+    for index in np.ndindex(image.shape):
+        left, back, up = -(AFFINE @ (*index, 1))[0], -(AFFINE @ (*index, 1))[1], (AFFINE @ (*index, 1))[2]
+        column, row, number, _ = np.linalg.solve(volume.affine, (left, back, up, 1)).round().astype(int)
+        assert volume.hounsfield[number, row, column] == image.dataobj[index]
+
+
+def test_slices_run_upwards_and_rows_to_the_back(tmp_path):
+    volume = read_volume(save(tmp_path / "a.nii", made()))
+    assert (np.diag(volume.affine)[:3] > 0).all()
+
+
+def test_numbers_keep_their_kind(tmp_path):
+    assert read_volume(save(tmp_path / "a.nii", made())).hounsfield.dtype == np.int16
+    assert read_volume(save(tmp_path / "b.nii", made(kind=np.float32) + 0.5)).hounsfield.dtype == np.float32
+
+
+def test_masks_must_have_size_and_place_of_their_volume(tmp_path):
+    volume = read_volume(save(tmp_path / "a.nii", made()))
+    mask = (made() > 500).astype(np.uint8)
+    good = read_nifti_mask(save(tmp_path / "m.nii", mask), volume)
+    assert good.sum() == mask.sum()
+    with pytest.raises(UserError, match="3x5x6 voxels, but its volume has 4x5x6"):
+        read_nifti_mask(save(tmp_path / "n.nii", mask[:, :, :3]), volume)
+    moved = AFFINE.copy()
+    moved[0, 3] += 5
+    with pytest.raises(UserError, match="lies elsewhere"):
+        read_nifti_mask(save(tmp_path / "o.nii", mask, moved), volume)
+
+
+def test_a_volume_without_spacing_is_refused(tmp_path):
+    image = nibabel.Nifti1Image(made(), AFFINE)
+    image.header["pixdim"][1:4] = 0
+    raw = bytearray(image.to_bytes())
+    raw[80:92] = bytes(12)  # pixdim[1:4]
+    (tmp_path / "a.nii").write_bytes(raw)
+    with pytest.raises(UserError, match="no spacing"):
+        read_volume(tmp_path / "a.nii")
+
+
+def test_voxels_that_are_no_numbers_are_air_and_noted(tmp_path):
+    values = made().astype(np.float32)
+    values[0, 0, 0], values[1, 1, 1] = np.nan, np.inf
+    volume = read_volume(save(tmp_path / "a.nii", values))
+    assert np.isfinite(volume.hounsfield).all()
+    assert np.count_nonzero(volume.hounsfield == -1000) == 2
+    assert "2 voxels are no finite numbers" in volume.notes[0]
+
+
+def test_damaged_and_strange_files_are_named(tmp_path):
+    for name, signs in (("a", (1, 1, 1, 1)), ("e", (-1, -1, 1, 1))):
+        path = save(tmp_path / f"{name}.nii", made(), np.diag(signs) @ AFFINE)
+        path.write_bytes(path.read_bytes()[:-40])
+        with pytest.raises(UserError, match=rf"{name}\.nii is damaged"):
+            read_volume(path)
+    (tmp_path / "b.nii.gz").write_bytes(b"no gzip")
+    with pytest.raises(UserError, match="cannot be read as NIfTI"):
+        read_volume(tmp_path / "b.nii.gz")
+    with pytest.raises(UserError, match="one volume of three axes"):
+        read_volume(save(tmp_path / "c.nii", made((3, 3, 3, 2))))
+    (tmp_path / "d.doc").write_text("")
+    with pytest.raises(UserError, match="is none of"):
+        read_volume(tmp_path / "d.doc")
+
+
+def test_a_picture_is_a_slice_that_knows_no_millimetres(tmp_path):
+    grey = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    Image.fromarray(grey).save(tmp_path / "a.png")
+    volume = read_volume(tmp_path / "a.png")
+    assert volume.hounsfield.shape == (1, 16, 16)
+    np.testing.assert_array_equal((window(volume.hounsfield[0]) * 255).round(), grey)
+    assert volume.spacing is None
+    with pytest.raises(UserError, match="a has no spacing"):
+        _ = volume.millimetres
+
+
+def test_the_window_is_linear_between_its_ends_and_flat_beyond():
+    np.testing.assert_allclose(window(np.array([-2000, -1000, -300, 400, 900])), [0, 0, 0.5, 1, 1])
+    with pytest.raises(UserError, match="low < high"):
+        window(np.zeros(1), 5.0, 5.0)

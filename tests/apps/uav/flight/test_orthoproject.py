@@ -1,0 +1,88 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from torchcaps.apps.uav import Terrain
+from torchcaps.apps.uav.flight import Camera, View, orthoproject
+from torchcaps.core import UserError
+from torchcaps.data import sample_crops
+
+cv2 = pytest.importorskip("cv2")
+CAMERA = Camera(focal=300.0, width=400, height=300)
+GROUND = 35.0  # metres of the plane over the origin of odometry
+
+
+@pytest.fixture(scope="module")
+def terrain():
+    return Terrain(seed=4).draw(900.0, 1000.0, 1.0, ("summer",))
+
+
+def axes_of(heading, pitch):
+    """Axes of a camera that looks `pitch` below the horizon, as columns."""
+    flat = np.array([math.cos(heading), math.sin(heading), 0])
+    forward = math.cos(pitch) * flat - math.sin(pitch) * np.array([0, 0, 1])
+    right = np.array([math.sin(heading), -math.cos(heading), 0])
+    return np.stack([right, np.cross(forward, right), forward], axis=1)
+
+
+def render(terrain, position, axes):
+    """What a camera sees of the terrain as a plane, by following the ray of each pixel to the ground."""
+    columns, rows = np.meshgrid(np.arange(CAMERA.width), np.arange(CAMERA.height))
+    pixels = np.stack([columns, rows, np.ones_like(rows)], -1).reshape(-1, 3)
+    rays = pixels @ np.linalg.inv(CAMERA.matrix).T @ axes.T
+    scale = (GROUND - position[2]) / np.where(rays[:, 2] < -1e-6, rays[:, 2], np.nan)
+    hits = position[:2] + rays[:, :2] * scale[:, None]
+    centres = terrain.centres_of(terrain.west + hits[:, 0], terrain.south + hits[:, 1])
+    centres = np.nan_to_num(centres, nan=-1e6).astype(np.float32).reshape(*rows.shape, 2)
+    picture = np.ascontiguousarray(np.moveaxis(terrain.images[0], 0, -1))
+    image = cv2.remap(picture, centres[..., 0], centres[..., 1], cv2.INTER_LINEAR)
+    return View(image, np.array(position, float), axes)
+
+
+def fly(terrain, altitude, pitch, heading, frames=10):
+    axes = axes_of(heading, math.radians(pitch))
+    along = np.array([math.cos(heading), math.sin(heading)])
+    places = [np.array([400.0, 200.0]) + 0.02 * altitude * k * along for k in range(frames)]
+    return [render(terrain, np.array([*place, GROUND + altitude]), axes) for place in places]
+
+
+@pytest.mark.parametrize(("altitude", "pitch"), [(120.0, 90.0), (120.0, 60.0), (200.0, 75.0), (200.0, 50.0)])
+def test_a_rendered_view_gives_the_ground_below_it(altitude, pitch, terrain):
+    heading, metres, side = 0.7, 80.0, 80
+    views = fly(terrain, altitude, pitch, heading)
+    found = orthoproject(views, CAMERA, metres, side)
+    assert abs(found.altitude - altitude) < 0.01 * altitude
+    assert found.heading == pytest.approx(heading)
+    place = views[-1].position[:2] + found.forward * np.array([math.cos(heading), math.sin(heading)])
+    x, y = terrain.west + place[:1], terrain.south + place[1:]
+    centre = torch.from_numpy(terrain.centres_of(x, y))
+    images, date = torch.from_numpy(terrain.images), torch.zeros(1, dtype=torch.int64)
+    direct = sample_crops(images, date, centre, torch.tensor([heading]), side)[0].numpy()
+    pictures = (np.moveaxis(direct, 0, -1) * 255, found.image)
+    smooth = [cv2.GaussianBlur(each.astype(np.float32), (0, 0), 2.0) for each in pictures]
+    assert np.corrcoef(smooth[0].ravel(), smooth[1].ravel())[0, 1] > 0.95
+
+
+def test_a_camera_that_looks_down_sees_the_square_below_it(terrain):
+    assert orthoproject(fly(terrain, 150.0, 90.0, 0.2), CAMERA, 60.0, 40).forward == 0
+
+
+def test_a_flatter_view_takes_a_square_farther_ahead(terrain):
+    steep, flat = (orthoproject(fly(terrain, 150.0, pitch, 0.2), CAMERA, 60.0, 40) for pitch in (60.0, 45.0))
+    assert 0 < steep.forward < flat.forward
+
+
+def test_frames_that_show_nothing_are_refused(terrain):
+    views = fly(terrain, 150.0, 90.0, 0.2, frames=3)
+    blank = [View(np.zeros_like(view.image), view.position, view.axes) for view in views]
+    with pytest.raises(UserError, match="nothing that can be tracked"):
+        orthoproject(blank, CAMERA, 60.0, 40)
+    with pytest.raises(UserError, match="two frames"):
+        orthoproject(views[:1], CAMERA, 60.0, 40)
+
+
+def test_a_square_that_is_too_large_for_the_view_is_refused(terrain):
+    with pytest.raises(UserError, match="no whole square of 900 m"):
+        orthoproject(fly(terrain, 150.0, 90.0, 0.2), CAMERA, 900.0, 40)

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+import torch
+
+from torchcaps.apps.uav import CompileSettings, compile_map, grid_of, open_map, storage_loss
+from torchcaps.apps.uav.filter import learn_codebook, linear_likelihood
+from torchcaps.apps.uav.maps import verify_map
+from torchcaps.core import UserError
+from torchcaps.data import sample_crops
+
+
+def test_each_voxel_has_the_descriptor_of_the_crop_at_its_centre(country):
+    verify_map(country.map)
+    grid = country.map.info.grid
+    summer = torch.from_numpy(country.stack.dates(["summer"]).images)
+    for heading, row, column in ((0, 0, 0), (5, 12, 20), (11, grid.rows - 1, grid.columns - 1)):
+        x, y = grid.x_centres[column : column + 1], grid.y_centres[row : row + 1]
+        centre = torch.from_numpy(country.stack.centres_of(x, y))
+        angle = torch.tensor([grid.heading_centres[heading]], dtype=torch.float32)
+        crop = sample_crops(summer, torch.zeros(1, dtype=torch.int64), centre, angle, 16)
+        expected = country.describer(crop)[0].numpy()
+        assert np.array_equal(country.map.descriptors.decode(heading)[row, column], expected)
+
+
+def test_the_grid_covers_the_map_from_its_south_western_corner(country):
+    grid = grid_of(country.stack, 30.0, 12)
+    assert (grid.columns, grid.rows) == (30, 20)
+    assert (grid.west, grid.south) == (country.stack.west, country.stack.north - 600)
+
+
+def test_a_stopped_compilation_goes_on_where_it_ended(country, tmp_path):
+    seen = []
+
+    def stop(heading):
+        seen.append(heading)
+        if heading == 3 and seen.count(3) == 1:
+            raise KeyboardInterrupt
+
+    arguments = (
+        country.stack.dates(["summer"]),
+        country.describer,
+        tmp_path / "summer.tcmap",
+        country.settings,
+    )
+    with pytest.raises(KeyboardInterrupt):
+        compile_map(*arguments, on_heading=stop)
+    compile_map(*arguments, on_heading=stop)
+    assert seen == [0, 1, 2, 3, *range(3, 12)]
+    assert arguments[2].read_bytes() == country.path.read_bytes()
+
+
+def test_several_dates_cannot_become_one_map(country, tmp_path):
+    with pytest.raises(UserError, match="one date, not from 4"):
+        compile_map(country.stack, country.describer, tmp_path / "a.tcmap")
+
+
+def test_a_smaller_storage_loses_more_likelihood():
+    vectors = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    losses = [
+        storage_loss(vectors, learn_codebook(vectors, storage, 4), linear_likelihood()).mean
+        for storage in ("float32", "float16", "int8", "product")
+    ]
+    assert losses[0] == 0
+    assert losses == sorted(losses)
+    assert losses[2] < 0.05
+
+
+def test_a_map_of_another_descriptor_is_refused(country, tmp_path):
+    from torchcaps.apps.uav import AbBrief, Localizer
+
+    with pytest.raises(UserError, match="was compiled with abbrief 32, not with abbrief 64"):
+        Localizer(country.map, AbBrief(16, 64), linear_likelihood())
+
+
+def test_product_codes_that_do_not_fit_are_refused(country, tmp_path):
+    with pytest.raises(UserError, match="cannot be split into 5 equal groups"):
+        compile_map(
+            country.stack.dates(["summer"]),
+            country.describer,
+            tmp_path / "a.tcmap",
+            CompileSettings(cell=30.0, headings=4, storage="product", code_bytes=5),
+        )
+    assert not list(tmp_path.iterdir())
+    assert open_map(country.path).info.model == "abbrief 32"

@@ -1,0 +1,124 @@
+import errno
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from torchcaps.apps.uav.maps import Terrain, open_maps, read_maps, write_geotiff, write_seasons
+from torchcaps.core import MissingDataError, UserError
+from torchcaps.data import save_stack
+
+rasterio = pytest.importorskip("rasterio")
+
+
+@pytest.fixture(scope="module")
+def stack():
+    return Terrain(seed=3).draw(120.0, 80.0, 2.0, ("summer", "winter"))
+
+
+def test_a_map_is_read_as_it_was_written(stack, tmp_path):
+    found = open_maps(write_seasons(stack, tmp_path))
+    assert np.array_equal(found.images, stack.images)
+    assert found.names == ("summer", "winter")
+    assert (found.west, found.north, found.pixel, found.crs) == (
+        stack.west,
+        stack.north,
+        2.0,
+        "EPSG:32633",
+    )
+    assert found.known.all()
+
+
+def test_a_folder_and_a_stack_give_the_same(stack, tmp_path):
+    write_seasons(stack, tmp_path / "tif")
+    save_stack(tmp_path / "a.npz", stack)
+    folder, saved = open_maps([tmp_path / "tif"]), open_maps([tmp_path / "a.npz"])
+    assert np.array_equal(folder.images, saved.images)
+
+
+def test_dates_on_other_pixels_are_cut_to_the_common_ground(stack, tmp_path):
+    write_geotiff(tmp_path / "a.tif", stack.images[0], (0.0, 160.0, 2.0), "EPSG:32633")
+    write_geotiff(tmp_path / "b.tif", stack.images[0][:, 5:, 7:], (14.0, 150.0, 2.0), "EPSG:32633")
+    found = read_maps([tmp_path / "a.tif", tmp_path / "b.tif"])
+    assert (found.west, found.north) == (14, 150)
+    assert np.array_equal(found.images[0], found.images[1])
+    assert np.array_equal(found.images[0], stack.images[0][:, 5:, 7:])
+
+
+def test_half_the_resolution_is_the_mean_of_four_pixels(stack, tmp_path):
+    write_geotiff(tmp_path / "a.tif", stack.images[0], (0.0, 160.0, 2.0), "EPSG:32633")
+    found = read_maps([tmp_path / "a.tif"], pixel=4.0)
+    expected = stack.images[0].reshape(3, 20, 2, 30, 2).mean((2, 4))
+    assert found.images.shape == (1, 3, 20, 30)
+    assert np.abs(found.images[0] - expected).max() <= 1
+
+
+def test_pixels_without_data_are_black_and_unknown(stack, tmp_path):
+    path = tmp_path / "a.tif"
+    write_geotiff(path, stack.images[0].clip(1), (0.0, 160.0, 2.0), "EPSG:32633")
+    with rasterio.open(path, "r+") as file:
+        file.nodata = 0
+        pixels = file.read()
+        pixels[:, 10:14, 20:30] = 0
+        file.write(pixels)
+    found = read_maps([path])
+    assert not found.known[0, 10:14, 20:30].any()
+    assert found.known.sum() == found.known.size - 40
+
+
+@pytest.mark.parametrize(
+    ("crs", "message"), [(None, "no coordinate system"), ("EPSG:4326", "not in a projection in metres")]
+)
+def test_a_map_without_a_projection_in_metres_is_refused(crs, message, stack, tmp_path):
+    shape = {"count": 3, "height": 40, "width": 60, "dtype": "uint8"}
+    place = rasterio.Affine(0.001, 0, 10, 0, -0.001, 50)
+    with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", crs=crs, transform=place, **shape) as file:
+        file.write(stack.images[0])
+    with pytest.raises(UserError, match=message):
+        read_maps([tmp_path / "a.tif"])
+
+
+def test_files_that_are_no_map_are_named(stack, tmp_path):
+    (tmp_path / "a.tif").write_bytes(b"no tiff")
+    with pytest.raises(UserError, match=r"a\.tif is no GeoTIFF"):
+        open_maps([tmp_path / "a.tif"])
+    with pytest.raises(MissingDataError, match=r"no map at .*b\.tif"):
+        open_maps([tmp_path / "b.tif"])
+    write_geotiff(tmp_path / "c.tif", stack.images[0][:1], (0.0, 160.0, 2.0), "EPSG:32633")
+    with pytest.raises(UserError, match="three bands"):
+        open_maps([tmp_path / "c.tif"])
+
+
+def test_maps_of_different_places_are_refused(stack, tmp_path):
+    for name, west in (("a", 0.0), ("b", 9000.0)):
+        write_geotiff(tmp_path / f"{name}.tif", stack.images[0], (west, 160.0, 2.0), "EPSG:32633")
+    with pytest.raises(UserError, match="no common ground"):
+        read_maps([tmp_path / "a.tif", tmp_path / "b.tif"])
+
+
+def test_a_larger_terrain_continues_a_smaller_one():
+    small, large = (Terrain(seed=1).draw(side, side, 5.0) for side in (300.0, 500.0))
+    assert np.array_equal(large.images[:, :, :60, :60], small.images)
+
+
+def test_terrains_differ_by_seed_and_seasons():
+    one, two = (Terrain(seed=seed).draw(400.0, 400.0, 5.0) for seed in (1, 2))
+    assert (one.images != two.images).mean() > 0.5
+    winter, summer = one.images[3].astype(float), one.images[1].astype(float)
+    assert winter.mean() > summer.mean() + 20
+
+
+def test_a_map_that_cannot_be_written_leaves_the_one_before(stack, tmp_path, monkeypatch):
+    path, corner = tmp_path / "a.tif", (0.0, 160.0, 2.0)
+    write_geotiff(path, stack.images[0], corner, "EPSG:32633")
+    before = path.read_bytes()
+
+    def fail(draft, content):
+        draft.open("wb").close()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(UserError, match="No space left on device; what was there before is kept"):
+        write_geotiff(path, stack.images[0], corner, "EPSG:32633")
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["a.tif"]

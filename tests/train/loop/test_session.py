@@ -1,0 +1,92 @@
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from torchcaps.data import write_twin
+from torchcaps.layers import BatchNorm2d
+from torchcaps.models import build_model
+from torchcaps.train import Machine, train
+from torchcaps.train.loop import Session
+from torchcaps.train.loop.session import is_better_with_channels_last
+from torchcaps.train.machine import launch
+from torchcaps.train.recipe import build
+
+from accuracy import assert_as_accurate_as
+
+
+def test_every_epoch_draws_anew_and_can_be_repeated():
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
+        "batch_size": 16,
+        "epochs": 2,
+    }
+    session = Session(launch(Machine(device="cpu")), build(values), None)
+
+    def drawn(epoch):
+        order = torch.cat(list(session.epoch(epoch)))
+        assert len(set(order.tolist())) == 80  # each image once
+        return order.tolist(), session.step.random.initial_seed(), torch.initial_seed()
+
+    first, second = drawn(0), drawn(1)
+    assert all(one != other for one, other in zip(first, second, strict=True))  # order, augmentation, layers
+    assert drawn(0) == first
+
+
+@pytest.mark.slow
+def test_images_that_stay_in_files_train_the_same_network(tmp_path, monkeypatch):
+    write_twin("folder", tmp_path / "images", 40)
+    values = {
+        "model": {
+            "name": "dr_capsnet_tiny_test",
+            "in_channels": 3,
+            "image_size": 20,
+            "num_classes": 3,
+            "decoder": "none",
+        },
+        "data": {"name": f"folder:{tmp_path / 'images'}", "validation": 0.25, "augment": {"shift": 2}},
+        "batch_size": 8,
+        "epochs": 2,
+    }
+    settings, machine = build(values), Machine(device="cpu")
+    expected = train(settings, tmp_path / "memory", machine)
+    monkeypatch.setattr("torchcaps.data.readers.picture.MOST_BYTES_IN_MEMORY", 1000)
+    session = Session(launch(machine), settings, None)
+    assert not session.splits.train.is_in_memory
+    assert train(settings, tmp_path / "files", machine)["metrics"] == expected["metrics"]
+    memory, files = (load_file(tmp_path / name / "weights.safetensors") for name in ("memory", "files"))
+    assert all(torch.equal(values, files[name]) for name, values in memory.items())
+
+
+def test_gradients_with_channels_last_are_as_accurate_as_plain_ones():
+    values = {
+        "model": {"name": "efficient_capsnet_tiny_test", "image_size": 28, "num_classes": 10},
+        "data": {"name": "synthetic_mnist", "limit": 80, "validation": 0.2},
+        "loss": {"reconstruction": 0.0005},
+        "batch_size": 64,
+        "epochs": 1,
+    }
+    session = Session(launch(Machine(device="cpu")), build(values), None)
+    start = {name: value.clone() for name, value in session.network.state_dict().items()}
+    assert session.network.stem[1][0].weight.is_contiguous(memory_format=torch.channels_last)
+    (indices,) = session.epoch(0)
+    session.step.backward(indices)
+    images, inputs, labels = session.pipeline.for_training(session.splits.train, indices, session.step.random)
+
+    def plain_gradients(dtype):
+        network = build_model(session.recipe.model).to(dtype).train()
+        network.load_state_dict(start)
+        session.objective(network(inputs.to(dtype), labels), labels, images.to(dtype)).backward()
+        return [weight.grad for weight in network.parameters()]
+
+    found = [weight.grad for weight in session.network.parameters()]
+    for mine, plain, exact in zip(found, *map(plain_gradients, (torch.float32, torch.float64)), strict=True):
+        assert_as_accurate_as(mine, plain, exact)
+
+
+def test_a_batch_norm_of_pytorch_keeps_a_network_from_channels_last_on_a_cpu():
+    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
+    assert not is_better_with_channels_last(network, torch.device("cpu"))
+    assert is_better_with_channels_last(network, torch.device("cuda"))
+    assert is_better_with_channels_last(nn.Sequential(network[0], BatchNorm2d(2)), torch.device("cpu"))

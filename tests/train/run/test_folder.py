@@ -1,0 +1,148 @@
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from torchcaps.core import UserError
+from torchcaps.data import write_twin
+from torchcaps.train import Machine, load_run, train
+from torchcaps.train.recipe import build, recipe_as_json
+from torchcaps.train.run import check_folder, held_alone
+
+CPU = Machine(device="cpu")
+
+
+def recipe(epochs, **changes):
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2, "augment": {"shift": 2}},
+        "optim": {"learning_rate": 1e-2, "decay": 0.8},
+        "batch_size": 16,
+        "epochs": epochs,
+    }
+    return build({**values, **changes})
+
+
+def timeless(folder):
+    rows = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [{**row, "seconds": 0, "images_per_second": 0} for row in rows]
+
+
+@pytest.mark.parametrize(
+    "technique",
+    [
+        {"loss": {"name": "spread"}, "keep_epochs": [1, 4], "patience": 3},
+        {"optim": {"learning_rate": 1e-2, "decay": 0.5, "decay_steps": 4, "floor": 1e-3}},
+        {"annealing": {"r_max": 3, "patience": 1}},
+        {"pruning": {"strength": 1e-2, "decay": 0.5, "patience": 2}},
+    ],
+    ids=["margin that grows", "rate by steps", "annealing", "pruning"],
+)
+def test_a_run_that_gets_more_epochs_ends_as_if_started_with_them(technique, tmp_path):
+    longer, whole = tmp_path / "longer", tmp_path / "whole"
+    train(recipe(2, **technique), longer, CPU)
+    result = train(recipe(5, **technique), longer, CPU, resume=True)
+    assert result["metrics"] == train(recipe(5, **technique), whole, CPU)["metrics"]
+    assert json.loads((longer / "result.json").read_text()) == result
+    assert load_run(longer).recipe.epochs == 5
+    assert timeless(longer) == timeless(whole)
+    names = sorted(path.name for path in whole.glob("*.safetensors"))
+    assert names == sorted(path.name for path in longer.glob("*.safetensors"))
+    for name in names:
+        first, second = load_file(longer / name), load_file(whole / name)
+        assert all(torch.equal(first[key], second[key]) for key in second)
+
+
+def test_a_run_that_lost_patience_stays_over_when_it_gets_more_epochs(tmp_path):
+    still = {"optim": {"learning_rate": 1e-30}, "patience": 1}
+    first = train(recipe(4, **still), tmp_path, CPU)
+    again = train(recipe(9, **still), tmp_path, CPU, resume=True)
+    assert again["metrics"] == first["metrics"]
+    assert again["recipe"]["epochs"] == 9
+
+
+def test_fewer_epochs_are_another_run(tmp_path):
+    train(recipe(2), tmp_path, CPU)
+    with pytest.raises(UserError, match=r"\(epochs differ\).*the same one or more epochs"):
+        train(recipe(1), tmp_path, CPU, resume=True)
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path):
+    out = tmp_path / "run"
+    with held_alone(out), pytest.raises(UserError, match="another training is under way"):
+        train(recipe(1), out, CPU)
+    assert not out.exists()  # nothing came of either
+    train(recipe(1), out, CPU)
+    assert not (out / "running.lock").exists()
+
+
+def test_a_lock_that_its_holder_just_removed_is_not_taken(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl", reason="Windows has no such locks")
+    lock = fcntl.flock
+
+    def late(file, kind):  # the holder ends, and another one begins, between opening and locking
+        (tmp_path / "running.lock").unlink()
+        (tmp_path / "running.lock").touch()
+        lock(file, kind)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(UserError, match="another training is under way"), held_alone(tmp_path):
+        pass
+    assert (tmp_path / "running.lock").exists()  # that of the other
+
+
+def test_a_test_image_that_cannot_be_read_is_told_before_the_training(tmp_path):
+    images, out = tmp_path / "images", tmp_path / "run"
+    write_twin("folder", images, 40)
+    next((images / "test").rglob("*.png")).write_bytes(b"")
+    data = {"name": f"folder:{images}", "validation": 0.2}
+    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 32, "num_classes": 3}
+    with pytest.raises(UserError, match=r"test.*\.png"):
+        train(recipe(1, data=data, model={**model, "decoder": "none"}), out, CPU)
+    assert not out.exists()
+
+
+def test_a_run_is_not_continued_on_other_classes(tmp_path):
+    images, out = tmp_path / "images", tmp_path / "run"
+    write_twin("folder", images, 40)
+    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 20, "num_classes": 3}
+    changes = {
+        "data": {"name": f"folder:{images}", "validation": 0.2},
+        "model": {**model, "decoder": "none"},
+    }
+    train(recipe(1, **changes), out, CPU)
+    for split in ("train", "test"):
+        (images / split / "a").rename(images / split / "z")  # the others move up
+    kept = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(UserError, match=r"was trained on the classes a, b, c; the dataset now has b, c, z"):
+        train(recipe(2, **changes), out, CPU, resume=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == kept
+    for split in ("train", "test"):
+        (images / split / "z").rename(images / split / "a")
+    assert train(recipe(2, **changes), out, CPU, resume=True)["metrics"]["epochs"] == 2
+
+
+@pytest.mark.parametrize("content", [[1], {"model": {}}])
+def test_a_checkpoint_with_other_content_is_named(content, tmp_path):
+    train(recipe(1), tmp_path, CPU)
+    torch.save(content, tmp_path / "last.ckpt")
+    with pytest.raises(UserError, match=r"last\.ckpt is not the checkpoint of a run"):
+        train(recipe(2), tmp_path, CPU, resume=True)
+
+
+def test_a_cosine_schedule_is_the_reason_why_a_run_gets_no_more_epochs(tmp_path):
+    ahead = {"optim": {"learning_rate": 1e-2, "schedule": "cosine"}}
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe_as_json(recipe(1, **ahead))))
+    (tmp_path / "last.ckpt").touch()
+    with pytest.raises(UserError, match="a cosine schedule knows its last epoch"):
+        check_folder(recipe(2, **ahead), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("other", [recipe(2), recipe(1, batch_size=8)], ids=["more epochs", "another batch"])
+def test_a_finished_run_without_checkpoint_does_not_pass_for_that_of_another_recipe(other, tmp_path):
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe_as_json(recipe(1))))
+    (tmp_path / "result.json").write_text("{}")
+    check_folder(recipe(1), tmp_path, resume=True)
+    with pytest.raises(UserError, match=r"no last.ckpt to continue from; .*delete result.json"):
+        check_folder(other, tmp_path, resume=True)
