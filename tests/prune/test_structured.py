@@ -103,6 +103,13 @@ def test_widths_may_be_multiples_of_eight(share):
     assert all(width >= 8 for width, full in zip(few, narrow.full.tolist(), strict=True) if full >= 8)
 
 
+def test_what_a_head_needs_is_rounded_up_to_a_multiple():
+    cost = cost_of("resnet_tiny")
+    ratios = torch.full((1, len(cost.full)), 0.9, dtype=torch.float64)
+    (widths,) = widths_at(cost, ratios, Target(share=0.5, multiple=8, last=9)).tolist()
+    assert widths[-1] == 16
+
+
 def test_impossible_targets_are_explained():
     cost = cost_of("resnet_tiny")
     with pytest.raises(

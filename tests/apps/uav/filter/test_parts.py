@@ -86,6 +86,12 @@ def test_the_sources_of_a_turn_are_the_headings_that_send_mass_to_the_wanted_one
         assert sources_of(is_wanted, turn).tolist() == sends
 
 
+def test_a_motion_across_a_large_map_is_not_cut_short():
+    taps = spread(np.array([5000.0, -5000.0]), 0.0)
+    cells = taps.first[:, None] + np.arange(taps.weights.shape[1])
+    assert (taps.weights * cells).sum(1) == pytest.approx([5000, -5000])
+
+
 def unit_vectors(count, size, seed=0):
     vectors = np.random.default_rng(seed).normal(size=(count, size)).astype(np.float32)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
