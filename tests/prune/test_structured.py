@@ -118,6 +118,7 @@ def test_impossible_targets_are_explained():
         check_reachable(cost, Target(share=0.1, highest=0.5))
     with pytest.raises(UserError, match="ends in 32 channels; its head needs 40"):
         even_widths(cost, Target(share=0.5, last=40))
+    assert even_widths(cost, Target(share=0.8, last=32))[-1] == 32
     with pytest.raises(UserError, match="multiples of a whole number from 1, got 0"):
         Target(share=0.5, multiple=0)
     with pytest.raises(UserError, match=r"none of [\d,]+ draws came within 1e-09"):
