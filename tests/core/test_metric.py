@@ -26,6 +26,7 @@ def test_direction_decides_what_is_better(better, high, low):
     assert not metric.is_better(1.0, 1.0)
     assert metric.is_better(0.0, metric.worst)
     assert not metric.is_better(math.nan, metric.worst)
+    assert metric.best([1.0, 3.0, 2.0]) == (3.0 if high else 1.0)
 
 
 def test_a_count_is_never_better():

@@ -136,3 +136,13 @@ def test_the_cost_formula_counts_the_products_that_run():
 def test_mistakes_are_answered(make, message):
     with pytest.raises(REFUSED, match=message):
         make()
+
+
+def test_squashing_jointly_costs_one_root_a_type_and_else_one_a_parent():
+    parents = 6 * OUT
+    joint, apart = (
+        MapRouting(OUT, P, iterations=2, squash_jointly=jointly).cost(RoutingShape(IN, parents, P))
+        for jointly in (True, False)
+    )
+    per_root = 5  # guard, root, one more, division, product; components cost the same either way
+    assert apart.elementwise - joint.elementwise == 2 * per_root * (parents - OUT)

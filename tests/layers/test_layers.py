@@ -164,12 +164,10 @@ def test_an_unmasked_decoder_sees_all_capsules():
 
 
 def test_the_deconvolution_decoder_has_the_widths_of_its_paper():
-    widths = [
-        layer.out_channels
-        for layer in ConvDecoder(8, (1, 28, 28)).layers
-        if isinstance(layer, torch.nn.ConvTranspose2d)
-    ]
-    assert widths == [64, 32, 16, 1]
+    for size, expected in ((28, [64, 32, 16, 1]), (33, [64, 32, 16, 8, 1])):
+        layers = ConvDecoder(8, (1, size, size)).layers
+        widths = [layer.out_channels for layer in layers if isinstance(layer, torch.nn.ConvTranspose2d)]
+        assert widths == expected
 
 
 def test_the_decoder_of_the_paper_has_its_parameters():

@@ -100,6 +100,12 @@ def test_a_placed_map_equals_the_capsule_at_its_centre_and_fades_outside():
     assert not placed[:, :, 19:].any()
 
 
+def test_a_map_may_lie_on_one_pixel_and_not_on_none():
+    assert upsample_map(torch.ones(1, 3, 3), (1, 1)).tolist() == [[[1.0]]]
+    with pytest.raises(UserError, match="at least one pixel, got 1x0"):
+        upsample_map(torch.ones(1, 3, 3), (1, 0))
+
+
 @pytest.mark.parametrize("size", [32, (29, 40)])
 @pytest.mark.parametrize("padding", ["valid", "same"])
 def test_the_receptive_field_is_where_gradients_arrive(padding, size):

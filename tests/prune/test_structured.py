@@ -103,6 +103,13 @@ def test_widths_may_be_multiples_of_eight(share):
     assert all(width >= 8 for width, full in zip(few, narrow.full.tolist(), strict=True) if full >= 8)
 
 
+def test_what_a_head_needs_is_rounded_up_to_a_multiple():
+    cost = cost_of("resnet_tiny")
+    ratios = torch.full((1, len(cost.full)), 0.9, dtype=torch.float64)
+    (widths,) = widths_at(cost, ratios, Target(share=0.5, multiple=8, last=9)).tolist()
+    assert widths[-1] == 16
+
+
 def test_impossible_targets_are_explained():
     cost = cost_of("resnet_tiny")
     with pytest.raises(
@@ -111,6 +118,7 @@ def test_impossible_targets_are_explained():
         check_reachable(cost, Target(share=0.1, highest=0.5))
     with pytest.raises(UserError, match="ends in 32 channels; its head needs 40"):
         even_widths(cost, Target(share=0.5, last=40))
+    assert even_widths(cost, Target(share=0.8, last=32))[-1] == 32
     with pytest.raises(UserError, match="multiples of a whole number from 1, got 0"):
         Target(share=0.5, multiple=0)
     with pytest.raises(UserError, match=r"none of [\d,]+ draws came within 1e-09"):

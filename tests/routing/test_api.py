@@ -9,6 +9,7 @@ from torchcaps.routing import (
     RoutingShape,
     build_routing,
     create_routing,
+    describe_routing,
     list_routings,
 )
 
@@ -58,6 +59,14 @@ def test_every_routing_is_listed_and_built():
     assert thesis | beyond <= set(list_routings())
     for name in list_routings():
         assert isinstance(create_routing(name, SHAPE), Routing)
+
+
+def test_a_routing_is_described_by_its_settings_and_a_sentence():
+    told = describe_routing("scaled_distance")
+    assert told["name"] == "scaled_distance"
+    assert told["settings"] == "iterations=3, scope='sample', gradient='full', bias=True"
+    assert told["about"].startswith("Scaled-distance agreement")
+    assert describe_routing("self_routing")["settings"] == ""
 
 
 @pytest.mark.parametrize("name", list_routings())

@@ -82,6 +82,7 @@ def em_rotation_routing(
         mass, mean, variance, distance = fit_rotations(
             votes, weights, average=average, min_variance=settings.min_variance
         )
+        # the cost of `em` with one variance; multiplied in another order, which rounds differently
         cost = pose * (costs.vote + 0.5 * variance.log()) * mass * (out_caps / in_caps)
         at_step = step if len(rounds) > 1 else settings.iterations - 1
         logit = presence_logit(cost, costs=costs, settings=settings, step=at_step)
