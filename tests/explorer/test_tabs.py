@@ -11,7 +11,7 @@ from torchcaps.core import UserError
 from torchcaps.explorer import Shelf, read_given
 from torchcaps.explorer.parts import PartsShow
 from torchcaps.explorer.poses import FRAMES, PoseShow
-from torchcaps.explorer.words import say_truth
+from torchcaps.explorer.words import say_tree, say_truth
 from torchcaps.pages import TrueTrees
 from torchcaps.train import load_run
 
@@ -106,3 +106,8 @@ def test_the_words_say_that_trees_are_not_those_of_the_parts_unless_they_are_mor
     words = say_truth(23, 24, worse)
     assert "23 of these 24 images, and of 6 when" in words
     assert "not the trees of the parts" in words
+
+
+def test_a_tree_without_places_is_not_said_to_have_some():
+    assert "places on the image" in say_tree(2, has_places=True)
+    assert "look" not in say_tree(5, has_places=False)
