@@ -133,7 +133,7 @@ def _in_row(colours: Mapping[str, str], width: Number) -> int:
 
 
 def _column(colours: Mapping[str, str]) -> int:
-    return 30 + 7 * max(map(len, colours))
+    return 30 + 63 * max(map(len, colours)) // 10
 
 
 def draw_legend(board: Axes, colours: Mapping[str, str], top: Number, width: Number) -> None:
