@@ -73,13 +73,13 @@ def test_notebooks_are_committed_without_outputs(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["draw_capsule", "draw_parts"])
-def test_pictures_of_the_concepts_are_drawn_by_their_scripts(name, tmp_path):
+@pytest.mark.parametrize(("name", "pictures"), [("draw_capsule", 2), ("draw_parts", 2), ("draw_levels", 1)])
+def test_pictures_of_the_concepts_are_drawn_by_their_scripts(name, pictures, tmp_path):
     pytest.importorskip("mlxtend")
     script = ROOT / "docs" / "gallery" / f"{name}.py"
     subprocess.run([sys.executable, script, tmp_path], check=True)
     drawn = sorted(tmp_path.glob("*.png"))
-    assert len(drawn) == 2
+    assert len(drawn) == pictures
     for path in drawn:
         assert (ROOT / "docs" / "gallery" / path.name).is_file()
         assert path.stat().st_size < 200_000

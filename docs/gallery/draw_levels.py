@@ -16,10 +16,12 @@ from torchcaps.pages import TrueTrees
 from torchcaps.viz import to_png
 
 NETWORK = "parse_capsnet.partwhole"
-_NUMBER = 1  # of the test image
-_COLOURS = 64
+_NUMBER = 1  # the first test image that it answers rightly
+_COLOURS = 256
 
 if __name__ == "__main__":
     drawn = to_png(TrueTrees(load_pretrained(NETWORK), _NUMBER + 1).draw_levels(_NUMBER), scale=1)
-    picture = Image.open(BytesIO(drawn)).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    picture = Image.open(BytesIO(drawn)).convert("RGB")
+    # the median cut would merge the colours of parts, which few pixels have
+    picture = picture.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     picture.save(Path(sys.argv[1]) / "tree-levels.png", optimize=True)

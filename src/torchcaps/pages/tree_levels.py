@@ -91,7 +91,9 @@ def true_levels(drawn: PartWhole, sample: int) -> LevelTree:
         own = [part for part in range(truth.num_parts) if node == part or node in truth.ancestors(part)]
         place[node] = len(levels[level])
         meaning = node if level == 0 else "several"
-        levels[level].append(Seen(to_array(masks[own].sum(0)), meaning, truth.names[node], is_true=True))
+        levels[level].append(
+            Seen(to_array(masks[own].sum(0)), meaning, truth.names[node].rpartition("/")[2], is_true=True)
+        )
     links = [
         Link(truth.levels[node], place[node], place[parent])
         for node, parent in enumerate(truth.parents)

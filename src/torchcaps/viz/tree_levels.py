@@ -19,7 +19,7 @@ from torchcaps.core import Number, UserError
 from .pictures import Array, ArrayLike, place_picture, soften, to_colours
 from .style import HEAT_MAP, INK, MUTED, QUIET, SMALL, TEXT, TITLE, canvas, drawing_board
 from .text import literal
-from .true_trees import NOWHERE, name_parts, part_colour
+from .true_trees import NOWHERE, draw_legend, legend_height, name_colours, part_colour
 
 _WIDTH, _LEFT, _MARGIN = 1000, 96, 16  # names of levels stand left of the trees
 _IMAGE, _TRUE = 176, 480  # the image, and the width of the tree beside it
@@ -91,7 +91,7 @@ class _Frame(NamedTuple):
     def places(self, level: int, count: int) -> Iterator[tuple[float, float]]:
         """The upper left corners of the regions of a level."""
         y = self.top + (self.levels - 1 - level) * (self.side + _STEP)
-        between = min(self.width / count, 2 * self.side)
+        between = min(self.width / count, 2.4 * self.side)
         first = self.left + (self.width - between * count) / 2
         for number in range(count):
             yield float(first + between * (number + 0.5) - self.side / 2), float(y)
@@ -111,7 +111,8 @@ def draw_tree_levels(
         raise UserError("there are no trees to draw")
     (picture,) = to_colours(image[None])
     frames = _arrange(list(trees.values()))
-    figure = canvas(_WIDTH, frames[-1].bottom + _FOOT + 34)
+    colours = name_colours(part_names, {"several parts": INK})
+    figure = canvas(_WIDTH, frames[-1].bottom + _FOOT + 14 + legend_height(colours, _WIDTH))
     board = drawing_board(figure)
     board.text(_MARGIN, 24, "image", fontsize=TITLE, fontweight="bold", color=INK)
     place_picture(board, picture, (_MARGIN, _HEAD, _IMAGE, _IMAGE))
@@ -120,7 +121,7 @@ def draw_tree_levels(
         board.text(left, frame.top - 28, title, fontsize=TITLE, fontweight="bold", color=INK)
         board.text(left, frame.top - 11, literal(tree.words), fontsize=TEXT, color=MUTED)
         _draw_tree(board, picture, tree, frame)
-    name_parts(board, part_names, frames[-1].bottom + _FOOT + 8, _WIDTH, {"several parts": INK})
+    draw_legend(board, colours, frames[-1].bottom + _FOOT + 8, _WIDTH)
     return figure
 
 

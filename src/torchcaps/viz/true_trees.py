@@ -18,6 +18,7 @@ from .style import COOL, INK, MUTED, PAPER, TEXT, TITLE, WARM, WRONG, axes_at, c
 
 _CELL, _GAP, _TOP, _LEFT = 190, 16, 44, 16
 _BELOW = 30  # pixels of words under a picture
+_ROW = 20  # of the names of colours
 NOWHERE = MUTED
 _PARTS = (COOL, WARM, "#1f8a78", WRONG, "#8a5cd6", "#b58a00", "#1d9fc4", "#6f8f1f", "#c65b9b")
 
@@ -68,7 +69,9 @@ def draw_true_trees(
         raise UserError(f"{len(colours)} images need as many rows of trees, got {len(trees)}")
     titles = ["image", *trees[0]]
     width = _LEFT + len(titles) * (_CELL + _GAP)
-    figure = canvas(width, _TOP + len(trees) * (_CELL + _BELOW) + 34)
+    colours_of = name_colours(part_names)
+    bottom = _TOP + len(trees) * (_CELL + _BELOW)
+    figure = canvas(width, bottom + 14 + legend_height(colours_of, width))
     board = drawing_board(figure)
     for column, title in enumerate(titles):
         at = _LEFT + column * (_CELL + _GAP)
@@ -80,7 +83,7 @@ def draw_true_trees(
             left = _LEFT + column * (_CELL + _GAP)
             _draw_tree(_show(figure, picture, (left, top), faded=True), tree)
             board.text(left, top + _CELL + 16, tree.words, fontsize=TEXT, color=MUTED)
-    name_parts(board, part_names, _TOP + len(trees) * (_CELL + _BELOW) + 16, width)
+    draw_legend(board, colours_of, bottom + 16, width)
     return figure
 
 
@@ -114,14 +117,29 @@ def _draw_tree(axes: Axes, tree: TreeOnImage) -> None:
     )
 
 
-def name_parts(
-    board: Axes, names: Sequence[str], y: Number, width: Number, others: Mapping[str, str] | None = None
-) -> None:
-    """A row that says which colour stands for which part, and for what else."""
-    colours = {name: part_colour(number) for number, name in enumerate(names)}
-    colours |= {**(others or {}), "clutter or background": NOWHERE}
-    step = min(120, (width - _LEFT - 140) / max(len(colours) - 1, 1))  # the last name is the longest
+def name_colours(names: Sequence[str], others: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Which colour stands for which part, and for what else."""
+    parts = {name: part_colour(number) for number, name in enumerate(names)}
+    return {**parts, **(others or {}), "clutter or background": NOWHERE}
+
+
+def legend_height(colours: Mapping[str, str], width: Number) -> int:
+    """Pixels that the names of colours take in a figure of so many."""
+    return _ROW * -(-len(colours) // _in_row(colours, width))
+
+
+def _in_row(colours: Mapping[str, str], width: Number) -> int:
+    return max(1, int((width - _LEFT) // _column(colours)))
+
+
+def _column(colours: Mapping[str, str]) -> int:
+    return 30 + 63 * max(map(len, colours)) // 10
+
+
+def draw_legend(board: Axes, colours: Mapping[str, str], top: Number, width: Number) -> None:
+    """Names of colours in as many rows as they need."""
     for number, (name, colour) in enumerate(colours.items()):
-        x = _LEFT + step * number
+        row, column = divmod(number, _in_row(colours, width))
+        x, y = _LEFT + _column(colours) * column, top + _ROW * row
         board.plot([x + 5], [y], marker="o", markersize=7, color=colour)
         board.text(x + 16, y + 4, name, fontsize=TEXT, color=MUTED)

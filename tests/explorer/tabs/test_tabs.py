@@ -10,6 +10,7 @@ from PIL import Image
 from torchcaps.core import UserError
 from torchcaps.explorer import Shelf, read_given
 from torchcaps.explorer.subject import say_truth
+from torchcaps.explorer.subject.words import say_tree
 from torchcaps.explorer.tabs import PartsShow, PoseShow
 from torchcaps.explorer.tabs.poses import FRAMES
 from torchcaps.pages import TrueTrees
@@ -106,3 +107,8 @@ def test_the_words_say_that_trees_are_not_those_of_the_parts_unless_they_are_mor
     words = say_truth(23, 24, worse)
     assert "23 of these 24 images, and of 6 when" in words
     assert "not the trees of the parts" in words
+
+
+def test_a_tree_without_places_is_not_said_to_have_some():
+    assert "places on the image" in say_tree(2, has_places=True)
+    assert "look" not in say_tree(5, has_places=False)

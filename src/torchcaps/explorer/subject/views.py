@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.core import Plain
-from torchcaps.parse import OFFSETS
+from torchcaps.parse import OFFSETS, ParseTree
 from torchcaps.viz import tree_piece
 from torchcaps.viz.evidence import heat_colours
 from torchcaps.viz.pictures import to_array, to_colours, to_data_uri
@@ -47,10 +47,14 @@ def view_look(look: Look, subject: Subject, *, label: int | None = None, prepare
         "more_classes": max(0, len(values) - _MOST_CLASSES),
         "heat": None if look.evidence is None else heat_uri(look.evidence),
         "last": None if look.last is None else _view_last(look.last, look, subject, label),
-        "reading": "" if look.last is None else say_tree(len(look.last.tree.layer_sizes)),
+        "reading": "" if look.last is None else _reading(look.last.tree),
         "obstacle": look.obstacle,
         "capsule": _view_capsule(look),
     }
+
+
+def _reading(tree: ParseTree) -> str:
+    return say_tree(len(tree.layer_sizes), has_places=tree.grid is not None)
 
 
 def _view_last(last: Round, look: Look, subject: Subject, label: int | None) -> Plain:

@@ -37,12 +37,14 @@ def _say_truth(names: Sequence[str], winner: int, label: int) -> str:
     return "The answer is right." if winner == label else f"The answer is wrong: it is {names[label]}."
 
 
-def say_tree(layers: int) -> str:
+def say_tree(layers: int, *, has_places: bool) -> str:
     """How the drawing of a tree is to be read."""
     way = "from left to right" if layers == 2 else "from bottom to top"
+    seen = "places on the image, the capsules that look there" if has_places else "the image, the capsules"
+    shown = "what it looks at" if has_places else "its activation and its couplings"
     return (
-        f"Read {way}: places on the image, the capsules that look there, and the answer they vote for. Thick "
-        "orange lines are strong couplings. Point at a capsule to see what it looks at; click to follow it."
+        f"Read {way}: {seen}, and the answer they vote for. Thick orange lines are strong couplings. Point "
+        f"at a capsule to see {shown}; click to follow it."
     )
 
 
