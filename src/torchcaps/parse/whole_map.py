@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, einsum
 
@@ -56,9 +57,10 @@ def split_over_map(
 def _split(primary: PrimaryCaps, features: Float[Tensor, "batch channels height width"]) -> MapParts:
     conv = primary.conv
     rows, columns = conv.kernel_size
-    seen = features[..., :rows, :columns].unflatten(1, (conv.groups, -1))
-    kernels = conv.weight.to(features.dtype).unflatten(0, (conv.groups, -1))
-    summands = einsum("bgchw,gochw->bgohw", seen, kernels).flatten(1, 2).unflatten(1, (primary.types, -1))
+    seen = rearrange(features[..., :rows, :columns], "b (g c) h w -> b g c h w", g=conv.groups)
+    kernels = rearrange(conv.weight.to(features.dtype), "(g o) c h w -> g o c h w", g=conv.groups)
+    channels = einsum("bgchw,gochw->bgohw", seen, kernels).flatten(1, 2)
+    summands = rearrange(channels, "b (t d) h w -> b t d h w", t=primary.types)
     bias = (
         summands.new_zeros(summands.shape[1:3])
         if conv.bias is None

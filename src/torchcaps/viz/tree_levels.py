@@ -147,8 +147,8 @@ def _draw_tree(board: Axes, picture: Array, tree: LevelTree, frame: _Frame) -> N
     for number, (level, corners) in enumerate(zip(tree.levels, places, strict=True)):
         for seen, (x, y) in zip(level, corners, strict=True):
             place_picture(board, _lit(picture, seen), (x, y, frame.side, frame.side))
-            edge = {"edgecolor": seen.colour, "linewidth": 1.8, "fill": False, "zorder": 3}
-            board.add_patch(Rectangle((x, y), float(frame.side), float(frame.side), **edge))
+            side = float(frame.side)
+            board.add_patch(Rectangle((x, y), side, side, ec=seen.colour, lw=1.8, fill=False, zorder=3))
             if seen.name and number:  # lines leave a child at its top and reach a parent at its foot
                 board.text(
                     x + frame.side + 6, y + frame.side / 2, literal(seen.name), fontsize=SMALL, color=MUTED
