@@ -22,6 +22,8 @@ from torchcaps.data import (
     standardize,
     warp,
 )
+from torchcaps.data.corrupt import occlude
+from torchcaps.data.preprocess import to_unit
 from torchcaps.data.warp import inverse_map
 
 BATCH, CHANNELS, HEIGHT, WIDTH = 24, 2, 9, 12
@@ -257,3 +259,19 @@ def test_squishing_narrows_by_at_most_the_limit():
 def test_a_generator_on_another_device_is_refused(images):
     with pytest.raises(UserError, match="the generator is on"):
         shift(images.to("meta"), 1, generator(0))
+
+
+def test_bytes_become_shares_of_one_and_other_numbers_stay_or_are_refused():
+    pixels = torch.tensor([0, 51, 255], dtype=torch.uint8).view(1, 1, 1, 3)
+    assert_close(to_unit(pixels), torch.tensor([0, 0.2, 1]).view(1, 1, 1, 3))
+    assert to_unit(pixels.double()).max() == 255
+    with pytest.raises(UserError, match=r"uint8 or floating point, got torch\.int64"):
+        to_unit(pixels.long())
+
+
+def test_a_grey_rectangle_hides_its_share_of_both_sides():
+    hidden = occlude(torch.zeros(1500, 1, 10, 20), 0.4, generator(0))[:, 0] == 0.5
+    assert (hidden.any(2).sum(1) == 4).all()
+    assert (hidden.any(1).sum(1) == 8).all()
+    assert (hidden.sum((1, 2)) == 32).all()
+    assert hidden.any(0).all()  # every place can be hidden

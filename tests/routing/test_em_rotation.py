@@ -1,10 +1,13 @@
+import math
+
 import pytest
 import torch
 from torch.testing import assert_close
 
 from torchcaps.core.rotation import hamilton, rotation_angle
-from torchcaps.routing import create_routing
+from torchcaps.routing import create_routing, em_rotation_routing
 from torchcaps.routing.api import RoutingShape
+from torchcaps.routing.em import EMCosts, EMSettings
 
 from routing.contract import RoutingContract, draw
 
@@ -85,3 +88,41 @@ def test_parents_turn_with_their_votes(quaternions, average):
     expected, found = hamilton(turn, still.poses), turned.poses
     sign = (expected * found).sum(-1, keepdim=True).sign()
     assert_close(found * sign, expected)
+
+
+def slow_em_rotation(votes, activations, beta_a, beta_u, iterations):
+    """One sample, one parent at a time, densities not in logs; means by an eigensolver."""
+    children, parents, size = votes.shape
+    coupling = torch.full((children, parents), 1 / parents, dtype=torch.float64)
+    for step in range(iterations):
+        temperature = 1 - 0.95 ** (step + 1)
+        poses, active, density = [], [], []
+        for j in range(parents):
+            weights = coupling[:, j] * activations
+            mass = float(weights.sum()) + 1e-7
+            sides = (votes[:, j] @ eigenvector(votes[:, j], weights)).sign()
+            turned = votes[:, j] * sides[:, None]
+            mean = (weights[:, None] * turned).sum(0) / mass
+            distance = (turned - mean).square().sum(1)
+            variance = float((weights * distance).sum()) / mass / size + 0.01
+            cost = size * (float(beta_u[j]) + 0.5 * math.log(variance)) * mass * parents / children
+            active.append(1 / (1 + math.exp(-temperature * (float(beta_a[j]) - cost))))
+            poses.append(mean)
+            density.append((-distance / (2 * variance)).exp() * (2 * math.pi * variance) ** (-size / 2))
+        used = coupling
+        joint = torch.stack(density, 1) * torch.tensor(active, dtype=torch.float64)
+        coupling = joint / joint.sum(1, keepdim=True)
+    return torch.stack(poses), torch.tensor(active, dtype=torch.float64), used
+
+
+def test_three_rounds_are_those_of_a_slow_transcription():
+    votes, activations = draw(1, 7, 3, 4), draw(1, 7, seed=1).sigmoid()
+    votes = votes / votes.norm(dim=-1, keepdim=True)
+    costs = EMCosts(draw(3, seed=2), draw(3, seed=3))
+    settings = EMSettings(iterations=3, min_variance=0.01)
+    routed = em_rotation_routing(votes, activations, costs=costs, settings=settings)
+    poses, active, coupling = slow_em_rotation(votes[0], activations[0], *costs, 3)
+    assert_close(routed.activations[0], active, rtol=1e-5, atol=1e-7)
+    assert_close(routed.coupling[0], coupling, rtol=1e-5, atol=1e-7)
+    same_side = (routed.poses[0] * poses).sum(-1, keepdim=True).sign()  # an eigenvector has either
+    assert_close(same_side * routed.poses[0], poses, rtol=1e-5, atol=1e-7)
