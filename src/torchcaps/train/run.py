@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -46,6 +46,11 @@ class Run:
     def device(self) -> torch.device:
         """Where the model is."""
         return next(self.model.parameters()).device
+
+    def expect_task(self, name: str) -> None:
+        """Raise where the run is for another task than the named one."""
+        if self.task.name != name:
+            raise UserError(f"{self.folder} is a run of {self.task.name}; this needs one of {name}")
 
     def source(self, data_name: str | None = None, data_dir: Path | None = None) -> Source:
         """The dataset of the run, or another one that is read like it."""
@@ -141,10 +146,9 @@ def load_labelled(
     run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
 ) -> tuple[LabelledImages, Pipeline]:
     """`load_split` of a run that classifies; parse trees and their dictionaries know no other task."""
+    run.expect_task("classification")
     examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
-    if not isinstance(examples, LabelledImages):
-        raise UserError(f"{run.folder} is a run of {run.task.name}; this needs one of classification")
-    return examples, pipeline
+    return cast(LabelledImages, examples), pipeline
 
 
 def evaluate_run(
