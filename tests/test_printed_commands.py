@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ ROOT_COMMAND = typer.main.get_command(app)
 
 def printed(path):
     """Commands of a document, each as its words; what follows in a comment is left out."""
-    text = path.read_text()
+    text = path.read_text().replace("\\\n", "")
     blocks = [line.strip() for block in FENCED.findall(text) for line in block.splitlines()]
     lines = [line for line in blocks if line.startswith("torchcaps ")]
     lines += [" ".join(line.split()) for line in INLINE.findall(FENCED.sub("", text))]
@@ -59,11 +60,10 @@ def test_recipes_that_documents_train_exist_and_take_the_keys_that_are_set(path)
         recipes = [word for word in words if re.match(r"^[a-z0-9_]+/[a-z0-9_]+$", word)]
         if words[0] not in ("train", "rem") or not recipes or recipes[0].startswith("runs/"):
             continue
-        changes = [after for before, after in zip(words, words[1:], strict=False) if before == "--set"]
+        changes = [after for before, after in pairwise(words) if before == "--set"]
         assert recipes[0] in packaged_recipes(), recipes[0]
-        load_recipe(
-            recipes[0], [change for change in changes if not PLACEHOLDER.search(change.split("=")[1])]
-        )
+        given = [change for change in changes if not PLACEHOLDER.search(change.partition("=")[2])]
+        load_recipe(recipes[0], given)
 
 
 @pytest.mark.parametrize("block", ["pruning", "annealing"])
