@@ -228,7 +228,13 @@ def _packaged_names() -> tuple[str, ...]:
 def load_recipe(
     name: str | Path, overrides: Iterable[str] = (), changes: Mapping[str, object] | None = None
 ) -> Recipe:
-    """The recipe at a path or of a packaged name, with `key.key=value` replaced, after `changes`."""
+    """The recipe at a path or of a packaged name, with `key.key=value` replaced, after `changes`.
+
+    Examples:
+        >>> recipe = load_recipe("mnist/dr_capsnet", ["epochs=3", "optim.learning_rate=3e-4"])
+        >>> recipe.epochs, recipe.optim.learning_rate
+        (3, 0.0003)
+    """
     return build(apply_overrides(with_changes(read_values(name), changes or {}), overrides))
 
 

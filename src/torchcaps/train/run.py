@@ -80,7 +80,13 @@ def write_recipe(folder: Path, recipe: Recipe, card: DataCard | None = None) -> 
 
 
 def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights: str = "weights") -> Run:
-    """The weights that the run in `folder` ended with, or others that it kept, ready for inference."""
+    """The weights that the run in `folder` ended with, or others that it kept, ready for inference.
+
+    Examples:
+        >>> run = load_run("runs/mine")
+        >>> run.task.name
+        'classification'
+    """
     folder = Path(folder)
     recipe = read_recipe(folder)
     if recipe is None:
@@ -154,7 +160,13 @@ def load_labelled(
 def evaluate_run(
     run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
 ) -> dict[str, Any]:
-    """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data."""
+    """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data.
+
+    Examples:
+        >>> found = evaluate_run(load_run("runs/mine"), data_name="synthetic_mnist")
+        >>> found["images"], len(found["confusion"])
+        (128, 10)
+    """
     examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
     if run.task.knows_classes:
         _check_classes(examples.classes, pipeline)
