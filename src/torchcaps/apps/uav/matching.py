@@ -67,8 +67,8 @@ def load_matching(folder: Path) -> Matching:
     path = folder / _FILE
     if not path.is_file():
         raise MissingDataError(
-            f"{folder} has no {_FILE}, which torchcaps uav train writes at its end; a training that was stopped "
-            "goes on with --resume"
+            f"{folder} has no {_FILE}, which torchcaps uav train writes at its end; a training that was "
+            "stopped goes on with --resume"
         )
     return build_dataclass(Matching, read_json(path), str(path))
 
