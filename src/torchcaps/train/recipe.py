@@ -18,13 +18,13 @@ from torchcaps.data import FOLDER_PREFIX, Augment, Fit, Preprocess
 from torchcaps.losses import list_losses
 from torchcaps.models import MODELS, Network, build_model
 from torchcaps.prune import Lobster, measure_units
-from torchcaps.storage import read_mapping
+from torchcaps.storage import read_mapping, read_text
 
 from .objective import LossSettings
 from .optimizer import Optim
 from .tasks import AnyTask, task_named
 from .techniques.annealing import Annealing, check_driven
-from .yaml_file import as_yaml, parse_yaml, read_text
+from .yaml_file import as_yaml, parse_yaml
 
 
 @dataclass(frozen=True, kw_only=True)
