@@ -104,7 +104,7 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, without the mark that some editors put first; an error names a file without text."""
+    """The text of a file, without the mark that some editors put first; an error names one without text."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
