@@ -1,5 +1,7 @@
 """The documentation site, its notebooks and what it draws."""
 
+import importlib
+import inspect
 import json
 import os
 import re
@@ -14,6 +16,8 @@ import torchcaps
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+API_PAGES = sorted((ROOT / "docs/api").glob("*.md"))
+MODULE_NAMES = {path.stem for path in (ROOT / "src/torchcaps").rglob("*.py")}
 LOADED = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*?\b(?:src|href)=["']?(https?:)?//""")
 QUIET = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
 
@@ -100,3 +104,15 @@ def test_workflows_call_the_scripts_of_the_project(name):
     text = (ROOT / ".github/workflows" / f"{name}.yml").read_text(encoding="utf-8")
     assert {"tests": ".ci/run", "docs": "make docs", "release": "make dist"}[name] in text
     assert "secrets." not in text
+
+
+@pytest.mark.parametrize("page", API_PAGES, ids=lambda path: path.stem)
+def test_the_reference_has_names_that_hide_behind_a_module_of_the_same_name(page):
+    """The reference takes `core.squash` for the module; the function needs a line of its own."""
+    text = page.read_text()
+    package = importlib.import_module(re.search(r"^::: (\S+)", text, re.MULTILINE)[1])
+    for name in set(package.__all__) & MODULE_NAMES:
+        value = getattr(package, name)
+        home = value.__name__ if inspect.ismodule(value) else f"{value.__module__}.{name}"
+        if inspect.ismodule(value) or value.__module__.endswith(f".{name}"):
+            assert f"::: {home}\n" in text, home

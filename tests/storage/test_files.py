@@ -14,6 +14,7 @@ from torchcaps.storage import (
     load_weights,
     read_json,
     read_json_lines,
+    read_text,
     save_weights,
     write_atomically,
     write_json,
@@ -69,6 +70,15 @@ def test_a_file_is_on_the_disk_before_it_is_in_place(tmp_path, monkeypatch):
 def test_text_is_utf8_whatever_the_locale(tmp_path):
     write_text(tmp_path / "a.txt", "é 漢")
     assert (tmp_path / "a.txt").read_bytes() == "é 漢".encode()
+
+
+def test_text_has_no_mark_before_it_and_another_encoding_is_named(tmp_path):
+    path = tmp_path / "classes.txt"
+    path.write_text("cat\n", encoding="utf-8-sig")
+    assert read_text(path) == "cat\n"
+    path.write_text("Käfer\n", encoding="latin-1")
+    with pytest.raises(UserError, match=r"classes\.txt is no text in UTF-8 .*; save it as UTF-8"):
+        read_text(path)
 
 
 def test_damaged_json_is_named(tmp_path):

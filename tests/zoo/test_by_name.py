@@ -84,6 +84,26 @@ def test_explain_and_export_write_into_a_folder_of_that_name_here(zoo, picture, 
     assert torchcaps.explain(name, picture).predicted in set("0123456789")
 
 
+@pytest.mark.parametrize("task", ["overlap", "segmentation", "pose", "retrieval"])
+@pytest.mark.parametrize("command", [("explain", "picture.png"), ("parse",)])
+def test_commands_about_classes_name_the_task_of_another_run(command, task, picture):
+    name, *rest = command
+    done = CliRunner().invoke(app, [name, packed_name(task), *rest])
+    assert isinstance(done.exception, UserError)
+    assert f"is a run of {task}; this needs one of classification" in str(done.exception)
+
+
+def test_pose_eval_names_the_task_of_another_run():
+    done = CliRunner().invoke(app, ["pose", "eval", packed_name("classification")])
+    assert "is a run of classification; this needs one of pose" in str(done.exception)
+
+
+def test_the_best_classes_of_a_digit_come_with_what_was_done_to_it(picture):
+    name = "dr_capsnet_minimal.mnist"
+    (row,) = json.loads(run("predict", name, picture, "--json"))
+    assert run("predict", name, picture, "--top", "2").rstrip().endswith(f"; {row['preparation']}")
+
+
 def test_lung_segment_takes_a_name(tmp_path):
     Image.fromarray(np.full((16, 16), 30, np.uint8)).save(tmp_path / "slice.png")
     run("lung", "segment", tmp_path / "slice.png", "--run", packed_name("segmentation"), "--out", "found")

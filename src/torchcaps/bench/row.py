@@ -60,7 +60,7 @@ def read_rows(file: Path) -> list[BenchRow]:
         raise MissingDataError(f"no results at {file}; make them with torchcaps bench SUITE --out {file}")
     try:
         rows: list[BenchRow] = json.loads(file.read_text(encoding="utf-8"))["rows"]
-    except (json.JSONDecodeError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError) as error:  # no JSON, no text at all, or other JSON
         raise UserError(f"{file} holds no benchmark results: {error}") from error
     return rows
 

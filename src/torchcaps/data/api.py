@@ -93,7 +93,12 @@ def find_info(name: str) -> DatasetInfo:
 
 
 def list_datasets(pattern: str = "*") -> list[str]:
-    """The names of the known datasets that match a shell pattern."""
+    """The names of the known datasets that match a shell pattern.
+
+    Examples:
+        >>> list_datasets("*cifar10")
+        ['cifar10', 'synthetic_cifar10']
+    """
     return DATASETS.names(pattern)
 
 
@@ -154,7 +159,13 @@ def dataset_info(
     fit: Fit = "crop",
     task: str = "classification",
 ) -> DatasetInfo:
-    """What is known about a dataset, read off the files for `folder:PATH`; arguments as in `load_dataset`."""
+    """What is known about a dataset, read off the files for `folder:PATH`; arguments as in `load_dataset`.
+
+    Examples:
+        >>> info = dataset_info("cifar10")
+        >>> info.height, info.classes[3]
+        (32, 'cat')
+    """
     return open_dataset(name, data_dir, size=size, fit=fit, task=task).info
 
 
@@ -199,6 +210,10 @@ def load_dataset(
             dataset's own, and datasets of one size keep it.
         fit: by which rule; see `fit_picture`.
         task: what the examples are for, which decides the layout of a folder.
+
+    Examples:
+        >>> load_dataset("synthetic_mnist", "test").images.shape
+        torch.Size([128, 1, 28, 28])
     """
     if split not in SPLITS:
         raise UserError(f"split must be 'train' or 'test', got {split!r}")

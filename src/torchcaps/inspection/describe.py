@@ -13,7 +13,12 @@ from .flops import count_flops
 
 
 def count_parameters(module: nn.Module) -> int:
-    """How many numbers a module learns, frozen ones included."""
+    """How many numbers a module learns, frozen ones included.
+
+    Examples:
+        >>> count_parameters(create_model("efficient_capsnet_mnist"))
+        161824
+    """
     return sum(parameter.numel() for parameter in module.parameters())
 
 

@@ -88,6 +88,11 @@ def inspect(
         model: Any network that takes `return_routing=True`.
         batch: What the network gets in training or use.
         limits: From where on a number is called a problem.
+
+    Examples:
+        >>> report = inspect(create_model("dr_capsnet_minimal"), torch.rand(16, 1, 28, 28))
+        >>> [(layer.children, layer.parents) for layer in report.layers]
+        [(36, 10)]
     """
     limits = Limits() if limits is None else limits
     if not len(batch):

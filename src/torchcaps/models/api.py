@@ -100,6 +100,10 @@ def list_models(pattern: str = "*") -> list[str]:
     """Names of the registered models that match a shell pattern, in alphabetical order.
 
     The tiny variants that tests use are listed only where the pattern names them, as "*_tiny_test" does.
+
+    Examples:
+        >>> list_models("deepcaps_28*")
+        ['deepcaps_28', 'deepcaps_28_thesis']
     """
     names = MODELS.names(pattern)
     if pattern.endswith(_FOR_TESTS):

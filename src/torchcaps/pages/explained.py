@@ -71,7 +71,7 @@ def explain(
 
     Examples:
         >>> found = explain("runs/mine", "photo.jpg")
-        >>> found.save("photo.html")
+        >>> path = found.save("photo.html")
     """
     run = _run_of(source, classes)
     explainer = Explainer(run) if levels is None else Explainer(run, levels=levels)

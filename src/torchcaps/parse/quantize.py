@@ -50,6 +50,13 @@ def quantized(network: nn.Module, levels: Levels = "even") -> Iterator[nn.Module
         levels: For all routed layers, or one number for each in the order of the network, where 0 leaves a
             layer below the classes as it is. By default each layer has as many as make an even share of its
             parents a level.
+
+    Examples:
+        >>> model = create_model("dr_capsnet_minimal", pretrained=True).eval()
+        >>> with torch.no_grad(), quantized(model, levels=11):
+        ...     coupling = model(torch.rand(1, 1, 28, 28), return_routing=True).layers[-1].routed.coupling
+        >>> len(coupling.unique()) <= 11
+        True
     """
     routings = quantizable_routings(network)
     numbers = levels_of_layers(levels, len(routings))

@@ -121,6 +121,11 @@ def parse_tree(
         threshold: Couplings must exceed it; by default an equal share, 1 / parents, in each layer.
         top: Keep this many edges of each layer, those of largest activation times coupling; None keeps all.
         unquantized: The same layers before their couplings were quantized, if `layers` are quantized.
+
+    Examples:
+        >>> model = create_model("dr_capsnet_minimal", pretrained=True).eval()
+        >>> output = model(torch.rand(1, 1, 28, 28), return_routing=True)
+        >>> tree = parse_tree(output.layers, top=8)
     """
     found = [_read(trace, number, sample, threshold) for number, trace in enumerate(layers)]
     _check_chain(found, grid, top)

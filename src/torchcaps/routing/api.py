@@ -105,7 +105,12 @@ def build_routing(spec: RoutingSpec, shape: RoutingShape) -> Routing:
 
 
 def list_routings(pattern: str = "*") -> list[str]:
-    """Names of the registered routings."""
+    """Names of the registered routings.
+
+    Examples:
+        >>> list_routings("em*")
+        ['em', 'em_rotation']
+    """
     return ROUTINGS.names(pattern)
 
 

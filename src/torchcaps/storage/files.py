@@ -103,6 +103,14 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
+def read_text(path: Path) -> str:
+    """The text of a file, without the mark that some editors put first; an error names one without text."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
+
+
 def read_json(path: Path) -> Any:
     """Plain data from a JSON file; a damaged one is an error that names it."""
     return _parsed(path, json.loads)

@@ -101,6 +101,10 @@ def list_weights(pattern: str = "*", folder: Path = PACKAGED) -> list[Entry]:
     """What is known of every pretrained network whose name matches a shell pattern, by name.
 
     Beside those of the package there are those that a user packed into `cache_folder()`.
+
+    Examples:
+        >>> [entry.name for entry in list_weights("parse*")]
+        ['parse_capsnet.cifar10']
     """
     found = _entries_in(folder)
     if folder == PACKAGED:

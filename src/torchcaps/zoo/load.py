@@ -39,6 +39,12 @@ def create_model(
         weights: Folder of pretrained networks.
         **overrides: Fields of the model's config, as in `torchcaps.models.create_model`. Pretrained weights
             have their own; give none, and change the classes afterwards with `change_classes`.
+
+    Examples:
+        >>> model = create_model("dr_capsnet_minimal", pretrained=True).eval()
+        >>> model(torch.rand(2, 1, 28, 28)).activations.shape
+        torch.Size([2, 10])
+        >>> model = create_model("dr_capsnet_small", routing={"name": "em", "iterations": 2})
     """
     if not pretrained:
         return models.create_model(name, **overrides)
@@ -54,7 +60,13 @@ def create_model(
 
 
 def load_pretrained(name: str, device: str = "cpu", *, weights: Path = PACKAGED) -> Run:
-    """A pretrained network as a run, by its full name, for `eval`, `explain` and `export`."""
+    """A pretrained network as a run, by its full name, for `eval`, `explain` and `export`.
+
+    Examples:
+        >>> run = load_pretrained("dr_capsnet_minimal.mnist")
+        >>> run.recipe.model["name"]
+        'dr_capsnet_minimal'
+    """
     return load_run(entry_folder(find_entry(name, weights), weights), device)
 
 
@@ -164,7 +176,8 @@ def predict(
         data_dir: Folder of the datasets, for a run that does not know its own.
 
     Examples:
-        >>> predict("efficient_capsnet_mnist.mnist", "digit.jpg")[0]["class"]
+        >>> predict("dr_capsnet_minimal.mnist", "digit.jpg")[0]["class"]
+        '7'
     """
     names = [images] if isinstance(images, Path | str) else images
     paths = [Path(name) for name in find_images([str(name) for name in names])]

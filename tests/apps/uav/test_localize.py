@@ -159,7 +159,7 @@ def test_distances_are_kept_with_the_run(country, tmp_path):
     assert country.matching.likelihood("ratio").name == "ratio"
     with pytest.raises(UserError, match="bayesian, linear, ratio"):
         country.matching.likelihood("other")
-    with pytest.raises(MissingDataError, match="uav train"):
+    with pytest.raises(MissingDataError, match="stopped goes on with --resume"):
         load_matching(tmp_path / "none")
 
 

@@ -209,3 +209,13 @@ def test_lists_that_name_nothing_or_other_files_are_refused(tmp_path):
     write_lists(tmp_path, train=[], test=[3])
     with pytest.raises(MissingDataError, match=r"train\.txt names no images"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["classes.txt", "train.txt"])
+def test_lists_that_an_editor_saved_in_another_encoding_are_named(name, tmp_path):
+    write_pairs(tmp_path)
+    (tmp_path / "test.txt").write_text("0\n")
+    (tmp_path / "train.txt").write_text("1\n")
+    (tmp_path / name).write_text("1\n", encoding="utf-16")
+    with pytest.raises(UserError, match=rf"{name} is no text in UTF-8"):
+        load(tmp_path)

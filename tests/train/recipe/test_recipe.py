@@ -128,7 +128,7 @@ def test_unreadable_recipes_are_explained(tmp_path):
     with pytest.raises(UserError, match="not valid YAML"):
         load_recipe(tmp_path / "bad.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"\x00\xff\xfe")
-    with pytest.raises(UserError, match=r"binary.yaml is not a text file"):
+    with pytest.raises(UserError, match=r"binary.yaml is no text in UTF-8"):
         load_recipe(tmp_path / "binary.yaml")
     with pytest.raises(UserError, match="did you mean mnist/dr_capsnet"):
         load_recipe("mnist/dr_capsnett")

@@ -43,8 +43,7 @@ class Estimator:
     """
 
     def __init__(self, run: Run, meshes: MeshSet | None = None, data_dir: Path | None = None) -> None:
-        if run.task.name != "pose":
-            raise UserError(f"{run.folder} is a run of {run.task.name}; this needs one of pose")
+        run.expect_task("pose")
         self.run, self.info, self._own = run, run.info(data_dir), own_images(run, data_dir)
         self.meshes, self.view = _known_objects(run, data_dir) if meshes is None else (meshes, View())
         if self.meshes is not None and self.meshes.classes != self.info.classes:

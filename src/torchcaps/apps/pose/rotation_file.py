@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from io import StringIO
 from pathlib import Path
 
 import torch
@@ -10,13 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError
+from torchcaps.storage import read_text
 
 
 def read_rotations(path: Path) -> Float[Tensor, "count 4"]:
     """Unit quaternions (w, x, y, z) from the columns of these names, in whatever order they stand."""
     if not path.is_file():
         raise MissingDataError(f"no rotations at {path}")
-    with path.open(encoding="utf-8", newline="") as file:
+    with StringIO(read_text(path), newline="") as file:
         reader = csv.DictReader(file)
         if not {"w", "x", "y", "z"} <= set(reader.fieldnames or ()):
             raise UserError(

@@ -139,6 +139,7 @@ def evaluate(
     from torchcaps.train import evaluate_run, load_run
 
     loaded = load_run(run, choose_device(device))
+    loaded.expect_task("pose")
     result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
     if has_votes(loaded):
         calibration = known_calibration(loaded, data_dir)

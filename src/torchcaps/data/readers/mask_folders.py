@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError
+from torchcaps.storage import read_text
 
 from ..api import Frame, Split
 from ..examples import MaskedImages
@@ -107,7 +108,7 @@ def _named_pairs(path: Path, pairs: Mapping[str, _Pair], *, is_needed: bool) -> 
         raise MissingDataError(
             f"{path} is missing; it names the images of its split, one a line, without .png"
         )
-    names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    names = [line.strip() for line in read_text(path).splitlines() if line.strip()]
     raise_all([f"{path} names {name}, which is no image" for name in names if name not in pairs])
     if is_needed and not names:
         raise MissingDataError(f"{path} names no images")
@@ -175,7 +176,7 @@ def _read_mask(path: Path, *, is_binary: bool, frame: Frame | None) -> Tensor:
 
 def _class_names(root: Path, values: list[int]) -> tuple[str, ...]:
     path = root / _CLASS_FILE
-    named = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+    named = read_text(path).split("\n") if path.is_file() else []
     names = tuple(line.strip() for line in named if line.strip())
     if not values:
         raise UserError(f"the masks in {root} are empty: every pixel is background")

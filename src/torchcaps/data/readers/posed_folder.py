@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError, build_dataclass
-from torchcaps.storage import read_mapping
+from torchcaps.storage import read_mapping, read_text
 
 from ..api import Frame, Split
 from ..examples import PosedImages
@@ -67,7 +68,7 @@ def read_poses(root: Path) -> list[PosedFile]:
     path = root / POSES_FILE
     if not path.is_file():
         raise MissingDataError(f"{root} has no {POSES_FILE}; torchcaps pose render writes such folders")
-    with path.open(encoding="utf-8", newline="") as file:
+    with StringIO(read_text(path), newline="") as file:
         reader = csv.DictReader(file)
         missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
         if missing:

@@ -71,8 +71,7 @@ class Subject:
     """
 
     def __init__(self, run: Run, title: str, data_dir: Path | None = None) -> None:
-        if run.task.name != "classification":
-            raise UserError(f"{run.folder} is a run of {run.task.name}; this page needs one that classifies")
+        run.expect_task("classification")
         self.run, self.title, self.data_dir = run, title, data_dir
         self.info = run.info(data_dir)
         self.pipeline = Pipeline(run.recipe.data, self.info)

@@ -18,6 +18,11 @@ def change_classes(model: Kind, num_classes: int) -> Kind:
 
     Layers of the same shape keep their weights; those that depend on the classes, the last capsules and a
     decoder, begin anew. The copy is on the device of the model and in its mode.
+
+    Examples:
+        >>> model = create_model("dr_capsnet_minimal", pretrained=True)
+        >>> change_classes(model, 5)(torch.rand(2, 1, 28, 28)).activations.shape
+        torch.Size([2, 5])
     """
     config = replace(model.config, num_classes=num_classes)
     changed = type(model)(config)

@@ -50,6 +50,7 @@ class Explainer:
     def __init__(
         self, run: Run, *, levels: Levels = "even", reference: int = 2000, data_dir: Path | None = None
     ) -> None:
+        run.expect_task("classification")
         self.run, self.levels, self.reference, self.data_dir = run, levels, reference, data_dir
         self.device = run.device
         self.info = run.info(data_dir)

@@ -42,6 +42,11 @@ def recipe_for_data(
         data: Another dataset, `folder:PATH`, or the path of a folder.
         data_dir: Folder of the datasets.
         devices: Processes that share a batch.
+
+    Examples:
+        >>> fitted = recipe_for_data("photos/efficient_capsnet", data="synthetic_mnist")
+        >>> fitted.chosen
+        {'model.in_channels': 1}
     """
     overrides, own = list(overrides), read_values(name)
     named = {} if data is None else {"data.name": name_dataset(data)}

@@ -18,13 +18,13 @@ from torchcaps.data import FOLDER_PREFIX, Augment, Fit, Preprocess
 from torchcaps.losses import list_losses
 from torchcaps.models import MODELS, Network, build_model
 from torchcaps.prune import Lobster, measure_units
-from torchcaps.storage import read_mapping
+from torchcaps.storage import read_mapping, read_text
 
 from ..objective import LossSettings
 from ..optimizer import Optim
 from ..tasks import AnyTask, task_named
 from ..techniques import Annealing, check_driven
-from .yaml_file import as_yaml, parse_yaml, read_text
+from .yaml_file import as_yaml, parse_yaml
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +228,13 @@ def _packaged_names() -> tuple[str, ...]:
 def load_recipe(
     name: str | Path, overrides: Iterable[str] = (), changes: Mapping[str, object] | None = None
 ) -> Recipe:
-    """The recipe at a path or of a packaged name, with `key.key=value` replaced, after `changes`."""
+    """The recipe at a path or of a packaged name, with `key.key=value` replaced, after `changes`.
+
+    Examples:
+        >>> recipe = load_recipe("mnist/dr_capsnet", ["epochs=3", "optim.learning_rate=3e-4"])
+        >>> recipe.epochs, recipe.optim.learning_rate
+        (3, 0.0003)
+    """
     return build(apply_overrides(with_changes(read_values(name), changes or {}), overrides))
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.core.fields import shown
+from torchcaps.storage import read_text
 
 _MOST_VALUES = 10_000  # of a file, with what aliases repeat
 _LONGEST_PROBLEM = 300  # characters
@@ -19,14 +20,6 @@ def read_yaml(path: Path) -> Any:
     if not path.is_file():
         raise MissingDataError(f"no file at {path}")
     return parse_yaml(read_text(path), str(path))
-
-
-def read_text(path: Path) -> str:
-    """The text of a file; one that holds none is an error that names it."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not a text file: {error}") from error
 
 
 class _Loader(yaml.SafeLoader):

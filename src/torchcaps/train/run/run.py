@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -46,6 +46,11 @@ class Run:
         """Where the model is."""
         return next(self.model.parameters()).device
 
+    def expect_task(self, name: str) -> None:
+        """Raise where the run is for another task than the named one."""
+        if self.task.name != name:
+            raise UserError(f"{self.folder} is a run of {self.task.name}; this needs one of {name}")
+
     def source(self, data_name: str | None = None, data_dir: Path | None = None) -> Source:
         """The dataset of the run, or another one that is read like it."""
         recipe = self.recipe
@@ -74,7 +79,13 @@ def write_recipe(folder: Path, recipe: Recipe, card: DataCard | None = None) -> 
 
 
 def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights: str = "weights") -> Run:
-    """The weights that the run in `folder` ended with, or others that it kept, ready for inference."""
+    """The weights that the run in `folder` ended with, or others that it kept, ready for inference.
+
+    Examples:
+        >>> run = load_run("runs/mine")
+        >>> run.task.name
+        'classification'
+    """
     folder = Path(folder)
     recipe = read_recipe(folder)
     if recipe is None:
@@ -140,16 +151,21 @@ def load_labelled(
     run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
 ) -> tuple[LabelledImages, Pipeline]:
     """`load_split` of a run that classifies; parse trees and their dictionaries know no other task."""
+    run.expect_task("classification")
     examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
-    if not isinstance(examples, LabelledImages):
-        raise UserError(f"{run.folder} is a run of {run.task.name}; this needs one of classification")
-    return examples, pipeline
+    return cast(LabelledImages, examples), pipeline
 
 
 def evaluate_run(
     run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
 ) -> dict[str, Any]:
-    """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data."""
+    """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data.
+
+    Examples:
+        >>> found = evaluate_run(load_run("runs/mine"), data_name="synthetic_mnist")
+        >>> found["images"], len(found["confusion"])
+        (128, 10)
+    """
     examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
     if run.task.knows_classes:
         _check_classes(examples.classes, pipeline)

@@ -1,8 +1,10 @@
 import errno
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from torchcaps.apps.uav.maps import Terrain, open_maps, read_maps, write_geotiff, write_seasons
 from torchcaps.core import MissingDataError, UserError
@@ -76,6 +78,14 @@ def test_a_map_without_a_projection_in_metres_is_refused(crs, message, stack, tm
         file.write(stack.images[0])
     with pytest.raises(UserError, match=message):
         read_maps([tmp_path / "a.tif"])
+
+
+def test_a_photograph_is_refused_as_a_map_in_one_line(tmp_path):
+    Image.new("RGB", (20, 20)).save(tmp_path / "photo.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserError, match="no coordinate system"):
+            open_maps([tmp_path / "photo.png"])
 
 
 def test_files_that_are_no_map_are_named(stack, tmp_path):

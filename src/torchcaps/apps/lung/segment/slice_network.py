@@ -51,8 +51,7 @@ def slice_network(run: Run) -> SliceNetwork:
 
 def check_run(run: Run) -> None:
     """Raise where a run cannot segment CT slices of any size."""
-    if run.task.name != "segmentation":
-        raise UserError(f"{run.folder} is a run of {run.task.name}; this needs one of segmentation")
+    run.expect_task("segmentation")
     config, settings = run.model.config, run.recipe.data.preprocess
     if config.num_classes != 1 or config.in_channels != 1:
         raise UserError(

@@ -66,7 +66,10 @@ def load_matching(folder: Path) -> Matching:
     """What the run in a folder knows of its descriptors."""
     path = folder / _FILE
     if not path.is_file():
-        raise MissingDataError(f"{folder} has no {_FILE}: train it with torchcaps uav train")
+        raise MissingDataError(
+            f"{folder} has no {_FILE}, which torchcaps uav train writes at its end; a training that was "
+            "stopped goes on with --resume"
+        )
     return build_dataclass(Matching, read_json(path), str(path))
 
 

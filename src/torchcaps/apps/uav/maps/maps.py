@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -110,7 +111,10 @@ def _opened(path: Path) -> Any:
     if not path.is_file():
         raise MissingDataError(f"no map at {path}")
     try:
-        source = rasterio.open(path)
+        with warnings.catch_warnings():
+            # `_check` says the same in one line, with what to do
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            source = rasterio.open(path)
     except rasterio.errors.RasterioIOError as error:
         raise UserError(f"{path} is no GeoTIFF that can be read: {error}") from error
     _check(source, path)
