@@ -5,10 +5,10 @@ from experiments.made_rows import assert_claims_are_decided, seeds_row
 
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.pose import claims
-from torchcaps.experiments.pose.claims import BORDERS, ROUTING, SOLIDS, TABLE
+from torchcaps.experiments.pose.claims import BORDERS, ROUTING, SOLIDS, TABLE, WEIGHT
 from torchcaps.experiments.pose.setting import leak_of_thesis
 
-LABELS = (BORDERS, TABLE, SOLIDS, ROUTING)
+LABELS = (BORDERS, TABLE, SOLIDS, ROUTING, WEIGHT)
 
 
 def test_claims_are_open_without_rows():
@@ -41,6 +41,12 @@ def test_an_error_below_and_above_the_limit_is_told_apart():
     rows = [seeds_row("a", "novel_error", 3.0)]
     assert claims.below("label", "novel_error", 5.0, ("a",))(lambda label: rows).verdict == "beyond"
     assert claims.below("label", "novel_error", 2.0, ("a",))(lambda label: rows).verdict == "not confirmed"
+
+
+def test_a_limit_is_open_while_settings_that_might_reach_it_have_not_run():
+    rows = [seeds_row("a", "novel_error", 3.0)]
+    assert claims.below("label", "novel_error", 2.0, ("a", "b"))(lambda label: rows).verdict == "open"
+    assert claims.below("label", "novel_error", 5.0, ("a", "b"))(lambda label: rows).verdict == "beyond"
 
 
 def test_the_split_flatters_where_new_rotations_are_worse():
