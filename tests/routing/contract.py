@@ -21,7 +21,6 @@ class RoutingContract:
     settings: dict = {}
     one_round: dict = {"iterations": 1}  # settings that make the routing run a single round
     reads_out = True  # whether parents follow from votes, activations and couplings alone
-    largest = 1e30  # votes up to here give what float64 gives
     fewest_parents = 1
     priors: tuple[str, ...] = ()  # parameters that each child has its own of, so that its place matters
 
@@ -141,10 +140,8 @@ class RoutingContract:
         (routed.poses.sum() + routed.activations.sum()).backward()
         assert votes.grad.isfinite().all()
 
-    @pytest.mark.parametrize("scale", [1e6, 1e12, 1e20, 1e30])
+    @pytest.mark.parametrize("scale", [1e6, 1e12])
     def test_large_votes_give_what_float64_gives(self, scale, votes, activations):
-        if scale > self.largest:
-            pytest.skip("beyond the documented range")
         votes = (votes * scale).float()
         poses, active, _ = self.build().float()(votes, activations.float())
         exact = self.build().float().double()(votes.double(), activations.float().double())
@@ -152,7 +149,7 @@ class RoutingContract:
         assert_close(active.double(), exact.activations, rtol=1e-3, atol=1e-6)
 
     def test_large_votes_have_finite_gradients(self, votes, activations):
-        votes = (votes * min(self.largest, 1e18)).float().requires_grad_()
+        votes = (votes * 1e12).float().requires_grad_()
         routed = self.build().float()(votes, activations.float())
         (routed.poses.mean() + routed.activations.sum()).backward()
         assert votes.grad.isfinite().all()

@@ -19,7 +19,6 @@ def eigenvector(votes, weights):
 
 class TestHemisphere(RoutingContract):
     name = "em_rotation"
-    largest = 1e12
 
     def closed_form(self, routing, votes, activations):
         poses = torch.zeros(votes.shape[0], *votes.shape[2:], dtype=votes.dtype)
@@ -35,7 +34,6 @@ class TestHemisphere(RoutingContract):
 
 class TestMarkley(RoutingContract):
     name = "em_rotation"
-    largest = 1e12
     settings = {"average": "markley"}
 
     def closed_form(self, routing, votes, activations):

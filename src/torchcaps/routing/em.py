@@ -18,7 +18,6 @@ from torchcaps.kernels import EMScales, em_unsupported_reason, fused_em_routing
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
 from .fused import FusedPath, UncastVotes
-from .unit import InUnits, in_units
 
 
 class EMCosts(NamedTuple):
@@ -43,7 +42,7 @@ def presence_logit(
     return settings.inverse_temperature * (1 - 0.95 ** (step + 1)) * (costs.activation - cost)
 
 
-def _fit_gaussians(weights: Tensor, votes: Tensor, min_variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _fit_gaussians(weights: Tensor, votes: Tensor, min_variance: float) -> tuple[Tensor, Tensor, Tensor]:
     """M-step: mass, mean and variance of each parent, from couplings already weighted by activation."""
     mass = weights.sum(-2) + 1e-7
     share = weights / mass.unsqueeze(-2)
@@ -53,15 +52,15 @@ def _fit_gaussians(weights: Tensor, votes: Tensor, min_variance: Tensor) -> tupl
     return mass, mean, variance
 
 
-def _log_density(measured: InUnits, mean: Tensor, variance: Tensor) -> Tensor:
-    """Log of each vote's density under its parent's Gaussian, whose mean and variance are in units."""
-    scaled = (measured.votes - mean.unsqueeze(-3)).square() / variance.unsqueeze(-3)
-    constant = (2 * math.pi * variance).log().sum(-1) + 2 * measured.log_unit
-    return -0.5 * (scaled.sum(-1) + constant.unsqueeze(-2))
+def _log_density(votes: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    """Log of each vote's density under its parent's Gaussian."""
+    scaled = (votes - mean.unsqueeze(-3)).square() / variance.unsqueeze(-3)
+    constant = (2 * math.pi * variance).log().sum(-1).unsqueeze(-2)
+    return -0.5 * (scaled.sum(-1) + constant)
 
 
 def _m_step(
-    measured: InUnits,
+    votes: Tensor,
     weights: Tensor,
     *,
     even_mass: float,
@@ -69,11 +68,9 @@ def _m_step(
     settings: EMSettings,
     step: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean and variance in units, and logit of presence of each parent, in M-step `step`."""
-    smallest = measured.variance(settings.min_variance)
-    mass, mean, variance = _fit_gaussians(weights, measured.votes, smallest)
-    log_deviations = 0.5 * variance.log().sum(-1) + measured.log_unit
-    cost = (mean.shape[-1] * costs.vote + log_deviations) * mass / even_mass
+    """Mean, variance and logit of presence of each parent, at the temperature of M-step `step`."""
+    mass, mean, variance = _fit_gaussians(weights, votes, settings.min_variance)
+    cost = (votes.shape[-1] * costs.vote + 0.5 * variance.log().sum(-1)) * mass / even_mass
     return mean, variance, presence_logit(cost, costs=costs, settings=settings, step=step)
 
 
@@ -88,14 +85,10 @@ def last_m_step(
     settings: EMSettings,
 ) -> Routed:
     """The parents fitted to given couplings, at the final temperature; arguments as in `fit_parents`."""
-    fixed: dict[str, Any] = {"even_mass": even_mass, "costs": costs, "settings": settings}
-    return _last_m_step(in_units(votes), activations, coupling=coupling, **fixed)
-
-
-def _last_m_step(measured: InUnits, activations: Tensor, *, coupling: Tensor, **fixed: Any) -> Routed:
-    weights = coupling.to(activations.dtype) * activations.unsqueeze(-1)
-    mean, _, logit = _m_step(measured, weights, step=fixed["settings"].iterations - 1, **fixed)
-    return Routed(mean * measured.unit, logit.sigmoid(), coupling)
+    weights = coupling.to(votes.dtype) * activations.unsqueeze(-1)
+    step = settings.iterations - 1
+    mean, _, logit = _m_step(votes, weights, even_mass=even_mass, costs=costs, settings=settings, step=step)
+    return Routed(mean, logit.sigmoid(), coupling)
 
 
 def fit_parents(
@@ -119,13 +112,12 @@ def fit_parents(
         costs: The learned costs of each parent.
         settings: Iterations, inverse temperature and smallest variance.
     """
-    fixed: dict[str, Any] = {"even_mass": even_mass, "costs": costs, "settings": settings}
     require_iterations(settings.iterations)
-    measured = in_units(votes)
+    fixed: dict[str, Any] = {"even_mass": even_mass, "costs": costs, "settings": settings}
     for step in range(settings.iterations - 1):
-        mean, variance, logit = _m_step(measured, coupling * activations.unsqueeze(-1), step=step, **fixed)
-        coupling = split(F.logsigmoid(logit).unsqueeze(-2) + _log_density(measured, mean, variance))
-    return _last_m_step(measured, activations, coupling=coupling, **fixed)
+        mean, variance, logit = _m_step(votes, coupling * activations.unsqueeze(-1), step=step, **fixed)
+        coupling = split(F.logsigmoid(logit).unsqueeze(-2) + _log_density(votes, mean, variance))
+    return last_m_step(votes, activations, coupling=coupling, **fixed)
 
 
 @keep_float32

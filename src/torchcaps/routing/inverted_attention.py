@@ -13,7 +13,6 @@ from torchcaps.core import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
-from .unit import pose_unit
 
 
 class Normed(NamedTuple):
@@ -32,7 +31,7 @@ class Normed(NamedTuple):
         """Votes pooled by couplings, normalised."""
         pooled = einsum("...io,...iod->...od", coupling.to(votes.dtype), votes)
         gain, offset = self.gain.to(votes.dtype), self.offset.to(votes.dtype)
-        return F.layer_norm(pooled / pose_unit(pooled), votes.shape[-1:], gain, offset)
+        return F.layer_norm(pooled, votes.shape[-1:], gain, offset)
 
 
 @keep_float32

@@ -17,7 +17,6 @@ from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .dynamic import of_inner_rounds, pool_votes
 from .fused import FusedPath, Parts, UncastVotes, is_watched, vector_obstacle
-from .unit import pose_unit
 
 Scope = Literal["sample", "batch"]
 DistanceGradient = Literal["full", "last"]
@@ -54,10 +53,8 @@ def limit_votes(
     votes: Float[Tensor, "*where in_caps out_caps pose"], activations: Float[Tensor, "*where in_caps"]
 ) -> Float[Tensor, "*where in_caps out_caps pose"]:
     """Votes no longer than the activation of the child that casts them."""
-    unit = pose_unit(votes)
-    votes = votes / unit
     length = (votes.square().sum(-1, keepdim=True) + 1e-12).sqrt()
-    return votes * ((activations[..., None, None] / length / unit).clamp(max=1) * unit)
+    return votes * (activations[..., None, None] / length).clamp(max=1)
 
 
 @keep_float32

@@ -10,7 +10,6 @@ from torchcaps.core import Routed, squash_exponential
 
 from .api import ROUTINGS, RoutingShape, keep_float32
 from .cost import RoutingCost, length_cost, softmax_cost, squash_exponential_cost
-from .unit import room_for_products
 
 
 @keep_float32
@@ -43,9 +42,7 @@ def self_attention_routing(
     Returns:
         Output poses, their lengths as activations, and the couplings.
     """
-    total = votes.sum(-3)
-    total = total * room_for_products(votes, total)  # a softmax of logits this large is the same for less
-    agreement = einsum("...iod,...od->...io", votes, total) * votes.shape[-1] ** -0.5
+    agreement = einsum("...iod,...od->...io", votes, votes.sum(-3)) * votes.shape[-1] ** -0.5
     coupling = agreement.softmax(dim=-1)
     if prior is not None:
         coupling = coupling + prior.to(votes.dtype)

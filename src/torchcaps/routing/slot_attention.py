@@ -12,7 +12,6 @@ from torchcaps.core import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
-from .unit import pose_unit
 
 Project = Callable[[Tensor], Tensor]
 
@@ -87,7 +86,7 @@ class SlotAttentionRouting(nn.Module):
             parameters = {name: parameter.to(dtype) for name, parameter in self.named_parameters()}
             return torch.func.functional_call(self, parameters, (votes, activations))
         return slot_attention_routing(
-            votes / pose_unit(votes),  # they are normalised before anything reads them
+            votes,
             activations,
             slots=self.slots,
             project=(

@@ -13,11 +13,10 @@ from torchcaps.core import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
-from .unit import InUnits, in_units
 
 
 class Posterior(NamedTuple):
-    """What is believed of each parent once some children are assigned to it; lengths are in its units."""
+    """What is believed of each parent once some children are assigned to it."""
 
     log_share: Float[Tensor, "*where out_caps"]  # expected log of its share of the children
     centre: Float[Tensor, "*where out_caps pose"]
@@ -31,9 +30,10 @@ class Posterior(NamedTuple):
         return (0.5 * self.freedom).digamma().unsqueeze(-1) + math.log(2) - self.scatter.log()
 
 
-def update_posterior(weights: Float[Tensor, "*where in_caps out_caps"], measured: InUnits) -> Posterior:
+def update_posterior(
+    weights: Float[Tensor, "*where in_caps out_caps"], votes: Float[Tensor, "*where in_caps out_caps pose"]
+) -> Posterior:
     """The posterior given weighted couplings; priors: alpha, kappa and Psi one, nu `pose + 1`, mean zero."""
-    votes = measured.votes
     mass = weights.sum(-2)
     concentration, certainty = 1 + mass, 1 + mass
     total = einsum("...io,...iod->...od", weights, votes)
@@ -45,15 +45,17 @@ def update_posterior(weights: Float[Tensor, "*where in_caps out_caps"], measured
         total / certainty.unsqueeze(-1),
         certainty,
         votes.shape[-1] + 1 + mass,
-        measured.variance(1.0) + spread + pull,
+        1 + spread + pull,
     )
 
 
-def expected_log_density(measured: InUnits, posterior: Posterior) -> Float[Tensor, "*where in_caps out_caps"]:
+def expected_log_density(
+    votes: Float[Tensor, "*where in_caps out_caps pose"], posterior: Posterior
+) -> Float[Tensor, "*where in_caps out_caps"]:
     """Expected log of each vote's density under its parent, share included (Bishop 2006, eq. 10.64)."""
     precision = (posterior.freedom.unsqueeze(-1) / posterior.scatter).unsqueeze(-3)
-    scaled = ((measured.votes - posterior.centre.unsqueeze(-3)).square() * precision).sum(-1)
-    constant = (posterior.log_precision.sum(-1) - 2 * measured.log_unit) - measured.votes.shape[-1] * (
+    scaled = ((votes - posterior.centre.unsqueeze(-3)).square() * precision).sum(-1)
+    constant = posterior.log_precision.sum(-1) - votes.shape[-1] * (
         math.log(2 * math.pi) + 1 / posterior.certainty
     )
     return (posterior.log_share + 0.5 * constant).unsqueeze(-2) - 0.5 * scaled
@@ -69,22 +71,12 @@ def believed_parents(
     vote_cost: Float[Tensor, " out_caps"],
 ) -> Routed:
     """Centres of the posterior that given couplings lead to, active where the children agree."""
-    costs = (activation_cost.to(votes.dtype), vote_cost.to(votes.dtype))
-    return _believed_parents(in_units(votes), activations, coupling, costs)
-
-
-def _believed_parents(
-    measured: InUnits, activations: Tensor, coupling: Tensor, costs: tuple[Tensor, Tensor]
-) -> Routed:
-    """The cost is weighed by the expected share, not by mass, and without temperature: not that of EM."""
-    activation_cost, vote_cost = costs
-    pose = measured.votes.shape[-1]
-    weights = coupling.to(activations.dtype) * activations.unsqueeze(-1)
-    posterior = update_posterior(weights, measured)
-    log_precision = posterior.log_precision.sum(-1) - 2 * measured.log_unit
-    entropy = 0.5 * (pose * (1 + math.log(2 * math.pi)) - log_precision)
-    cost = posterior.log_share.exp() * (pose * vote_cost + entropy)
-    return Routed(posterior.centre * measured.unit, (activation_cost - cost).sigmoid(), coupling)
+    pose = votes.shape[-1]
+    posterior = update_posterior(coupling.to(votes.dtype) * activations.unsqueeze(-1), votes)
+    entropy = 0.5 * (pose * (1 + math.log(2 * math.pi)) - posterior.log_precision.sum(-1))
+    # weighed by the expected share, not by mass, and without temperature: not the cost of EM
+    cost = posterior.log_share.exp() * (pose * vote_cost.to(votes.dtype) + entropy)
+    return Routed(posterior.centre, (activation_cost.to(votes.dtype) - cost).sigmoid(), coupling)
 
 
 @keep_float32
@@ -113,13 +105,13 @@ def variational_bayes_routing(
         Centres as poses; activations, high for parents whose children agree; the couplings of the last round.
     """
     require_iterations(iterations)
-    measured = in_units(votes)
     coupling = votes.new_full(votes.shape[:-1], 1 / votes.shape[-2])
     for _ in range(iterations - 1):
-        posterior = update_posterior(coupling * activations.unsqueeze(-1), measured)
-        coupling = expected_log_density(measured, posterior).softmax(-1)
-    costs = (activation_cost.to(votes.dtype), vote_cost.to(votes.dtype))
-    return _believed_parents(measured, activations, coupling, costs)
+        posterior = update_posterior(coupling * activations.unsqueeze(-1), votes)
+        coupling = expected_log_density(votes, posterior).softmax(-1)
+    return believed_parents(
+        votes, activations, coupling=coupling, activation_cost=activation_cost, vote_cost=vote_cost
+    )
 
 
 @ROUTINGS.register("variational_bayes")
