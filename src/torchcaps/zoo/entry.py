@@ -104,7 +104,7 @@ def list_weights(pattern: str = "*", folder: Path = PACKAGED) -> list[Entry]:
 
     Examples:
         >>> [entry.name for entry in list_weights("parse*")]
-        ['parse_capsnet.cifar10']
+        ['parse_capsnet.cifar10', 'parse_capsnet.partwhole']
     """
     found = _entries_in(folder)
     if folder == PACKAGED:
