@@ -19,7 +19,10 @@ def squash(poses: Float[Tensor, "*where pose"], eps: float = 1e-8) -> Float[Tens
         return squash(poses.float(), eps).to(poses.dtype)
     poses = poses * squash_scale(poses)
     squared_length = poses.square().sum(-1, keepdim=True)
-    return poses * ((squared_length + eps).rsqrt() * (squared_length / (1 + squared_length)))
+    beyond = 1 + squared_length
+    # n²/(1+n²), for large n written as 1 - 1/(1+n²), which is never above one; for small n that would cancel
+    shrink = torch.where(squared_length < 1, squared_length / beyond, 1 - beyond.reciprocal())
+    return poses * ((squared_length + eps).rsqrt() * shrink)
 
 
 def squash_exponential(
