@@ -7,7 +7,7 @@ that both trees have are printed with the change; the exit status is the number 
 than OLD by more than the spread.
 """
 
-import importlib
+import importlib.util
 import json
 import os
 import subprocess

@@ -178,9 +178,10 @@ class RoutingContract:
         assert all(x.isfinite().all() for x in (*routed, votes.grad))
 
     def test_zero_rounds_are_refused(self):
-        if "iterations" in self.one_round:
-            with pytest.raises(UserError, match="at least 1"):
-                self.build(iterations=0)
+        if "iterations" not in self.one_round:
+            pytest.skip("it has no rounds")
+        with pytest.raises(UserError, match="at least 1"):
+            self.build(iterations=0)
 
     def test_an_empty_batch_gives_an_empty_result(self, routing, votes, activations):
         routed = routing(votes[:0], activations[:0])

@@ -25,10 +25,8 @@ _WIDTH, _LEFT, _MARGIN = 1000, 96, 16  # names of levels stand left of the trees
 _IMAGE, _TRUE = 176, 480  # the image, and the width of the tree beside it
 _HEAD, _STEP, _FOOT = 52, 44, 30  # above a tree, between two levels, and below
 _LARGEST, _GAP = 52, 5  # a region, and the room between two
-_PALE, _OPAQUE = (
-    0.3,
-    0.85,
-)  # how much of the image is seen below a region, and how little at its strongest place
+_PALE = 0.3  # how much of the image is seen below a region
+_OPAQUE = 0.85  # how much a region covers it at its strongest place
 
 
 @dataclass(frozen=True)
