@@ -12,6 +12,9 @@ from torch import Tensor
 def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
     """A region in which products keep the dtype of their inputs, on the device of `tensor`.
 
-    Tensors without data have nothing to cast, and no autocast: on `meta` a model tells its shapes.
+    Tensors without data have nothing to cast, and no autocast: on `meta` a model tells its shapes. Asking
+    first costs little beside entering the region, and every layer and routing does so.
     """
-    return nullcontext() if tensor.is_meta else torch.autocast(tensor.device.type, enabled=False)
+    kind = tensor.device.type
+    is_cast = kind != "meta" and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if is_cast else nullcontext()
