@@ -16,6 +16,7 @@ from torchcaps.layers.product_conv2d import (
     covers_map,
     reduce_map,
 )
+from torchcaps.models import create_model
 
 from accuracy import assert_as_accurate_as
 
@@ -45,6 +46,32 @@ def test_a_stem_has_the_parameters_of_a_convolution() -> None:
     stem.load_state_dict(conv.state_dict())
     images = torch.randn(2, 1, 9, 9)
     torch.testing.assert_close(stem(images), conv(images))
+
+
+def steps_backwards(result: torch.Tensor) -> set[str]:
+    """The names of the operations that a gradient of `result` goes through."""
+    found, left = set(), [result.grad_fn]
+    while left:
+        step = left.pop()
+        if step is not None and step not in found:
+            found.add(step)
+            left += [before for before, _ in step.next_functions]
+    return {step.name() for step in found}
+
+
+def test_a_product_rectified_in_place_has_its_gradient_copied() -> None:
+    maps = convolve_by_product(torch.randn(2, 1, 9, 9), nn.Conv2d(1, 4, 5))
+    assert "torch::autograd::CopySlices" in steps_backwards(maps.relu_())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "name", ["dr_capsnet_tiny_test", "gamma_capsnet_tiny_test", "efficient_capsnet_tiny_test"]
+)
+def test_on_a_gpu_no_gradient_of_a_stem_is_copied(name: str) -> None:
+    model = create_model(name).cuda()
+    output = model(torch.rand(2, *model.image_shape, device="cuda"))
+    assert "torch::autograd::CopySlices" not in steps_backwards(output.activations)
 
 
 def test_mixed_precision_reaches_the_product() -> None:

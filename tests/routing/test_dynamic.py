@@ -3,6 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from torchcaps.routing import DynamicRouting, dynamic_routing
+from torchcaps.routing.dynamic import even_split, split_over_parents
 
 from refusal import REFUSED
 from routing.contract import IN_CAPS, OUT_CAPS, SHAPE, RoutingContract, draw
@@ -111,3 +112,11 @@ def test_impossible_settings_are_refused(settings):
 def test_a_misspelt_gradient_is_refused_by_the_function_too():
     with pytest.raises(REFUSED, match="gradient"):
         dynamic_routing(draw(2, 6, 4, 5), draw(2, 6), gradient="Last")
+
+
+@pytest.mark.parametrize("leaky", [False, True])
+@pytest.mark.parametrize("parents", [1, 3, 10, 1000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_first_round_splits_as_a_softmax_of_zeros_does(parents, leaky, dtype):
+    votes = torch.zeros(2, 5, parents, 4, dtype=dtype)
+    assert torch.equal(even_split(votes, leaky), split_over_parents(votes.sum(-1), leaky))

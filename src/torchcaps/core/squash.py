@@ -17,7 +17,7 @@ def squash(poses: Float[Tensor, "*where pose"], eps: float = 1e-8) -> Float[Tens
     """
     if poses.dtype == torch.float16:  # holds neither n² of n beyond 255 nor eps
         return squash(poses.float(), eps).to(poses.dtype)
-    poses = poses * squash_scale(poses)
+    poses = poses / squash_divisor(poses)
     squared_length = poses.square().sum(-1, keepdim=True)
     beyond = 1 + squared_length
     # n²/(1+n²), for large n written as 1 - 1/(1+n²), which is never above one; for small n that would cancel
@@ -34,15 +34,15 @@ def squash_exponential(
     """
     if poses.dtype == torch.float16:
         return squash_exponential(poses.float(), eps).to(poses.dtype)
-    poses = poses * squash_scale(poses)
+    poses = poses / squash_divisor(poses)
     length = (poses.square().sum(-1, keepdim=True) + eps).sqrt()
     return poses * (-torch.expm1(-length) / length)
 
 
-def squash_scale(poses: Float[Tensor, "*where pose"]) -> Float[Tensor, "*where 1"]:
-    """What to multiply poses by before a squash: one, or less for those whose n² might overflow.
+def squash_divisor(poses: Float[Tensor, "*where pose"]) -> Float[Tensor, "*where 1"]:
+    """What to divide poses by before a squash: one, or more for those whose n² might overflow.
 
-    A squash gives these a length of one before and after, and the gradient may take the factor as constant.
+    A squash gives these a length of one before and after, and the gradient may take the divisor as constant.
     """
     largest = torch.linalg.vector_norm(poses.detach(), ord=float("inf"), dim=-1, keepdim=True)
-    return _LONGEST / largest.clamp(min=_LONGEST)
+    return (largest / _LONGEST).clamp(min=1)

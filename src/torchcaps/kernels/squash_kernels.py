@@ -47,7 +47,7 @@ def _shrink(squared):
 @triton.jit
 @no_type_check
 def _scale(pooled, AXIS: tl.constexpr):
-    """What keeps squared lengths finite; as `core.squash.squash_scale`."""
+    """What keeps squared lengths finite; one over `core.squash.squash_divisor`."""
     return 1e8 / tl.maximum(tl.max(tl.abs(pooled), AXIS), 1e8)
 
 

@@ -23,7 +23,7 @@ from .geometry import (
 )
 from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
-from .product_conv2d import StemConv2d
+from .product_conv2d import StemConv2d, rectify
 from .quaternion import HamiltonMatrices, use_quaternion_votes
 from .routed import Backend, RoutedCaps
 from .selected_fc import SelectedFcCaps, build_fc_caps
@@ -59,6 +59,7 @@ __all__ = [
     "pad_same",
     "positional_em_routing",
     "receptive_field",
+    "rectify",
     "size_setting",
     "smallest_image",
     "squash",

@@ -44,6 +44,16 @@ def convolve_by_product(
     return maps.permute(0, 3, 1, 2)
 
 
+def rectify(
+    maps: Float[Tensor, "batch channels height width"],
+) -> Float[Tensor, "batch channels height width"]:
+    """`maps.relu()` of the result of a `StemConv2d`, in place on a CPU.
+
+    On a GPU the result is a view of a product, and autograd copies the gradient of a view changed in place.
+    """
+    return maps.relu() if maps.is_cuda else maps.relu_()
+
+
 def covers_map(conv: nn.Conv2d, features: Tensor) -> bool:
     """Whether a depthwise convolution is as wide as its input, so that it has one position."""
     is_depthwise = conv.groups == conv.in_channels == conv.out_channels

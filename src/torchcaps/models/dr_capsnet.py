@@ -18,6 +18,7 @@ from torchcaps.layers import (
     flatten_grid,
     map_sizes,
     pad_same,
+    rectify,
 )
 from torchcaps.routing import RoutingSpec
 
@@ -76,7 +77,7 @@ class PrimaryGridClassifier(CapsuleClassifier):
         """The routed layers; the primary capsules of all positions are in one row."""
         if self.primary.padding == "same":
             images = pad_same(images, self.config.kernel_size, 1)
-        children, traces = flatten_grid(self.primary(self.stem(images).relu_())), []
+        children, traces = flatten_grid(self.primary(rectify(self.stem(images)))), []
         for name in self.routed_layers:
             routed: Routed = getattr(self, name)(children, return_coupling=return_coupling)
             traces.append(LayerTrace(children, routed))

@@ -42,6 +42,13 @@ def of_inner_rounds(votes: Tensor, bias: Tensor, gradient: Gradient) -> tuple[Te
     return votes.detach(), bias.detach() if gradient == "last" else bias
 
 
+def even_split(
+    votes: Float[Tensor, "*where in_caps out_caps pose"], leaky: bool = False
+) -> Float[Tensor, "*where in_caps out_caps"]:
+    """Couplings of the first round, to the bit what `split_over_parents` gives for equal logits of zero."""
+    return votes.new_full(votes.shape[:-1], 1 / (votes.shape[-2] + leaky))
+
+
 def split_over_parents(
     logits: Float[Tensor, "*where in_caps out_caps"], leaky: bool
 ) -> Float[Tensor, "*where in_caps out_caps"]:
@@ -102,12 +109,13 @@ def dynamic_routing(
     require_gradient(gradient)
     offset = votes.new_zeros(()) if bias is None or not inner_bias else bias.to(votes.dtype)
     inner_votes, inner_offset = of_inner_rounds(votes, offset, gradient)
-    logits = votes.new_zeros(votes.shape[:-1])
+    coupling, logits = even_split(votes, leaky), None
     for _ in range(iterations - 1):
-        coupling = split_over_parents(logits, leaky)
         poses = squash(einsum("...io,...iod->...od", coupling, inner_votes) + inner_offset)
-        logits = logits + einsum("...iod,...od->...io", inner_votes, poses)
-    return pool_votes(votes, activations, coupling=split_over_parents(logits, leaky), bias=bias)
+        agreement = einsum("...iod,...od->...io", inner_votes, poses)
+        logits = agreement if logits is None else logits + agreement
+        coupling = split_over_parents(logits, leaky)
+    return pool_votes(votes, activations, coupling=coupling, bias=bias)
 
 
 @ROUTINGS.register("dynamic")

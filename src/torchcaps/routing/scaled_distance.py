@@ -15,7 +15,7 @@ from torchcaps.kernels import fused_scaled_distance_routing, scaled_distance_uns
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
-from .dynamic import of_inner_rounds, pool_votes
+from .dynamic import even_split, of_inner_rounds, pool_votes
 from .fused import FusedPath, Parts, UncastVotes, is_watched, vector_obstacle
 
 Scope = Literal["sample", "batch"]
@@ -104,13 +104,13 @@ def scaled_distance_routing(
     inner_votes, inner_offset = of_inner_rounds(votes, offset, gradient)
     steepness = sharpness(votes.shape[-2])
     axes = None if scope == "batch" else (-2, -1)
-    logits = votes.new_zeros(votes.shape[:-1])
+    coupling = even_split(votes)
     for _ in range(iterations - 1):
-        poses = squash(einsum("...io,...iod->...od", logits.softmax(dim=-1), inner_votes) + inner_offset)
+        poses = squash(einsum("...io,...iod->...od", coupling, inner_votes) + inner_offset)
         distance = torch.linalg.vector_norm(poses.unsqueeze(-3) - inner_votes, dim=-1)
         mean = distance.detach().mean(axes, keepdim=True)
-        logits = distance * (-steepness / (0.5 * mean + 1e-12))
-    return pool_votes(votes, activations, coupling=logits.softmax(dim=-1), bias=bias)
+        coupling = (distance * (-steepness / (0.5 * mean + 1e-12))).softmax(dim=-1)
+    return pool_votes(votes, activations, coupling=coupling, bias=bias)
 
 
 @ROUTINGS.register("scaled_distance")

@@ -38,7 +38,7 @@ def conv_stem(
 
 def _block(in_channels: int, out_channels: int, stage: ConvStage, norm: NormName) -> nn.Sequential:
     """A convolution, its rectifier, and then the normalisation."""
-    is_first = in_channels <= _IMAGE_CHANNELS
+    is_first = in_channels <= _IMAGE_CHANNELS  # not rectified in place: see `layers.rectify`
     convolution = (StemConv2d if is_first else nn.Conv2d)(
         in_channels, out_channels, stage.kernel, stage.stride
     )
@@ -46,8 +46,8 @@ def _block(in_channels: int, out_channels: int, stage: ConvStage, norm: NormName
     nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
     if norm == "instance":
         norm_layer = nn.InstanceNorm2d(out_channels, eps=1e-3, affine=True)
-        return nn.Sequential(convolution, nn.LeakyReLU(0.3, inplace=True), norm_layer)
-    return _NormalisedConv(convolution, BatchNorm2d(out_channels, eps=1e-3))
+        return nn.Sequential(convolution, nn.LeakyReLU(0.3, inplace=not is_first), norm_layer)
+    return _NormalisedConv(convolution, BatchNorm2d(out_channels, eps=1e-3), in_place=not is_first)
 
 
 class _NormalisedConv(nn.Sequential):
@@ -56,8 +56,8 @@ class _NormalisedConv(nn.Sequential):
     The gradient of the bias is then a sum that the norm's backward pass forms on its way.
     """
 
-    def __init__(self, convolution: nn.Conv2d, norm: BatchNorm2d) -> None:
-        super().__init__(convolution, nn.ReLU(inplace=True), norm)
+    def __init__(self, convolution: nn.Conv2d, norm: BatchNorm2d, *, in_place: bool) -> None:
+        super().__init__(convolution, nn.ReLU(inplace=in_place), norm)
 
     def forward(self, input: Float[Tensor, "batch channels height width"]) -> Tensor:
         """What the three give one after the other."""
