@@ -19,6 +19,7 @@ STRENGTHS: dict[str, tuple[float, ...]] = {
     "blur": (0.5, 1.0, 1.5, 2.0, 3.0),  # deviation of the Gaussian in pixels, at 28 px
     "occlusion": (0.2, 0.3, 0.4, 0.5, 0.6),  # of each side of the image, by a grey square
 }
+_AT_ONCE = 1024  # images that are blurred: a convolution takes many times their memory
 Images = Float[Tensor, "batch channels height width"]
 
 
@@ -32,9 +33,12 @@ def blur(images: Images, deviation: float) -> Images:
     reach = max(1, int(3 * deviation))
     weights = torch.exp(-0.5 * (torch.arange(-reach, reach + 1).to(images) / deviation).square())
     weights = (weights / weights.sum()).expand(images.shape[1], 1, -1)
-    padded = F.pad(images, (reach,) * 4)
-    across = F.conv2d(padded, weights[:, :, None, :], groups=images.shape[1])
-    return F.conv2d(across, weights[:, :, :, None], groups=images.shape[1])
+    blurred = []
+    for part in torch.split(images, _AT_ONCE):
+        padded = F.pad(part, (reach,) * 4)
+        across = F.conv2d(padded, weights[:, :, None, :], groups=images.shape[1])
+        blurred.append(F.conv2d(across, weights[:, :, :, None], groups=images.shape[1]))
+    return torch.cat(blurred)
 
 
 def occlude(images: Images, share: float, random: torch.Generator) -> Images:

@@ -9,12 +9,14 @@ from torchcaps.core.seeding import generator
 from torchcaps.data import (
     CORRUPTIONS,
     affine_versions,
+    corrupt,
     corrupt_images,
     dataset_info,
     load_dataset,
     overlay_digits,
 )
 from torchcaps.data.corrupt import blur
+from torchcaps.data.derived import multi
 
 BASE = "base=synthetic_mnist"
 DIGITS = load_dataset("synthetic_mnist", "test")
@@ -88,6 +90,17 @@ def test_overlaid_digits_move_as_far_as_they_are_told():
         digits = overlay_digits(data, 300, generator(0, "pairs"), shift_by=shift_by).digits
         starts = (digits > 0).any(3).int().argmax(2)  # the first filled row
         assert {int(starts.min()), int(starts.max())} == first
+
+
+def test_how_many_digits_are_changed_at_once_does_not_change_them(monkeypatch):
+    def made():
+        pairs = overlay_digits(DIGITS, 50, generator(0, "pairs"))
+        return pairs.images, pairs.digits, corrupt_images(DIGITS.images, "blur", 3)
+
+    whole = made()
+    for module in (multi, corrupt):
+        monkeypatch.setattr(module, "_AT_ONCE", 7)
+    assert all(map(torch.equal, made(), whole))
 
 
 def test_one_class_cannot_be_overlaid():

@@ -21,6 +21,7 @@ from ..transforms import shift
 from .base import derived_info, load_base
 
 PAD = 4  # 28x28 on 36x36
+_AT_ONCE = 4096  # pairs that are moved: the places of their pixels take a hundred times the digits' bytes
 
 
 class Overlaid(NamedTuple):
@@ -49,14 +50,17 @@ def overlay_digits(
     second = torch.randint(len(labels), (count,), generator=random)
     while (same := labels[first] == labels[second]).any():
         second[same] = torch.randint(len(labels), (int(same.sum()),), generator=random)
-    moved = []
-    for chosen in (first, second):
-        padded = F.pad(data.images[chosen.to(data.device)], (PAD,) * 4).float()
-        draws = torch.rand(count, 2, generator=random).to(data.device)
-        moved.append(shift(padded, shift_by, draws).byte())
-    digits = torch.cat(moved, dim=1)
-    images = digits.int().sum(1, keepdim=True).clamp(max=255).byte()
-    return Overlaid(images, digits, torch.stack([labels[first], labels[second]], dim=1).to(data.device))
+    chosen = torch.stack([first, second], dim=1)
+    draws = torch.stack([torch.rand(count, 2, generator=random) for _ in range(2)], dim=1)
+    digits = data.images.new_empty(count, 2, *(side + 2 * PAD for side in data.images.shape[2:]))
+    images = torch.empty_like(digits[:, :1])
+    for start in range(0, count, _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        padded = F.pad(data.images[chosen[part].flatten().to(data.device)], (PAD,) * 4).float()
+        moved = shift(padded, shift_by, draws[part].flatten(0, 1).to(data.device))
+        digits[part] = moved.unflatten(0, (-1, 2)).squeeze(2).byte()
+        images[part] = digits[part].int().sum(1, keepdim=True).clamp(max=255).byte()
+    return Overlaid(images, digits, labels[chosen].to(data.device))
 
 
 @dataclass(frozen=True, kw_only=True)
