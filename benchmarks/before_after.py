@@ -1,10 +1,11 @@
-"""Speed of two source trees on one machine: `python benchmarks/before_after.py OLD NEW FILE [SUITE...]`.
+"""Speed of two source trees on one machine: `before_after.py OLD NEW FILE [SUITE...] [--graphs]`.
 
 OLD and NEW are checkouts of this project, PATH or, without Git, PATH@COMMIT. Each suite is measured in both,
 in turn and twice, in processes of their own, so that a difference is not one between machines or hours. Rows
-under torch.compile, epochs and scaling curves are left out. FILE gets the rows of all measurements. The rows
-that both trees have are printed with the change; the exit status is the number of those where NEW is slower
-than OLD by more than the spread.
+under torch.compile, epochs and scaling curves are left out; with --graphs all but CUDA graphs, in which the
+host has no part, and each suite is measured once. FILE gets the rows of all measurements. The rows that both
+trees have are printed with the change; the exit status is the number of those where NEW is slower than OLD by
+more than the spread.
 """
 
 import importlib.util
@@ -16,17 +17,17 @@ import tempfile
 from pathlib import Path
 
 SUITES = ("train", "routing")
-ROUNDS = 2
+GRAPHS = "--graphs"
 
 
-def main(old, new, file, *suites):
-    rows = []
+def main(old, new, file, *words):
+    rows, suites, only = [], [word for word in words if word != GRAPHS], [GRAPHS] * (GRAPHS in words)
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder, "rows.json")
-        for turn in range(ROUNDS):
+        for turn in range(1 if only else 2):
             for suite in suites or SUITES:
                 for side, tree in (("old", old), ("new", new)):
-                    command = [sys.executable, __file__, "--measure", suite, str(part)]
+                    command = [sys.executable, __file__, "--measure", suite, str(part), *only]
                     subprocess.run(command, env={**os.environ, **environment_of(tree)}, check=True)
                     rows += [{**row, "side": side, "turn": turn} for row in json.loads(part.read_text())]
                     Path(file).write_text(json.dumps({"rows": rows}, indent=1) + "\n")
@@ -43,14 +44,15 @@ def environment_of(tree):
     return {"PYTHONPATH": path} | ({"TORCHCAPS_COMMIT": commit} if commit else {})
 
 
-def measure(suite, file):
+def measure(suite, file, *only):
     """In a process of its own: the rows of one suite of the package on the search path."""
     import torch
 
     package = next(name for name in ("bench", "experiments.bench") if is_package(f"torchcaps.{name}"))
     run = importlib.import_module(f"torchcaps.{package}.run")
     chosen = run.SUITES[suite]
-    run.SUITES[suite] = lambda *args, **settings: filter(is_short, chosen(*args, **settings))
+    is_wanted = is_short_graph if only else is_short
+    run.SUITES[suite] = lambda *args, **settings: filter(is_wanted, chosen(*args, **settings))
     settings = {"compiled": False, "curves": {}} if suite == "routing" else {}
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     results = run.run_bench(suite, device, quick=True, **settings)
@@ -66,6 +68,10 @@ def is_package(name):
 
 def is_short(measurement):
     return "compile" not in measurement.backend and "epoch" not in measurement.case
+
+
+def is_short_graph(measurement):
+    return is_short(measurement) and measurement.backend.endswith("+graph")
 
 
 def compare(rows):
