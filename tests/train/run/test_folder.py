@@ -8,7 +8,7 @@ from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.train import Machine, load_run, train
 from torchcaps.train.recipe import build, recipe_as_json
-from torchcaps.train.run import check_folder, held_alone
+from torchcaps.train.run import check_folder, check_outside_classes, held_alone
 
 CPU = Machine(device="cpu")
 
@@ -101,6 +101,26 @@ def test_a_test_image_that_cannot_be_read_is_told_before_the_training(tmp_path):
     with pytest.raises(UserError, match=r"test.*\.png"):
         train(recipe(1, data=data, model={**model, "decoder": "none"}), out, CPU)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("inside", "is_refused"), [("train/run", True), ("test", True), ("runs/one", False)])
+def test_a_run_does_not_lie_among_the_classes_it_learns(inside, is_refused, tmp_path):
+    write_twin("folder", tmp_path, 40)
+    before = sorted(tmp_path.rglob("*"))
+    tested = recipe(1, data={"name": f"folder:{tmp_path}"})
+    if is_refused:
+        with pytest.raises(UserError, match="lies among the classes of"):
+            train(tested, tmp_path / inside, CPU)
+    else:
+        check_outside_classes(tested, tmp_path / inside, None)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_in_a_folder_of_classes_alone_there_is_no_place_for_a_run(tmp_path):
+    write_twin("folder", tmp_path, 40)
+    tested = recipe(1, data={"name": f"folder:{tmp_path / 'train'}"})
+    with pytest.raises(UserError, match="lies among the classes of"):
+        train(tested, tmp_path / "train" / "runs" / "one", CPU)
 
 
 def test_a_run_is_not_continued_on_other_classes(tmp_path):

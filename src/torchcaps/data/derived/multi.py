@@ -58,7 +58,7 @@ def overlay_digits(
         part = slice(start, start + _AT_ONCE)
         padded = F.pad(data.images[chosen[part].flatten().to(data.device)], (PAD,) * 4).float()
         moved = shift(padded, shift_by, draws[part].flatten(0, 1).to(data.device))
-        digits[part] = moved.unflatten(0, (-1, 2)).squeeze(2).byte()
+        digits[part] = moved.reshape_as(digits[part]).byte()
         images[part] = digits[part].int().sum(1, keepdim=True).clamp(max=255).byte()
     return Overlaid(images, digits, labels[chosen].to(data.device))
 

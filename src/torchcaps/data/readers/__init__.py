@@ -2,6 +2,7 @@
 
 from .affnist import AFFNIST, read_affnist, read_affnist_file
 from .cifar10 import CIFAR10, read_cifar10
+from .class_folders import folders_of_classes
 from .eth80 import ETH80, Eth80, Eth80Settings, read_eth80, read_eth80_views
 from .files import DamagedFileError
 from .folder import parse_folder_name
@@ -39,6 +40,7 @@ __all__ = [
     "SmallNorbViews",
     "as_bytes",
     "find_images",
+    "folders_of_classes",
     "open_any",
     "opened_picture",
     "parse_folder_name",

@@ -45,8 +45,14 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     return FolderContent(classes, files, read, examples)
 
 
+def folders_of_classes(root: Path) -> list[Path]:
+    """The folders in which every folder is a class: those of the splits, or `root` itself."""
+    splits = [root / name for names in SPLIT_FOLDERS.values() for name in names]
+    return [folder for folder in splits if folder.is_dir()] or [root]
+
+
 def _list_splits(root: Path) -> dict[Split, list[Path]]:
-    if any((root / name).is_dir() for names in SPLIT_FOLDERS.values() for name in names):
+    if folders_of_classes(root) != [root]:
         classes = _class_names(split_folder(root, "train"))
         return {split: [path for path, _ in list_files(root, split, classes)] for split in SPLIT_FOLDERS}
     files: dict[Split, list[Path]] = {"train": [], "test": []}

@@ -1,6 +1,6 @@
 """Chapter 9, rotations as quaternions: the runs behind its table and figure, and experiments beyond them."""
 
-from . import runs, weights
+from . import images, runs, weights
 from .setting import CHAPTER
 
-__all__ = ["CHAPTER", "runs", "weights"]
+__all__ = ["CHAPTER", "images", "runs", "weights"]

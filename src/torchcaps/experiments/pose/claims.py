@@ -23,7 +23,8 @@ from ..plan import (
 from ..records import Row, by_setting
 
 BORDERS, TABLE = "fig:quaternions_visualdiff", "tab:quaternions_tinyshapenetresults"
-SOLIDS, ROUTING, WEIGHT = "beyond:pose-networks", "beyond:pose-routing", "beyond:pose-weight"
+SOLIDS, ROUTING = "beyond:pose-networks", "beyond:pose-routing"
+WEIGHT, IMAGES = "beyond:pose-weight", "beyond:pose-images"
 _DAY = 24 * 60
 _THESIS_MINUTES = 9 * _DAY + 5 * 60  # 9 d 5 h of the EM-CapsNet
 

@@ -15,19 +15,20 @@ _THESIS_WEIGHT = 0.1
 _WEIGHTS = (_THESIS_WEIGHT, 1.0, 10.0)
 
 
-def _name(network: str, weight: float) -> str:
+def weighted(network: str, weight: float) -> str:
+    """The setting of a network and a weight."""
     return f"{network}, weight {weight:g}"
 
 
 def _setting(network: str, weight: float) -> PoseSetting:
     changes = {"loss.rotation_weight": weight}
-    setting = pose_setting(_name(network, weight), network, "tiny_meshes", classes=6, changes=changes)
+    setting = pose_setting(weighted(network, weight), network, "tiny_meshes", classes=6, changes=changes)
     made = name_of(network, RANDOM)
     is_made = weight == _THESIS_WEIGHT and any(other.name == made for other in MESHES.settings)
     return replace(setting, reuses=made) if is_made else setting
 
 
-register(
+WEIGHTS = register(
     on_rotations(
         label=WEIGHT,
         title="Class and rotation of meshes in random rotations, by the weight of the rotation in the loss",
@@ -39,13 +40,16 @@ register(
                 Claim(
                     f"{network}: a larger weight than the thesis's gives smaller errors.",
                     claims.less(
-                        WEIGHT, "test_rotation_error", _name(network, 10.0), _name(network, _THESIS_WEIGHT)
+                        WEIGHT,
+                        "test_rotation_error",
+                        weighted(network, 10.0),
+                        weighted(network, _THESIS_WEIGHT),
                     ),
                 )
                 for network in _NETWORKS
             ),
             claims.under_five_degrees(
-                WEIGHT, tuple(_name(network, weight) for network in _NETWORKS for weight in _WEIGHTS)
+                WEIGHT, tuple(weighted(network, weight) for network in _NETWORKS for weight in _WEIGHTS)
             ),
         ),
         deviations=("Not in the thesis, whose weight is 0.1.", *DEVIATIONS),

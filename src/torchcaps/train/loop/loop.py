@@ -18,6 +18,7 @@ from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json
 from ..run import (
     check_folder,
+    check_outside_classes,
     health_inputs,
     held_alone,
     is_finished,
@@ -53,6 +54,7 @@ def train(
     if is_finished(recipe, out):
         metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)
         return read_result(out, "seconds", "metrics.best_epoch", *metrics)
+    check_outside_classes(recipe, out, machine.data_dir)
     fabric = launch(machine)
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:

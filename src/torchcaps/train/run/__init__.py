@@ -1,7 +1,14 @@
 """A run as a folder: what stands in it, who may write to it, and how it is loaded."""
 
 from .data_card import DataCard, card_of
-from .folder import check_folder, held_alone, is_finished, read_result, removed_if_refused
+from .folder import (
+    check_folder,
+    check_outside_classes,
+    held_alone,
+    is_finished,
+    read_result,
+    removed_if_refused,
+)
 from .health import health_inputs, inspect_run
 from .provenance import device_name, provenance, source_commit
 from .run import Run, evaluate_run, load_labelled, load_run, load_split, read_data_card, write_recipe
@@ -11,6 +18,7 @@ __all__ = [
     "Run",
     "card_of",
     "check_folder",
+    "check_outside_classes",
     "device_name",
     "evaluate_run",
     "health_inputs",

@@ -10,7 +10,8 @@ from typing import Any
 
 from torchcaps.core import UserError
 from torchcaps.data import find_info
-from torchcaps.data.api import FOLDER_PREFIX
+from torchcaps.data.api import FOLDER_PREFIX, resolve_data_dir
+from torchcaps.data.readers import folders_of_classes, parse_folder_name
 from torchcaps.storage import read_mapping
 
 from ..recipe import Recipe, read_recipe, recipe_as_json
@@ -62,6 +63,18 @@ def removed_if_refused(out: Path) -> Iterator[None]:
             for name in _WRITTEN_AT_START:
                 (out / name).unlink(missing_ok=True)
         raise
+
+
+def check_outside_classes(recipe: Recipe, out: Path, data_dir: Path | None) -> None:
+    """Raise where a run would lie among the class folders that it learns from: it would be taken for one."""
+    if recipe.task.name != "classification" or not recipe.data.name.startswith(FOLDER_PREFIX):
+        return
+    images = parse_folder_name(recipe.data.name, resolve_data_dir(data_dir)).root
+    for folder in folders_of_classes(images):
+        if out.resolve().is_relative_to(folder.resolve()):
+            raise UserError(
+                f"{out} lies among the classes of {folder}, as if it were one; choose another --out"
+            )
 
 
 def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:

@@ -1,0 +1,65 @@
+"""How many images it takes to learn rotations of meshes, where the rotation counts fully in the loss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..plan import Claim, TakeOver, register
+from . import claims
+from .claims import IMAGES
+from .setting import (
+    DEVIATIONS,
+    QUICK_EPOCHS,
+    QUICK_IMAGES,
+    PoseSetting,
+    learn_rotations,
+    on_rotations,
+    pose_setting,
+)
+from .weights import WEIGHTS, weighted
+
+_NETWORK = "MLP"  # trains on two CPU cores
+_USUAL = QUICK_IMAGES, QUICK_EPOCHS
+# images and epochs: as many steps with a quarter and with four times the images, then four times the steps
+_QUICK = ((16_384, 120), _USUAL, (262_144, 8), (262_144, 30))
+
+
+def _name(images: int, epochs: int) -> str:
+    return f"{_NETWORK}, {images:,} images, {epochs} epochs"
+
+
+def _setting(images: int, epochs: int) -> PoseSetting:
+    changes = {"loss.rotation_weight": 1.0}
+    setting = pose_setting(_name(images, epochs), _NETWORK, "tiny_meshes", classes=6, changes=changes)
+    quick = {"data.limit": images, "epochs": epochs}
+    made = weighted(_NETWORK, 1.0) if (images, epochs) == _USUAL else ""
+    return replace(setting, budgets={**setting.budgets, "quick": quick}, reuses=made)
+
+
+_FEW, _SAME, _MANY, _LONG = (_name(*each) for each in _QUICK)
+
+register(
+    on_rotations(
+        label=IMAGES,
+        title="Class and rotation of meshes in random rotations, by the number of images",
+        gpu_minutes=20,
+        perform=TakeOver((WEIGHTS,), learn_rotations),
+        settings=tuple(_setting(*each) for each in _QUICK),
+        claims=(
+            Claim(
+                "In as many steps, four times the images give smaller errors.",
+                claims.less(IMAGES, "test_rotation_error", _MANY, _SAME),
+            ),
+            Claim(
+                "In as many steps, a quarter of the images gives larger errors.",
+                claims.less(IMAGES, "test_rotation_error", _SAME, _FEW),
+            ),
+            Claim(
+                "Four times the images and steps give smaller errors than four times the images.",
+                claims.less(IMAGES, "test_rotation_error", _LONG, _MANY),
+            ),
+            claims.under_five_degrees(IMAGES, (_FEW, _SAME, _MANY, _LONG)),
+        ),
+        deviations=("Not in the thesis. The rotation counts fully, not 0.1.", *DEVIATIONS),
+    )
+)
