@@ -139,3 +139,27 @@ def test_images_in_files_are_indexed_like_a_tensor(tmp_path):
     part = data.subset([4, 1]).to("cpu")
     assert torch.equal(part.images[torch.arange(2)], whole[[4, 1]])
     assert part.labels.tolist() == [1, 1]
+
+
+def test_examples_that_are_drawn_are_renewed_in_place():
+    def remake(count, random, device):
+        labels = torch.randint(3, (count,), generator=random)
+        return labels.byte().view(-1, 1, 1, 1).expand(-1, 1, 4, 4), labels
+
+    data = some_images().drawn_by(remake)
+    train, validation = data.subset(torch.arange(30)).to("cpu"), data.subset(torch.arange(30, 40))
+    images, kept = train.images, validation.images.clone()
+    assert train.can_be_renewed
+    train.renew(torch.Generator().manual_seed(5))
+    assert train.images is images
+    assert torch.equal(images[:, 0, 0, 0], train.labels.byte())
+    assert torch.equal(train.labels, torch.randint(3, (30,), generator=torch.Generator().manual_seed(5)))
+    assert torch.equal(validation.images, kept)
+    assert torch.equal(data.images, some_images().images)
+
+
+def test_stored_examples_cannot_be_renewed():
+    data = some_images()
+    assert not data.can_be_renewed
+    with pytest.raises(UserError, match="cannot be drawn anew"):
+        data.renew(torch.Generator())

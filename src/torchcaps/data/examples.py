@@ -19,15 +19,21 @@ Kind = TypeVar("Kind", bound="Examples")  # run-time checks of annotations do no
 
 Images: TypeAlias = UInt8[Tensor, "count channels height width"] | LazyImages
 Masks: TypeAlias = UInt8[Tensor, "count 1 height width"] | LazyImages
+Remake: TypeAlias = Callable[[int, torch.Generator, torch.device], tuple[Tensor, ...]]
 
 
 class Examples(ABC):
-    """Images, what the network should say of each, and the names of the classes; nothing changes in place.
+    """Images, what the network should say of each, and the names of the classes; `renew` alone changes them.
 
     A kind of examples is built from images, one argument for each of its targets, and classes.
+
+    Attributes:
+        remake: Draws the images and targets of so many other examples, on a device, where examples are drawn
+            and not stored.
     """
 
     task: ClassVar[str]  # the one that learns from this kind
+    remake: Remake | None = None
 
     def __init__(
         self, images: Images, targets: dict[str, Tensor | LazyImages], classes: tuple[str, ...]
@@ -71,6 +77,19 @@ class Examples(ABC):
         return all(isinstance(part, Tensor) for part in (self.images, *self.targets.values()))
 
     @property
+    def can_be_renewed(self) -> bool:
+        """Whether there are always others like these."""
+        return self.remake is not None and self.is_in_memory
+
+    def renew(self, random: torch.Generator) -> None:
+        """Replace all examples by others, in the tensors that a captured training step reads."""
+        if self.remake is None or not self.is_in_memory:
+            raise UserError("these examples are stored, and cannot be drawn anew")
+        parts = (self.images, *self.targets.values())
+        for part, other in zip(parts, self.remake(len(self), random, self.device), strict=True):
+            cast(Tensor, part).copy_(other)
+
+    @property
     def device(self) -> torch.device:
         """Where batches are."""
         return self.images.device
@@ -101,7 +120,15 @@ class Examples(ABC):
     def map(self: Kind, change: Callable[[Any], Any]) -> Kind:
         """Examples of the same kind, with `change` applied to the images and to each target."""
         # the constructor of a kind has an argument for each target
-        return cast(Any, type(self))(change(self.images), *map(change, self.targets.values()), self.classes)
+        made = cast(Any, type(self))(change(self.images), *map(change, self.targets.values()), self.classes)
+        made.remake = self.remake
+        return cast(Kind, made)
+
+    def drawn_by(self: Kind, remake: Remake) -> Kind:
+        """The same examples, of which `remake` draws others."""
+        made = self.map(lambda part: part)
+        made.remake = remake
+        return made
 
     def with_images(self: Kind, images: Images) -> Kind:
         """The same targets for other images."""

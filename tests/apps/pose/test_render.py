@@ -23,8 +23,9 @@ from torchcaps.apps.pose.scene import (
 )
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.core.rotation import rotation_angle
+from torchcaps.core.seeding import generator
 from torchcaps.data import load_dataset
-from torchcaps.data.rendering import View, cube, cube_tetrahedron, load_meshes, rasterise
+from torchcaps.data.rendering import View, cube, cube_tetrahedron, load_meshes, rasterise, render_smooth
 
 SCENE = Scene(
     resolution=(24, 24),
@@ -49,6 +50,32 @@ def test_a_rendered_folder_is_read_as_it_was_rendered(folder):
         for image, label, rotation in each:
             mesh = cube_tetrahedron().objects[label].mesh
             assert torch.equal(image, rasterise(mesh, rotation[None], SCENE.view).images[0])
+
+
+def test_a_rendered_folder_shows_its_training_objects_in_fresh_rotations(folder):
+    examples = load_dataset(f"folder:{folder}", "train", task="pose")
+    examples.renew(generator(0, "fresh"))
+    meshes = load_meshes(folder / "meshes.npz").objects
+    for image, label, rotation in examples:
+        mesh = meshes[label].mesh
+        assert torch.equal(image, render_smooth(mesh, rotation[None], SCENE.view)[0])
+
+
+def test_objects_that_test_are_not_shown_anew(folder, tmp_path):
+    def by_class(rows):
+        for row in rows:
+            row["split"] = "train" if row["class"] == "tetrahedron" else "test"
+        return as_text(rows, tuple(rows[0]))
+
+    examples = load_dataset(changed_copy(folder, tmp_path, by_class), "train", task="pose")
+    examples.renew(generator(0, "fresh"))
+    assert set(examples.labels.tolist()) == {1}
+
+
+def test_without_its_meshes_a_folder_has_no_fresh_images(folder, tmp_path):
+    name = changed_copy(folder, tmp_path, lambda rows: as_text(rows, tuple(rows[0])))
+    (tmp_path / "meshes.npz").unlink()
+    assert not load_dataset(name, "train", task="pose").can_be_renewed
 
 
 def test_masks_camera_and_order_are_written(folder):

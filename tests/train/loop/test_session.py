@@ -3,6 +3,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.layers import BatchNorm2d
 from torchcaps.models import build_model
@@ -90,3 +91,46 @@ def test_a_batch_norm_of_pytorch_keeps_a_network_from_channels_last_on_a_cpu():
     assert not is_better_with_channels_last(network, torch.device("cpu"))
     assert is_better_with_channels_last(network, torch.device("cuda"))
     assert is_better_with_channels_last(nn.Sequential(network[0], BatchNorm2d(2)), torch.device("cpu"))
+
+
+POSES = {
+    "model": {"name": "pose_mlp_tiny_test", "image_size": 16, "num_classes": 2},
+    "data": {"name": "synthetic_cube_tetrahedron", "limit": 40, "validation": 0.2, "fresh": True},
+    "batch_size": 8,
+    "epochs": 3,
+}
+
+
+def test_fresh_examples_are_other_ones_in_every_epoch_and_validation_stays():
+    session = Session(launch(Machine(device="cpu")), build(POSES), None)
+    kept = session.splits.validation.images.clone()
+
+    def shown(epoch):
+        list(session.epoch(epoch))
+        return session.splits.train.images.clone()
+
+    first, second = shown(0), shown(1)
+    assert not torch.equal(first, second)
+    assert torch.equal(shown(0), first)
+    assert torch.equal(session.splits.validation.images, kept)
+
+
+def test_a_run_with_fresh_examples_continues_to_the_same_weights(tmp_path):
+    machine = Machine(device="cpu")
+    train(build(POSES), tmp_path / "whole", machine)
+    train(build({**POSES, "epochs": 2}), tmp_path / "parts", machine)
+    train(build(POSES), tmp_path / "parts", machine, resume=True)
+    whole, parts = (load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(values, parts[name]) for name, values in whole.items())
+
+
+def test_stored_examples_are_refused_where_fresh_ones_are_wanted(tmp_path):
+    values = {
+        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+        "data": {"name": "synthetic_mnist", "limit": 100, "fresh": True},
+        "batch_size": 16,
+        "epochs": 1,
+    }
+    with pytest.raises(UserError, match=r"recipe\.data\.fresh: the examples of synthetic_mnist are stored"):
+        train(build(values), tmp_path / "run", Machine(device="cpu"))
+    assert not (tmp_path / "run").exists()

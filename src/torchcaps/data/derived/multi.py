@@ -86,7 +86,15 @@ def read_multi(data_dir: Path, split: Split, *, settings: MultiSettings) -> Over
     count = settings.train if split == "train" else settings.test
     rng = generator(settings.seed, "multimnist", split)
     pairs = overlay_digits(found, count, rng, shift_by=settings.shift)
-    return OverlaidImages(pairs.images, pairs.labels, pairs.digits, found.classes)
+    made = OverlaidImages(pairs.images, pairs.labels, pairs.digits, found.classes)
+    return made.drawn_by(partial(_overlay_anew, found, settings.shift))
+
+
+def _overlay_anew(
+    data: LabelledImages, shift_by: int, count: int, random: torch.Generator, device: torch.device
+) -> tuple[Tensor, ...]:
+    pairs = overlay_digits(data.to(device), count, random, shift_by=shift_by)
+    return pairs.images, pairs.labels, pairs.digits
 
 
 def _describe(settings: MultiSettings) -> DatasetInfo:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -24,7 +25,8 @@ from torchcaps.storage import read_mapping, read_text
 
 from ..api import Frame, Split
 from ..examples import PosedImages
-from ..rendering.mesh import MeshSet, load_meshes
+from ..rendering.mesh import MeshSet, NamedMesh, load_meshes
+from ..rendering.poses import render_anew
 from ..rendering.rasterise import rasterise
 from ..rendering.view import View
 from .layout import FolderContent, split_by_name
@@ -58,9 +60,30 @@ def open_posed_folder(root: Path, frame: Frame | None = None) -> FolderContent:
         mine = [by_image[path] for path in images[split]]
         labels = torch.tensor([classes.index(row.label) for row in mine])
         rotations = torch.nn.functional.normalize(torch.tensor([row.rotation for row in mine]), dim=1)
-        return PosedImages(read_pictures(images[split], read), labels, rotations, classes)
+        found = PosedImages(read_pictures(images[split], read), labels, rotations, classes)
+        meshes = _meshes_of(root, mine, classes)
+        if meshes is None:
+            return found
+        view = _view_of(root)
+        size = view if frame is None else replace(view, height=frame.height, width=frame.width)
+        return found.drawn_by(partial(render_anew, meshes, size))
 
     return FolderContent(classes, images, read, examples)
+
+
+def _meshes_of(root: Path, rows: Sequence[PosedFile], classes: tuple[str, ...]) -> MeshSet | None:
+    """The objects that some images show; None where one of them is not known."""
+    if not (root / SCENE_FILE).is_file() or not (root / MESHES_FILE).is_file():
+        return None
+    known = {each.name: each.mesh for each in load_meshes(root / MESHES_FILE).objects}
+    shown = {row.name: classes.index(row.label) for row in rows}
+    if not shown.keys() <= known.keys():
+        return None
+    return MeshSet(classes, tuple(NamedMesh(name, label, known[name]) for name, label in shown.items()))
+
+
+def _view_of(root: Path) -> View:
+    return build_dataclass(View, read_mapping(root / SCENE_FILE).get("view", {}), SCENE_FILE)
 
 
 def read_poses(root: Path) -> list[PosedFile]:
@@ -120,7 +143,7 @@ def check_silhouettes(root: Path, rows: Sequence[PosedFile]) -> None:
     """Raise where the stated rotations do not give the masks, but the same numbers read as x, y, z, w do."""
     if not (root / SCENE_FILE).is_file() or not (root / MESHES_FILE).is_file():
         return
-    view = build_dataclass(View, read_mapping(root / SCENE_FILE).get("view", {}), SCENE_FILE)
+    view = _view_of(root)
     meshes = load_meshes(root / MESHES_FILE)
     chosen = [row for row in rows[:: max(1, len(rows) // _LOOKED_AT)] if _mask_of(root, row).is_file()]
     pairs = [pair for row in chosen if (pair := _overlaps(root, row, meshes, view)) is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -85,4 +86,14 @@ def posed_images(meshes: MeshSet, poses: Poses, view: View) -> PosedImages:
     """Examples that are rendered when they are put on a device."""
     labels = torch.tensor([each.label for each in meshes.objects])
     images = RenderedImages(tuple(each.mesh for each in meshes.objects), poses.numbers, poses.rotations, view)
-    return PosedImages(images, labels[poses.numbers], poses.rotations, meshes.classes)
+    found = PosedImages(images, labels[poses.numbers], poses.rotations, meshes.classes)
+    return found.drawn_by(partial(render_anew, meshes, view))
+
+
+def render_anew(
+    meshes: MeshSet, view: View, count: int, random: torch.Generator, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Images, labels and rotations of objects that take turns, each in a random rotation."""
+    numbers, rotations = torch.arange(count) % len(meshes.objects), random_rotations(count, random)
+    images = RenderedImages(tuple(each.mesh for each in meshes.objects), numbers, rotations, view, device)
+    return images[:], torch.tensor([each.label for each in meshes.objects])[numbers], rotations

@@ -79,6 +79,11 @@ class Session:
             raise UserError(f"a batch of {batch} cannot be shared by {processes} processes")
         if batch > images:
             raise UserError(f"batch_size {batch} is more than the {images} training images")
+        if self.recipe.data.fresh and not self.splits.train.can_be_renewed:
+            raise UserError(
+                f"recipe.data.fresh: the examples of {self.recipe.data.name} are stored, or too many for the "
+                "memory, and cannot be drawn anew; set data.fresh=false, or data.limit lower"
+            )
 
     def _build_training(self, capture: bool) -> None:
         fabric, recipe, device = self.fabric, self.recipe, self.fabric.device
@@ -170,6 +175,8 @@ class Session:
         recipe = self.recipe
         with _SEEDING:
             torch.manual_seed(derive_seed(recipe.seed, "layers", number))
+        if recipe.data.fresh:
+            self.splits.train.renew(generator(recipe.seed, "fresh", number))
         self.step.start_epoch(derive_seed(recipe.seed, "augment", number))
         self.objective.start_epoch(number)
         self.technique.start_epoch(number)

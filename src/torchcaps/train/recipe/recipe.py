@@ -38,6 +38,7 @@ class Data:
         limit: Use this many training images; 0 means all.
         fit: How files of other sizes are brought to the size of the network: "crop" keeps the middle, "pad"
             adds bands of zeros, "stretch" changes proportions.
+        fresh: Draw the training examples anew in every epoch; for datasets that are rendered or drawn.
         images_per_place: In each batch of a retrieval task.
         preprocess: What happens to every image.
         augment: Random changes of training images.
@@ -48,6 +49,7 @@ class Data:
     split_seed: int = 0
     limit: int = 0
     fit: Fit = "crop"
+    fresh: bool = False
     images_per_place: int = 5
     preprocess: Preprocess = field(default_factory=Preprocess)
     augment: Augment = field(default_factory=Augment)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from torchcaps.core import UserError, derive_seed
 
 from ...api import DatasetInfo, Frame, Split
@@ -52,7 +55,15 @@ def read_partwhole(
 def _drawn(settings: PartWholeSettings, split: Split) -> LabelledImages:
     count = settings.train if split == "train" else settings.test
     found = draw_partwhole(count, settings.design, seed=settings.seed_of(split))
-    return LabelledImages(found.images, found.labels, settings.class_names)
+    made = LabelledImages(found.images, found.labels, settings.class_names)
+    return made.drawn_by(partial(_draw_anew, settings.design))
+
+
+def _draw_anew(
+    design: Design, count: int, random: torch.Generator, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    found = draw_partwhole(count, design, seed=random.initial_seed(), device=device)
+    return found.images, found.labels
 
 
 def _describe(settings: PartWholeSettings) -> DatasetInfo:
