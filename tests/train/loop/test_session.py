@@ -124,6 +124,19 @@ def test_a_run_with_fresh_examples_continues_to_the_same_weights(tmp_path):
     assert all(torch.equal(values, parts[name]) for name, values in whole.items())
 
 
+@pytest.mark.gpu
+def test_a_captured_step_sees_fresh_examples():
+    losses = []
+    for capture in (True, False):
+        session = Session(launch(Machine(device="cuda")), build(POSES), None, capture=capture)
+        for epoch in range(3):
+            for indices in session.epoch(epoch):
+                session.step(indices)
+                session.advance()
+            losses.append(session.step.mean_loss())
+    assert losses[:3] == pytest.approx(losses[3:], rel=1e-3)
+
+
 def test_stored_examples_are_refused_where_fresh_ones_are_wanted(tmp_path):
     values = {
         "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
