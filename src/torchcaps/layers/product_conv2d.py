@@ -39,7 +39,7 @@ def convolve_by_product(
     is_mixed = torch.is_autocast_enabled(images.device.type)
     dtype = torch.get_autocast_dtype(images.device.type) if is_mixed else images.dtype
     columns = images.new_zeros(*places, length + rest, dtype=dtype)
-    columns[..., :length] = windows.reshape(*places, length)
+    columns[..., :length].view(windows.shape).copy_(windows)
     maps = F.linear(columns, F.pad(conv.weight.flatten(1), (0, rest)), conv.bias)
     return maps.permute(0, 3, 1, 2)
 
