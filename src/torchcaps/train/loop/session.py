@@ -121,8 +121,13 @@ class Session:
     def evaluate(
         self, examples: Examples, on_images: Callable[[int], None] = lambda images: None
     ) -> Evaluation:
-        """The model that is judged, as it is now, on a split; `on_images` is told the size of each batch."""
-        return evaluate(self.judged, examples, self.task, self.pipeline, self.objective, on_images=on_images)
+        """The model that is judged, as it is now, on a split; `on_images` is told the size of each batch.
+
+        All processes get what the first one found: rounding, and the batch statistics in an average, differ,
+        and what follows from the numbers must not.
+        """
+        found = evaluate(self.judged, examples, self.task, self.pipeline, self.objective, on_images=on_images)
+        return self.fabric.broadcast(found)
 
     @property
     def kept_state(self) -> dict[str, Tensor]:

@@ -111,8 +111,8 @@ class TrainStep:
         return float(mean)
 
     def first_bad_step(self) -> int | None:
-        """The first step of this epoch whose loss was not finite."""
-        first = float(self._first_bad)
+        """The first step of this epoch whose loss was not finite in any process: all must end together."""
+        first: Any = self.fabric.all_reduce(self._first_bad, reduce_op="min")
         return None if math.isinf(first) else int(first)
 
 
