@@ -92,7 +92,7 @@ class TrainStep:
         images, inputs, targets = tree_map(lambda tensor: tensor[share], batch)
         self.optimizer.zero_grad(set_to_none=True)
         output = task.call(self.model, inputs, targets, return_routing=objective.reads_couplings)
-        loss = objective(output, targets, images)
+        loss = objective(output, targets, task.drawn(images, targets))
         with _TAKING_TURNS:
             self.fabric.backward(loss)
         return loss.detach()
