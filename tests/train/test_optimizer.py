@@ -11,6 +11,7 @@ from torchcaps.train import Machine, Optim, Silent, build, load_run, train
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
 from torchcaps.train.optimizer import make_average, make_schedule
+from torchcaps.train.run import inspect_run
 
 CPU = Machine(device="cpu")
 STEPS, EPOCHS = 5, 6
@@ -147,6 +148,13 @@ def test_numbers_of_capsules_are_not_averaged(share):
     for _ in range(3):
         average.update_parameters(network)
     assert torch.equal(average.module.voters, network.voters)
+
+
+def test_the_health_of_an_epoch_is_that_of_the_average(tmp_path):
+    train(recipe({"learning_rate": 1e-2, "average": 0.9}, epochs=1), tmp_path, CPU)
+    assert rows(tmp_path)[0]["health"] == pytest.approx(
+        inspect_run(load_run(tmp_path), "validation").summary(), abs=1e-5
+    )
 
 
 def test_the_average_is_what_is_evaluated_and_kept():

@@ -130,9 +130,14 @@ class Session:
         return self.fabric.broadcast(found)
 
     @property
+    def kept(self) -> nn.Module:
+        """The network behind the model that is judged."""
+        return self.network if self.average is None else self.average.module
+
+    @property
     def kept_state(self) -> dict[str, Tensor]:
         """The weights of the model that is judged."""
-        return (self.network if self.average is None else self.average.module).state_dict()
+        return self.kept.state_dict()
 
     def use(self, state: dict[str, Tensor]) -> None:
         """Go on with other weights."""
