@@ -6,10 +6,12 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import UserError
+from torchcaps.layers import SelectedFcCaps
 from torchcaps.train import Machine, Optim, Silent, build, load_run, train
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
-from torchcaps.train.optimizer import make_schedule
+from torchcaps.train.optimizer import make_average, make_schedule
+from torchcaps.train.run import inspect_run
 
 CPU = Machine(device="cpu")
 STEPS, EPOCHS = 5, 6
@@ -78,6 +80,10 @@ FORMULAS = {
     "floor": ({"decay": 0.5, "floor": 2e-4}, lambda step: max(0.5 ** (step // STEPS), 0.2)),
     "by steps": ({"decay": 0.96, "decay_steps": 7}, lambda step: 0.96 ** (step / 7)),
     "step": ({"schedule": "step", "decay": 0.1, "step_epochs": 2}, lambda step: 0.1 ** (step // (2 * STEPS))),
+    "step, whatever the steps of another": (
+        {"schedule": "step", "decay": 0.1, "step_epochs": 2, "decay_steps": 7},
+        lambda step: 0.1 ** (step // (2 * STEPS)),
+    ),
     "cosine": ({"schedule": "cosine"}, lambda step: cosine(step, STEPS * EPOCHS)),
     "cosine to a floor": (
         {"schedule": "cosine", "floor": 1e-4},
@@ -132,6 +138,23 @@ def test_gradients_are_clipped_together():
     scale = norms[0] / norms[1]
     for one, other in zip(clipped.network.parameters(), free.network.parameters(), strict=True):
         torch.testing.assert_close(one.grad, scale * other.grad, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.9999])
+def test_numbers_of_capsules_are_not_averaged(share):
+    """A shrunk network says in a buffer who votes; a mean of whole numbers is rounded down."""
+    network = SelectedFcCaps(2000, 2, 2, 2, voters=2000)
+    average = make_average(network, Optim(average=share))
+    for _ in range(3):
+        average.update_parameters(network)
+    assert torch.equal(average.module.voters, network.voters)
+
+
+def test_the_health_of_an_epoch_is_that_of_the_average(tmp_path):
+    train(recipe({"learning_rate": 1e-2, "average": 0.9}, epochs=1), tmp_path, CPU)
+    assert rows(tmp_path)[0]["health"] == pytest.approx(
+        inspect_run(load_run(tmp_path), "validation").summary(), abs=1e-5
+    )
 
 
 def test_the_average_is_what_is_evaluated_and_kept():

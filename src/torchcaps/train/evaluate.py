@@ -52,6 +52,7 @@ def evaluate(
     with evaluating(model):
         for images, targets in examples.batches(batch_size or evaluation_batch(examples)):
             batch = pipeline.for_evaluation(images, targets)
-            meter.add(task.call(model, batch.inputs, None), batch.targets, batch.images)
+            drawn = task.drawn(batch.images, batch.targets)
+            meter.add(task.call(model, batch.inputs, None), batch.targets, drawn)
             on_images(len(images))
     return meter.result()

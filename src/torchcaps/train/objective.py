@@ -97,7 +97,7 @@ class Objective:
     def __call__(
         self, output: Output, targets: Targets, images: Tensor, *, is_training: bool = True
     ) -> Tensor:
-        """The loss of this epoch; `images` in [0, 1] are what the decoder should draw."""
+        """The loss of this epoch; `images` are what the decoder should draw."""
         settings = self.settings
         loss = settings.task_loss(output, targets, **(self._now if is_training else self._final))
         if output.reconstruction is not None:

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, SequentialLR
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from torchcaps.core import UserError
 
+_Tensors = tuple[Tensor, ...] | list[Tensor]
 _WARM_UP_START = 0.01  # share of the learning rate that the first step gets
 
 
@@ -27,7 +28,7 @@ class Optim:
             "step" multiplies it by `decay` every `step_epochs` epochs; "cosine" lets it fall to `floor` in
             the last epoch.
         decay: 1 keeps the rate of "exponential" and "step" as it is.
-        decay_steps: 0 counts epochs.
+        decay_steps: Of "exponential"; 0 counts epochs.
         step_epochs: Of "step".
         floor: The rate does not fall below this.
         warm_up: Epochs in which the rate rises linearly to `learning_rate`.
@@ -95,10 +96,12 @@ def make_schedule(optimizer: Optimizer, settings: Optim, *, steps: int, epochs: 
 def _schedule(optimizer: Optimizer, settings: Optim, steps: int, total: int) -> LRScheduler:
     if settings.schedule == "cosine":
         return CosineAnnealingLR(optimizer, total, eta_min=settings.floor)
-    period = settings.step_epochs if settings.schedule == "step" else 1
+    is_stepped = settings.schedule == "step"
+    period = settings.step_epochs if is_stepped else 1
+    is_smooth = settings.decay_steps > 0 and not is_stepped
 
     def factor(step: int) -> float:
-        exponent = step / settings.decay_steps if settings.decay_steps else step // steps // period
+        exponent = step / settings.decay_steps if is_smooth else step // steps // period
         try:
             share = settings.decay**exponent
         except OverflowError as error:
@@ -112,5 +115,12 @@ def make_average(model: nn.Module, settings: Optim) -> AveragedModel | None:
     """The moving average of a model's weights and buffers, if the recipe asks for one."""
     if not settings.average:
         return None
-    mean = get_ema_multi_avg_fn(settings.average)  # type: ignore[no-untyped-call]
-    return AveragedModel(model, multi_avg_fn=mean, use_buffers=True)
+
+    @torch.no_grad()
+    def follow(averages: _Tensors, values: _Tensors, _: Tensor | int) -> None:
+        if averages[0].is_floating_point():  # all are of one type
+            torch._foreach_lerp_(averages, values, 1 - settings.average)
+        else:  # numbers of capsules have no mean, and that of two equal ones is rounded down
+            torch._foreach_copy_(averages, values)
+
+    return AveragedModel(model, multi_avg_fn=follow, use_buffers=True)

@@ -45,6 +45,18 @@ def open_named(path: Path, info: DatasetInfo, own: NumberedImages | None) -> Ima
     return own.picture(str(path)).convert(PICTURE_MODES.get(info.channels))
 
 
+def read_named(path: Path, info: DatasetInfo, own: NumberedImages | None) -> tuple[Image.Image, Tensor]:
+    """`open_named`, and the picture as bytes (1, channels, height, width), fitted to the size of the dataset.
+
+    An image of a run's own data has the size that the recipe stores it at, and stays as it is.
+    """
+    picture = open_named(path, info, own)
+    if own is None or not is_numbered(path):
+        return picture, fit_to_data(picture, info)
+    examples, index = own.find(str(path))
+    return picture, examples.images[index : index + 1]
+
+
 def read_image(path: Path, info: DatasetInfo) -> Tensor:
     """The image in a file as bytes (1, channels, height, width), fitted to the size of the dataset."""
     return fit_to_data(open_picture(path, info), info)
@@ -72,16 +84,17 @@ class Predictor:
     network: Callable[[Tensor], Mapping[str, Tensor]]  # normalised images to the outputs of the task
     own: NumberedImages | None = None  # of the run's data; an exported file has none
 
-    def open(self, path: Path) -> Image.Image:
-        """The image in a file, or one of the run's own data by a name such as `test:17`."""
-        return open_named(path, self.info, self.own)
-
-    @torch.no_grad()
     def answer(self, picture: Image.Image) -> Answer:
         """What the network says of a picture."""
-        batch = Pipeline(self.recipe.data, self.info).for_evaluation(
-            fit_to_data(picture, self.info).to(self.device)
-        )
+        return self._answer(picture, fit_to_data(picture, self.info))
+
+    def answer_file(self, path: Path) -> Answer:
+        """What the network says of an image file, or of one of the run's own data such as `test:17`."""
+        return self._answer(*read_named(path, self.info, self.own))
+
+    @torch.no_grad()
+    def _answer(self, picture: Image.Image, image: Tensor) -> Answer:
+        batch = Pipeline(self.recipe.data, self.info).for_evaluation(image.to(self.device))
         outputs = self.network(batch.inputs)
         leading = next(iter(outputs.values()))
         if not bool(leading.isfinite().all()):
@@ -115,7 +128,7 @@ def answers(
     """What a network says of each image file, one after the other."""
     predictor = source if isinstance(source, Predictor) else predictor_of(source, data_dir)
     for path in paths:
-        yield path, predictor.answer(predictor.open(path))
+        yield path, predictor.answer_file(path)
 
 
 def predict(

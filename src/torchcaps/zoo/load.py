@@ -142,9 +142,9 @@ class PhotoPredictor:
     def answer_file(self, path: Path) -> Answer:
         """What the network says of an image file, or of `test:17`; a mistake names it."""
         with _naming(path):
-            picture = self.predictor.open(path)
-            is_prepared = is_numbered(path)  # an image of its own data is as it learnt them
-            return self.predictor.answer(picture) if is_prepared else self.answer(picture)
+            if is_numbered(path):  # an image of its own data is as it learnt them
+                return self.predictor.answer_file(path)
+            return self.answer(open_picture(path, self.predictor.info))
 
 
 def photo_predictor(

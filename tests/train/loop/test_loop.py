@@ -216,6 +216,42 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
         assert second["val_loss"] == pytest.approx(first["val_loss"], abs=1e-5)
 
 
+ONE_BAD_SHARE = """
+import os, sys
+from pathlib import Path
+from torchcaps.train import DivergedError, Machine, Objective, load_recipe, train
+
+loss_of, calls = Objective.__call__, []
+
+def broken(self, *arguments, **settings):
+    calls.append(len(calls))
+    factor = float("nan") if os.environ["RANK"] == "1" and len(calls) == 2 else 1.0
+    return factor * loss_of(self, *arguments, **settings)
+
+Objective.__call__ = broken
+try:
+    train(load_recipe(sys.argv[1]), Path(sys.argv[2]), Machine(device="cpu", devices=2))
+except DivergedError as error:
+    sys.stderr.write(f"{error}\\n")
+"""
+
+
+@pytest.mark.slow
+def test_a_loss_that_is_nan_in_one_of_two_processes_ends_both(tmp_path):
+    path, script = tmp_path / "recipe.yaml", tmp_path / "script.py"
+    path.write_text(recipe_as_yaml(recipe()))
+    script.write_text(ONE_BAD_SHARE)
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [sys.executable, *launcher, str(script), str(path), str(tmp_path / "two")],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr.count("the loss is not finite in step 2 of epoch 1") == 2
+
+
 @pytest.mark.slow
 def test_processes_that_train_together_stop_together(tmp_path):
     path, out = tmp_path / "recipe.yaml", tmp_path / "two"

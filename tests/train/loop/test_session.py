@@ -7,7 +7,7 @@ from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.layers import BatchNorm2d
 from torchcaps.models import build_model
-from torchcaps.train import Machine, train
+from torchcaps.train import Evaluation, Machine, train
 from torchcaps.train.loop import Session
 from torchcaps.train.loop.session import is_better_with_channels_last
 from torchcaps.train.machine import launch
@@ -33,6 +33,29 @@ def test_every_epoch_draws_anew_and_can_be_repeated():
     first, second = drawn(0), drawn(1)
     assert all(one != other for one, other in zip(first, second, strict=True))  # order, augmentation, layers
     assert drawn(0) == first
+
+
+VALUES = {
+    "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+    "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
+    "batch_size": 16,
+    "epochs": 1,
+}
+
+
+def test_all_processes_go_by_the_evaluation_of_the_first(monkeypatch):
+    """Each has batch statistics of its own in its average: the losses differ, the decisions must not."""
+    session, first = Session(launch(Machine(device="cpu")), build(VALUES), None), Evaluation(0.5, {})
+    monkeypatch.setattr(session.fabric, "broadcast", lambda found: first)
+    assert session.evaluate(session.splits.validation) is first
+
+
+def test_a_step_that_is_bad_in_one_process_is_bad_in_all(monkeypatch):
+    session = Session(launch(Machine(device="cpu")), build(VALUES), None)
+    assert session.step.first_bad_step() is None
+    elsewhere = {"min": torch.tensor(3.0)}
+    monkeypatch.setattr(session.fabric, "all_reduce", lambda first, reduce_op: elsewhere[reduce_op])
+    assert session.step.first_bad_step() == 3
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ from safetensors.torch import load_file
 
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
-from torchcaps.train import Machine, load_run, train
+from torchcaps.train import Evaluation, Machine, load_run, train
+from torchcaps.train.pruning import shrink_run
 from torchcaps.train.recipe import build, recipe_as_json
 from torchcaps.train.run import check_folder, check_outside_classes, held_alone
 
@@ -166,3 +167,36 @@ def test_a_finished_run_without_checkpoint_does_not_pass_for_that_of_another_rec
     check_folder(recipe(1), tmp_path, resume=True)
     with pytest.raises(UserError, match=r"no last.ckpt to continue from; .*delete result.json"):
         check_folder(other, tmp_path, resume=True)
+
+
+@pytest.fixture(scope="module")
+def shrunk(tmp_path_factory):
+    """A run that was not trained: what is left of another, without a checkpoint."""
+    folder = tmp_path_factory.mktemp("runs")
+    train(recipe(1), folder / "whole", CPU)
+    shrink_run(load_run(folder / "whole"), folder / "shrunk")
+    return folder / "shrunk"
+
+
+def test_a_network_without_checkpoint_is_not_overwritten_by_another_recipe(shrunk):
+    kept = {path.name: path.read_bytes() for path in shrunk.iterdir()}
+    with pytest.raises(UserError, match=r"no last.ckpt to continue from; .*delete weights.safetensors"):
+        train(recipe(1, batch_size=8), shrunk, CPU, resume=True)
+    assert {path.name: path.read_bytes() for path in shrunk.iterdir()} == kept
+
+
+def test_a_training_that_fails_at_once_leaves_the_network_that_it_would_have_begun_with(shrunk, monkeypatch):
+    broken = Evaluation(float("nan"), {"accuracy": 0.1})
+    monkeypatch.setattr("torchcaps.train.loop.session.evaluate", lambda *_, **__: broken)
+    with pytest.raises(UserError, match="not finite"):
+        train(load_run(shrunk).recipe, shrunk, CPU, resume=True)
+    assert load_run(shrunk).card is not None
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_pruned_run_is_not_trained_in_its_own_folder(resume, tmp_path):
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe_as_json(recipe(1))))
+    for name in ("pruning.json", "result.json"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(UserError, match="holds the network that a search has pruned; choose another --out"):
+        train(recipe(1), tmp_path, CPU, resume=resume)

@@ -20,8 +20,11 @@ from torchcaps.data import (
     PosedImages,
     dataset_info,
 )
-from torchcaps.losses import LOSSES, SpreadRotationLoss
-from torchcaps.train import LossSettings, Objective, build
+from torchcaps.losses import LOSSES, SpreadRotationLoss, reconstruction_loss
+from torchcaps.models import create_model
+from torchcaps.train import LossSettings, Machine, Objective, build
+from torchcaps.train.loop import Session
+from torchcaps.train.machine import launch
 from torchcaps.train.tasks import TASKS, predicted_masks, task_named
 
 from tasks.contract import TaskContract
@@ -88,6 +91,11 @@ class TestOverlap(TaskContract):
         metrics, _ = found.metrics()
         assert metrics == {"pair_accuracy": 0.5, "digit_accuracy": 5 / 8}
 
+    def test_a_decoder_is_refused(self):
+        model = create_model("dr_capsnet_multimnist", decoder="fc", stem_channels=2, primary_types=1)
+        with pytest.raises(UserError, match=r"would draw one of two objects; set model\.decoder=none"):
+            task_named("overlap").check_model(model, dataset_info("synthetic_mnist"))
+
     def test_the_two_strongest_classes_are_told(self):
         outputs = {"activations": torch.tensor([[0.2, 0.9, 0.85] + [0.0] * 7])}
         answer = task_named("overlap").answer(
@@ -130,6 +138,26 @@ class TestSegmentation(TaskContract):
         metrics, tables = found.metrics()
         assert metrics["dice"] == 1.0
         assert tables["classes"]["b"]["dice"] is None
+
+    def test_a_decoder_should_draw_what_lies_inside_the_masks(self, monkeypatch):
+        """Capsules outside them are blanked before it (LaLonde 2018): it cannot know the rest."""
+        model = {**self.recipe["model"], "reconstruction": True}
+        plain = {**self.recipe["data"], "augment": {}}
+        values = {**self.recipe, "model": model, "data": plain, "loss": {"reconstruction": 0.01}}
+        session, wanted = Session(launch(Machine(device="cpu")), build(values), None), []
+
+        def spy(reconstruction, images):
+            wanted.append(images)
+            return reconstruction_loss(reconstruction, images)
+
+        monkeypatch.setattr("torchcaps.train.objective.reconstruction_loss", spy)
+        indices, splits = next(session.epoch(0)), session.splits
+        session.step(indices)
+        session.evaluate(splits.validation)
+        train, validation = splits.train, splits.validation
+        for data, chosen, found in ((train, indices, wanted[0]), (validation, slice(None), wanted[1])):
+            inside = data.images[chosen] / 255 * (data.masks[chosen] > 0)
+            torch.testing.assert_close(found, inside)
 
     def test_below_one_half_is_background(self):
         activations = torch.tensor([[[[0.49, 0.5]], [[0.2, 0.6]]]])

@@ -218,6 +218,18 @@ def test_restored_weights_may_be_best_with_more_iterations_before_they_learn_on(
     assert all(torch.equal(first[name], kept[name]) for name in kept)
 
 
+def test_weights_that_break_with_more_iterations_may_recover_while_they_learn_on(tmp_path, monkeypatch):
+    losses = iter([1.0, 1.0, math.nan, 0.8, 0.9, 0.8])  # two epochs, the trial, two epochs, a test
+
+    def evaluate(*_, **__):
+        return Evaluation(next(losses, 0.7), {"accuracy": 0.5})
+
+    monkeypatch.setattr("torchcaps.train.loop.session.evaluate", evaluate)
+    found = train(recipe(annealing={"r_max": 2, "patience": 1}), tmp_path, CPU)
+    assert [step["loss"] for step in found["annealing"]] == [1.0, 0.8]
+    assert (found["metrics"]["val_loss"], found["metrics"]["iterations"]) == (0.8, 2)
+
+
 def test_the_packaged_recipe_runs_to_the_end_in_a_reduced_form(tmp_path):
     write_twin("fashion_mnist", tmp_path, 100)
     smaller = ("data.limit=80", "data.validation=0.25", "batch_size=20", "model.stem_channels=8")

@@ -24,7 +24,7 @@ from torchcaps.data.rendering import (
 )
 from torchcaps.storage import read_mapping
 from torchcaps.train import Answer, Pipeline, Run
-from torchcaps.train.predict import fit_to_data, open_named, own_images
+from torchcaps.train.predict import fit_to_data, open_named, own_images, read_named
 
 from .uncertainty import SHARE, has_votes, read_calibration, vote_spread
 
@@ -56,9 +56,8 @@ class Estimator:
     @torch.no_grad()
     def answer(self, path: Path) -> Answer:
         """What the run says of an image file, or of `test:17`; pictures are fitted as in training."""
-        picture = open_named(path, self.info, self._own)
-        image = fit_to_data(picture, self.info).to(self.run.device)
-        batch = Pipeline(self.run.recipe.data, self.info).for_evaluation(image)
+        picture, image = read_named(path, self.info, self._own)
+        batch = Pipeline(self.run.recipe.data, self.info).for_evaluation(image.to(self.run.device))
         output = self.run.model(batch.inputs, return_routing=True)
         task = self.run.task
         found = task.answer(task.outputs(output), self.info, picture)

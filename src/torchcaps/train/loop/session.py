@@ -121,13 +121,23 @@ class Session:
     def evaluate(
         self, examples: Examples, on_images: Callable[[int], None] = lambda images: None
     ) -> Evaluation:
-        """The model that is judged, as it is now, on a split; `on_images` is told the size of each batch."""
-        return evaluate(self.judged, examples, self.task, self.pipeline, self.objective, on_images=on_images)
+        """The model that is judged, as it is now, on a split; `on_images` is told the size of each batch.
+
+        All processes get what the first one found: rounding, and the batch statistics in an average, differ,
+        and what follows from the numbers must not.
+        """
+        found = evaluate(self.judged, examples, self.task, self.pipeline, self.objective, on_images=on_images)
+        return self.fabric.broadcast(found)
+
+    @property
+    def kept(self) -> nn.Module:
+        """The network behind the model that is judged."""
+        return self.network if self.average is None else self.average.module
 
     @property
     def kept_state(self) -> dict[str, Tensor]:
         """The weights of the model that is judged."""
-        return (self.network if self.average is None else self.average.module).state_dict()
+        return self.kept.state_dict()
 
     def use(self, state: dict[str, Tensor]) -> None:
         """Go on with other weights."""

@@ -92,7 +92,7 @@ class TrainStep:
         images, inputs, targets = tree_map(lambda tensor: tensor[share], batch)
         self.optimizer.zero_grad(set_to_none=True)
         output = task.call(self.model, inputs, targets, return_routing=objective.reads_couplings)
-        loss = objective(output, targets, images)
+        loss = objective(output, targets, task.drawn(images, targets))
         with _TAKING_TURNS:
             self.fabric.backward(loss)
         return loss.detach()
@@ -111,8 +111,8 @@ class TrainStep:
         return float(mean)
 
     def first_bad_step(self) -> int | None:
-        """The first step of this epoch whose loss was not finite."""
-        first = float(self._first_bad)
+        """The first step of this epoch whose loss was not finite in any process: all must end together."""
+        first: Any = self.fabric.all_reduce(self._first_bad, reduce_op="min")
         return None if math.isinf(first) else int(first)
 
 

@@ -55,11 +55,11 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def removed_if_refused(out: Path) -> Iterator[None]:
-    """Remove what a start wrote to `out` when it ends in a user's error before the first checkpoint."""
+    """Remove what a start wrote to `out` when it ends in a user's error before there is a network."""
     try:
         yield
     except UserError:
-        if not (out / "last.ckpt").is_file():
+        if not any((out / name).is_file() for name in ("last.ckpt", "weights.safetensors")):
             for name in _WRITTEN_AT_START:
                 (out / name).unlink(missing_ok=True)
         raise
@@ -85,6 +85,8 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
     """
     if not (out / "recipe.json").is_file():
         return
+    if (out / "pruning.json").is_file():
+        raise UserError(f"{out} holds the network that a search has pruned; choose another --out to train it")
     if not resume:
         raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
     before = read_recipe(out)
@@ -95,10 +97,12 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
         return
     if (out / "last.ckpt").is_file():
         _check_continues(recipe, before, changed, out)
-    elif (out / "result.json").is_file():
+        return
+    kept = [name for name in ("result.json", "weights.safetensors") if (out / name).is_file()]
+    if kept:
         raise UserError(
-            f"{out} is finished, by another recipe ({', '.join(changed)} differ), and has no last.ckpt to "
-            "continue from; choose another --out, or delete result.json to train anew"
+            f"{out} holds the network of another recipe ({', '.join(changed)} differ), and no last.ckpt to "
+            f"continue from; choose another --out, or delete {' and '.join(kept)} to train anew"
         )
 
 

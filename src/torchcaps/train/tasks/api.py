@@ -49,7 +49,7 @@ class Meter(ABC, Generic[OutputT, TargetsT]):
         self._count = 0
 
     def add(self, output: OutputT, targets: TargetsT, images: Tensor) -> None:
-        """Take in a batch; `images` in [0, 1] are what a decoder should have drawn."""
+        """Take in a batch; `images` are what a decoder should have drawn."""
         self._loss += self.objective.evaluate(output, targets, images) * len(images)
         self._count += len(images)
         self.measure(output, targets)
@@ -145,6 +145,11 @@ class Task(ABC, Generic[OutputT, TargetsT]):
     ) -> OutputT:
         """What a model returns for normalised images; the targets tell a decoder what to draw."""
         return model(inputs, targets, return_routing=return_routing)
+
+    def drawn(self, images: Tensor, targets: TargetsT) -> Tensor:
+        """What a decoder should draw: the images in [0, 1]."""
+        del targets
+        return images
 
     @abstractmethod
     def meter(self, examples: Examples, objective: Objective) -> Meter[OutputT, TargetsT]:

@@ -9,8 +9,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import CapsuleOutput, Metric, register_metrics
+from torchcaps.core import CapsuleOutput, Metric, UserError, register_metrics
 from torchcaps.data import DatasetInfo, Examples, OverlaidImages
+from torchcaps.models import Network
 
 from ..objective import Objective
 from .api import TASKS, Answer, Meter, Task
@@ -50,6 +51,12 @@ class Overlap(Task[CapsuleOutput, Tensor]):
     default_loss: ClassVar[str] = "pair_margin"
     metric_names: ClassVar[tuple[str, ...]] = ("pair_accuracy", "digit_accuracy")
 
+    def check_model(self, model: Network, info: DatasetInfo) -> None:
+        """Raise also where a model has a decoder."""
+        super().check_model(model, info)
+        if model.decoder is not None:
+            raise UserError("a decoder would draw one of two objects; set model.decoder=none")
+
     def call(
         self,
         model: Callable[..., CapsuleOutput],
@@ -58,7 +65,7 @@ class Overlap(Task[CapsuleOutput, Tensor]):
         *,
         return_routing: bool = False,
     ) -> CapsuleOutput:
-        """What a model returns; networks of this task have no decoder, which would draw one class."""
+        """What a model returns; without a decoder it does not depend on the targets."""
         del targets
         return model(inputs, return_routing=return_routing)
 

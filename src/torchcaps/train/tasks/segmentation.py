@@ -94,6 +94,10 @@ class Segmentation(Task[SegmentationOutput, Tensor]):
         masks = None if targets is None else class_masks(targets, network.config.num_classes)
         return model(inputs, masks, return_routing=return_routing)
 
+    def drawn(self, images: Tensor, targets: Tensor) -> Tensor:
+        """The images inside their masks: outside them the capsules are blanked (LaLonde 2018)."""
+        return images * (targets > 0).unsqueeze(1)
+
     def meter(self, examples: Examples, objective: Objective) -> MaskMeter:
         """Counts of pixels."""
         return MaskMeter(examples, objective)

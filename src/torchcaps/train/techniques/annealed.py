@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 from torch import nn
@@ -42,9 +43,10 @@ class AnnealedTraining(Technique):
             session.reset_optimizer()
         self._set(iterations)
         session.step.forget_graph()
-        tried = run.session.evaluate(session.splits.validation)
-        run.keep_if_best(header["epoch"], tried)
-        self.after_epoch(run, header["epoch"], tried)
+        tried = session.evaluate(session.splits.validation)
+        if isfinite(tried.loss):  # else they may recover as they learn on; the loop ends a run that does not
+            run.keep_if_best(header["epoch"], tried)
+            self.after_epoch(run, header["epoch"], tried)
 
     def finish(self, run: TrainingRun, test: Examples) -> Plain:
         """Every step with what its best weights give on the test images."""

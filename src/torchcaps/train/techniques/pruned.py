@@ -77,15 +77,10 @@ class PrunedTraining(Technique):
     def _prune(self, run: TrainingRun, validation: Evaluation) -> Evaluation:
         whole = run.session.splits.validation
         part = _spread(whole, self.settings.search_images)
-
-        def shared(found: Evaluation) -> float:
-            """The cost in the first process: all must cut the same weights."""
-            return float(run.session.fabric.broadcast(self._cost(found)))
-
-        cost = shared(validation if part is whole else run.session.evaluate(part))
+        cost = self._cost(validation if part is whole else run.session.evaluate(part))
         cut = prune_to_loss(
             measure_units(self._network, self.settings),
-            lambda: shared(run.session.evaluate(part)),
+            lambda: self._cost(run.session.evaluate(part)),
             limit=cost + self.settings.tolerance * abs(cost),
             start=_HEADROOM * self.past.threshold,
             may_cut_all=False,
