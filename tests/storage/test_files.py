@@ -2,6 +2,7 @@ import errno
 import os
 import stat
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -46,6 +47,14 @@ def test_drafts_of_killed_processes_are_removed_once_they_are_old(tmp_path):
     assert not old.exists()
     assert young.exists()
     assert read_json(tmp_path / "a.json") == {"b": 1}
+
+
+def test_a_folder_is_looked_through_for_drafts_once_however_many_files_are_written(tmp_path, monkeypatch):
+    looked, glob = [], Path.glob
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: looked.append(folder) or glob(folder, pattern))
+    for number in range(5):
+        write_text(tmp_path / f"{number}.txt", "a")
+    assert looked == [tmp_path]
 
 
 def test_mappings_are_kept_one_on_each_line(tmp_path):
