@@ -81,6 +81,19 @@ def test_several_values_are_class_numbers(tmp_path):
         load(tmp_path)
 
 
+def test_a_value_that_is_alone_stays_the_number_of_its_class_where_several_are_named(tmp_path):
+    write_pairs(tmp_path, 5, value=2)
+    (tmp_path / "classes.txt").write_text("liver\r\ntumour\r\n", encoding="utf-8")
+    data = load(tmp_path)
+    assert data.classes == ("liver", "tumour")
+    assert set(data.masks.unique().tolist()) == {0, 2}
+    write_pairs(tmp_path, 5, value=255)
+    with pytest.raises(UserError, match="names 2 classes, but masks have the value 255"):
+        load(tmp_path)
+    (tmp_path / "classes.txt").write_text("tumour\n", encoding="utf-8")
+    assert set(load(tmp_path).masks.unique().tolist()) == {0, 1}
+
+
 def test_palette_images_hold_class_numbers(tmp_path):
     write_pairs(tmp_path, 5, value=1)
     for path in (tmp_path / "masks").iterdir():
@@ -188,6 +201,15 @@ def test_lists_say_which_images_train_validate_and_test(tmp_path, place):
     source = Source(Data(name=f"folder:{tmp_path / place}", fit="pad"), task_named("segmentation"), SIDE)
     found = source.splits(torch.device("cpu"))
     assert [len(found.train), len(found.validation), len(source.test(torch.device("cpu")))] == [3, 1, 2]
+
+
+def test_lists_share_the_class_names_of_the_folder_their_images_lie_in(tmp_path):
+    write_pairs(tmp_path, value=2)
+    write_lists(tmp_path / "splits" / "half", train=[1, 4, 5], test=[9, 0])
+    (tmp_path / "classes.txt").write_text("liver\ntumour\n", encoding="utf-8")
+    data = load(tmp_path / "splits" / "half")
+    assert data.classes == load(tmp_path).classes == ("liver", "tumour")
+    assert set(data.masks.unique().tolist()) == {0, 2}
 
 
 def test_a_folder_val_beside_train_and_test_validates(tmp_path):
