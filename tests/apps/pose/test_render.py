@@ -24,7 +24,7 @@ from torchcaps.apps.pose.scene import (
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.core.rotation import rotation_angle
 from torchcaps.core.seeding import generator
-from torchcaps.data import load_dataset
+from torchcaps.data import check_dataset, load_dataset
 from torchcaps.data.rendering import View, cube, cube_tetrahedron, load_meshes, rasterise, render_smooth
 
 SCENE = Scene(
@@ -50,6 +50,14 @@ def test_a_rendered_folder_is_read_as_it_was_rendered(folder):
         for image, label, rotation in each:
             mesh = cube_tetrahedron().objects[label].mesh
             assert torch.equal(image, rasterise(mesh, rotation[None], SCENE.view).images[0])
+
+
+def test_a_check_reads_a_rendered_folder(folder, tmp_path):
+    assert check_dataset(f"folder:{folder}") == []
+    name = changed_copy(folder, tmp_path, lambda rows: as_text(rows, tuple(rows[0])))
+    next((tmp_path / "images").rglob("*.png")).write_bytes(b"no picture")
+    with pytest.raises(UserError, match="cannot be read as an image"):
+        check_dataset(name)
 
 
 def test_a_rendered_folder_shows_its_training_objects_in_fresh_rotations(folder):

@@ -201,6 +201,7 @@ def test_lists_say_which_images_train_validate_and_test(tmp_path, place):
     source = Source(Data(name=f"folder:{tmp_path / place}", fit="pad"), task_named("segmentation"), SIDE)
     found = source.splits(torch.device("cpu"))
     assert [len(found.train), len(found.validation), len(source.test(torch.device("cpu")))] == [3, 1, 2]
+    assert check_dataset(f"folder:{tmp_path / place}") == []
 
 
 def test_lists_share_the_class_names_of_the_folder_their_images_lie_in(tmp_path):

@@ -17,7 +17,7 @@ from ..maps.places import PlaceContent, open_map_folder
 from .class_folders import open_class_folders
 from .layout import SPLIT_FOLDERS, FolderContent
 from .mask_folders import open_mask_folders
-from .posed_folder import open_posed_folder
+from .posed_folder import POSES_FILE, open_posed_folder
 
 Content = FolderContent | PlaceContent
 LAYOUTS: dict[str, Callable[[Path, Frame | None], Content]] = {
@@ -58,11 +58,15 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
 
 
 def guess_task(name: str, data_dir: Path) -> str:
-    """The task that a folder is laid out for: images beside masks are to be segmented."""
+    """The task that a folder is laid out for, by files that no other layout has."""
     root = parse_folder_name(name, data_dir).root
+    if (root / POSES_FILE).is_file():
+        return "pose"
+    if any(root.glob("*.npz")):
+        return "retrieval"
     places = (root, *(root / folder for folders in SPLIT_FOLDERS.values() for folder in folders))
     has_masks = any((place / "images").is_dir() and (place / "masks").is_dir() for place in places)
-    return "segmentation" if has_masks else "classification"
+    return "segmentation" if has_masks or (root / "train.txt").is_file() else "classification"
 
 
 def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> tuple[Path, Content]:
