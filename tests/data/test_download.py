@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from torchcaps.core import UserError
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import DATASETS, check_dataset, get_dataset, load_dataset, write_twin
 from torchcaps.data.check import unpacked_files
+from torchcaps.data.rendering import TINY_CLASSES, TINY_FILE, MeshSet, NamedMesh, cube, save_meshes
 
 pooch = pytest.importorskip("pooch", reason="downloads need pooch")
 
@@ -131,6 +132,23 @@ def test_without_pooch_the_error_says_what_to_install(tmp_path, monkeypatch):
 def test_datasets_without_files_need_no_download_and_pass_the_check(tmp_path):
     assert get_dataset("synthetic_mnist", tmp_path) == []
     assert check_dataset("synthetic_mnist", tmp_path) == []
+
+
+def test_a_file_without_a_published_checksum_is_not_held_against_one(tmp_path):
+    objects = tuple(NamedMesh(name, label, cube()) for label, name in enumerate(TINY_CLASSES))
+    save_meshes(tmp_path / TINY_FILE, MeshSet(TINY_CLASSES, objects))
+    (finding,) = check_dataset("tiny_meshes", tmp_path)
+    assert finding.is_ok
+    assert finding.is_checksum_ok is None
+    assert get_dataset("tiny_meshes", tmp_path) == [finding.path]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("tiny_meshes", "make them with"), ("affnist", "has no affNIST"), ("eth80", "no ETH-80")]
+)
+def test_what_nobody_publishes_is_answered_with_where_it_comes_from(name, words, tmp_path):
+    with pytest.raises(MissingDataError, match=words):
+        get_dataset(name, tmp_path)
 
 
 def test_a_check_of_good_files_finds_nothing_wrong(publisher):

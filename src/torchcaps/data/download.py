@@ -9,7 +9,7 @@ from typing import Any
 
 from torchcaps.core import UserError, need
 
-from .api import RemoteFile, dataset_info, resolve_data_dir
+from .api import SPLITS, RemoteFile, dataset_info, load_dataset, resolve_data_dir
 from .archive import extract_tar
 from .check import count_images, matches_checksum
 
@@ -19,10 +19,12 @@ def get_dataset(name: str, data_dir: Path | str | None = None, progress: bool = 
 
     A file whose checksum is already right is not fetched again; one whose checksum is wrong is replaced.
     Files appear under their final names only when they are complete. Archives are removed once unpacked.
+    A dataset that nobody publishes file by file is read: an error says where its files come from.
     """
     info, folder = dataset_info(name, data_dir), resolve_data_dir(data_dir)
-    if not info.files:
-        return []
+    if not any(file.url for file in info.files):
+        load_dataset(name, SPLITS[-1], folder)
+        return [folder / file.path for file in info.files]
     return [path for file in info.files for path in _get_file(file, folder, progress)]
 
 

@@ -119,5 +119,6 @@ def test_a_damaged_or_missing_affnist_file_is_named(tmp_path, affnist):
     write_affnist(tmp_path / "test.mat", *affnist)
     whole = (tmp_path / "test.mat").read_bytes()
     (tmp_path / "test.mat").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match=r"test.mat: not a complete"):
+    with pytest.raises(UserError, match=r"test.mat: not a complete") as caught:
         load_dataset("affnist", "test", tmp_path)
+    assert "data get" not in str(caught.value)  # which has nothing to fetch
