@@ -144,7 +144,8 @@ def test_a_file_without_a_published_checksum_is_not_held_against_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("tiny_meshes", "make them with"), ("affnist", "has no affNIST"), ("eth80", "no ETH-80")]
+    ("name", "words"),
+    [("tiny_meshes", "make them with"), ("affnist", "has no affNIST"), ("eth80", "no ETH-80")],
 )
 def test_what_nobody_publishes_is_answered_with_where_it_comes_from(name, words, tmp_path):
     with pytest.raises(MissingDataError, match=words):

@@ -4,6 +4,7 @@ import csv
 import json
 import stat
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +68,24 @@ def test_a_rendered_folder_shows_its_training_objects_in_fresh_rotations(folder)
     for image, label, rotation in examples:
         mesh = meshes[label].mesh
         assert torch.equal(image, render_smooth(mesh, rotation[None], SCENE.view)[0])
+
+
+def covered(examples):
+    """The share of the pixels that show an object."""
+    return float((examples.images.amax(1) > 20).float().mean())
+
+
+@pytest.mark.parametrize("resolution", [(24, 40), (40, 24)])
+def test_fresh_images_of_a_folder_are_fitted_as_those_in_it(resolution, tmp_path):
+    render_scene(
+        replace(SCENE, resolution=resolution, rotations=Rotations(kind="random", count=60)), tmp_path, TORCH
+    )
+    examples = load_dataset(f"folder:{tmp_path}", "train", size=16, task="pose")
+    stored = covered(examples)
+    examples.renew(generator(0, "fresh"))
+    assert covered(examples) == pytest.approx(stored, rel=0.05)
+    for fit in ("pad", "stretch"):  # which no camera sees
+        assert not load_dataset(f"folder:{tmp_path}", "train", size=16, fit=fit, task="pose").can_be_renewed
 
 
 def test_objects_that_test_are_not_shown_anew(folder, tmp_path):

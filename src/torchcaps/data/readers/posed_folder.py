@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -62,11 +61,8 @@ def open_posed_folder(root: Path, frame: Frame | None = None) -> FolderContent:
         rotations = torch.nn.functional.normalize(torch.tensor([row.rotation for row in mine]), dim=1)
         found = PosedImages(read_pictures(images[split], read), labels, rotations, classes)
         meshes = _meshes_of(root, mine, classes)
-        if meshes is None:
-            return found
-        view = _view_of(root)
-        size = view if frame is None else replace(view, height=frame.height, width=frame.width)
-        return found.drawn_by(partial(render_anew, meshes, size))
+        view = None if meshes is None else _fitted_view(root, frame)
+        return found if meshes is None or view is None else found.drawn_by(partial(render_anew, meshes, view))
 
     return FolderContent(classes, images, read, examples)
 
@@ -84,6 +80,15 @@ def _meshes_of(root: Path, rows: Sequence[PosedFile], classes: tuple[str, ...]) 
 
 def _view_of(root: Path) -> View:
     return build_dataclass(View, read_mapping(root / SCENE_FILE).get("view", {}), SCENE_FILE)
+
+
+def _fitted_view(root: Path, frame: Frame | None) -> View | None:
+    """What shows objects as the fitted images do; None where these have bands, or other proportions."""
+    view = _view_of(root)
+    if frame is None:
+        return view
+    is_whole = frame.height * view.width == frame.width * view.height
+    return view.cropped(frame.height, frame.width) if is_whole or frame.fit == "crop" else None
 
 
 def read_poses(root: Path) -> list[PosedFile]:
