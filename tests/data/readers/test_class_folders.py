@@ -17,6 +17,7 @@ from torchcaps.data import (
 )
 from torchcaps.data.readers.class_folders import open_class_folders
 from torchcaps.data.twin import FOLDER_TWIN
+from torchcaps.train.recipe.fit_to_data import name_dataset
 
 
 @pytest.fixture
@@ -100,6 +101,21 @@ def test_images_are_greyscale_only_if_all_training_images_are(tmp_path):
     save(tmp_path / "train/x/colour.png", (4, 4, 3))
     for split in ("train", "test"):
         assert load_dataset(f"folder:{tmp_path}", split).images.shape == (3, 3, 4, 4)
+
+
+@pytest.mark.parametrize("size", ["", "@16"])
+def test_a_path_may_have_a_sign_that_begins_a_size(size, tmp_path):
+    root = tmp_path / "me@home" / "pets"
+    write_twin("folder", root, 12)
+    name = name_dataset(f"{root}{size}")
+    assert name == f"folder:{root}{size}"
+    assert len(load_dataset(name, "train")) == 12
+
+
+def test_a_home_that_nobody_has_is_one_line(root):
+    for name, data_dir in (("folder:~nobody-of-that-name/pets", root), ("mnist", "~nobody-of-that-name")):
+        with pytest.raises(UserError, match="there is no such home folder"):
+            load_dataset(name, "train", data_dir)
 
 
 def test_a_folder_that_is_not_there_is_named_once_for_each_place(tmp_path):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 from torchcaps.core import ImageSize, MissingDataError, UserError, sides
+from torchcaps.storage import expanded
 
 from ..api import FOLDER_PREFIX, Dataset, DatasetInfo, Frame, Outline
 from ..fit import Fit
@@ -27,6 +28,7 @@ LAYOUTS: dict[str, Callable[[Path, Frame | None], Content]] = {
     "retrieval": open_map_folder,
 }
 _MOST_MEASURED = 1000
+_SIZED = re.compile(r"(.+)@(\d+)(?:x(\d+))?")
 
 
 class FolderName(NamedTuple):
@@ -39,8 +41,7 @@ class FolderName(NamedTuple):
 def parse_folder_name(name: str, data_dir: Path) -> FolderName:
     """Where the images lie; a relative path counts from the working folder, or else from the data folder."""
     text = name.removeprefix(FOLDER_PREFIX)
-    match = re.fullmatch(r"(.+)@(\d+)(?:x(\d+))?", text)
-    path = Path(match[1] if match else text).expanduser()
+    match, path = _SIZED.fullmatch(text), folder_path(text)
     root = path if path.is_dir() else data_dir / path
     if not text:
         raise MissingDataError(f"{name!r} names no folder; expected folder:PATH")
@@ -55,6 +56,12 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
             raise UserError(f"{name[:200]}: sides must lie between 1 and 10,000 pixels")
         size = (int(texts[0]), int(texts[1])) if len(texts) > 1 else int(texts[0])
     return FolderName(root, size)
+
+
+def folder_path(text: str) -> Path:
+    """The path in `PATH`, `PATH@SIDE` or `PATH@HEIGHTxWIDTH`."""
+    match = _SIZED.fullmatch(text)
+    return expanded(match[1] if match else text)
 
 
 def guess_task(name: str, data_dir: Path) -> str:
