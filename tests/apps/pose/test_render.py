@@ -272,6 +272,8 @@ def test_columns_in_another_order_are_read_by_their_names(folder, tmp_path):
             "outside of the folder",
         ),
         (lambda rows: as_text([{**rows[0], "split": "later"}], tuple(rows[0])), "train or test"),
+        (lambda rows: as_text([{**rows[0], "split": ""}], tuple(rows[0])), "is the only image"),
+        (lambda rows: as_text([*rows, {**rows[0], "split": "test"}], tuple(rows[0])), "is on 2 lines"),
         (
             lambda rows: as_text([{**rows[0], "split": "test"}], tuple(rows[0])),
             "no images with the split train",
@@ -281,6 +283,17 @@ def test_columns_in_another_order_are_read_by_their_names(folder, tmp_path):
 def test_labels_with_mistakes_are_one_line(folder, tmp_path, change, words):
     with pytest.raises(UserError, match=words):
         load_dataset(changed_copy(folder, tmp_path, change), "train", task="pose")
+
+
+def test_images_may_lie_elsewhere_in_a_folder_below_one_called_images(folder, tmp_path):
+    def moved(rows):
+        return as_text(
+            [{**row, "image": row["image"].replace("images/", "png/")} for row in rows], tuple(rows[0])
+        )
+
+    name = changed_copy(folder, tmp_path / "images" / "mine", moved)
+    (tmp_path / "images" / "mine" / "images").rename(tmp_path / "images" / "mine" / "png")
+    assert len(load_dataset(name, "train", task="pose")) == 6
 
 
 def test_an_image_of_another_size_is_named(folder, tmp_path):

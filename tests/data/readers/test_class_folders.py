@@ -1,6 +1,8 @@
 """Folders of images, one for each class."""
 
+import os
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -242,6 +244,16 @@ def test_class_folders_alone_are_split_by_the_names_of_their_files(tmp_path):
     other = tmp_path.with_name("moved")
     tmp_path.rename(other)
     assert names(other, "test") == test
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_names_in_no_encoding_are_split_too(tmp_path):
+    for label in "ab":
+        for number in range(5):
+            save(tmp_path / label / f"{number}.png")
+        os.rename(tmp_path / label / "0.png", os.fsencode(tmp_path / label) + b"/\xff.png")
+    splits = [load_dataset(f"folder:{tmp_path}", split) for split in ("train", "test")]
+    assert [len(each) for each in splits] == [8, 2]
 
 
 def test_a_class_with_one_image_cannot_be_split(tmp_path):

@@ -60,6 +60,12 @@ def test_a_fifth_is_kept_for_testing_by_name_alone(tmp_path):
     assert (again.num_train, again.num_test) == (8, 2)
 
 
+def test_a_single_image_cannot_be_split(tmp_path):
+    write_pairs(tmp_path, 1)
+    with pytest.raises(UserError, match=r"0\.png is the only image"):
+        load(tmp_path)
+
+
 def test_own_splits_are_kept(tmp_path):
     write_pairs(tmp_path / "train", 3)
     write_pairs(tmp_path / "val", 2)
@@ -231,6 +237,9 @@ def test_lists_that_name_nothing_or_other_files_are_refused(tmp_path):
         load(tmp_path)
     write_lists(tmp_path, train=[], test=[3])
     with pytest.raises(MissingDataError, match=r"train\.txt names no images"):
+        load(tmp_path)
+    write_lists(tmp_path, train=[1, 2, 3], test=[3])
+    with pytest.raises(UserError, match="3 is listed to train, and to test or validate as well"):
         load(tmp_path)
 
 

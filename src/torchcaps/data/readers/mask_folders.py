@@ -97,6 +97,10 @@ def _listed_pairs(root: Path) -> _Listed:
         _named_pairs(root / f"{name}.txt", pairs, is_needed=name != "val")
         for name in ("train", "test", "val")
     )
+    twice = {pair.image.stem for pair in train} & {pair.image.stem for pair in (*test, *validation)}
+    raise_all(
+        [f"{root}: {name} is listed to train, and to test or validate as well" for name in sorted(twice)]
+    )
     return _Listed({"train": train, "test": test}, validation)
 
 

@@ -9,6 +9,7 @@ in another order would otherwise be learned without complaint.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from io import StringIO
@@ -108,6 +109,8 @@ def read_poses(root: Path) -> list[PosedFile]:
     problems = [f"{path}: {each}" for each in found if isinstance(each, str)]
     raise_all(problems)
     rows = [each for each in found if isinstance(each, PosedFile)]
+    lines = Counter(row.image for row in rows)
+    raise_all([f"{path}: {image} is on {count} lines" for image, count in lines.items() if count > 1])
     if not rows:
         raise MissingDataError(f"{path} has no images")
     return rows
@@ -163,7 +166,8 @@ def check_silhouettes(root: Path, rows: Sequence[PosedFile]) -> None:
 
 
 def _mask_of(root: Path, row: PosedFile) -> Path:
-    return root / "masks" / row.image.relative_to(root / "images") if "images" in row.image.parts else root
+    is_rendered = row.image.is_relative_to(root / "images")
+    return root / "masks" / row.image.relative_to(root / "images") if is_rendered else root
 
 
 def _overlaps(root: Path, row: PosedFile, meshes: MeshSet, view: View) -> tuple[float, float] | None:
