@@ -26,7 +26,16 @@ from torchcaps.core import MissingDataError, UserError
 from torchcaps.core.rotation import rotation_angle
 from torchcaps.core.seeding import generator
 from torchcaps.data import check_dataset, load_dataset
-from torchcaps.data.rendering import View, cube, cube_tetrahedron, load_meshes, rasterise, render_smooth
+from torchcaps.data.rendering import (
+    MeshSet,
+    NamedMesh,
+    View,
+    cube,
+    cube_tetrahedron,
+    load_meshes,
+    rasterise,
+    render_smooth,
+)
 
 SCENE = Scene(
     resolution=(24, 24),
@@ -151,6 +160,14 @@ def test_splits_by_rotation_object_and_image():
         plan_poses(Scene(rotations=SCENE.rotations, split=Splitting(by="object")), meshes)
 
 
+@pytest.mark.parametrize(("share", "tested"), [(0.01, 1), (0.2, 2), (0.5, 5), (0.99, 9)])
+def test_the_share_of_a_split_holds_for_objects_too(share, tested):
+    named = tuple(NamedMesh(f"cube/{number}", 0, cube()) for number in range(10))
+    scene = Scene(rotations=SCENE.rotations, split=Splitting(by="object", test=share))
+    poses = plan_poses(scene, MeshSet(("cube",), named))
+    assert len({pose.number for pose in poses if pose.split == "test"}) == tested
+
+
 def test_the_default_scene_is_that_of_the_thesis():
     scene = Scene()
     assert scene.camera.position == (4.0, 0.0, 0.0)
@@ -179,6 +196,7 @@ def test_scene_files_are_read_and_their_paths_count_from_the_file(tmp_path):
     [
         ("0,0,0,1\n", "must name the columns w, x, y and z"),
         ("w,x,y,z\n2,0,0,0\n", "line 2 is no unit quaternion"),
+        ("w,x,y,z\n1,0,0,0\n\n1,0,0,0\nnan,0,0,0\n", "line 5 is no unit quaternion"),
         ("w,x,y,z\na,0,0,0\n", "must be numbers"),
         ("w,x,y,z\n", "no rotations"),
     ],

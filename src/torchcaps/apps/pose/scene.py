@@ -73,7 +73,7 @@ class Splitting:
     Attributes:
         by: "rotation" holds rotations out, the same for all objects; "object" holds objects of each class
             out; "image" chooses images at random, as the thesis does, which leaks.
-        test: Share of the test images.
+        test: Share of the rotations, of the objects of each class, or of the images, that test.
     """
 
     by: Literal["rotation", "object", "image"] = "rotation"

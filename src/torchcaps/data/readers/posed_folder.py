@@ -105,7 +105,7 @@ def read_poses(root: Path) -> list[PosedFile]:
                 f"{path}: the first line must name the columns {','.join(COLUMNS)}, in any order, so that it "
                 f"is known which number is w; {', '.join(missing)} missing"
             )
-        found = [_checked(root, number, line) for number, line in enumerate(reader, start=2)]
+        found = [_checked(root, reader.line_num, line) for line in reader]
     problems = [f"{path}: {each}" for each in found if isinstance(each, str)]
     raise_all(problems)
     rows = [each for each in found if isinstance(each, PosedFile)]
