@@ -90,6 +90,11 @@ def test_text_has_no_mark_before_it_and_another_encoding_is_named(tmp_path):
         read_text(path)
 
 
+def test_json_may_begin_with_the_mark_of_an_editor(tmp_path):
+    (tmp_path / "places.json").write_text('{"views": 4}\r\n', encoding="utf-8-sig")
+    assert read_json(tmp_path / "places.json") == {"views": 4}
+
+
 def test_damaged_json_is_named(tmp_path):
     (tmp_path / "a.json").write_text("{")
     with pytest.raises(UserError, match=r"a\.json is damaged"):

@@ -136,7 +136,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # no JSON, or no text at all
         raise _damaged(path, str(error)) from error
 
