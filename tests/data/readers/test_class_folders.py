@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import (
@@ -288,3 +290,25 @@ def test_a_folder_is_described_by_its_files(root):
     assert info.mean == pytest.approx(pixels.mean((0, 2, 3)).tolist())
     assert info.std == pytest.approx(pixels.std((0, 2, 3), correction=0).tolist())
     assert len(info.reader(root, "test")) == 12
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the bytes of the largest tensor that is made."""
+
+    most = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        self.most = max(
+            [self.most, *(part.nbytes for part in tree_leaves(made) if isinstance(part, torch.Tensor))]
+        )
+        return made
+
+
+def test_pixels_are_counted_without_a_copy_as_numbers(tmp_path):
+    for name in ("a/0", "a/1", "a/2", "b/0", "b/1", "b/2"):
+        save(tmp_path / f"{name}.png", (128, 128, 3))
+    with Largest() as made:
+        info = dataset_info(f"folder:{tmp_path}")
+    assert info.mean == pytest.approx((100 / 255,) * 3)
+    assert made.most <= 128 * 128 * 3

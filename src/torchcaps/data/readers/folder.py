@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from torchcaps.core import ImageSize, MissingDataError, UserError, sides
 from torchcaps.storage import expanded
@@ -102,7 +103,7 @@ def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -
     """What the files say; mean and std are those of at most 1,000 evenly spaced training images."""
     sample = content.sample(_MOST_MEASURED)
     channels, height, width = sample[0].shape  # of all of them: the reader accepts no two sizes
-    pixels = torch.cat([image.flatten(1) for image in sample], dim=1).double() / 255
+    mean, std = _mean_and_deviation(sample)
     return DatasetInfo(
         name=name,
         title=f"images in {root}",
@@ -110,8 +111,8 @@ def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -
         height=height,
         width=width,
         classes=content.classes,
-        mean=tuple(pixels.mean(1).tolist()),
-        std=tuple(pixels.std(1, correction=0).clamp(min=1e-3).tolist()),  # a flat colour must not divide by 0
+        mean=tuple(mean.tolist()),
+        std=tuple(std.clamp(min=1e-3).tolist()),  # a flat colour must not divide by 0
         num_train=content.count("train"),
         num_test=content.count("test"),
         licence="unknown: these are your files",
@@ -119,3 +120,16 @@ def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -
         fit=fit,
         task=task,
     )
+
+
+def _mean_and_deviation(images: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Of each channel, from how often each byte occurs: pixels as numbers take 16 times their memory."""
+    counts = torch.stack([_counts(image) for image in images]).sum(0)
+    shares = counts.double() / counts.sum(1, keepdim=True)
+    levels = torch.arange(256, dtype=torch.float64) / 255
+    mean = shares @ levels
+    return mean, (shares * (levels - mean[:, None]).square()).sum(1).sqrt()
+
+
+def _counts(image: Tensor) -> Tensor:
+    return torch.stack([torch.bincount(channel.flatten(), minlength=256) for channel in image])
