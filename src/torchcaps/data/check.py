@@ -69,6 +69,8 @@ def _read_folder(name: str, data_dir: Path) -> None:
     opened = open_dataset(name, data_dir, size=size, task=guess_task(name, data_dir))
     for split in SPLITS:
         opened.examples(split)
+    if opened.validation is not None:
+        opened.validation()
 
 
 def unpacked_files(info: DatasetInfo) -> list[RemoteFile]:

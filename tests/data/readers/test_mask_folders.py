@@ -225,6 +225,10 @@ def test_a_folder_val_beside_train_and_test_validates(tmp_path):
     source = Source(Data(name=f"folder:{tmp_path}", fit="pad"), task_named("segmentation"), SIDE)
     found = source.splits(torch.device("cpu"))
     assert [len(found.train), len(found.validation), len(source.test(torch.device("cpu")))] == [4, 2, 3]
+    damaged = tmp_path / "val" / "images" / "1.png"
+    damaged.write_bytes(damaged.read_bytes()[:45])  # little more than its header
+    with pytest.raises(UserError, match=r"val/images/1\.png cannot be read"):
+        check_dataset(f"folder:{tmp_path}")
 
 
 def test_lists_that_name_nothing_or_other_files_are_refused(tmp_path):
