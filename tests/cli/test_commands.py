@@ -293,10 +293,11 @@ def test_many_accuracies_are_listed_as_a_range(tmp_path):
     assert "0 of 270" in line
 
 
-def test_datasets_without_files_need_no_check():
-    done = torchcaps("data", "check", "synthetic_mnist")
-    assert done.returncode == 0
-    assert "needs no files" in done.stdout
+def test_datasets_without_published_files_are_read():
+    for command in ("get", "check"):
+        done = torchcaps("data", command, "synthetic_mnist")
+        assert done.returncode == 0
+        assert "synthetic_mnist can be read" in done.stdout
 
 
 def test_missing_files_are_reported(tmp_path):

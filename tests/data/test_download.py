@@ -4,14 +4,16 @@ import hashlib
 import shutil
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from torchcaps.core import UserError
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import DATASETS, check_dataset, get_dataset, load_dataset, write_twin
 from torchcaps.data.check import unpacked_files
+from torchcaps.data.rendering import TINY_CLASSES, TINY_FILE, MeshSet, NamedMesh, cube, save_meshes
 
 pooch = pytest.importorskip("pooch", reason="downloads need pooch")
 
@@ -55,6 +57,11 @@ def publisher(tmp_path, monkeypatch):
     return source_and_requests
 
 
+def visible(folder):
+    """What lies in a folder, the file by which processes take turns aside."""
+    return [path.name for path in folder.iterdir() if path.name != ".turn.lock"]
+
+
 def test_a_dataset_is_fetched_once_and_can_be_read(publisher, tmp_path):
     _, requests = publisher
     paths = get_dataset("mnist", tmp_path / "data")
@@ -71,9 +78,18 @@ def test_an_archive_is_unpacked_and_removed(publisher, tmp_path):
     assert requests == ["cifar-10-python.tar.gz"]
     assert [path.name for path in paths][-1] == "test_batch"
     assert len(load_dataset("cifar10", "train", tmp_path / "data")) == 10
-    assert [path.name for path in (tmp_path / "data").iterdir()] == ["cifar-10-batches-py"]
+    assert visible(tmp_path / "data") == ["cifar-10-batches-py"]
     get_dataset("cifar10", tmp_path / "data")
     assert len(requests) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nobody waits on Windows")
+def test_of_two_at_once_one_fetches_and_the_other_waits(publisher, tmp_path):
+    _, requests = publisher
+    with ThreadPoolExecutor(2) as both:
+        first, second = both.map(lambda _: get_dataset("cifar10", tmp_path / "mine"), range(2))
+    assert first == second
+    assert requests == ["cifar-10-python.tar.gz"]
 
 
 def test_an_archive_of_single_photographs_is_fetched_until_they_are_all_there(
@@ -112,7 +128,7 @@ def test_a_download_with_a_wrong_checksum_is_refused_and_leaves_nothing(publishe
     (source / "MNIST/raw/train-images-idx3-ubyte.gz").write_bytes(b"something else")
     with pytest.raises(UserError, match=r"train-images-idx3-ubyte\.gz could not be fetched"):
         get_dataset("mnist", tmp_path / "data")
-    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert not visible(tmp_path / "data" / "MNIST" / "raw")
 
 
 def test_a_failed_connection_is_a_user_error(publisher, tmp_path):
@@ -131,6 +147,24 @@ def test_without_pooch_the_error_says_what_to_install(tmp_path, monkeypatch):
 def test_datasets_without_files_need_no_download_and_pass_the_check(tmp_path):
     assert get_dataset("synthetic_mnist", tmp_path) == []
     assert check_dataset("synthetic_mnist", tmp_path) == []
+
+
+def test_a_file_without_a_published_checksum_is_not_held_against_one(tmp_path):
+    objects = tuple(NamedMesh(name, label, cube()) for label, name in enumerate(TINY_CLASSES))
+    save_meshes(tmp_path / TINY_FILE, MeshSet(TINY_CLASSES, objects))
+    (finding,) = check_dataset("tiny_meshes", tmp_path)
+    assert finding.is_ok
+    assert finding.is_checksum_ok is None
+    assert get_dataset("tiny_meshes", tmp_path) == [finding.path]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("tiny_meshes", "make them with"), ("affnist", "has no affNIST"), ("eth80", "no ETH-80")],
+)
+def test_what_nobody_publishes_is_answered_with_where_it_comes_from(name, words, tmp_path):
+    with pytest.raises(MissingDataError, match=words):
+        get_dataset(name, tmp_path)
 
 
 def test_a_check_of_good_files_finds_nothing_wrong(publisher):

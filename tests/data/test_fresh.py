@@ -32,6 +32,26 @@ def test_a_seed_decides_what_is_drawn_anew(name):
     assert all(map(torch.equal, parts(some), first))
 
 
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_generator_that_goes_on_draws_others_each_time(name):
+    data = load_dataset(name, "train", task=DRAWN[name], size=28 if DRAWN[name] == "pose" else 0)
+    some, random = data.subset(torch.arange(12)).to("cpu"), generator(0, "epoch", 1)
+    some.renew(random)
+    first = some.images.clone()
+    some.renew(random)
+    assert not torch.equal(some.images, first)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_is_drawn_anew_leaves_the_dataset_as_it_is(name):
+    def load():
+        return load_dataset(name, "train", task=DRAWN[name], size=28 if DRAWN[name] == "pose" else 0)
+
+    before = [part.clone() for part in parts(load().to("cpu"))]
+    load().to("cpu").renew(generator(0, "epoch", 1))
+    assert all(map(torch.equal, parts(load().to("cpu")), before))
+
+
 def test_rotations_and_classes_are_those_of_the_images_drawn_anew():
     some = load_dataset("synthetic_cube_tetrahedron", "train", task="pose", size=28)
     some = some.subset(torch.arange(7)).to("cpu")

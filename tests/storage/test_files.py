@@ -2,6 +2,7 @@ import errno
 import os
 import stat
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -48,6 +49,14 @@ def test_drafts_of_killed_processes_are_removed_once_they_are_old(tmp_path):
     assert read_json(tmp_path / "a.json") == {"b": 1}
 
 
+def test_a_folder_is_looked_through_for_drafts_once_however_many_files_are_written(tmp_path, monkeypatch):
+    looked, glob = [], Path.glob
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: looked.append(folder) or glob(folder, pattern))
+    for number in range(5):
+        write_text(tmp_path / f"{number}.txt", "a")
+    assert looked == [tmp_path]
+
+
 def test_mappings_are_kept_one_on_each_line(tmp_path):
     rows = [{"epoch": 0, "loss": 0.1}, {"epoch": 1, "findings": ["a\nb"]}]
     write_json_lines(tmp_path / "a.jsonl", rows)
@@ -79,6 +88,11 @@ def test_text_has_no_mark_before_it_and_another_encoding_is_named(tmp_path):
     path.write_text("Käfer\n", encoding="latin-1")
     with pytest.raises(UserError, match=r"classes\.txt is no text in UTF-8 .*; save it as UTF-8"):
         read_text(path)
+
+
+def test_json_may_begin_with_the_mark_of_an_editor(tmp_path):
+    (tmp_path / "places.json").write_text('{"views": 4}\r\n', encoding="utf-8-sig")
+    assert read_json(tmp_path / "places.json") == {"views": 4}
 
 
 def test_damaged_json_is_named(tmp_path):

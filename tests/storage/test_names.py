@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
-from torchcaps.storage import distinct_stems
+from torchcaps.core import UserError
+from torchcaps.storage import distinct_stems, expanded
 
 
 @pytest.mark.parametrize(
@@ -14,3 +17,10 @@ from torchcaps.storage import distinct_stems
 )
 def test_no_two_files_have_one_name(names, stems):
     assert distinct_stems(names, reserved=["index"]) == stems
+
+
+def test_the_home_of_somebody_unknown_is_one_line(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert expanded("~/data") == Path("/home/me/data")
+    with pytest.raises(UserError, match="~nobody-of-that-name/data: there is no such home folder"):
+        expanded("~nobody-of-that-name/data")

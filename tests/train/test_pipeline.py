@@ -29,6 +29,14 @@ def test_the_split_seed_chooses_which_images_a_limit_keeps_and_which_validate():
     assert unlimited[0][1] != unlimited[1][1]
 
 
+def test_overlaid_objects_are_resized_as_their_images_are():
+    name = "multimnist:base=synthetic_mnist,train=40,test=20"
+    source = Source(Data(name=name, preprocess=Preprocess(resize=18)), task_named("overlap"), 18)
+    train = source.splits(torch.device("cpu")).train
+    assert train.images.shape[2:] == train.alone.shape[2:] == (18, 18)
+    assert (train.images.int() - train.alone.int().amax(1, keepdim=True)).min() >= -1
+
+
 @pytest.mark.parametrize(
     ("settings", "side"),
     [

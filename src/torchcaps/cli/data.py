@@ -23,8 +23,11 @@ def get(name: Name, data_dir: DataDir = None) -> None:
     """Download a dataset, verified by checksum."""
     from torchcaps.data import get_dataset
 
-    for path in get_dataset(name, data_dir, progress=True):
+    paths = get_dataset(name, data_dir, progress=True)
+    for path in paths:
         typer.echo(str(path))
+    if not paths:
+        typer.echo(f"{name} can be read; there is nothing to fetch")
 
 
 @app.command("check")
@@ -44,7 +47,7 @@ def check(name: NameOrFolder, data_dir: DataDir = None, json: Json = False) -> N
     elif name.startswith(FOLDER_PREFIX):
         typer.echo(f"{name}: all training and test images can be read")
     else:
-        typer.echo(f"{name} needs no files")
+        typer.echo(f"{name} can be read; there are no published files to compare with")
     if not all(finding.is_ok for finding in findings):
         raise typer.Exit(1)
 

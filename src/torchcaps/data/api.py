@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from torchcaps.core import ImageSize, Registry, UserError, sides
+from torchcaps.storage import expanded
 
 from .examples import Examples
 from .fit import Fit
@@ -105,7 +106,7 @@ def list_datasets(pattern: str = "*") -> list[str]:
 def resolve_data_dir(data_dir: Path | str | None = None) -> Path:
     """The data folder: the argument, else `TORCHCAPS_DATA`, else `~/.cache/torchcaps/data`."""
     chosen = data_dir or os.environ.get("TORCHCAPS_DATA") or "~/.cache/torchcaps/data"
-    return Path(chosen).expanduser()
+    return expanded(chosen)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,8 @@ def _read_folder(name: str, data_dir: Path) -> None:
     opened = open_dataset(name, data_dir, size=size, task=guess_task(name, data_dir))
     for split in SPLITS:
         opened.examples(split)
+    if opened.validation is not None:
+        opened.validation()
 
 
 def unpacked_files(info: DatasetInfo) -> list[RemoteFile]:
@@ -128,9 +130,8 @@ def _check_file(
     is_size_ok = None if file.size is None else size == file.size
     if is_size_ok is False:
         note = note or f"{size} bytes, the published file has {file.size}"
-    return FileFinding(
-        path, True, is_size_ok, bool(is_size_ok) and matches_checksum(path, file), is_readable, note
-    )
+    is_checksum_ok = is_size_ok is not False and matches_checksum(path, file)
+    return FileFinding(path, True, is_size_ok, is_checksum_ok, is_readable, note)
 
 
 def _readability(path: Path, problem: UserError | None) -> tuple[bool | None, str]:

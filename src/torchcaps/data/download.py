@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core import UserError, need
+from torchcaps.storage import one_at_a_time
 
-from .api import RemoteFile, dataset_info, resolve_data_dir
+from .api import SPLITS, RemoteFile, dataset_info, load_dataset, resolve_data_dir
 from .archive import extract_tar
 from .check import count_images, matches_checksum
 
@@ -19,38 +20,43 @@ def get_dataset(name: str, data_dir: Path | str | None = None, progress: bool = 
 
     A file whose checksum is already right is not fetched again; one whose checksum is wrong is replaced.
     Files appear under their final names only when they are complete. Archives are removed once unpacked.
+    Of several processes, one fetches while the others wait.
+    A dataset that nobody publishes file by file is read: an error says where its files come from.
     """
     info, folder = dataset_info(name, data_dir), resolve_data_dir(data_dir)
-    if not info.files:
-        return []
+    if not any(file.url for file in info.files):
+        load_dataset(name, SPLITS[-1], folder)
+        return [folder / file.path for file in info.files]
     return [path for file in info.files for path in _get_file(file, folder, progress)]
 
 
 def _get_file(file: RemoteFile, data_dir: Path, progress: bool) -> list[Path]:
-    parts = file.contains or (file,)
-    paths = [data_dir / part.path for part in parts]
-    if all(_is_good(path, part) for path, part in zip(paths, parts, strict=True)):
-        return paths
+    if _wrong_parts(file, data_dir):
+        with one_at_a_time(data_dir):
+            if _wrong_parts(file, data_dir):  # nobody else fetched it meanwhile
+                _fetch_and_unpack(file, data_dir, progress)
+    return [data_dir / part.path for part in file.contains or (file,)]
+
+
+def _fetch_and_unpack(file: RemoteFile, data_dir: Path, progress: bool) -> None:
     fetched = _fetch(file, data_dir, progress)
-    if file.contains:
-        extract_tar(fetched, data_dir)
-        _require_parts(file, data_dir)
-        fetched.unlink()
-    return paths
+    if not file.contains:
+        return
+    extract_tar(fetched, data_dir)
+    if wrong := _wrong_parts(file, data_dir):
+        raise UserError(f"{file.path} from {file.url} did not unpack to the published {', '.join(wrong)}")
+    fetched.unlink()
+
+
+def _wrong_parts(file: RemoteFile, data_dir: Path) -> list[str]:
+    """The file, or what it unpacks to, where it is missing or damaged."""
+    return [part.path for part in file.contains or (file,) if not _is_good(data_dir / part.path, part)]
 
 
 def _is_good(path: Path, file: RemoteFile) -> bool:
     if file.num_images is not None:
         return count_images(path) == file.num_images
     return path.is_file() and matches_checksum(path, file) is not False
-
-
-def _require_parts(archive: RemoteFile, data_dir: Path) -> None:
-    wrong = [part.path for part in archive.contains if not _is_good(data_dir / part.path, part)]
-    if wrong:
-        raise UserError(
-            f"{archive.path} from {archive.url} did not unpack to the published {', '.join(wrong)}"
-        )
 
 
 def _fetch(file: RemoteFile, data_dir: Path, progress: bool) -> Path:

@@ -14,13 +14,14 @@ from .files import (
     write_json_lines,
     write_text,
 )
-from .names import distinct_stems
+from .names import distinct_stems, expanded
 from .turns import one_at_a_time
 from .weights import load_weights, save_weights
 
 __all__ = [
     "DiskError",
     "distinct_stems",
+    "expanded",
     "is_disk_error",
     "load_weights",
     "one_at_a_time",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import json
 import os
 import re
@@ -11,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ _DISK_ERRORS = frozenset(
     getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO") if hasattr(errno, name)
 )
 _ABANDONED = 3600.0  # seconds after which the draft of a killed process is removed
+_DRAFTS = f".*.{'[0-9a-f]' * 8}.draft"
 
 
 class DiskError(UserError):
@@ -44,7 +45,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path)
+        _remove_abandoned(path.parent)
         draft.touch(mode=0o666, exist_ok=False)
         permissions = draft.stat().st_mode
         write(draft)
@@ -61,9 +62,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             draft.unlink(missing_ok=True)
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Remove old drafts of the same file, which processes left that were killed while they wrote."""
-    for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):
+@lru_cache(maxsize=1024)  # once for each folder: at every write, a folder of many files would be read again
+def _remove_abandoned(folder: Path) -> None:
+    """Remove old drafts, which processes left that were killed while they wrote."""
+    for draft in folder.glob(_DRAFTS):
         with suppress(OSError):
             if time.time() - draft.stat().st_mtime > _ABANDONED:
                 draft.unlink()
@@ -134,7 +136,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # no JSON, or no text at all
         raise _damaged(path, str(error)) from error
 

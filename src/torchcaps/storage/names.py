@@ -1,10 +1,12 @@
-"""Names of files that are written for others."""
+"""Names of files that are written for others, and of those that others write."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, count
 from pathlib import Path
+
+from torchcaps.core import UserError
 
 
 def distinct_stems(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
@@ -20,3 +22,11 @@ def distinct_stems(names: Sequence[str], *, reserved: Iterable[str] = ()) -> lis
         stems.append(next(candidate for candidate in candidates if candidate.casefold() not in taken))
         taken.add(stems[-1].casefold())
     return stems
+
+
+def expanded(path: Path | str) -> Path:
+    """A path with the home folder in place of `~`."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:  # nobody of that name, or nobody known at all
+        raise UserError(f"{path}: there is no such home folder; write the path in full") from error

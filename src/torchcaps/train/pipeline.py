@@ -16,6 +16,7 @@ from torchcaps.data import (
     DatasetInfo,
     Examples,
     MaskedImages,
+    OverlaidImages,
     Preprocess,
     normalize,
     open_dataset,
@@ -104,25 +105,30 @@ class Source:
         if not resize or tuple(examples.images.shape[2:]) == sides(resize):
             return examples
         only = Preprocess(resize=resize)
-        masks = examples.masks[:, 0] if isinstance(examples, MaskedImages) else None
-        parts = [
-            resize_and_crop_pairs(images, None if masks is None else masks[start : start + len(images)], only)
-            for start, images in _chunks(examples.images)
-        ]
-        resized = torch.cat([images.mul(255).round().byte() for images, _ in parts])
-        if masks is None:
-            return examples.with_images(resized)
-        return MaskedImages(
-            resized,
-            torch.cat([part[1].unsqueeze(1) for part in parts if part[1] is not None]),
-            examples.classes,
-        )
+        if isinstance(examples, OverlaidImages):
+            images, alone = (_resized(pictures, only)[0] for pictures in (examples.images, examples.alone))
+            return OverlaidImages(images, examples.labels, alone, examples.classes)
+        if isinstance(examples, MaskedImages):
+            images, masks = _resized(examples.images, only, examples.masks)
+            return MaskedImages(images, masks, examples.classes)
+        return examples.with_images(_resized(examples.images, only)[0])
 
 
 def source_of(recipe: Recipe, network: Network, data_dir: Path | None = None) -> Source:
     """The dataset of a recipe, at the size of its network."""
     _, height, width = network.image_shape
     return Source(recipe.data, recipe.task, (height, width), data_dir)
+
+
+def _resized(images: Tensor, only: Preprocess, masks: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Images as bytes, and their masks where there are any."""
+    parts = [
+        resize_and_crop_pairs(part, None if masks is None else masks[start : start + len(part), 0], only)
+        for start, part in _chunks(images)
+    ]
+    resized = torch.cat([part.mul(255).round().byte() for part, _ in parts])
+    drawn = [part.unsqueeze(1) for _, part in parts if part is not None]
+    return (resized, torch.cat(drawn)) if drawn else (resized,)
 
 
 def _chunks(images: Tensor, size: int = 4096) -> list[tuple[int, Tensor]]:

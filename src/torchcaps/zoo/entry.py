@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from torchcaps.core import UserError, build_dataclass, metric_of, unknown_name
-from torchcaps.storage import read_json
+from torchcaps.storage import expanded, read_json
 
 from .evidence import Evidence
 from .rounding import Rounding
@@ -93,8 +93,7 @@ def preparation_of(data: str) -> Preparation:
 
 def cache_folder() -> Path:
     """Where networks outside the package are: `$TORCHCAPS_WEIGHTS`, else below the user's cache."""
-    place = os.environ.get(_CACHE)
-    return Path(place) if place else Path.home() / ".cache" / "torchcaps" / "weights"
+    return expanded(os.environ.get(_CACHE) or "~/.cache/torchcaps/weights")
 
 
 def list_weights(pattern: str = "*", folder: Path = PACKAGED) -> list[Entry]:

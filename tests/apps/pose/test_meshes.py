@@ -122,6 +122,19 @@ def test_a_folder_of_classes_leaves_out_what_cannot_be_used(tmp_path):
     assert [each.name for each in few.objects] == ["b/one", "a/three"]
 
 
+def test_a_name_stands_for_one_mesh_and_hidden_folders_are_no_classes(tmp_path):
+    for name in ("a/one.obj", "a/one.stl", "b/one.ply"):
+        write(tmp_path / name)
+    (tmp_path / "__MACOSX").mkdir()
+    (tmp_path / ".git").mkdir()
+    told = []
+    found = read_mesh_folder(tmp_path, report=told.append)
+    assert found.classes == ("a", "b")
+    assert [each.name for each in found.objects] == ["a/one", "b/one"]
+    assert len(told) == 1
+    assert "one.stl has the name of another mesh" in told[0]
+
+
 def test_folders_that_are_missing_or_elsewhere_are_refused(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(MissingDataError, match="no mesh that can be used"):

@@ -4,6 +4,7 @@ import csv
 import json
 import stat
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,8 +25,17 @@ from torchcaps.apps.pose.scene import (
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.core.rotation import rotation_angle
 from torchcaps.core.seeding import generator
-from torchcaps.data import load_dataset
-from torchcaps.data.rendering import View, cube, cube_tetrahedron, load_meshes, rasterise, render_smooth
+from torchcaps.data import check_dataset, load_dataset
+from torchcaps.data.rendering import (
+    MeshSet,
+    NamedMesh,
+    View,
+    cube,
+    cube_tetrahedron,
+    load_meshes,
+    rasterise,
+    render_smooth,
+)
 
 SCENE = Scene(
     resolution=(24, 24),
@@ -52,6 +62,14 @@ def test_a_rendered_folder_is_read_as_it_was_rendered(folder):
             assert torch.equal(image, rasterise(mesh, rotation[None], SCENE.view).images[0])
 
 
+def test_a_check_reads_a_rendered_folder(folder, tmp_path):
+    assert check_dataset(f"folder:{folder}") == []
+    name = changed_copy(folder, tmp_path, lambda rows: as_text(rows, tuple(rows[0])))
+    next((tmp_path / "images").rglob("*.png")).write_bytes(b"no picture")
+    with pytest.raises(UserError, match="cannot be read as an image"):
+        check_dataset(name)
+
+
 def test_a_rendered_folder_shows_its_training_objects_in_fresh_rotations(folder):
     examples = load_dataset(f"folder:{folder}", "train", task="pose")
     examples.renew(generator(0, "fresh"))
@@ -59,6 +77,24 @@ def test_a_rendered_folder_shows_its_training_objects_in_fresh_rotations(folder)
     for image, label, rotation in examples:
         mesh = meshes[label].mesh
         assert torch.equal(image, render_smooth(mesh, rotation[None], SCENE.view)[0])
+
+
+def covered(examples):
+    """The share of the pixels that show an object."""
+    return float((examples.images.amax(1) > 20).float().mean())
+
+
+@pytest.mark.parametrize("resolution", [(24, 40), (40, 24)])
+def test_fresh_images_of_a_folder_are_fitted_as_those_in_it(resolution, tmp_path):
+    render_scene(
+        replace(SCENE, resolution=resolution, rotations=Rotations(kind="random", count=60)), tmp_path, TORCH
+    )
+    examples = load_dataset(f"folder:{tmp_path}", "train", size=16, task="pose")
+    stored = covered(examples)
+    examples.renew(generator(0, "fresh"))
+    assert covered(examples) == pytest.approx(stored, rel=0.05)
+    for fit in ("pad", "stretch"):  # which no camera sees
+        assert not load_dataset(f"folder:{tmp_path}", "train", size=16, fit=fit, task="pose").can_be_renewed
 
 
 def test_objects_that_test_are_not_shown_anew(folder, tmp_path):
@@ -124,6 +160,14 @@ def test_splits_by_rotation_object_and_image():
         plan_poses(Scene(rotations=SCENE.rotations, split=Splitting(by="object")), meshes)
 
 
+@pytest.mark.parametrize(("share", "tested"), [(0.01, 1), (0.2, 2), (0.5, 5), (0.99, 9)])
+def test_the_share_of_a_split_holds_for_objects_too(share, tested):
+    named = tuple(NamedMesh(f"cube/{number}", 0, cube()) for number in range(10))
+    scene = Scene(rotations=SCENE.rotations, split=Splitting(by="object", test=share))
+    poses = plan_poses(scene, MeshSet(("cube",), named))
+    assert len({pose.number for pose in poses if pose.split == "test"}) == tested
+
+
 def test_the_default_scene_is_that_of_the_thesis():
     scene = Scene()
     assert scene.camera.position == (4.0, 0.0, 0.0)
@@ -152,6 +196,7 @@ def test_scene_files_are_read_and_their_paths_count_from_the_file(tmp_path):
     [
         ("0,0,0,1\n", "must name the columns w, x, y and z"),
         ("w,x,y,z\n2,0,0,0\n", "line 2 is no unit quaternion"),
+        ("w,x,y,z\n1,0,0,0\n\n1,0,0,0\nnan,0,0,0\n", "line 5 is no unit quaternion"),
         ("w,x,y,z\na,0,0,0\n", "must be numbers"),
         ("w,x,y,z\n", "no rotations"),
     ],
@@ -245,6 +290,8 @@ def test_columns_in_another_order_are_read_by_their_names(folder, tmp_path):
             "outside of the folder",
         ),
         (lambda rows: as_text([{**rows[0], "split": "later"}], tuple(rows[0])), "train or test"),
+        (lambda rows: as_text([{**rows[0], "split": ""}], tuple(rows[0])), "is the only image"),
+        (lambda rows: as_text([*rows, {**rows[0], "split": "test"}], tuple(rows[0])), "is on 2 lines"),
         (
             lambda rows: as_text([{**rows[0], "split": "test"}], tuple(rows[0])),
             "no images with the split train",
@@ -254,6 +301,17 @@ def test_columns_in_another_order_are_read_by_their_names(folder, tmp_path):
 def test_labels_with_mistakes_are_one_line(folder, tmp_path, change, words):
     with pytest.raises(UserError, match=words):
         load_dataset(changed_copy(folder, tmp_path, change), "train", task="pose")
+
+
+def test_images_may_lie_elsewhere_in_a_folder_below_one_called_images(folder, tmp_path):
+    def moved(rows):
+        return as_text(
+            [{**row, "image": row["image"].replace("images/", "png/")} for row in rows], tuple(rows[0])
+        )
+
+    name = changed_copy(folder, tmp_path / "images" / "mine", moved)
+    (tmp_path / "images" / "mine" / "images").rename(tmp_path / "images" / "mine" / "png")
+    assert len(load_dataset(name, "train", task="pose")) == 6
 
 
 def test_an_image_of_another_size_is_named(folder, tmp_path):

@@ -36,12 +36,20 @@ def test_expanded_digits_lie_in_the_middle_of_40x40():
     assert not found.images[:, :, :6].any()
 
 
-@pytest.mark.parametrize("name", ["expanded_mnist", "affnist_style", "multimnist", "corrupted_mnist"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"expanded_mnist:{BASE}",
+        f"affnist_style:{BASE},copies=2",
+        f"multimnist:{BASE},test=40",
+        f"corrupted_mnist:{BASE}",
+    ],
+)
 def test_facts_fit_the_images(name):
-    info = dataset_info(name)
-    found = load_dataset(f"{name}:{BASE}", "test")
+    info, found = dataset_info(name), load_dataset(name, "test")
     assert found.images.shape[1:] == (info.channels, info.height, info.width)
     assert found.task == info.task
+    assert len(found) == info.num_test
 
 
 def test_mean_and_deviation_follow_from_those_of_the_base():

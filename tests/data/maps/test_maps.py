@@ -10,6 +10,7 @@ from torchcaps.data import (
     PlacedCrops,
     PlacePlan,
     SeasonStack,
+    check_dataset,
     load_dataset,
     load_stack,
     sample_crops,
@@ -167,6 +168,13 @@ def test_crops_are_the_same_each_time_and_in_any_order(folder):
     order = torch.tensor([5, 100, 2])
     assert torch.equal(first.images[order], again.images[:][order])
     assert torch.equal(first.subset([5, 100]).images[:], again.images[order[:2]])
+
+
+def test_a_check_reads_the_maps_of_a_folder(folder, tmp_path):
+    assert check_dataset(f"folder:{folder}@16") == []
+    (tmp_path / "map.npz").write_bytes(b"no map")
+    with pytest.raises(UserError, match="is no season stack, or damaged"):
+        check_dataset(f"folder:{tmp_path}")
 
 
 def test_a_map_that_is_too_small_for_its_crops_is_refused(folder):

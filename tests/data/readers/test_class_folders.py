@@ -1,11 +1,15 @@
 """Folders of images, one for each class."""
 
+import os
 import shutil
+import sys
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import (
@@ -17,6 +21,7 @@ from torchcaps.data import (
 )
 from torchcaps.data.readers.class_folders import open_class_folders
 from torchcaps.data.twin import FOLDER_TWIN
+from torchcaps.train.recipe.fit_to_data import name_dataset
 
 
 @pytest.fixture
@@ -100,6 +105,21 @@ def test_images_are_greyscale_only_if_all_training_images_are(tmp_path):
     save(tmp_path / "train/x/colour.png", (4, 4, 3))
     for split in ("train", "test"):
         assert load_dataset(f"folder:{tmp_path}", split).images.shape == (3, 3, 4, 4)
+
+
+@pytest.mark.parametrize("size", ["", "@16"])
+def test_a_path_may_have_a_sign_that_begins_a_size(size, tmp_path):
+    root = tmp_path / "me@home" / "pets"
+    write_twin("folder", root, 12)
+    name = name_dataset(f"{root}{size}")
+    assert name == f"folder:{root}{size}"
+    assert len(load_dataset(name, "train")) == 12
+
+
+def test_a_home_that_nobody_has_is_one_line(root):
+    for name, data_dir in (("folder:~nobody-of-that-name/pets", root), ("mnist", "~nobody-of-that-name")):
+        with pytest.raises(UserError, match="there is no such home folder"):
+            load_dataset(name, "train", data_dir)
 
 
 def test_a_folder_that_is_not_there_is_named_once_for_each_place(tmp_path):
@@ -228,6 +248,16 @@ def test_class_folders_alone_are_split_by_the_names_of_their_files(tmp_path):
     assert names(other, "test") == test
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_names_in_no_encoding_are_split_too(tmp_path):
+    for label in "ab":
+        for number in range(5):
+            save(tmp_path / label / f"{number}.png")
+        os.rename(tmp_path / label / "0.png", os.fsencode(tmp_path / label) + b"/\xff.png")
+    splits = [load_dataset(f"folder:{tmp_path}", split) for split in ("train", "test")]
+    assert [len(each) for each in splits] == [8, 2]
+
+
 def test_a_class_with_one_image_cannot_be_split(tmp_path):
     for name in ("x/1", "x/2", "y/1"):
         save(tmp_path / f"{name}.png")
@@ -260,3 +290,25 @@ def test_a_folder_is_described_by_its_files(root):
     assert info.mean == pytest.approx(pixels.mean((0, 2, 3)).tolist())
     assert info.std == pytest.approx(pixels.std((0, 2, 3), correction=0).tolist())
     assert len(info.reader(root, "test")) == 12
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the bytes of the largest tensor that is made."""
+
+    most = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        self.most = max(
+            [self.most, *(part.nbytes for part in tree_leaves(made) if isinstance(part, torch.Tensor))]
+        )
+        return made
+
+
+def test_pixels_are_counted_without_a_copy_as_numbers(tmp_path):
+    for name in ("a/0", "a/1", "a/2", "b/0", "b/1", "b/2"):
+        save(tmp_path / f"{name}.png", (128, 128, 3))
+    with Largest() as made:
+        info = dataset_info(f"folder:{tmp_path}")
+    assert info.mean == pytest.approx((100 / 255,) * 3)
+    assert made.most <= 128 * 128 * 3

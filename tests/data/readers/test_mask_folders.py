@@ -60,6 +60,12 @@ def test_a_fifth_is_kept_for_testing_by_name_alone(tmp_path):
     assert (again.num_train, again.num_test) == (8, 2)
 
 
+def test_a_single_image_cannot_be_split(tmp_path):
+    write_pairs(tmp_path, 1)
+    with pytest.raises(UserError, match=r"0\.png is the only image"):
+        load(tmp_path)
+
+
 def test_own_splits_are_kept(tmp_path):
     write_pairs(tmp_path / "train", 3)
     write_pairs(tmp_path / "val", 2)
@@ -79,6 +85,19 @@ def test_several_values_are_class_numbers(tmp_path):
     (tmp_path / "classes.txt").write_text("cat\n", encoding="utf-8")
     with pytest.raises(UserError, match="names 1 classes, but masks have the value 2"):
         load(tmp_path)
+
+
+def test_a_value_that_is_alone_stays_the_number_of_its_class_where_several_are_named(tmp_path):
+    write_pairs(tmp_path, 5, value=2)
+    (tmp_path / "classes.txt").write_text("liver\r\ntumour\r\n", encoding="utf-8")
+    data = load(tmp_path)
+    assert data.classes == ("liver", "tumour")
+    assert set(data.masks.unique().tolist()) == {0, 2}
+    write_pairs(tmp_path, 5, value=255)
+    with pytest.raises(UserError, match="names 2 classes, but masks have the value 255"):
+        load(tmp_path)
+    (tmp_path / "classes.txt").write_text("tumour\n", encoding="utf-8")
+    assert set(load(tmp_path).masks.unique().tolist()) == {0, 1}
 
 
 def test_palette_images_hold_class_numbers(tmp_path):
@@ -188,6 +207,16 @@ def test_lists_say_which_images_train_validate_and_test(tmp_path, place):
     source = Source(Data(name=f"folder:{tmp_path / place}", fit="pad"), task_named("segmentation"), SIDE)
     found = source.splits(torch.device("cpu"))
     assert [len(found.train), len(found.validation), len(source.test(torch.device("cpu")))] == [3, 1, 2]
+    assert check_dataset(f"folder:{tmp_path / place}") == []
+
+
+def test_lists_share_the_class_names_of_the_folder_their_images_lie_in(tmp_path):
+    write_pairs(tmp_path, value=2)
+    write_lists(tmp_path / "splits" / "half", train=[1, 4, 5], test=[9, 0])
+    (tmp_path / "classes.txt").write_text("liver\ntumour\n", encoding="utf-8")
+    data = load(tmp_path / "splits" / "half")
+    assert data.classes == load(tmp_path).classes == ("liver", "tumour")
+    assert set(data.masks.unique().tolist()) == {0, 2}
 
 
 def test_a_folder_val_beside_train_and_test_validates(tmp_path):
@@ -196,6 +225,10 @@ def test_a_folder_val_beside_train_and_test_validates(tmp_path):
     source = Source(Data(name=f"folder:{tmp_path}", fit="pad"), task_named("segmentation"), SIDE)
     found = source.splits(torch.device("cpu"))
     assert [len(found.train), len(found.validation), len(source.test(torch.device("cpu")))] == [4, 2, 3]
+    damaged = tmp_path / "val" / "images" / "1.png"
+    damaged.write_bytes(damaged.read_bytes()[:45])  # little more than its header
+    with pytest.raises(UserError, match=r"val/images/1\.png cannot be read"):
+        check_dataset(f"folder:{tmp_path}")
 
 
 def test_lists_that_name_nothing_or_other_files_are_refused(tmp_path):
@@ -208,6 +241,9 @@ def test_lists_that_name_nothing_or_other_files_are_refused(tmp_path):
         load(tmp_path)
     write_lists(tmp_path, train=[], test=[3])
     with pytest.raises(MissingDataError, match=r"train\.txt names no images"):
+        load(tmp_path)
+    write_lists(tmp_path, train=[1, 2, 3], test=[3])
+    with pytest.raises(UserError, match="3 is listed to train, and to test or validate as well"):
         load(tmp_path)
 
 

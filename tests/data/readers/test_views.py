@@ -6,8 +6,15 @@ import torch
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.data import load_dataset, read_affnist_file, read_eth80_views, read_smallnorb_info, write_twin
-from torchcaps.data.readers.eth80 import CLASSES
+from torchcaps.data import (
+    dataset_info,
+    load_dataset,
+    read_affnist_file,
+    read_eth80_views,
+    read_smallnorb_info,
+    write_twin,
+)
+from torchcaps.data.readers.eth80 import CLASSES, Eth80, familiar
 from torchcaps.data.readers.smallnorb_views import familiar as familiar_pairs
 
 VIEWS = ["000-000", "035-045", "066-117", "066-297", "090-022", "090-180"]
@@ -60,6 +67,26 @@ def test_training_shows_familiar_views_and_novel_tests_the_others(eth80, axis, e
             load_dataset(f"{name},views=novel", "test", eth80, size=8)
     else:
         assert views(load_dataset(f"{name},views=novel", "test", eth80, size=8)) == set(range(6)) - expected
+
+
+@pytest.mark.parametrize("axis", ["instance", "azimuth", "elevation"])
+def test_facts_count_the_views_that_train_and_test(axis):
+    azimuths = {  # of each elevation, as published
+        0: (0,),
+        22: (0, 90, 180, 270),
+        35: (45, 135, 225, 315),
+        45: (0, 90, 180, 270),
+        66: (27, 63, 117, 153, 207, 243, 297, 333),
+        68: (0, 90, 180, 270),
+        90: (0, 22, 45, 68, 90, 112, 135, 158, 180, 202, 225, 248, 270, 292, 315, 338),
+    }
+    views = torch.tensor([(elevation, turn) for elevation, turns in azimuths.items() for turn in turns])
+    nothing = torch.zeros(len(views), dtype=torch.int64)
+    taken = Eth80(torch.zeros(len(views), 3, 1, 1, dtype=torch.uint8), nothing, nothing, *views.unbind(1))
+    known = int(familiar(taken, axis).sum())
+    infos = [dataset_info(f"eth80:axis={axis},views={views}") for views in ("all", "familiar", "novel")]
+    assert [info.num_train for info in infos] == [64 * known] * 3
+    assert [info.num_test for info in infos] == [16 * 41, 16 * known, 16 * (41 - known)]
 
 
 def test_a_folder_without_eth80_is_named(tmp_path):
@@ -119,5 +146,6 @@ def test_a_damaged_or_missing_affnist_file_is_named(tmp_path, affnist):
     write_affnist(tmp_path / "test.mat", *affnist)
     whole = (tmp_path / "test.mat").read_bytes()
     (tmp_path / "test.mat").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match=r"test.mat: not a complete"):
+    with pytest.raises(UserError, match=r"test.mat: not a complete") as caught:
         load_dataset("affnist", "test", tmp_path)
+    assert "data get" not in str(caught.value)  # which has nothing to fetch

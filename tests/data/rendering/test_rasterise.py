@@ -125,6 +125,16 @@ def test_a_moved_view_moves_the_object_the_other_way():
     assert rows.float().mean() < 50  # upwards
 
 
+@pytest.mark.parametrize(("height", "width"), [(48, 64), (64, 48), (48, 48)])
+def test_a_cropped_view_is_the_middle_of_the_whole_one(height, width):
+    view = View(height=height, width=width)
+    rotations = random_rotations(4, torch.Generator().manual_seed(0))
+    whole, middle = (rasterise(cube(), rotations, each).images for each in (view, view.cropped(48, 48)))
+    top, left = (height - 48) // 2, (width - 48) // 2
+    is_other = (whole[:, :, top : top + 48, left : left + 48] != middle).any(1)
+    assert is_other.float().mean() < 0.002  # edges that pass through the middle of a pixel
+
+
 def test_what_leaves_the_image_is_cut_off():
     close = replace(SMALL, camera=Camera(position=(1.6, 0.2, 0.0)))
     assert rasterise(cube(), ROTATIONS, close).masks.float().mean() > 200

@@ -79,7 +79,9 @@ class Estimator:
         """The image beside the object in the predicted rotation."""
         assert self.meshes is not None
         mesh = self.meshes.of_class(winner)[0]
-        drawn = render_smooth(mesh, rotation.view(1, 4), replace(self.view, height=_SIDE, width=_SIDE))[0]
+        whole = replace(self.view, height=_SIDE, width=_SIDE)  # between bands, as "pad" has it
+        view = self.view.cropped(_SIDE, _SIDE) if self.info.fit == "crop" else whole
+        drawn = render_smooth(mesh, rotation.view(1, 4), view)[0]
         shown = replace(self.info, channels=3, height=_SIDE, width=_SIDE)
         seen = fit_to_data(open_named(path, shown, self._own), shown)[0]
         pair = Image.new("RGB", (2 * _SIDE + _GAP, _SIDE), "white")

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from torchcaps.core import MissingDataError, UserError
+from torchcaps.data.readers.picture import visible_files, visible_folders
 from torchcaps.data.rendering import Mesh, MeshSet, NamedMesh
 
 SUFFIXES = {".obj", ".off", ".ply", ".stl", ".glb"}
@@ -115,7 +116,7 @@ def read_mesh_folder(
     """
     if not folder.is_dir():
         raise MissingDataError(f"{folder} is not a folder of class folders of meshes")
-    names = tuple(classes or sorted(each.name for each in folder.iterdir() if each.is_dir()))
+    names = tuple(classes or (each.name for each in visible_folders(folder)))
     objects: list[NamedMesh] = []
     for label, name in enumerate(names):
         found = _usable(folder, name, leave_out, report)
@@ -134,13 +135,17 @@ def _usable(
     place = folder / name
     if Path(os.path.normpath(place)).parent != Path(os.path.normpath(folder)):
         raise UserError(f"{name!r} is not the name of a class folder")
-    for path in sorted(place.iterdir() if place.is_dir() else ()):
-        is_mesh = path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
-        if not is_mesh or f"{name}/{path.stem}" in leave_out:
+    taken: set[str] = set()
+    for path in visible_files(place, SUFFIXES) if place.is_dir() else ():
+        if f"{name}/{path.stem}" in leave_out:
+            continue
+        if path.stem in taken:  # its images would be written over those of the other
+            report(f"left out: {path} has the name of another mesh, with another ending")
             continue
         try:
             mesh = read_mesh(path)
         except UserError as error:
             report(f"left out: {error}")
             continue
+        taken.add(path.stem)
         yield path, mesh

@@ -156,7 +156,7 @@ def _tested(scene: Scene, meshes: MeshSet, rotations: int) -> Tensor:
     settings, objects = scene.split, len(meshes.objects)
     draw = generator(0, "scene split")
     if settings.by == "object":
-        held = {each.name for each in held_out_instances(meshes, "test").objects}
+        held = {each.name for each in held_out_instances(meshes, "test", settings.test).objects}
         return torch.tensor([each.name in held for each in meshes.objects])[:, None].expand(-1, rotations)
     count = rotations if settings.by == "rotation" else objects * rotations
     chosen = torch.randperm(count, generator=draw) < round(settings.test * count)

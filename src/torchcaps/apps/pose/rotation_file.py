@@ -26,15 +26,14 @@ def read_rotations(path: Path) -> Float[Tensor, "count 4"]:
                 "SciPy and Blender disagree about it"
             )
         try:
-            rows = [[float(line[name]) for name in "wxyz"] for line in reader]
+            rows = [(reader.line_num, [float(line[name]) for name in "wxyz"]) for line in reader]
         except (TypeError, ValueError) as error:
             raise UserError(f"{path}: w, x, y and z must be numbers ({error})") from error
     if not rows:
         raise MissingDataError(f"{path} has no rotations")
-    found = torch.tensor(rows)
-    lengths = torch.linalg.vector_norm(found, dim=1)
-    wrong = ((lengths - 1).abs() > 0.01).nonzero().flatten().tolist()
-    if wrong or not bool(found.isfinite().all()):
-        line = wrong[0] + 2 if wrong else 2
-        raise UserError(f"{path}: line {line} is no unit quaternion; normalise them")
+    found = torch.tensor([numbers for _, numbers in rows])
+    is_unit = (torch.linalg.vector_norm(found, dim=1) - 1).abs() <= 0.01  # of NaN, too, it is not
+    for (line, _), is_right in zip(rows, is_unit.tolist(), strict=True):
+        if not is_right:
+            raise UserError(f"{path}: line {line} is no unit quaternion; normalise them")
     return torch.nn.functional.normalize(found, dim=1)

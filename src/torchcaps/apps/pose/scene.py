@@ -13,6 +13,7 @@ from torch import Tensor
 from torchcaps.core import MissingDataError, UserError, build_dataclass, generator
 from torchcaps.core.rotation import euler_grid, quaternions_of_euler, random_rotations, rotation_matrices
 from torchcaps.data.rendering import THESIS_LIGHTS, Camera, Light, MeshSet, View, cube_tetrahedron
+from torchcaps.storage import expanded
 from torchcaps.train.recipe import read_yaml
 
 from .meshes import Report, read_mesh_folder
@@ -72,7 +73,7 @@ class Splitting:
     Attributes:
         by: "rotation" holds rotations out, the same for all objects; "object" holds objects of each class
             out; "image" chooses images at random, as the thesis does, which leaks.
-        test: Share of the test images.
+        test: Share of the rotations, of the objects of each class, or of the images, that test.
     """
 
     by: Literal["rotation", "object", "image"] = "rotation"
@@ -135,7 +136,7 @@ def load_scene(path: Path) -> Scene:
     for part, key in (("meshes", "folder"), ("rotations", "file")):
         own = getattr(getattr(scene, part), key)
         if own:
-            values = {**values, part: {**values[part], key: str(path.parent / Path(own).expanduser())}}
+            values = {**values, part: {**values[part], key: str(path.parent / expanded(own))}}
     return build_dataclass(Scene, values, "scene")
 
 

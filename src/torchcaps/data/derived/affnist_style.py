@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -62,7 +62,9 @@ def read_affnist_style(data_dir: Path, split: Split, *, settings: AffnistStyleSe
 
 def _describe(settings: AffnistStyleSettings) -> DatasetInfo:
     reader = partial(read_affnist_style, settings=settings)
-    return derived_info(settings.base, "affnist_style", "affNIST-style digits", PAD, reader)
+    info = derived_info(settings.base, "affnist_style", "affNIST-style digits", PAD, reader)
+    copies = settings.copies
+    return replace(info, num_train=copies * info.num_train, num_test=copies * info.num_test)
 
 
 AFFNIST_STYLE = register_family("affnist_style", AffnistStyleSettings, _describe)

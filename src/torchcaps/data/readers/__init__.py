@@ -5,7 +5,7 @@ from .cifar10 import CIFAR10, read_cifar10
 from .class_folders import folders_of_classes
 from .eth80 import ETH80, Eth80, Eth80Settings, read_eth80, read_eth80_views
 from .files import DamagedFileError
-from .folder import parse_folder_name
+from .folder import folder_path, parse_folder_name
 from .idx import FASHION_MNIST, MNIST, read_idx_split
 from .imagenette import IMAGENETTE, read_imagenette
 from .mnist5k import MNIST5K, read_mnist5k
@@ -40,6 +40,7 @@ __all__ = [
     "SmallNorbViews",
     "as_bytes",
     "find_images",
+    "folder_path",
     "folders_of_classes",
     "open_any",
     "opened_picture",

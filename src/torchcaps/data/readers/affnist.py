@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import zlib
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +16,26 @@ from torchcaps.core import MissingDataError, need
 
 from ..api import DATASETS, Split
 from ..examples import LabelledImages
-from .files import MOST_UNPACKED, DamagedFileError, search_folders
+from .files import DamagedFileError, search_folders
 from .idx import MNIST
+from .matlab import unpack_matlab
 
 _SIDE = 40
 _VARIABLE = "affNISTdata"
-_COMPRESSED = 15  # the type of a packed element of a MATLAB 5 file
-_CHUNK = 1 << 20
 _PLACES: dict[Split, tuple[str, ...]] = {
     "train": ("training_batches", "training_and_validation_batches"),
     "test": ("test_batches",),
 }
 
 
-def read_affnist(data_dir: Path, split: Split, *, most_bytes: int = MOST_UNPACKED) -> LabelledImages:
+def read_affnist(data_dir: Path, split: Split, *, most_bytes: int | None = None) -> LabelledImages:
     """One split: `test.mat` or `test_batches/*.mat`, or `training_batches/*.mat`.
 
     Args:
         data_dir: Where they lie, alone or in `affnist`.
         split: Which.
-        most_bytes: Of one file when it is unpacked; a larger one is refused before it fills the memory.
+        most_bytes: Of one file when it is unpacked, 1 GiB by default; a larger one is refused before it fills
+            the memory.
     """
     parts = [read_affnist_file(path, most_bytes=most_bytes) for path in _files(data_dir, split)]
     images, labels = (torch.from_numpy(np.concatenate(arrays)) for arrays in zip(*parts, strict=True))
@@ -43,11 +43,10 @@ def read_affnist(data_dir: Path, split: Split, *, most_bytes: int = MOST_UNPACKE
 
 
 def read_affnist_file(
-    path: Path, *, most_bytes: int = MOST_UNPACKED
+    path: Path, *, most_bytes: int | None = None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Images (count, 40, 40) and labels of one file; pixels are stored column by column."""
-    _check_size(path, most_bytes)
-    record = _load(path)
+    record = _load(path, most_bytes)
     try:
         pixels, labels = record["image"], record["label_int"].reshape(-1)
     except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
@@ -82,38 +81,15 @@ def _number(path: Path) -> tuple[int, str]:
     return int(digits or 0), path.name
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path, most_bytes: int | None) -> Any:
     loadmat = need("scipy.io", "mat", "reading affNIST").loadmat
     try:
-        return loadmat(path, variable_names=[_VARIABLE])[_VARIABLE][0, 0]
+        unpacked = BytesIO(unpack_matlab(path, "affnist", most_bytes))
+        return loadmat(unpacked, variable_names=[_VARIABLE])[_VARIABLE][0, 0]
+    except DamagedFileError:
+        raise
     except Exception as error:  # scipy raises a dozen kinds for damaged files
         raise DamagedFileError(path, f"not a complete affNIST file ({error})", "affnist") from error
-
-
-def _check_size(path: Path, most_bytes: int) -> None:
-    """Refuse a file that unpacks to more than `most_bytes`, unpacking a piece at a time."""
-    with path.open("rb") as file:
-        file.seek(128)  # the header
-        unpacked = 0
-        while len(tag := file.read(8)) == 8:
-            kind, size = (int.from_bytes(tag[at : at + 4], "little") for at in (0, 4))
-            unpacked += _unpacked_size(file.read(size), most_bytes) if kind == _COMPRESSED else size
-            if kind != _COMPRESSED:
-                file.seek(size, 1)
-            if unpacked > most_bytes:
-                problem = f"unpacks to more than {most_bytes >> 20} MiB"
-                raise DamagedFileError(path, problem, "affnist")
-
-
-def _unpacked_size(packed: bytes, most: int) -> int:
-    unpacker, size, rest = zlib.decompressobj(), 0, packed
-    while rest and size <= most and not unpacker.eof:
-        try:
-            size += len(unpacker.decompress(rest, _CHUNK))
-        except zlib.error:
-            break  # scipy says what is wrong
-        rest = unpacker.unconsumed_tail
-    return size
 
 
 AFFNIST = DATASETS.register("affnist")(

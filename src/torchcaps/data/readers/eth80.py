@@ -30,6 +30,7 @@ _FOLDERS = ("eth80", "ETH80", "ETH-80", "eth80-cropped-close128", ".")
 _NAME = re.compile(r"([a-z]+)(\d+)-(\d{3})-(\d{3})\.png")
 _FAMILIAR_TURN = 70  # degrees of azimuth to each side of the front
 _FAMILIAR_ELEVATIONS = (66, 68, 90)  # degrees from the zenith: near the horizon
+_VIEWS, _FAMILIAR = 41, {"instance": 41, "azimuth": 17, "elevation": 28}  # of each object
 
 
 class Eth80(NamedTuple):
@@ -124,6 +125,8 @@ def _read_framed(path: Path, frame: Frame) -> Tensor:
 
 
 def _describe(settings: Eth80Settings) -> DatasetInfo:
+    views = _FAMILIAR[settings.axis]
+    tested = {"all": _VIEWS, "familiar": views, "novel": _VIEWS - views}[settings.views]
     return DatasetInfo(
         name="eth80",
         title="ETH-80 photographs of objects",
@@ -133,8 +136,8 @@ def _describe(settings: Eth80Settings) -> DatasetInfo:
         classes=CLASSES,
         mean=(0.388, 0.418, 0.617),  # of the training images of fold 0, at 64 px
         std=(0.203, 0.178, 0.172),
-        num_train=2_624,
-        num_test=656,
+        num_train=64 * views,
+        num_test=16 * tested,
         licence="research use (Leibe and Schiele, 2003)",
         reader=partial(read_eth80, settings=settings),
         framed_reader=partial(read_eth80, settings=settings),

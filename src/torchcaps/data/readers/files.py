@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchcaps.core import MissingDataError, UserError
 
-from ..api import DatasetInfo
+from ..api import DATASETS, DatasetInfo
 
 MOST_UNPACKED = 1 << 30  # bytes; the largest file, of smallNORB, unpacks to 448 million
 _CHUNK = 1 << 20
@@ -23,7 +23,9 @@ class DamagedFileError(UserError):
 
 
 def _remedy(dataset: str) -> str:
-    return f"get it with `torchcaps data get {dataset}`, or name its folder with --data-dir or TORCHCAPS_DATA"
+    is_published = bool(DATASETS[dataset].files)
+    first = f"get it with `torchcaps data get {dataset}`, or name its" if is_published else "name another"
+    return f"{first} folder with --data-dir or TORCHCAPS_DATA"
 
 
 def search_folders(info: DatasetInfo, data_dir: Path) -> list[Path]:

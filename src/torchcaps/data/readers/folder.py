@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from torchcaps.core import ImageSize, MissingDataError, UserError, sides
+from torchcaps.storage import expanded
 
 from ..api import FOLDER_PREFIX, Dataset, DatasetInfo, Frame, Outline
 from ..fit import Fit
@@ -17,7 +19,7 @@ from ..maps.places import PlaceContent, open_map_folder
 from .class_folders import open_class_folders
 from .layout import SPLIT_FOLDERS, FolderContent
 from .mask_folders import open_mask_folders
-from .posed_folder import open_posed_folder
+from .posed_folder import POSES_FILE, open_posed_folder
 
 Content = FolderContent | PlaceContent
 LAYOUTS: dict[str, Callable[[Path, Frame | None], Content]] = {
@@ -27,6 +29,7 @@ LAYOUTS: dict[str, Callable[[Path, Frame | None], Content]] = {
     "retrieval": open_map_folder,
 }
 _MOST_MEASURED = 1000
+_SIZED = re.compile(r"(.+)@(\d+)(?:x(\d+))?")
 
 
 class FolderName(NamedTuple):
@@ -39,8 +42,7 @@ class FolderName(NamedTuple):
 def parse_folder_name(name: str, data_dir: Path) -> FolderName:
     """Where the images lie; a relative path counts from the working folder, or else from the data folder."""
     text = name.removeprefix(FOLDER_PREFIX)
-    match = re.fullmatch(r"(.+)@(\d+)(?:x(\d+))?", text)
-    path = Path(match[1] if match else text).expanduser()
+    match, path = _SIZED.fullmatch(text), folder_path(text)
     root = path if path.is_dir() else data_dir / path
     if not text:
         raise MissingDataError(f"{name!r} names no folder; expected folder:PATH")
@@ -57,12 +59,22 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
     return FolderName(root, size)
 
 
+def folder_path(text: str) -> Path:
+    """The path in `PATH`, `PATH@SIDE` or `PATH@HEIGHTxWIDTH`."""
+    match = _SIZED.fullmatch(text)
+    return expanded(match[1] if match else text)
+
+
 def guess_task(name: str, data_dir: Path) -> str:
-    """The task that a folder is laid out for: images beside masks are to be segmented."""
+    """The task that a folder is laid out for, by files that no other layout has."""
     root = parse_folder_name(name, data_dir).root
+    if (root / POSES_FILE).is_file():
+        return "pose"
+    if any(root.glob("*.npz")):
+        return "retrieval"
     places = (root, *(root / folder for folders in SPLIT_FOLDERS.values() for folder in folders))
     has_masks = any((place / "images").is_dir() and (place / "masks").is_dir() for place in places)
-    return "segmentation" if has_masks else "classification"
+    return "segmentation" if has_masks or (root / "train.txt").is_file() else "classification"
 
 
 def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> tuple[Path, Content]:
@@ -91,7 +103,7 @@ def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -
     """What the files say; mean and std are those of at most 1,000 evenly spaced training images."""
     sample = content.sample(_MOST_MEASURED)
     channels, height, width = sample[0].shape  # of all of them: the reader accepts no two sizes
-    pixels = torch.cat([image.flatten(1) for image in sample], dim=1).double() / 255
+    mean, std = _mean_and_deviation(sample)
     return DatasetInfo(
         name=name,
         title=f"images in {root}",
@@ -99,8 +111,8 @@ def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -
         height=height,
         width=width,
         classes=content.classes,
-        mean=tuple(pixels.mean(1).tolist()),
-        std=tuple(pixels.std(1, correction=0).clamp(min=1e-3).tolist()),  # a flat colour must not divide by 0
+        mean=tuple(mean.tolist()),
+        std=tuple(std.clamp(min=1e-3).tolist()),  # a flat colour must not divide by 0
         num_train=content.count("train"),
         num_test=content.count("test"),
         licence="unknown: these are your files",
@@ -108,3 +120,16 @@ def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -
         fit=fit,
         task=task,
     )
+
+
+def _mean_and_deviation(images: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Of each channel, from how often each byte occurs: pixels as numbers take 16 times their memory."""
+    counts = torch.stack([_counts(image) for image in images]).sum(0)
+    shares = counts.double() / counts.sum(1, keepdim=True)
+    levels = torch.arange(256, dtype=torch.float64) / 255
+    mean = shares @ levels
+    return mean, (shares * (levels - mean[:, None]).square()).sum(1).sqrt()
+
+
+def _counts(image: Tensor) -> Tensor:
+    return torch.stack([torch.bincount(channel.flatten(), minlength=256) for channel in image])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from torchcaps.core import MissingDataError
+from torchcaps.core import MissingDataError, UserError
 
 from ..api import Split
 from ..examples import Examples
@@ -53,9 +53,12 @@ def split_folder(root: Path, split: Split) -> Path:
 
 def split_by_name(files: Sequence[Path]) -> dict[Split, list[Path]]:
     """A fifth of the files for testing, chosen by their names: the same ones each time, on each machine."""
+    if len(files) < 2:
+        raise UserError(f"{files[0]} is the only image, and one is set aside for testing: add some")
 
     def draw(path: Path) -> bytes:
-        return hashlib.blake2b(path.name.encode(), digest_size=8).digest()
+        name = path.name.encode(errors="surrogateescape")  # it may be in no encoding at all
+        return hashlib.blake2b(name, digest_size=8).digest()
 
     count = max(1, round(_TEST_SHARE * len(files)))
     test = set(sorted(files, key=draw)[:count])

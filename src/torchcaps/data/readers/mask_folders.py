@@ -46,18 +46,18 @@ def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
 
     Masks are greyscale or palette images, or NumPy arrays, of the size of their image: 0 is the background.
     Masks with one other value have one class, "object", whatever that value is; masks with several hold class
-    numbers from 1 on. `classes.txt` names the classes, one a line. Without `train` and `test`, a fifth of the
-    images is set aside for testing. Images in `val`, or listed in `val.txt`, validate.
+    numbers from 1 on. `classes.txt` names the classes, one a line; where it names several, masks hold class
+    numbers as well. Without `train` and `test`, a fifth of the images is set aside for testing. Images in
+    `val`, or listed in `val.txt`, validate.
     """
     pairs, held_out = _list_pairs(root)
     values = _check_masks([pair for found in (*pairs.values(), held_out) for pair in found])
     classes = _class_names(root, values)
-    is_binary = len(values) <= 1
     images: dict[Split, list[Path]] = {
         split: [pair.image for pair in found] for split, found in pairs.items()
     }
     read = partial(read_picture, mode=_common_mode(images["train"]), frame=frame)
-    read_mask = partial(_read_mask, is_binary=is_binary, frame=frame)
+    read_mask = partial(_read_mask, is_binary=len(classes) == 1, frame=frame)
 
     def examples(found: Sequence[_Pair]) -> MaskedImages:
         pictures, masks = [pair.image for pair in found], [pair.mask for pair in found]
@@ -92,13 +92,21 @@ def _list_pairs(root: Path) -> _Listed:
 
 def _listed_pairs(root: Path) -> _Listed:
     """The pairs that `train.txt`, `test.txt` and `val.txt` name; they lie here, or two folders above."""
-    place = root if (root / "images").is_dir() else root.absolute().parent.parent
-    pairs = {pair.image.stem: pair for pair in _pairs_in(place)}
+    pairs = {pair.image.stem: pair for pair in _pairs_in(_place_of(root))}
     train, test, validation = (
         _named_pairs(root / f"{name}.txt", pairs, is_needed=name != "val")
         for name in ("train", "test", "val")
     )
+    twice = {pair.image.stem for pair in train} & {pair.image.stem for pair in (*test, *validation)}
+    raise_all(
+        [f"{root}: {name} is listed to train, and to test or validate as well" for name in sorted(twice)]
+    )
     return _Listed({"train": train, "test": test}, validation)
+
+
+def _place_of(root: Path) -> Path:
+    """Where the images lie that the lists in `root` name."""
+    return root if (root / "images").is_dir() else root.absolute().parent.parent
 
 
 def _named_pairs(path: Path, pairs: Mapping[str, _Pair], *, is_needed: bool) -> list[_Pair]:
@@ -176,11 +184,13 @@ def _read_mask(path: Path, *, is_binary: bool, frame: Frame | None) -> Tensor:
 
 def _class_names(root: Path, values: list[int]) -> tuple[str, ...]:
     path = root / _CLASS_FILE
+    if not path.is_file() and (root / "train.txt").is_file():  # lists share the names of their images
+        path = _place_of(root) / _CLASS_FILE
     named = read_text(path).split("\n") if path.is_file() else []
     names = tuple(line.strip() for line in named if line.strip())
     if not values:
         raise UserError(f"the masks in {root} are empty: every pixel is background")
-    count = 1 if len(values) == 1 else max(values)
+    count = 1 if len(values) == 1 and len(names) < 2 else max(values)
     if names and len(names) < count:
         raise UserError(f"{path} names {len(names)} classes, but masks have the value {count}")
     if not names and count > 100:

@@ -9,8 +9,8 @@ in another order would otherwise be learned without complaint.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -62,11 +62,8 @@ def open_posed_folder(root: Path, frame: Frame | None = None) -> FolderContent:
         rotations = torch.nn.functional.normalize(torch.tensor([row.rotation for row in mine]), dim=1)
         found = PosedImages(read_pictures(images[split], read), labels, rotations, classes)
         meshes = _meshes_of(root, mine, classes)
-        if meshes is None:
-            return found
-        view = _view_of(root)
-        size = view if frame is None else replace(view, height=frame.height, width=frame.width)
-        return found.drawn_by(partial(render_anew, meshes, size))
+        view = None if meshes is None else _fitted_view(root, frame)
+        return found if meshes is None or view is None else found.drawn_by(partial(render_anew, meshes, view))
 
     return FolderContent(classes, images, read, examples)
 
@@ -86,6 +83,15 @@ def _view_of(root: Path) -> View:
     return build_dataclass(View, read_mapping(root / SCENE_FILE).get("view", {}), SCENE_FILE)
 
 
+def _fitted_view(root: Path, frame: Frame | None) -> View | None:
+    """What shows objects as the fitted images do; None where these have bands, or other proportions."""
+    view = _view_of(root)
+    if frame is None:
+        return view
+    is_whole = frame.height * view.width == frame.width * view.height
+    return view.cropped(frame.height, frame.width) if is_whole or frame.fit == "crop" else None
+
+
 def read_poses(root: Path) -> list[PosedFile]:
     """The lines of `poses.csv`; one message lists those that are wrong."""
     path = root / POSES_FILE
@@ -99,10 +105,12 @@ def read_poses(root: Path) -> list[PosedFile]:
                 f"{path}: the first line must name the columns {','.join(COLUMNS)}, in any order, so that it "
                 f"is known which number is w; {', '.join(missing)} missing"
             )
-        found = [_checked(root, number, line) for number, line in enumerate(reader, start=2)]
+        found = [_checked(root, reader.line_num, line) for line in reader]
     problems = [f"{path}: {each}" for each in found if isinstance(each, str)]
     raise_all(problems)
     rows = [each for each in found if isinstance(each, PosedFile)]
+    lines = Counter(row.image for row in rows)
+    raise_all([f"{path}: {image} is on {count} lines" for image, count in lines.items() if count > 1])
     if not rows:
         raise MissingDataError(f"{path} has no images")
     return rows
@@ -158,7 +166,8 @@ def check_silhouettes(root: Path, rows: Sequence[PosedFile]) -> None:
 
 
 def _mask_of(root: Path, row: PosedFile) -> Path:
-    return root / "masks" / row.image.relative_to(root / "images") if "images" in row.image.parts else root
+    is_rendered = row.image.is_relative_to(root / "images")
+    return root / "masks" / row.image.relative_to(root / "images") if is_rendered else root
 
 
 def _overlaps(root: Path, row: PosedFile, meshes: MeshSet, view: View) -> tuple[float, float] | None:

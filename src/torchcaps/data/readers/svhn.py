@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -16,11 +14,8 @@ from torchcaps.core import need
 
 from ..api import DATASETS, DatasetInfo, RemoteFile, Split
 from ..examples import LabelledImages
-from . import files
 from .files import DamagedFileError, find_file
-
-_HEADER, _TAG = 128, 8  # bytes of a file's header, and of the kind and size before each variable
-_COMPRESSED = 15  # the kind of a variable that zlib has packed
+from .matlab import unpack_matlab
 
 
 def read_svhn(data_dir: Path, split: Split) -> LabelledImages:
@@ -57,7 +52,7 @@ def _is_array(value: Any, kinds: str) -> TypeGuard[NDArray[Any]]:
 def _load_matlab(path: Path) -> dict[str, Any]:
     loadmat = need("scipy.io", "mat", "reading SVHN").loadmat
     try:
-        content = loadmat(BytesIO(unpack_matlab(path)), variable_names=["X", "y"])
+        content = loadmat(BytesIO(unpack_matlab(path, "svhn")), variable_names=["X", "y"])
     except DamagedFileError:
         raise
     except Exception as error:  # scipy raises a dozen kinds for damaged files
@@ -66,27 +61,6 @@ def _load_matlab(path: Path) -> dict[str, Any]:
         problem = f"not a complete MATLAB file ({error}); expected {expected} bytes, found {size}"
         raise DamagedFileError(path, problem, "svhn") from error
     return {key: value for key, value in content.items() if not key.startswith("__")}
-
-
-def unpack_matlab(path: Path) -> bytes:
-    """A MATLAB file with its compressed variables unpacked, up to as much as a dataset can hold."""
-    packed = path.read_bytes()
-    order = {b"IM": "<", b"MI": ">"}.get(packed[126:_HEADER])
-    if order is None:  # of a version that knows no compression, or no such file: scipy says which
-        return packed
-    parts, start, left = [packed[:_HEADER]], _HEADER, files.MOST_UNPACKED
-    while start < len(packed):
-        kind, size = struct.unpack(f"{order}II", packed[start : start + _TAG])
-        part = packed[start : start + _TAG + size]
-        if len(part) < _TAG + size:
-            raise EOFError("it ends within a variable")
-        if kind == _COMPRESSED:
-            part = zlib.decompressobj().decompress(part[_TAG:], left + 1)
-        start, left = start + _TAG + size, left - len(part)
-        if left < 0:
-            raise DamagedFileError(path, f"unpacks to more than {files.MOST_UNPACKED >> 20} MiB", "svhn")
-        parts.append(part)
-    return b"".join(parts)
 
 
 SVHN = DATASETS.register("svhn")(

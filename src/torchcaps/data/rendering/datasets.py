@@ -126,7 +126,7 @@ _TWIN_COUNTS = (512, 64)
 _SOLID = _Pixels((0.087, 0.086, 0.077), (0.153, 0.138, 0.134))
 _GREY = _Pixels((0.143, 0.143, 0.143), (0.203, 0.203, 0.203))
 _TINY = _Pixels((0.1, 0.1, 0.1), (0.21, 0.21, 0.21))
-_TINY_FILES = (RemoteFile(path="meshes.npz"),)
+_TINY_FILES = (RemoteFile(path=TINY_FILE),)
 _MANY, _FEW = 1 << 17, 1 << 13
 
 for _name, _plan in {

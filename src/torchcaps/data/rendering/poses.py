@@ -67,8 +67,8 @@ def _crossed(objects: int, rotations: Tensor) -> Poses:
     return Poses(torch.arange(objects).repeat_interleave(len(rotations)), rotations.repeat(objects, 1))
 
 
-def held_out_instances(meshes: MeshSet, split: Split) -> MeshSet:
-    """A fifth of each class for testing, at least one object, chosen by their names; or the others."""
+def held_out_instances(meshes: MeshSet, split: Split, share: float = TEST_SHARE) -> MeshSet:
+    """A share of each class for testing, at least one object, chosen by their names; or the others."""
     chosen = []
     for label in range(len(meshes.classes)):
         mine = sorted(
@@ -77,7 +77,7 @@ def held_out_instances(meshes: MeshSet, split: Split) -> MeshSet:
         )
         if len(mine) < 2:
             raise UserError(f"class {meshes.classes[label]} needs two objects or more to hold one out")
-        count = max(1, round(TEST_SHARE * len(mine)))
+        count = min(max(1, round(share * len(mine))), len(mine) - 1)
         chosen += mine[:count] if split == "test" else mine[count:]
     return MeshSet(meshes.classes, tuple(chosen))
 

@@ -96,6 +96,14 @@ class View:
         """The same view with more pixels."""
         return replace(self, height=times * self.height, width=times * self.width)
 
+    def cropped(self, height: int, width: int) -> View:
+        """The middle part of the wanted shape, at another size, as `fit_picture` cuts it out."""
+        across = min(self.width, self.height * width / height)  # pixels of this view that are seen
+        share = across / width * max(height, width) / max(self.height, self.width)
+        slope = share * math.tan(math.radians(self.camera.field_of_view) / 2)
+        camera = replace(self.camera, field_of_view=math.degrees(2 * math.atan(slope)))
+        return replace(self, height=height, width=width, camera=camera)
+
     def moved(self, by: Point) -> View:
         """Camera and lights moved; objects seem to move the other way."""
         camera = replace(

@@ -81,8 +81,8 @@ class Session:
             raise UserError(f"batch_size {batch} is more than the {images} training images")
         if self.recipe.data.fresh and not self.splits.train.can_be_renewed:
             raise UserError(
-                f"recipe.data.fresh: the examples of {self.recipe.data.name} are stored, or too many for the "
-                "memory, and cannot be drawn anew; set data.fresh=false, or data.limit lower"
+                f"recipe.data.fresh: the examples of {self.recipe.data.name} are stored, resized or too many "
+                "for the memory, and cannot be drawn anew; set data.fresh=false, or data.limit lower"
             )
 
     def _build_training(self, capture: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from torchcaps.core import unknown_name
 from torchcaps.data import DATASETS, FOLDER_PREFIX, Outline, outline_dataset
+from torchcaps.data.readers import folder_path
 
 from .recipe import Recipe, apply_overrides, build, packaged_recipes, read_values, with_changes
 
@@ -90,7 +91,7 @@ def name_dataset(text: str) -> str:
     """The name of a dataset; the path of a folder, with or without a size, becomes `folder:PATH`."""
     if text.startswith(FOLDER_PREFIX) or text in DATASETS:
         return text
-    if not Path(text.partition("@")[0]).expanduser().is_dir():
+    if not folder_path(text).is_dir():
         advice = "`torchcaps list datasets` names the datasets"
         raise unknown_name("dataset or folder", text, DATASETS.names(), advice)
     return f"{FOLDER_PREFIX}{text}"
@@ -102,5 +103,5 @@ def run_name(name: str, fitted: Fitted) -> str:
         return name.replace("/", "-")
     data = fitted.recipe.data.name
     if data.startswith(FOLDER_PREFIX):
-        data = Path(data.removeprefix(FOLDER_PREFIX).partition("@")[0]).expanduser().resolve().name
+        data = folder_path(data.removeprefix(FOLDER_PREFIX)).resolve().name
     return f"{data}-{Path(name).stem}"

@@ -48,7 +48,8 @@ def read_partwhole(
     del data_dir
     if frame is not None and frame.height != frame.width:
         raise UserError(f"partwhole draws square images, got {frame.width}x{frame.height}")
-    return _drawn(settings if frame is None else replace(settings, size=frame.height), split)
+    drawn = _drawn(settings if frame is None else replace(settings, size=frame.height), split)
+    return drawn.map(torch.clone)  # whoever draws them anew must not change those of the next run
 
 
 @lru_cache(maxsize=8)  # many runs of an experiment read the same images
@@ -62,7 +63,8 @@ def _drawn(settings: PartWholeSettings, split: Split) -> LabelledImages:
 def _draw_anew(
     design: Design, count: int, random: torch.Generator, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    found = draw_partwhole(count, design, seed=random.initial_seed(), device=device)
+    seed = int(torch.randint(1 << 62, (), generator=random))
+    found = draw_partwhole(count, design, seed=seed, device=device)
     return found.images, found.labels
 
 
