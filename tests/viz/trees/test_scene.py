@@ -87,6 +87,14 @@ def test_wide_layers_show_the_capsules_in_the_tree_alone(size):
     assert len(first) == (64 if size == 64 else len(tree.layer(0)))
 
 
+@pytest.mark.parametrize(("top", "words"), [(None, "not in the tree"), (4, "not in the tree, or not drawn")])
+def test_a_capsule_of_the_tree_that_is_not_drawn_is_not_said_to_be_outside(top, words):
+    tree = parse_tree(random_layers(0, (24, 6, 3), sharpness=1.0), top=top)
+    assert (tree.capsules_in_tree == tuple(len(tree.layer(number)) for number in range(3))) == (top is None)
+    scene = arrange(tree, (20, 20), ["a", "b", "c"])
+    assert [entry.text for entry in scene.words if entry.text.startswith("not in")] == [words]
+
+
 def test_a_layer_that_hardly_routes_is_named():
     layers = [*random_layers(0, (24, 6), sharpness=0.01), *random_layers(0, (6, 3), sharpness=4.0)]
     scene = arrange(parse_tree(layers), (20, 20), ["a", "b", "c"])

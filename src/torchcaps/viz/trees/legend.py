@@ -10,7 +10,7 @@ from ..style import PAPER, WARM
 from .scene import MARGIN, Scene, Shape, Words, activation_colour, circle, coupling_stroke, edge_strength
 
 _SIZE, _LETTER, _GAP, _LINE = 10.7, 6.1, 26, 20
-OUTSIDE = "#c3c9df"  # a capsule that is not in the tree
+OUTSIDE = "#c3c9df"  # a capsule that is not in the tree, or none of whose lines are drawn
 
 
 class Legend:
@@ -71,7 +71,7 @@ class Legend:
         frame = Shape("legend", (x, y - 6, 12, 12), 2, edge=WARM, edge_width=1.4, is_dashed=True)
         self.scene.shapes.append(frame)
 
-    def outside(self) -> None:
-        """Capsules that are not in the tree."""
-        x, y = self._entry(4, "not in the tree")
+    def outside(self, *, is_cut: bool) -> None:
+        """Capsules that are not in the tree; where it was cut, some are and only their lines are missing."""
+        x, y = self._entry(4, "not in the tree, or not drawn" if is_cut else "not in the tree")
         self.scene.shapes.append(circle("legend", (x + 2, y), 3.5, fill=OUTSIDE, keys=()))

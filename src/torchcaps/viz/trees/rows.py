@@ -171,7 +171,7 @@ def _add_legend(scene: Scene, tree: ParseTree, top: Number, *, has_dots: bool, h
     legend = Legend(scene, top)
     legend.activations()
     legend.couplings(tree.layer_sizes)
-    legend.outside()
+    legend.outside(is_cut=tree.is_cut)
     if has_dots:
         legend.dots()
     if has_dots and has_field:
