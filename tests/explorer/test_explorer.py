@@ -12,8 +12,9 @@ from torchcaps.explorer.embedded import round_decoder, rounding_error
 from torchcaps.explorer.subject import Reference, Subject
 from torchcaps.explorer.subject.covering import Covering
 from torchcaps.explorer.subject.pool import find_pool
+from torchcaps.explorer.subject.reference import Compared, Neighbour
 from torchcaps.explorer.subject.rounds import spread_rounds
-from torchcaps.explorer.subject.words import say_answer
+from torchcaps.explorer.subject.words import say_answer, say_typical
 from torchcaps.explorer.tabs import describe_tabs
 from torchcaps.parse import Explainer
 from torchcaps.train import load_run
@@ -220,3 +221,22 @@ def test_a_file_that_would_be_too_large_is_not_written(folders, tmp_path, monkey
     with pytest.raises(UserError, match="give fewer, about 1"):
         write_explorer(explainer, ["test:3"], tmp_path / "explorer.html")
     assert not (tmp_path / "explorer.html").exists()
+
+
+def compared(share, others):
+    return Compared(
+        read_as=3, bits=5.0, share=share, others=others, same=0, children=8, nearest=(Neighbour(0, 2),)
+    )
+
+
+def test_a_few_images_do_not_say_what_is_unusual():
+    many, few = (say_typical(compared(1.0, count), "3", "digits", 600) for count in (30, 2))
+    assert "stranger than 100% of 30 held-out ones read as 3. That is unusual" in many
+    assert "stranger than 2 of 2 held-out ones read as 3. They are too few" in few
+    assert "unusual:" not in few
+    assert "no stranger than any of the 30" in say_typical(compared(0.0, 30), "3", "digits", 600)
+
+
+def test_images_that_are_shown_are_not_said_to_be_missing():
+    words = say_typical(compared(None, 0), "3", "digits", 600)  # all images read as 3 are in one half
+    assert words == "Not known: too few of the 600 digits are read as 3."

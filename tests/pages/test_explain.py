@@ -1,15 +1,18 @@
 import json
+import math
 import re
+from dataclasses import replace
 from importlib import import_module
 
+import numpy as np
 import pytest
 import torch
 from parse.test_explain import make_run
 
 from torchcaps.core import UserError
 from torchcaps.pages.explain import explain_images
-from torchcaps.pages.image_page import say_length
-from torchcaps.parse import Contributions, Explainer, rank_in_words
+from torchcaps.pages.image_page import build_page, say_length
+from torchcaps.parse import Contributions, Explainer, Usual, rank_in_words
 
 FINDING = "couplings are uniform: in routed layer 0"
 
@@ -55,6 +58,15 @@ def test_votes_and_bias_are_said_to_make_the_length_as_they_do():
     assert say_length(unbiased, "3") == "Votes for 3 add 120% of its length, votes against it take away 20%."
     empty = Contributions(torch.zeros(1, 3), torch.tensor([2.0]))  # all couplings were rounded to zero
     assert say_length(empty, "3").startswith("Votes for 3 add 0% of its length")
+
+
+@pytest.mark.parametrize(("bits", "split"), [(40.0, "validation"), (math.inf, "training")])
+def test_a_tree_that_cannot_be_compared_names_the_images_that_lack(tmp_path, bits, split):
+    explainer = Explainer(make_run(tmp_path), reference=10)
+    found = explainer.explain(explainer.read("test:0"))
+    alone = replace(found, usual=Usual(surprise=bits, key_surprise=bits, share=None, others=np.zeros(0)))
+    page = build_page(alone, explainer.info.classes, {}).to_html()
+    assert f"Not known: no {split} image that was looked at was read as" in page
 
 
 @pytest.mark.slow

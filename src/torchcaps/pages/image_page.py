@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -174,7 +175,8 @@ def _about_typicality(found: Explanation, name: str) -> str:
     if usual is None:
         return "Not known: the data that the network was trained on is not available for comparison."
     if usual.share is None:
-        return f"Not known: no validation image was read as {name}."
+        split = "validation" if math.isfinite(usual.surprise) else "training"
+        return f"Not known: no {split} image that was looked at was read as {name}."
     return (
         f"This tree carries {usual.surprise:.0f} bits of surprise, judged by the couplings of training "
         f"images read as {name}, child by child; as a whole {usual.key_surprise:.1f} bits. It is stranger "
