@@ -57,6 +57,16 @@ def test_the_true_tree_stands_beside_the_carved_one(tmp_path):
         show.show(24)
 
 
+def test_no_more_images_are_shown_than_there_are(tmp_path):
+    data = "partwhole:classes=3,branches=3,train=40,test=5"
+    show = PartsShow(save_run(tmp_path / "few", data=data, classes=tuple("012"), image_size=32))
+    found = show.show(4)
+    assert found["total"] == 5
+    assert "of these 5 images" in found["about"]
+    with pytest.raises(UserError, match="images 0 to 4"):
+        show.show(5)
+
+
 PARTS = "partwhole:classes=3,branches=3,train=40,test=30"
 
 
