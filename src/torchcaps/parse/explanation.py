@@ -70,7 +70,7 @@ class Explanation:
     contributions: Contributions | None  # of this one image; None where class capsules are no sums of votes
     contribution: Heat | None  # None without either
     contribution_obstacle: str | None  # why there are no contributions
-    perturbed: Tensor | None  # None where the network has no decoder
+    perturbed: Tensor | None  # in [0, 1]; None where the network has no decoder
     usual: Usual | None  # None where the data of the run is not at hand
 
     @property
