@@ -87,6 +87,25 @@ def test_wide_layers_show_the_capsules_in_the_tree_alone(size):
     assert len(first) == (64 if size == 64 else len(tree.layer(0)))
 
 
+@pytest.mark.parametrize("sizes", [(24, 10), (24, 6, 10)])
+@pytest.mark.parametrize("letter", ["m", "\u732b"])
+def test_names_of_classes_touch_neither_bars_nor_each_other(sizes, letter):
+    tree = parse_tree(random_layers(0, sizes))
+    scene = arrange(tree, (20, 20), [letter * (number + 1) for number in range(10)])
+    bars = [shape.box for shape in scene.shapes if shape.kind == "class" and shape.box[2] > 40]
+    ends = {}
+    for words in scene.words:
+        if words.key is None or not words.text.startswith(letter):
+            continue
+        wide = sum(words.size * (1.0 if each == "\u732b" else 0.6) for each in words.text)
+        left = words.place[0] - (wide / 2 if words.align == "center" else 0)
+        assert all(left + wide <= box[0] for box in bars)
+        ends[words.key[1]] = (left, left + wide)
+    assert len(ends) == 10
+    if len(sizes) == 3:  # side by side
+        assert all(ends[number][1] <= ends[number + 1][0] for number in range(9))
+
+
 @pytest.mark.parametrize(("top", "words"), [(None, "not in the tree"), (4, "not in the tree, or not drawn")])
 def test_a_capsule_of_the_tree_that_is_not_drawn_is_not_said_to_be_outside(top, words):
     tree = parse_tree(random_layers(0, (24, 6, 3), sharpness=1.0), top=top)

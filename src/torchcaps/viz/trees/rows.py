@@ -10,7 +10,7 @@ from torchcaps.parse import ParseTree, ReceptiveField
 
 from ..pictures import fit
 from ..style import COOL, INK, MUTED, WARM
-from ..text import shorten
+from ..text import shorten, width_of
 from .image import add_dots, add_field, add_links, places_on_image
 from .legend import OUTSIDE, Legend
 from .scene import (
@@ -160,7 +160,7 @@ def _name_classes(scene: Scene, places: RowPlaces, names: list[str]) -> None:
             continue
         x, y = places.of(last, number)
         name = shorten(names[number], room if room >= _FEWEST else 20)
-        middle = min(x, _WIDTH - _LETTER * len(name) / 2)
+        middle = min(x, _WIDTH - _LETTER * width_of(name) / 2)
         ink = INK if is_chosen else MUTED
         words = Words((middle, y - 42), name, 12, ink, is_chosen, "center", (last, number))
         value = words._replace(place=(middle, y - 25), text=f"{tree.class_activations[number]:.2f}")
