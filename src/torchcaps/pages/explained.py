@@ -12,12 +12,12 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError
-from torchcaps.data import PICTURE_MODES, Preprocess, as_bytes, fit_picture
+from torchcaps.data import Preprocess
 from torchcaps.models import MODELS, Network
 from torchcaps.parse import Explainer, Explanation, Levels, Source
 from torchcaps.train import Data, DataCard, Recipe, Run, load_run
 from torchcaps.viz import Report
-from torchcaps.zoo import find_run
+from torchcaps.zoo import find_run, read_photo
 
 from .image_page import build_page, draw_all
 
@@ -83,10 +83,8 @@ def explain(
 def _read(explainer: Explainer, image: Tensor | Image.Image | str | os.PathLike[str]) -> Source:
     if isinstance(image, str | os.PathLike):
         return explainer.read(str(image))
-    info = explainer.info
     if isinstance(image, Image.Image):
-        picture = image.convert(PICTURE_MODES.get(info.channels, "RGB"))
-        image = as_bytes(fit_picture(picture, info.height, info.width, info.fit))
+        image = read_photo(explainer.run, image, explainer.info)
     if image.ndim not in (3, 4) or (image.ndim == 4 and len(image) != 1):
         raise UserError(f"one image (channels, height, width) is explained, got {tuple(image.shape)}")
     return Source("image", image.reshape(1, *image.shape[-3:]).to(explainer.device))
