@@ -93,9 +93,11 @@ def test_a_picture_of_many_bits_is_refused():
 
 
 def test_a_network_without_a_run_is_explained():
-    model = create_model("dr_capsnet_tiny_test", decoder="none").eval()
+    model = create_model("dr_capsnet_tiny_test", decoder="none")
     image = torch.rand(model.image_shape)
     found = explain(model, image, classes=["ant", "bee", "cat", "dog"])
+    assert model.training  # it may be in the middle of a training
+    model.eval()
     assert torch.equal(found.explanation.activations, model(image.unsqueeze(0)).activations[0].detach())
     assert found.predicted in ("ant", "bee", "cat", "dog")
     assert found.explanation.usual is None

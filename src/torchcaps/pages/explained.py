@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, evaluating
 from torchcaps.data import Preprocess
 from torchcaps.models import MODELS, Network
 from torchcaps.parse import Explainer, Explanation, Levels, Source
@@ -75,7 +75,8 @@ def explain(
     """
     run = _run_of(source, classes)
     explainer = Explainer(run) if levels is None else Explainer(run, levels=levels)
-    found = explainer.explain(_read(explainer, image))
+    with evaluating(run.model):  # a network may be given in the middle of its training
+        found = explainer.explain(_read(explainer, image))
     names = explainer.info.classes
     return Explained(found, names, build_page(found, names, draw_all(found, names)))
 
@@ -115,7 +116,7 @@ def _run_around(network: Network, classes: Sequence[str] | None) -> Run:
             data=Data(name="folder:", preprocess=Preprocess(normalize="none")),
             epochs=1,
         ),
-        model=network.eval(),
+        model=network,
         epoch=-1,
         card=DataCard(
             classes=names,
