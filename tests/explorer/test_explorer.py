@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from explorer.conftest import save_run
+from parse.traces import random_layers
 
 from torchcaps.core import UserError
 from torchcaps.explorer import read_given, write_explorer
@@ -13,10 +14,10 @@ from torchcaps.explorer.subject import Reference, Subject
 from torchcaps.explorer.subject.covering import Covering
 from torchcaps.explorer.subject.pool import find_pool
 from torchcaps.explorer.subject.reference import Compared, Neighbour
-from torchcaps.explorer.subject.rounds import spread_rounds
-from torchcaps.explorer.subject.words import say_answer, say_typical
+from torchcaps.explorer.subject.rounds import Round, spread_rounds
+from torchcaps.explorer.subject.words import say_answer, say_round, say_typical
 from torchcaps.explorer.tabs import describe_tabs
-from torchcaps.parse import Explainer
+from torchcaps.parse import Explainer, parse_tree
 from torchcaps.train import load_run
 
 
@@ -227,6 +228,14 @@ def compared(share, others):
     return Compared(
         read_as=3, bits=5.0, share=share, others=others, same=0, children=8, nearest=(Neighbour(0, 2),)
     )
+
+
+@pytest.mark.parametrize(("distance", "is_even"), [(0.0, True), (0.037, False)])
+def test_the_first_round_is_called_even_where_it_is(distance, is_even):
+    tree = parse_tree(random_layers(0, (6, 3)))
+    words = say_round(Round(1, tree, distance, 0.5), 3)
+    assert f"couplings are {distance:.3f} away" in words
+    assert ("begins with an even split" in words) == is_even
 
 
 def test_a_few_images_do_not_say_what_is_unusual():

@@ -61,8 +61,8 @@ def say_round(here: Round, last: int) -> str:
         f"After round {here.number} of {last}, couplings are {here.distance:.3f} away from an even "
         "split: 0 is even, 1 gives all to one parent."
     )
-    if here.number == 1:
-        text += " Every routing begins with an even split, so there is hardly a tree yet."
+    if here.number == 1 and not round(here.distance, 3):  # not all routings begin so: slots have a state
+        text += " Routing begins with an even split, so there is hardly a tree yet."
     elif here.number == last:
         text += f" {say_hardly(here.tree.evenness)}"
     return text.strip()
