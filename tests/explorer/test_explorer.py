@@ -17,7 +17,7 @@ from torchcaps.explorer.subject.reference import Compared, Neighbour
 from torchcaps.explorer.subject.rounds import Round, spread_rounds
 from torchcaps.explorer.subject.words import say_answer, say_round, say_typical
 from torchcaps.explorer.tabs import describe_tabs
-from torchcaps.parse import Explainer, parse_tree
+from torchcaps.parse import Explainer, collect_keys, parse_tree
 from torchcaps.train import load_run
 
 
@@ -228,6 +228,18 @@ def compared(share, others):
     return Compared(
         read_as=3, bits=5.0, share=share, others=others, same=0, children=8, nearest=(Neighbour(0, 2),)
     )
+
+
+def test_a_file_compares_trees_of_the_levels_that_were_asked_for(folders, tmp_path, monkeypatch):
+    asked = []
+
+    def spy(network, images, pipeline, *, levels):
+        asked.append(levels)
+        return collect_keys(network, images, pipeline, levels=levels)
+
+    monkeypatch.setattr("torchcaps.explorer.subject.reference.collect_keys", spy)
+    write_explorer(Explainer(load_run(folders.plain), levels=4), ["test:3"], tmp_path / "explorer.html")
+    assert set(asked) == {4}
 
 
 @pytest.mark.parametrize(("distance", "is_even"), [(0.0, True), (0.037, False)])
