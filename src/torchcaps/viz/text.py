@@ -23,8 +23,8 @@ def class_labels(names: Sequence[str] | None, count: int) -> list[str]:
     return list(names)
 
 
-def drawable_labels(names: Sequence[str] | None, count: int) -> list[str]:
-    """The names of `count` classes in letters that the font of figures has.
+def drawable_labels(names: Sequence[str] | None, count: int, kind: str = "class") -> list[str]:
+    """The names of `count` classes, or things of another kind, in letters that the font of figures has.
 
     Other letters, such as emoji, are left out. A class of which nothing is left, or the same as of another
     one, is called by its number.
@@ -33,7 +33,7 @@ def drawable_labels(names: Sequence[str] | None, count: int) -> list[str]:
     drawn = [drawable(label) for label in labels]
     times = Counter(drawn)
     return [
-        left if left and (left == label or times[left] == 1) else f"class {number}"
+        left if left and (left == label or times[left] == 1) else f"{kind} {number}"
         for number, (label, left) in enumerate(zip(labels, drawn, strict=True))
     ]
 
