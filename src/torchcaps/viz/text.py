@@ -67,6 +67,11 @@ def width_of(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in text)
 
 
+def format_share(share: float) -> str:
+    """A share with two decimals, or with the first that is not zero: an even one of 300 is not 0.00."""
+    return f"{share:.2f}" if share >= 0.01 else f"{share:.1g}"
+
+
 def join_words(words: Sequence[str]) -> str:
     """Words in a row: "1", "1 and 2", "1, 2 and 3"."""
     return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

@@ -87,6 +87,15 @@ def test_wide_layers_show_the_capsules_in_the_tree_alone(size):
     assert len(first) == (64 if size == 64 else len(tree.layer(0)))
 
 
+@pytest.mark.parametrize("sizes", [(24, 300), (24, 6, 300)])
+def test_an_even_share_of_many_classes_is_not_said_to_be_zero(sizes):
+    scene = arrange(parse_tree(random_layers(0, sizes)), (20, 20), [str(number) for number in range(300)])
+    said = " ".join([*(words.text for words in scene.words if "even" in words.text), scene.caption.text])
+    assert "0.003" in said
+    assert "0.00 " not in said
+    assert "0.00." not in said
+
+
 @pytest.mark.parametrize("sizes", [(24, 10), (24, 6, 10)])
 @pytest.mark.parametrize("letter", ["m", "\u732b"])
 def test_names_of_classes_touch_neither_bars_nor_each_other(sizes, letter):

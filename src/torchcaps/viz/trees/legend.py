@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torchcaps.core import Number
 
 from ..style import PAPER, WARM
+from ..text import format_share
 from .scene import MARGIN, Scene, Shape, Words, activation_colour, circle, coupling_stroke, edge_strength
 
 _SIZE, _LETTER, _GAP, _LINE = 10.7, 6.1, 26, 20
@@ -50,7 +51,7 @@ class Legend:
     def couplings(self, layer_sizes: Sequence[int], *, has_others: bool = False) -> None:
         """Strokes from an even share upwards, to the chosen class and to others where those are drawn."""
         parents = layer_sizes[-1]
-        even = "even" if len(layer_sizes) > 2 else f"{1 / parents:.2f} (even)"
+        even = "even" if len(layer_sizes) > 2 else f"{format_share(1 / parents)} (even)"
         shown = [value for value in (0.3, 0.6, 1.0) if value > 1.5 / parents]
         x, y = self._entry(24 * len(shown) + 16, f"coupling {', '.join([even, *map('{:g}'.format, shown)])}")
         for number, value in enumerate([1 / parents, *shown]):
