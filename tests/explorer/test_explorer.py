@@ -1,15 +1,20 @@
 """The parts of the explorer that need no server."""
 
+import base64
 import re
+from io import BytesIO
 
+import numpy as np
 import pytest
 import torch
 from explorer.conftest import save_run
 from parse.traces import random_layers
+from PIL import Image
 
 from torchcaps.core import UserError
-from torchcaps.explorer import read_given, write_explorer
+from torchcaps.explorer import Shelf, read_given, write_explorer
 from torchcaps.explorer.embedded import round_decoder, rounding_error
+from torchcaps.explorer.service import Service
 from torchcaps.explorer.subject import Reference, Subject
 from torchcaps.explorer.subject.covering import Covering
 from torchcaps.explorer.subject.pool import find_pool
@@ -240,6 +245,22 @@ def test_a_file_compares_trees_of_the_levels_that_were_asked_for(folders, tmp_pa
     monkeypatch.setattr("torchcaps.explorer.subject.reference.collect_keys", spy)
     write_explorer(Explainer(load_run(folders.plain), levels=4), ["test:3"], tmp_path / "explorer.html")
     assert set(asked) == {4}
+
+
+def test_a_network_gets_the_example_of_another_one_in_its_own_tones(tmp_path):
+    grey = save_run(tmp_path / "grey", decoder="none")
+    colour = save_run(
+        tmp_path / "colour", data="synthetic_cifar10", decoder="none", image_size=32, in_channels=3
+    )
+    shelf = Shelf(read_given([str(grey), str(colour)]))
+    question = {"model": "1", "image": {"example": 0, "of": "0"}}
+    answer = Service(shelf).answer("look", question)
+    with Image.open(BytesIO(base64.b64decode(answer["picture"].partition(",")[2]))) as picture:
+        seen = np.asarray(picture.convert("RGB")).astype(int)
+    image = shelf.reference("0").pool.to_choose.images[:1][0, 0].numpy()
+    shelf.close()
+    assert np.ptp(seen, axis=2).max() == 0  # grey, not tinted
+    assert seen.mean() == pytest.approx(image.mean(), abs=3)  # and not inverted
 
 
 @pytest.mark.parametrize(("distance", "is_even"), [(0.0, True), (0.037, False)])
