@@ -22,6 +22,7 @@ from torchcaps.explorer.subject.reference import Compared, Neighbour
 from torchcaps.explorer.subject.rounds import Round, spread_rounds
 from torchcaps.explorer.subject.words import say_answer, say_round, say_typical
 from torchcaps.explorer.tabs import describe_tabs
+from torchcaps.explorer.upload import open_upload
 from torchcaps.parse import Explainer, collect_keys, parse_tree
 from torchcaps.train import load_run
 
@@ -261,6 +262,14 @@ def test_a_network_gets_the_example_of_another_one_in_its_own_tones(tmp_path):
     shelf.close()
     assert np.ptp(seen, axis=2).max() == 0  # grey, not tinted
     assert seen.mean() == pytest.approx(image.mean(), abs=3)  # and not inverted
+
+
+def test_a_picture_that_pillow_does_not_open_for_its_size_is_called_too_large(monkeypatch):
+    content = BytesIO()
+    Image.new("L", (30, 30)).save(content, "PNG")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(UserError, match="hundreds of megapixels, at most 40 are taken"):
+        open_upload(content.getvalue())
 
 
 @pytest.mark.parametrize(("distance", "is_even"), [(0.0, True), (0.037, False)])
