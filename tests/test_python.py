@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import ExifTags, Image
 
 import torchcaps
 from torchcaps import change_classes, create_model, explain, predict
@@ -71,10 +71,33 @@ def test_pictures_and_tensors_are_explained_like_files(run, photo):
     assert torch.equal(explain(run, found.explanation.source.image[0]).explanation.activations, expected)
 
 
+@pytest.mark.parametrize("clear", [False, True])
+def test_an_open_picture_of_a_digit_is_read_like_its_file(tmp_path, clear):
+    page = np.full((200, 150, 4), 255, dtype=np.uint8)
+    page[60:140, 70:84, :3] = 20
+    page[..., 3] = np.where(clear & (page[..., 0] == 255), 0, 255)
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6  # the camera was held on its side
+    Image.fromarray(page).save(tmp_path / "one.png", exif=exif)
+    with Image.open(tmp_path / "one.png") as picture:
+        found = explain("dr_capsnet_minimal.mnist", picture).explanation
+    expected = explain("dr_capsnet_minimal.mnist", tmp_path / "one.png").explanation
+    assert torch.equal(found.source.image, expected.source.image)
+    assert torch.equal(found.activations, expected.activations)
+
+
+def test_a_picture_of_many_bits_is_refused():
+    model = create_model("dr_capsnet_tiny_test", decoder="none")
+    with pytest.raises(UserError, match="the picture has more than 8 bits per pixel"):
+        explain(model, Image.fromarray(np.full((20, 20), 1000, dtype=np.uint16)))
+
+
 def test_a_network_without_a_run_is_explained():
-    model = create_model("dr_capsnet_tiny_test", decoder="none").eval()
+    model = create_model("dr_capsnet_tiny_test", decoder="none")
     image = torch.rand(model.image_shape)
     found = explain(model, image, classes=["ant", "bee", "cat", "dog"])
+    assert model.training  # it may be in the middle of a training
+    model.eval()
     assert torch.equal(found.explanation.activations, model(image.unsqueeze(0)).activations[0].detach())
     assert found.predicted in ("ant", "bee", "cat", "dog")
     assert found.explanation.usual is None

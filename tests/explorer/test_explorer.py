@@ -1,21 +1,29 @@
 """The parts of the explorer that need no server."""
 
+import base64
 import re
+from io import BytesIO
 
+import numpy as np
 import pytest
 import torch
 from explorer.conftest import save_run
+from parse.traces import random_layers
+from PIL import Image
 
 from torchcaps.core import UserError
-from torchcaps.explorer import read_given, write_explorer
+from torchcaps.explorer import Shelf, read_given, write_explorer
 from torchcaps.explorer.embedded import round_decoder, rounding_error
+from torchcaps.explorer.service import Service
 from torchcaps.explorer.subject import Reference, Subject
 from torchcaps.explorer.subject.covering import Covering
 from torchcaps.explorer.subject.pool import find_pool
-from torchcaps.explorer.subject.rounds import spread_rounds
-from torchcaps.explorer.subject.words import say_answer
+from torchcaps.explorer.subject.reference import Compared, Neighbour
+from torchcaps.explorer.subject.rounds import Round, spread_rounds
+from torchcaps.explorer.subject.words import say_answer, say_round, say_typical
 from torchcaps.explorer.tabs import describe_tabs
-from torchcaps.parse import Explainer
+from torchcaps.explorer.upload import open_upload
+from torchcaps.parse import Explainer, collect_keys, parse_tree
 from torchcaps.train import load_run
 
 
@@ -220,3 +228,66 @@ def test_a_file_that_would_be_too_large_is_not_written(folders, tmp_path, monkey
     with pytest.raises(UserError, match="give fewer, about 1"):
         write_explorer(explainer, ["test:3"], tmp_path / "explorer.html")
     assert not (tmp_path / "explorer.html").exists()
+
+
+def compared(share, others):
+    return Compared(
+        read_as=3, bits=5.0, share=share, others=others, same=0, children=8, nearest=(Neighbour(0, 2),)
+    )
+
+
+def test_a_file_compares_trees_of_the_levels_that_were_asked_for(folders, tmp_path, monkeypatch):
+    asked = []
+
+    def spy(network, images, pipeline, *, levels):
+        asked.append(levels)
+        return collect_keys(network, images, pipeline, levels=levels)
+
+    monkeypatch.setattr("torchcaps.explorer.subject.reference.collect_keys", spy)
+    write_explorer(Explainer(load_run(folders.plain), levels=4), ["test:3"], tmp_path / "explorer.html")
+    assert set(asked) == {4}
+
+
+def test_a_network_gets_the_example_of_another_one_in_its_own_tones(tmp_path):
+    grey = save_run(tmp_path / "grey", decoder="none")
+    colour = save_run(
+        tmp_path / "colour", data="synthetic_cifar10", decoder="none", image_size=32, in_channels=3
+    )
+    shelf = Shelf(read_given([str(grey), str(colour)]))
+    question = {"model": "1", "image": {"example": 0, "of": "0"}}
+    answer = Service(shelf).answer("look", question)
+    with Image.open(BytesIO(base64.b64decode(answer["picture"].partition(",")[2]))) as picture:
+        seen = np.asarray(picture.convert("RGB")).astype(int)
+    image = shelf.reference("0").pool.to_choose.images[:1][0, 0].numpy()
+    shelf.close()
+    assert np.ptp(seen, axis=2).max() == 0  # grey, not tinted
+    assert seen.mean() == pytest.approx(image.mean(), abs=3)  # and not inverted
+
+
+def test_a_picture_that_pillow_does_not_open_for_its_size_is_called_too_large(monkeypatch):
+    content = BytesIO()
+    Image.new("L", (30, 30)).save(content, "PNG")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(UserError, match="hundreds of megapixels, at most 40 are taken"):
+        open_upload(content.getvalue())
+
+
+@pytest.mark.parametrize(("distance", "is_even"), [(0.0, True), (0.037, False)])
+def test_the_first_round_is_called_even_where_it_is(distance, is_even):
+    tree = parse_tree(random_layers(0, (6, 3)))
+    words = say_round(Round(1, tree, distance, 0.5), 3)
+    assert f"couplings are {distance:.3f} away" in words
+    assert ("begins with an even split" in words) == is_even
+
+
+def test_a_few_images_do_not_say_what_is_unusual():
+    many, few = (say_typical(compared(1.0, count), "3", "digits", 600) for count in (30, 2))
+    assert "stranger than 100% of 30 held-out ones read as 3. That is unusual" in many
+    assert "stranger than 2 of 2 held-out ones read as 3. They are too few" in few
+    assert "unusual:" not in few
+    assert "no stranger than any of the 30" in say_typical(compared(0.0, 30), "3", "digits", 600)
+
+
+def test_images_that_are_shown_are_not_said_to_be_missing():
+    words = say_typical(compared(None, 0), "3", "digits", 600)  # all images read as 3 are in one half
+    assert words == "Not known: too few of the 600 digits are read as 3."

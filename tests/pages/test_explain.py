@@ -1,13 +1,18 @@
 import json
+import math
 import re
+from dataclasses import replace
 from importlib import import_module
 
+import numpy as np
 import pytest
+import torch
 from parse.test_explain import make_run
 
 from torchcaps.core import UserError
 from torchcaps.pages.explain import explain_images
-from torchcaps.parse import Explainer, rank_in_words
+from torchcaps.pages.image_page import build_page, say_length
+from torchcaps.parse import Contributions, Explainer, Usual, rank_in_words
 
 FINDING = "couplings are uniform: in routed layer 0"
 
@@ -43,6 +48,25 @@ def test_a_file_of_the_user_is_kept(tmp_path, name):
         explain_images(explainer, ["test:3", "test:4"], tmp_path)
     assert (tmp_path / name).read_text() == '{"mine": 1}'
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_votes_and_bias_are_said_to_make_the_length_as_they_do():
+    found = Contributions(torch.tensor([[0.5, 0.2, -0.1]]), torch.tensor([0.4]))
+    votes = "Votes for 3 add 70% of its length, votes against it take away 10%"
+    assert say_length(found, "3") == f"{votes}, and its bias adds 40%."
+    unbiased = Contributions(torch.tensor([[0.6, 0.6, -0.2]]), torch.zeros(1))
+    assert say_length(unbiased, "3") == "Votes for 3 add 120% of its length, votes against it take away 20%."
+    empty = Contributions(torch.zeros(1, 3), torch.tensor([2.0]))  # all couplings were rounded to zero
+    assert say_length(empty, "3").startswith("Votes for 3 add 0% of its length")
+
+
+@pytest.mark.parametrize(("bits", "split"), [(40.0, "validation"), (math.inf, "training")])
+def test_a_tree_that_cannot_be_compared_names_the_images_that_lack(tmp_path, bits, split):
+    explainer = Explainer(make_run(tmp_path), reference=10)
+    found = explainer.explain(explainer.read("test:0"))
+    alone = replace(found, usual=Usual(surprise=bits, key_surprise=bits, share=None, others=np.zeros(0)))
+    page = build_page(alone, explainer.info.classes, {}).to_html()
+    assert f"Not known: no {split} image that was looked at was read as" in page
 
 
 @pytest.mark.slow

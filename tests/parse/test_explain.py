@@ -85,6 +85,15 @@ def test_a_network_that_diverged_is_refused(tmp_path, where):
         explainer.explain(explainer.read("test:0"))
 
 
+def test_a_drawing_that_leaves_the_range_of_an_image_is_cut_not_paled(tmp_path):
+    run = make_run(tmp_path, "deepcaps_tiny_test")
+    run.model.decoder.layers[-1].bias.data.fill_(3.0)  # its last rectifier has no upper end
+    explainer = Explainer(run, reference=10)
+    perturbed = explainer.explain(explainer.read("test:0")).perturbed
+    assert perturbed.min() >= 0
+    assert perturbed.max() == 1
+
+
 def test_the_share_is_that_of_less_surprising_images_of_the_class(explainer):
     found = explainer.explain(explainer.read("validation:0"))
     others = found.usual.others

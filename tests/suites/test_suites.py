@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
@@ -104,6 +105,16 @@ def test_more_runs_than_colours_are_drawn_side_by_side(tmp_path):
     rows = [Measurement("turn", words, {"accuracy": 0.5}) for words in ("little", "much")]
     draw_suite({f"run {number}": rows for number in range(9)}, tmp_path / "many.png")
     assert (tmp_path / "many.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_whose_names_cannot_be_drawn_are_numbered(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "torchcaps.suites.compare.draw_dots", lambda charts, **_: drawn.append(charts) or Figure()
+    )
+    rows = [Measurement("turn", "little", {"accuracy": 0.5})]
+    draw_suite({"\u732b 1": rows, "\u72ac 1": rows, "mine": rows}, tmp_path / "odd.png")
+    assert list(drawn[0]["turn"]) == ["run 0", "run 1", "mine"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from torchcaps.core import UserError
 from torchcaps.viz.style import canvas
-from torchcaps.viz.text import class_labels, drawable, drawable_labels, join_words, literal, shorten
+from torchcaps.viz.text import class_labels, drawable, drawable_labels, join_words, literal, shorten, width_of
 
 
 def test_names_default_to_numbers_and_must_be_as_many_as_classes():
@@ -16,6 +16,11 @@ def test_names_default_to_numbers_and_must_be_as_many_as_classes():
 
 def test_letters_without_a_glyph_are_left_out_and_an_empty_name_becomes_a_number():
     assert drawable_labels(["\u732b", "\u72ac dog", " a\n b "], 3) == ["class 0", "dog", "a b"]
+    assert drawable_labels(["\u732b 1", "\u72ac 1", "2"], 3) == [
+        "class 0",
+        "class 1",
+        "2",
+    ]  # not two of a name
     assert drawable("Größe 5 Ångström é") == "Größe 5 Ångström é"
 
 
@@ -30,6 +35,13 @@ def test_any_text_is_drawn_as_it_is_without_a_warning(text):
 
 def test_long_names_are_cut():
     assert [shorten("airplane", most) for most in (8, 7)] == ["airplane", "airpla…"]
+
+
+def test_wide_letters_count_twice():
+    cat = "\u732b"
+    assert width_of(f"a{cat}") == 3
+    assert shorten(4 * cat, 8) == 4 * cat
+    assert [shorten(5 * cat, most) for most in (9, 8, 1, 0)] == [4 * cat + "…", 3 * cat + "…", "…", "…"]
 
 
 def test_words_are_joined():

@@ -40,7 +40,7 @@ def write_explorer(explainer: Explainer, names: Sequence[str], path: Path) -> in
     subject = Subject(run, f"{run.folder.resolve().name}: {run.recipe.model['name']}", explainer.data_dir)
     sources = [explainer.read(name) for name in names]
     looks = [subject.look(source.image) for source in sources]
-    text = _page(subject, sources, looks)
+    text = _page(subject, Reference(subject, explainer.levels), sources, looks)
     size = len(text.encode())
     if size > MOST_BYTES:
         raise UserError(
@@ -51,9 +51,8 @@ def write_explorer(explainer: Explainer, names: Sequence[str], path: Path) -> in
     return size
 
 
-def _page(subject: Subject, sources: Sequence[Source], looks: Sequence[Look]) -> str:
+def _page(subject: Subject, reference: Reference, sources: Sequence[Source], looks: Sequence[Look]) -> str:
     """With the decoder inside, so that sliders move together; else with pictures of each slider alone."""
-    reference = Reference(subject)
     views = [_view(subject, reference, source, look) for source, look in zip(sources, looks, strict=True)]
     decoder = subject.run.model.decoder
     if decoder is None:

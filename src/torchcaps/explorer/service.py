@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import Plain, UserError
-from torchcaps.viz.pictures import to_colours
+from torchcaps.viz.pictures import to_pictures
 
 from .shelf import Shelf
 from .subject import Subject, heat_uri, picture_uri, view_earlier, view_look, view_typical
@@ -120,7 +120,7 @@ class Service:
 
 def _as_file(image: Tensor) -> bytes:
     """An image of another network's dataset, as a file that any network takes."""
-    pixels = (to_colours(image[None])[0] * 255).round().astype("uint8")
+    pixels = (to_pictures(image[None])[0] * 255).round().astype("uint8")
     content = BytesIO()
     Image.fromarray(pixels).save(content, "PNG")
     return content.getvalue()

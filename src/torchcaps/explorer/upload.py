@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from contextlib import suppress
 from io import BytesIO
+from math import inf, isinf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,9 +61,10 @@ def open_upload(content: bytes) -> tuple[Image.Image, list[str]]:
 def _open(content: bytes) -> tuple[Image.Image, list[str]]:
     pixels = _count_pixels(content)
     if pixels > MOST_PIXELS:
+        count = "hundreds of" if isinf(pixels) else f"{pixels / 1e6:.0f}"
         raise UserError(
-            f"This picture has {pixels / 1e6:.0f} megapixels, at most {MOST_PIXELS // 10**6} are taken: make "
-            "it smaller and choose it again."
+            f"This picture has {count} megapixels, at most {MOST_PIXELS // 10**6} are taken: make it smaller "
+            "and choose it again."
         )
     with opened_picture(_NAME, BytesIO(content)) as picture:
         width, height = picture.size
@@ -75,11 +76,18 @@ def _open(content: bytes) -> tuple[Image.Image, list[str]]:
         return _flattened(picture, steps)
 
 
-def _count_pixels(content: bytes) -> int:
-    """As the head of a file says, before anything is decoded; 0 where it cannot be read."""
-    with suppress(Exception), Image.open(BytesIO(content)) as picture:  # pillow raises many kinds
-        return picture.width * picture.height
-    return 0
+def _count_pixels(content: bytes) -> int | float:
+    """As the head of a file says, before anything is decoded; 0 where it cannot be read.
+
+    Infinite where there are so many that pillow does not say how many.
+    """
+    try:
+        with Image.open(BytesIO(content)) as picture:
+            return picture.width * picture.height
+    except Image.DecompressionBombError:
+        return inf
+    except Exception:  # pillow raises many kinds
+        return 0
 
 
 def _flattened(picture: Image.Image, steps: list[str]) -> tuple[Image.Image, list[str]]:

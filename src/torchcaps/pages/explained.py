@@ -11,13 +11,13 @@ from pathlib import Path
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.data import PICTURE_MODES, Preprocess, as_bytes, fit_picture
+from torchcaps.core import UserError, evaluating
+from torchcaps.data import Preprocess
 from torchcaps.models import MODELS, Network
 from torchcaps.parse import Explainer, Explanation, Levels, Source
 from torchcaps.train import Data, DataCard, Recipe, Run, load_run
 from torchcaps.viz import Report
-from torchcaps.zoo import find_run
+from torchcaps.zoo import find_run, read_photo
 
 from .image_page import build_page, draw_all
 
@@ -75,7 +75,8 @@ def explain(
     """
     run = _run_of(source, classes)
     explainer = Explainer(run) if levels is None else Explainer(run, levels=levels)
-    found = explainer.explain(_read(explainer, image))
+    with evaluating(run.model):  # a network may be given in the middle of its training
+        found = explainer.explain(_read(explainer, image))
     names = explainer.info.classes
     return Explained(found, names, build_page(found, names, draw_all(found, names)))
 
@@ -83,10 +84,8 @@ def explain(
 def _read(explainer: Explainer, image: Tensor | Image.Image | str | os.PathLike[str]) -> Source:
     if isinstance(image, str | os.PathLike):
         return explainer.read(str(image))
-    info = explainer.info
     if isinstance(image, Image.Image):
-        picture = image.convert(PICTURE_MODES.get(info.channels, "RGB"))
-        image = as_bytes(fit_picture(picture, info.height, info.width, info.fit))
+        image = read_photo(explainer.run, image, explainer.info)
     if image.ndim not in (3, 4) or (image.ndim == 4 and len(image) != 1):
         raise UserError(f"one image (channels, height, width) is explained, got {tuple(image.shape)}")
     return Source("image", image.reshape(1, *image.shape[-3:]).to(explainer.device))
@@ -117,7 +116,7 @@ def _run_around(network: Network, classes: Sequence[str] | None) -> Run:
             data=Data(name="folder:", preprocess=Preprocess(normalize="none")),
             epochs=1,
         ),
-        model=network.eval(),
+        model=network,
         epoch=-1,
         card=DataCard(
             classes=names,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from torchcaps.parse import OFFSETS, Explanation, rank_in_words
+from torchcaps.parse import OFFSETS, Contributions, Explanation, rank_in_words
 from torchcaps.viz import Report, draw_evidence, draw_perturbations, draw_surprise, draw_tree, tree_markup
 
 _ABOUT_DECODER = (
@@ -144,12 +145,22 @@ def _about_maps(found: Explanation, name: str) -> str:
         )
     if found.contributions is None:
         return f"{places} There are no contributions: {found.contribution_obstacle}."
-    taken = float(found.contributions.against)
-    against = f"Votes for {name} add {1 + taken:.0%} of its length, votes against it take away {taken:.0%}."
+    length = say_length(found.contributions, name)
     if found.contribution is None:
-        return f"{places} {against}"
+        return f"{places} {length}"
     peak = f"{found.contribution.peak:.2f} times the mean" if found.contribution.peak else "nothing positive"
-    return f"{places} Contribution: what votes add to the length of {name}; strongest place {peak}. {against}"
+    return f"{places} Contribution: what votes add to the length of {name}; strongest place {peak}. {length}"
+
+
+def say_length(found: Contributions, name: str) -> str:
+    """What votes and bias make of the length of the class capsule of one image."""
+    votes = (
+        f"Votes for {name} add {float(found.in_favour):.0%} of its length, votes against it take away "
+        f"{float(found.against):.0%}"
+    )
+    if not found.bias.any():
+        return f"{votes}."
+    return f"{votes}, and its bias adds {float(found.bias / found.length.clamp(min=1e-12)):z.0%}."
 
 
 def _shares(found: Explanation) -> Any:
@@ -164,7 +175,8 @@ def _about_typicality(found: Explanation, name: str) -> str:
     if usual is None:
         return "Not known: the data that the network was trained on is not available for comparison."
     if usual.share is None:
-        return f"Not known: no validation image was read as {name}."
+        split = "validation" if math.isfinite(usual.surprise) else "training"
+        return f"Not known: no {split} image that was looked at was read as {name}."
     return (
         f"This tree carries {usual.surprise:.0f} bits of surprise, judged by the couplings of training "
         f"images read as {name}, child by child; as a whole {usual.key_surprise:.1f} bits. It is stranger "

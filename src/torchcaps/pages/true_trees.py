@@ -26,7 +26,7 @@ class TrueTrees:
 
     Args:
         run: Whose network ends in fully connected capsules.
-        count: How many images.
+        count: How many images, or all where there are fewer.
     """
 
     @torch.no_grad()

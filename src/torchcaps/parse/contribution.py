@@ -31,6 +31,11 @@ class Contributions(NamedTuple):
         return self.parts.sum(1) + self.bias
 
     @property
+    def in_favour(self) -> Float[Tensor, " batch"]:
+        """The sum of the positive parts, as a share of the length; a bias takes the place of some of it."""
+        return self.parts.clamp(min=0).sum(1) / self.length.clamp(min=1e-12)
+
+    @property
     def against(self) -> Float[Tensor, " batch"]:
         """The sum of the negative parts, as a share of the length; it may exceed one."""
         return self.parts.clamp(max=0).sum(1).abs() / self.length.clamp(min=1e-12)

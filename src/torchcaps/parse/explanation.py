@@ -14,7 +14,7 @@ from .contribution import Contributions
 from .places import CapsuleMap
 from .tree import ParseTree
 
-_FEW = 20  # images of which a share is no number to go by
+FEW = 20  # images of which a share is no number to go by
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Source:
 
 def rank_in_words(share: float, count: int) -> str:
     """A share of `count` images; how many they are where a percentage of so few would say too much."""
-    return f"{round(share * count)} of {count}" if count < _FEW else f"{share:.0%} of {count:,}"
+    return f"{round(share * count)} of {count}" if count < FEW else f"{share:.0%} of {count:,}"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Explanation:
     contributions: Contributions | None  # of this one image; None where class capsules are no sums of votes
     contribution: Heat | None  # None without either
     contribution_obstacle: str | None  # why there are no contributions
-    perturbed: Tensor | None  # None where the network has no decoder
+    perturbed: Tensor | None  # in [0, 1]; None where the network has no decoder
     usual: Usual | None  # None where the data of the run is not at hand
 
     @property

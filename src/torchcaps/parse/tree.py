@@ -73,6 +73,11 @@ class ParseTree:
         """The nodes of one layer, in the order of their index."""
         return tuple(node for node in self.nodes if node.layer == number)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether capsules of the tree are missing from `nodes`, because `top` cut off all their edges."""
+        return any(len(self.layer(number)) < count for number, count in enumerate(self.capsules_in_tree))
+
     def to_json(self) -> str:
         """All fields as JSON text."""
         return json.dumps(asdict(self), allow_nan=False)

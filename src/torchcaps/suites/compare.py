@@ -9,6 +9,7 @@ from typing import Any
 from torchcaps.core import metric_of
 from torchcaps.storage import write_bytes
 from torchcaps.viz import Measured, draw_dots, to_png
+from torchcaps.viz.text import drawable_labels
 
 from .api import Measurement
 
@@ -56,7 +57,8 @@ def draw_suite(found: Found, path: Path) -> None:
     charts: Charts = {}
     leading = next(iter(next(iter(found.values()))[0].metrics))
     metric = metric_of(leading)
-    for run, measurements in found.items():
+    names = drawable_labels(list(found), len(found), "run")
+    for run, measurements in zip(names, found.values(), strict=True):
         for group, values in _by_group(measurements, leading).items():
             shown = {name: Measured(metric.scale * value) for name, value in values.items()}
             if len(found) <= _MOST_SERIES:

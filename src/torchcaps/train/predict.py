@@ -29,8 +29,8 @@ from .run import Run, load_split
 from .tasks import Answer
 
 
-def open_picture(path: Path, info: DatasetInfo) -> Image.Image:
-    """The image in a file, in the colours of the dataset and at its own size."""
+def open_picture(path: Path | Image.Image, info: DatasetInfo) -> Image.Image:
+    """The image in a file, or one that is open, in the colours of the dataset and at its own size."""
     if info.channels not in PICTURE_MODES:
         raise UserError(f"image files have 1 or 3 channels; this model wants {info.channels}")
     return without_transparency(open_any(path)).convert(PICTURE_MODES[info.channels])
@@ -57,8 +57,8 @@ def read_named(path: Path, info: DatasetInfo, own: NumberedImages | None) -> tup
     return picture, examples.images[index : index + 1]
 
 
-def read_image(path: Path, info: DatasetInfo) -> Tensor:
-    """The image in a file as bytes (1, channels, height, width), fitted to the size of the dataset."""
+def read_image(path: Path | Image.Image, info: DatasetInfo) -> Tensor:
+    """An image as in `open_picture` as bytes (1, channels, height, width), in the size of the dataset."""
     return fit_to_data(open_picture(path, info), info)
 
 

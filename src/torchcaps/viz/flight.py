@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .markup import element, fill, read_template, to_script
 from .pictures import Array, to_data_uri
-from .style import COOL, TILE, WARM, axes_at, canvas, name_marks, plain_chart
+from .style import COOL, MUTED, WARM, axes_at, canvas, name_marks, plain_chart
 
 _WIDTH, _LONGEST = 900, 120  # screen pixels of a picture; cells of a belief on the page
 _TRUTH = "#ffffff"
@@ -51,10 +51,10 @@ class FlightDrawing:
 
     @property
     def ground(self) -> Array:
-        """The picture, or an empty tile."""
+        """The picture, or one tone on which the white line of the truth is seen."""
         if self.picture is not None:
             return self.picture
-        return np.broadcast_to(np.array(to_rgb(TILE)), (8, 8, 3)).astype(np.float64)
+        return np.broadcast_to(np.array(to_rgb(MUTED)), (8, 8, 3)).astype(np.float64)
 
 
 def draw_belief(drawing: FlightDrawing) -> Figure:
@@ -107,7 +107,7 @@ def flight_page(drawing: FlightDrawing, numbers: Mapping[str, object]) -> str:
         "errors": [None if value is None else round(value, 2) for value in drawing.errors],
         "words": list(drawing.words),
         "metres": list(drawing.metres),
-        "beliefs": {str(k): to_data_uri(_heat(_smaller(each))) for k, each in drawing.beliefs.items()},
+        "beliefs": {str(k): to_data_uri(_heat(smaller_belief(each))) for k, each in drawing.beliefs.items()},
     }
     return fill(
         "flight.html",
@@ -129,13 +129,16 @@ def _shown(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _smaller(belief: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The largest probability of each block of cells, so that a narrow peak stays visible."""
+def smaller_belief(belief: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest probability of each block of cells, so that a narrow peak stays visible.
+
+    Blocks differ by a cell where they must: the picture has to end where the map does.
+    """
     step = -(-max(belief.shape) // _LONGEST)
-    rows, columns = (-(-side // step) * step for side in belief.shape)
-    padded = np.zeros((rows, columns))
-    padded[: belief.shape[0], : belief.shape[1]] = belief
-    return padded.reshape(rows // step, step, columns // step, step).max((1, 3))
+    for axis, cells in enumerate(belief.shape):
+        blocks = -(-cells // step)
+        belief = np.maximum.reduceat(belief, np.arange(blocks) * cells // blocks, axis=axis)
+    return belief
 
 
 def _heat(belief: NDArray[np.float64]) -> Array:

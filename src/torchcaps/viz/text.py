@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
+from unicodedata import east_asian_width
 
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
@@ -20,13 +23,19 @@ def class_labels(names: Sequence[str] | None, count: int) -> list[str]:
     return list(names)
 
 
-def drawable_labels(names: Sequence[str] | None, count: int) -> list[str]:
-    """The names of `count` classes in letters that the font of figures has.
+def drawable_labels(names: Sequence[str] | None, count: int, kind: str = "class") -> list[str]:
+    """The names of `count` classes, or things of another kind, in letters that the font of figures has.
 
-    Other letters, such as emoji, are left out. A class of which nothing is left is called by its number.
+    Other letters, such as emoji, are left out. A class of which nothing is left, or the same as of another
+    one, is called by its number.
     """
-    labels = enumerate(class_labels(names, count))
-    return [drawable(label) or f"class {number}" for number, label in labels]
+    labels = class_labels(names, count)
+    drawn = [drawable(label) for label in labels]
+    times = Counter(drawn)
+    return [
+        left if left and (left == label or times[left] == 1) else f"{kind} {number}"
+        for number, (label, left) in enumerate(zip(labels, drawn, strict=True))
+    ]
 
 
 def drawable(text: str) -> str:
@@ -46,8 +55,21 @@ def literal(text: str) -> str:
 
 
 def shorten(name: str, most: int) -> str:
-    """The name, or its start and an ellipsis, in at most `most` letters."""
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    """The name, or its start and an ellipsis, no wider than `most` usual letters."""
+    if width_of(name) <= most:
+        return name
+    widths = accumulate(map(width_of, name))
+    return f"{''.join(letter for letter, end in zip(name, widths, strict=True) if end < most)}…"
+
+
+def width_of(text: str) -> int:
+    """How many usual letters a text is as wide as: Chinese, Japanese and Korean ones count twice."""
+    return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in text)
+
+
+def format_share(share: float) -> str:
+    """A share with two decimals, or with the first that is not zero: an even one of 300 is not 0.00."""
+    return f"{share:.2f}" if share >= 0.01 else f"{share:.1g}"
 
 
 def join_words(words: Sequence[str]) -> str:

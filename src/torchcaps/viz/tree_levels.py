@@ -25,6 +25,7 @@ _WIDTH, _LEFT, _MARGIN = 1000, 96, 16  # names of levels stand left of the trees
 _IMAGE, _TRUE = 176, 480  # the image, and the width of the tree beside it
 _HEAD, _STEP, _FOOT = 52, 44, 30  # above a tree, between two levels, and below
 _LARGEST, _GAP = 52, 5  # a region, and the room between two
+_NAME, _LETTER = 64, 6.4  # room for a name beside a small region, and the width of a letter
 _PALE = 0.3  # how much of the image is seen below a region
 _OPAQUE = 0.85  # how much a region covers it at its strongest place
 
@@ -89,7 +90,7 @@ class _Frame(NamedTuple):
     def places(self, level: int, count: int) -> Iterator[tuple[float, float]]:
         """The upper left corners of the regions of a level."""
         y = self.top + (self.levels - 1 - level) * (self.side + _STEP)
-        between = min(self.width / count, 2.4 * self.side)
+        between = min(self.width / count, max(2.4 * self.side, self.side + _NAME))
         first = self.left + (self.width - between * count) / 2
         for number in range(count):
             yield float(first + between * (number + 0.5) - self.side / 2), float(y)
@@ -147,17 +148,30 @@ def _draw_tree(board: Axes, picture: Array, tree: LevelTree, frame: _Frame) -> N
             place_picture(board, _lit(picture, seen), (x, y, frame.side, frame.side))
             side = float(frame.side)
             board.add_patch(Rectangle((x, y), side, side, ec=seen.colour, lw=1.8, fill=False, zorder=3))
-            if seen.name and number:  # lines leave a child at its top and reach a parent at its foot
-                board.text(
-                    x + frame.side + 6, y + frame.side / 2, literal(seen.name), fontsize=SMALL, color=MUTED
-                )
-            elif seen.name:
-                middle, below = x + frame.side / 2, y + frame.side + 12
-                board.text(middle, below, literal(seen.name), fontsize=SMALL, color=MUTED, ha="center")
+        _name_level(board, level, corners, frame.side, is_lowest=number == 0)
         if tree.level_names:
             y = corners[0][1] + frame.side / 2 if corners else frame.top
             board.text(_MARGIN, y, tree.level_names[number], fontsize=SMALL, color=MUTED, va="center")
     _draw_links(board, tree, places, frame.side)
+
+
+def _name_level(
+    board: Axes,
+    level: Sequence[Seen],
+    corners: Sequence[tuple[float, float]],
+    side: Number,
+    *,
+    is_lowest: bool,
+) -> None:
+    """Names beside the regions, where no line is, or below the lowest; none where they would overlap."""
+    between = corners[1][0] - corners[0][0] if len(corners) > 1 else float("inf")
+    room = between if is_lowest else between - side - 6
+    if _LETTER * max((len(seen.name) for seen in level), default=0) > room:
+        return  # the legend has them by colour
+    for seen, (x, y) in zip(level, corners, strict=True):
+        place = (x + side / 2, y + side + 12) if is_lowest else (x + side + 6, y + side / 2)
+        align = "center" if is_lowest else "left"
+        board.text(*place, literal(seen.name), fontsize=SMALL, color=MUTED, ha=align)
 
 
 def _lit(picture: Array, seen: Seen) -> Array:

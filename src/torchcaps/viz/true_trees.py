@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -24,8 +25,10 @@ _PARTS = (COOL, WARM, "#1f8a78", WRONG, "#8a5cd6", "#b58a00", "#1d9fc4", "#6f8f1
 
 
 def part_colour(part: int) -> str:
-    """The colour in which a part is drawn."""
-    return _PARTS[part % len(_PARTS)]
+    """The colour in which a part is drawn: one of nine, and for further parts darker and paler ones."""
+    turn, number = divmod(part, len(_PARTS))
+    other, share = (("black", 0.0), ("black", 0.4), ("white", 0.4))[turn % 3]
+    return to_hex((1 - share) * np.array(to_rgb(_PARTS[number])) + share * np.array(to_rgb(other)))
 
 
 @dataclass(frozen=True)

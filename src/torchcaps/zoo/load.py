@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -97,11 +97,11 @@ def is_pretrained(name: str, weights: Path = PACKAGED) -> bool:
     return not is_taken and any(entry.name == name for entry in list_weights(folder=weights))
 
 
-def read_photo(run: Run, path: Path, info: DatasetInfo) -> Tensor:
-    """An image file as bytes (1, channels, height, width); a network of digits gets one as MNIST has it."""
+def read_photo(run: Run, path: Path | Image.Image, info: DatasetInfo) -> Tensor:
+    """An image file, or an open one, as bytes (1, channels, height, width); a digit as MNIST has it."""
     if preparation_of(run.recipe.data.name) != "digit":
         return read_image(path, info)
-    with _naming(path):
+    with nullcontext() if isinstance(path, Image.Image) else _naming(path):
         prepared = prepare_digit(open_picture(path, info)).picture
     return as_bytes(fit_picture(prepared, info.height, info.width, info.fit)).unsqueeze(0)
 

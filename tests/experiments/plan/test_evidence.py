@@ -1,9 +1,10 @@
 import math
+from statistics import mean
 
 import pytest
-from experiments.made_rows import a_row
+from experiments.made_rows import a_row, a_run
 
-from torchcaps.experiments.plan import Effect, Mean, decide, decide_together, difference, excess
+from torchcaps.experiments.plan import Effect, Mean, decide, decide_together, difference, excess, gain
 from torchcaps.experiments.plan.evidence import student_quantile
 from torchcaps.experiments.records import Protocol
 
@@ -25,6 +26,45 @@ def test_the_interval_of_one_mean_is_students():
     assert (effect.size - effect.margin, effect.size + effect.margin) == pytest.approx(
         (low - 70, high - 70), rel=1e-3
     )
+
+
+def rows_of_runs(first, second, metrics=("tree_precision", "even_tree_precision")):
+    """Two metrics of the same runs."""
+    return [
+        a_row("x", metric, 100 * mean(values), spread=1.0, runs=tuple(map(seeded, range(3), values)))
+        for metric, values in zip(metrics, (first, second), strict=True)
+    ]
+
+
+def seeded(seed, value):
+    return a_run(value, seed=seed)
+
+
+def test_two_metrics_of_the_same_runs_are_compared_run_by_run():
+    stats = pytest.importorskip("scipy.stats", reason="the oracle is scipy")
+    first, second = [0.30, 0.50, 0.72], [0.28, 0.49, 0.69]
+    low, high = stats.ttest_rel(first, second).confidence_interval(0.95)
+    effect = gain(*rows_of_runs(first, second))
+    assert effect.size - effect.margin == pytest.approx(100 * low, rel=1e-3)
+    assert effect.size + effect.margin == pytest.approx(100 * high, rel=1e-3)
+    opposed = gain(*rows_of_runs([0.3, 0.4, 0.5], [0.5, 0.4, 0.3]))  # their spreads add up
+    assert opposed.margin == pytest.approx(100 * 4.303 * 0.2 / math.sqrt(3))
+
+
+def test_equal_metrics_are_no_gain_however_the_runs_scatter():
+    rows = rows_of_runs([0.1, 0.5, 0.9], [0.1, 0.5, 0.9])
+    assert gain(*rows) == Effect(0.0, 0.0)
+    assert decide(gain(*rows)) == "not confirmed"
+    rounded = rows_of_runs([0.1 + 0.2, 0.5, 0.9], [0.3, 0.5, 0.9])
+    assert gain(*rounded) == Effect(0.0, 0.0)
+
+
+def test_metrics_of_other_runs_and_of_one_run_decide_nothing():
+    apart = a_row("x", "tree_precision", 90.0, runs=(a_run(0.9, seed=7), a_run(0.9, seed=8)))
+    other = rows_of_runs([0.1, 0.1, 0.1], [0.1, 0.1, 0.1])[1]
+    assert gain(apart, other) == Effect(80.0, math.inf)
+    single = [a_row("x", metric, 90.0) for metric in ("tree_precision", "even_tree_precision")]
+    assert gain(*single).margin == math.inf
 
 
 def test_quantiles_are_students():

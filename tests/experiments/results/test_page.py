@@ -61,6 +61,15 @@ def test_a_page_holds_table_claims_and_protocol(tmp_path):
     assert "3.0 hours of training in all, on cpu, precision 32" in page
 
 
+def test_the_legend_allows_a_short_protocol_the_verdict_beside_it(tmp_path):
+    experiment = EXPERIMENTS["fig:fix_vs_ann"]
+    found = row(89.6, spread=0.2, protocols=(QUICK,))
+    write_results(tmp_path, experiment.slug, [found], "command")
+    page = render_page(experiment, rows_in(tmp_path))
+    assert "- fixed 1, test accuracy: **confirmed**" in page
+    assert "A shorter protocol than the thesis's can confirm a figure" in page
+
+
 def test_a_page_says_how_many_runs_shared_the_device_where_that_is_known(tmp_path):
     experiment = EXPERIMENTS["fig:fix_vs_ann"]
     runs = (a_run(0.9, concurrency=6), a_run(0.9, seed=43))

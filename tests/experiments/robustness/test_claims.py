@@ -8,6 +8,7 @@ from torchcaps.experiments.plan import larger, larger_metric
 from torchcaps.experiments.robustness.claims import AFFNIST, CLUTTER, IMAGES, PAIRS, SCENES
 
 LABELS = (CLUTTER, IMAGES, SCENES, PAIRS, AFFNIST)
+CARVED, EVEN = "tree_precision", "even_tree_precision"
 
 
 def test_claims_are_open_without_rows():
@@ -37,10 +38,10 @@ def test_a_single_seed_decides_nothing():
 
 @pytest.mark.parametrize(("more", "verdict"), [(2.0, "confirmed"), (0.5, "not confirmed")])
 def test_two_metrics_of_one_setting_are_compared(more, verdict):
-    rows = [seeds_row("a", "m", more), seeds_row("a", "n", 1.0)]
-    assert larger_metric("label", "m", "n", ["a"])(lambda label: rows).verdict == verdict
+    rows = [seeds_row("a", CARVED, more), seeds_row("a", EVEN, 1.0)]
+    assert larger_metric("label", CARVED, EVEN, ["a"])(lambda label: rows).verdict == verdict
 
 
 def test_a_setting_without_one_of_the_metrics_leaves_the_claim_open():
-    rows = [seeds_row("a", "m", 2.0), seeds_row("a", "n", 1.0), seeds_row("b", "m", 2.0)]
-    assert larger_metric("label", "m", "n", ["a", "b"])(lambda label: rows).verdict == "open"
+    rows = [seeds_row("a", CARVED, 2.0), seeds_row("a", EVEN, 1.0), seeds_row("b", CARVED, 2.0)]
+    assert larger_metric("label", CARVED, EVEN, ["a", "b"])(lambda label: rows).verdict == "open"

@@ -1,6 +1,8 @@
 """The tabs that compute something: poses, and parts and wholes."""
 
 import base64
+import re
+from dataclasses import replace
 from io import BytesIO
 
 import pytest
@@ -13,6 +15,7 @@ from torchcaps.explorer.subject import say_truth
 from torchcaps.explorer.subject.words import say_tree
 from torchcaps.explorer.tabs import PartsShow, PoseShow
 from torchcaps.explorer.tabs.poses import FRAMES
+from torchcaps.losses import SpreadRotationLoss
 from torchcaps.pages import TrueTrees
 from torchcaps.train import load_run
 
@@ -38,6 +41,21 @@ def test_an_object_turns_in_its_true_and_in_its_predicted_pose(tmp_path):
         show.show(64)
 
 
+def test_a_turn_that_looks_the_same_is_forgiven_where_the_run_knows_it(tmp_path):
+    data, solids = "synthetic_cube_tetrahedron", ("cube", "tetrahedron")
+    folder = save_run(tmp_path / "solids", "pose_mlp_tiny_test", data, solids, image_size=28, in_channels=3)
+    show = PoseShow(folder)
+    plain = [show.show(number)["words"] for number in range(8)]
+    recipe = show.run.recipe
+    known = replace(recipe.loss, task_loss=SpreadRotationLoss(symmetries=solids))
+    show.run = replace(show.run, recipe=replace(recipe, loss=known))
+    forgiven = [show.show(number)["words"] for number in range(8)]
+    away = [[int(re.search(r"(\d+)°", words)[1]) for words in each] for each in (plain, forgiven)]
+    assert max(away[0]) > 63 >= max(away[1][::2])  # no two turns of a cube look further apart
+    assert all("or from one that looks the same" in words for words in forgiven)
+    assert not any("looks the same" in words for words in plain)
+
+
 def test_the_true_tree_stands_beside_the_carved_one(tmp_path):
     data = "partwhole:classes=3,branches=3,train=40,test=30"
     folder = save_run(tmp_path / "parts", data=data, classes=tuple("012"), image_size=32)
@@ -55,6 +73,16 @@ def test_the_true_tree_stands_beside_the_carved_one(tmp_path):
     assert "Each dot is a capsule" in found["words"]
     with pytest.raises(UserError, match="images 0 to 23"):
         show.show(24)
+
+
+def test_no_more_images_are_shown_than_there_are(tmp_path):
+    data = "partwhole:classes=3,branches=3,train=40,test=5"
+    show = PartsShow(save_run(tmp_path / "few", data=data, classes=tuple("012"), image_size=32))
+    found = show.show(4)
+    assert found["total"] == 5
+    assert "of these 5 images" in found["about"]
+    with pytest.raises(UserError, match="images 0 to 4"):
+        show.show(5)
 
 
 PARTS = "partwhole:classes=3,branches=3,train=40,test=30"

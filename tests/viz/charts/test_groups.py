@@ -1,4 +1,7 @@
+from itertools import combinations
+
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from viz.drawing import assert_draws
 
 from torchcaps.core import UserError
@@ -44,6 +47,22 @@ def test_dots_carry_their_words_and_missing_ones_leave_a_gap():
     assert chart.get_ylim()[0] > 0  # dots may be cut: their place counts, not their length
     assert names_of(figure) == ["fixed", "annealed"]
     assert_draws(figure)
+
+
+@pytest.mark.parametrize("count", [3, 9])
+def test_long_names_of_groups_stay_apart_and_inside(count):
+    names = [f"a_capsule_network_with_seed_{number}" for number in range(count)]
+    dots = {"first": {name: Measured(0.5) for name in names}}
+    figure = draw_dots({"turned": dots, "shifted": dots})
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    height = figure.canvas.get_width_height()[1]
+    labels = [label for axes in figure.axes for label in axes.get_xticklabels()]
+    boxes = [label.get_window_extent(renderer) for label in labels]
+    titles = [axes.title.get_window_extent(renderer) for axes in figure.axes]
+    assert len(boxes) == 2 * count
+    assert not any(one.overlaps(two) for one, two in combinations([*boxes, *titles], 2))
+    assert all(box.y0 >= 0 and box.y1 <= height and box.x0 >= 0 for box in boxes)
+    assert {label.get_rotation() for label in labels} == {0.0 if count == 3 else 90.0}
 
 
 @pytest.mark.parametrize("draw", [draw_bars, draw_dots])

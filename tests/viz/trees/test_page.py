@@ -34,6 +34,16 @@ def test_every_node_can_be_pointed_at_and_has_its_facts(tree):
     assert all(part.get("tabindex") == "0" for part in drawing.iter() if part.get("class") == "node")
 
 
+def test_a_screen_reader_finds_every_capsule_that_has_facts(tree):
+    """The inside of an image is not told to it, and what can be pressed needs a role to be told."""
+    _, drawing = parts(tree_markup(torch.rand(1, 20, 20), tree))
+    assert drawing.get("role") == "group"
+    nodes = [part for part in drawing.iter() if part.get("tabindex") == "0"]
+    assert nodes
+    assert all(part.get("role") == "button" and part.get("aria-label") for part in nodes)
+    assert drawing.get("aria-label").startswith("parse tree of")
+
+
 def test_facts_are_those_of_the_tree(tree):
     facts, _ = parts(tree_markup(torch.rand(1, 20, 20), tree, field=FIELD, class_names=["a", "b", "c"]))
     for node in tree.nodes:

@@ -87,6 +87,42 @@ def test_wide_layers_show_the_capsules_in_the_tree_alone(size):
     assert len(first) == (64 if size == 64 else len(tree.layer(0)))
 
 
+@pytest.mark.parametrize("sizes", [(24, 300), (24, 6, 300)])
+def test_an_even_share_of_many_classes_is_not_said_to_be_zero(sizes):
+    scene = arrange(parse_tree(random_layers(0, sizes)), (20, 20), [str(number) for number in range(300)])
+    said = " ".join([*(words.text for words in scene.words if "even" in words.text), scene.caption.text])
+    assert "0.003" in said
+    assert "0.00 " not in said
+    assert "0.00." not in said
+
+
+@pytest.mark.parametrize("sizes", [(24, 10), (24, 6, 10)])
+@pytest.mark.parametrize("letter", ["m", "\u732b"])
+def test_names_of_classes_touch_neither_bars_nor_each_other(sizes, letter):
+    tree = parse_tree(random_layers(0, sizes))
+    scene = arrange(tree, (20, 20), [letter * (number + 1) for number in range(10)])
+    bars = [shape.box for shape in scene.shapes if shape.kind == "class" and shape.box[2] > 40]
+    ends = {}
+    for words in scene.words:
+        if words.key is None or not words.text.startswith(letter):
+            continue
+        wide = sum(words.size * (1.0 if each == "\u732b" else 0.6) for each in words.text)
+        left = words.place[0] - (wide / 2 if words.align == "center" else 0)
+        assert all(left + wide <= box[0] for box in bars)
+        ends[words.key[1]] = (left, left + wide)
+    assert len(ends) == 10
+    if len(sizes) == 3:  # side by side
+        assert all(ends[number][1] <= ends[number + 1][0] for number in range(9))
+
+
+@pytest.mark.parametrize(("top", "words"), [(None, "not in the tree"), (4, "not in the tree, or not drawn")])
+def test_a_capsule_of_the_tree_that_is_not_drawn_is_not_said_to_be_outside(top, words):
+    tree = parse_tree(random_layers(0, (24, 6, 3), sharpness=1.0), top=top)
+    assert (tree.capsules_in_tree == tuple(len(tree.layer(number)) for number in range(3))) == (top is None)
+    scene = arrange(tree, (20, 20), ["a", "b", "c"])
+    assert [entry.text for entry in scene.words if entry.text.startswith("not in")] == [words]
+
+
 def test_a_layer_that_hardly_routes_is_named():
     layers = [*random_layers(0, (24, 6), sharpness=0.01), *random_layers(0, (6, 3), sharpness=4.0)]
     scene = arrange(parse_tree(layers), (20, 20), ["a", "b", "c"])

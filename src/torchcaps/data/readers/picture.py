@@ -82,13 +82,7 @@ def opened_picture(path: Path, content: BytesIO | None = None) -> Iterator[Image
     """
     try:
         with Image.open(path if content is None else content) as image:
-            if image.mode[0] in "IF":  # pillow would cut every value above 255 to white
-                raise UserError(
-                    f"{path} has more than 8 bits per pixel (mode {image.mode}); save it as an "
-                    "8-bit image first"
-                )
-            if _is_turned(image):
-                ImageOps.exif_transpose(image, in_place=True)
+            _set_upright(image, str(path))
             yield image
     except UserError:
         raise
@@ -98,6 +92,15 @@ def opened_picture(path: Path, content: BytesIO | None = None) -> Iterator[Image
         raise UserError(f"{path} cannot be read as an image ({_what_it_is(path)})") from error
     except Exception as error:  # pillow raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as an image ({error})") from error
+
+
+def _set_upright(image: Image.Image, name: str) -> None:
+    if image.mode[0] in "IF":  # pillow would cut every value above 255 to white
+        raise UserError(
+            f"{name} has more than 8 bits per pixel (mode {image.mode}); save it as an 8-bit image first"
+        )
+    if _is_turned(image):
+        ImageOps.exif_transpose(image, in_place=True)
 
 
 def _what_it_is(path: Path) -> str:
@@ -127,8 +130,15 @@ def _is_turned(image: Image.Image) -> bool:
         return False
 
 
-def open_any(path: Path) -> Image.Image:
-    """The picture in an image file, or in a NumPy file of bytes (height, width) or (height, width, 3)."""
+def open_any(path: Path | Image.Image) -> Image.Image:
+    """The picture in an image file, or in a NumPy file of bytes (height, width) or (height, width, 3).
+
+    One that is open already is copied, and becomes what its file would give.
+    """
+    if isinstance(path, Image.Image):
+        picture = path.copy()
+        _set_upright(picture, "the picture")
+        return picture
     if path.suffix.lower() != ARRAY_SUFFIX:
         with opened_picture(path) as picture:
             picture.load()

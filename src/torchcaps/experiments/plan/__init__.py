@@ -11,6 +11,7 @@ from .evidence import (
     decide_together,
     difference,
     excess,
+    gain,
     mean_of,
 )
 from .experiment import (
@@ -53,6 +54,7 @@ __all__ = [
     "decide_together",
     "difference",
     "excess",
+    "gain",
     "join_changes",
     "larger",
     "larger_metric",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..records import Row, by_setting
 from .claim import Check, Finding, RowsOf
-from .evidence import as_ours, decide, decide_together, difference, mean_of
+from .evidence import as_ours, decide, decide_together, difference, gain, mean_of
 
 MISSING = Finding("open", "runs are missing")
 
@@ -43,7 +43,7 @@ def larger(label: str, metric: str, pairs: Sequence[tuple[str, str]], unit: str 
 
 
 def larger_metric(label: str, more: str, less: str, names: Sequence[str], unit: str = "") -> Check:
-    """Whether each of some settings has more of one metric than of another."""
+    """Whether the runs of each of some settings have more of one metric than of another."""
 
     def check(rows_of: RowsOf) -> Finding:
         few, many = (by_setting(rows_of(label), metric) for metric in (less, more))
@@ -51,7 +51,7 @@ def larger_metric(label: str, more: str, less: str, names: Sequence[str], unit: 
         if not both:
             return MISSING
         words = (f"{name} {few[name].ours:.2f}{unit} and {many[name].ours:.2f}{unit}" for name in both)
-        verdicts = {name: decide(difference(mean_of(many[name]), mean_of(few[name]))) for name in both}
+        verdicts = {name: decide(gain(many[name], few[name])) for name in both}
         return decide_together(verdicts, len(names), "; ".join(words))
 
     return check

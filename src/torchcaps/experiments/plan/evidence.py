@@ -7,13 +7,14 @@ from math import inf, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from torchcaps.core import Number
+from torchcaps.core import Number, metric_of
 
 from ..records import Row
 from .claim import Finding, Verdict
 
 # Student's 97.5 % quantile for 1 to 10 degrees of freedom; beyond, 1.96 + 2.6 / freedom is as good
 _QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+_DIGITS = 9  # of the gain of a run: what rounding leaves of two equal numbers is none
 
 
 class Mean(NamedTuple):
@@ -66,6 +67,20 @@ def difference(first: Mean, second: Mean) -> Effect:
     squares = (first.seeds - 1) * first.spread**2 + (second.seeds - 1) * second.spread**2
     error = sqrt(squares / freedom * (1 / first.seeds + 1 / second.seeds))
     return Effect(size, student_quantile(freedom) * error, is_short)
+
+
+def gain(more: Row, less: Row) -> Effect:
+    """How much larger one metric is than another of the same runs, run by run.
+
+    Such metrics rise and fall together, or against each other: `difference` would take them for independent.
+    """
+    scales = (metric_of(row.metric).scale for row in (more, less))
+    first, second = (
+        {run.facts.seed: scale * run.value for run in row.runs}
+        for row, scale in zip((more, less), scales, strict=True)
+    )
+    gains = [round(first[seed] - second[seed], _DIGITS) for seed in first if seed in second]
+    return excess(Mean.of_values(gains), 0) if gains else Effect(float(more.ours - less.ours), inf)
 
 
 def excess(found: Mean, over: Number) -> Effect:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from torchcaps.core import metric_of
 from ..plan import (
     EXPERIMENTS,
     Check,
+    Effect,
     Finding,
     Mean,
     RowsOf,
@@ -20,9 +21,9 @@ from ..plan import (
     decide_together,
     difference,
     excess,
-    mean_of,
+    gain,
 )
-from ..records import Details, Row, Rows, by_setting, details_of
+from ..records import Details, Row, Rows, Series, by_setting, details_of
 from .setting import REM, Pair, pairs_of
 
 _GAMMA = "gamma-CapsNet, thesis gradient"
@@ -172,8 +173,8 @@ def entropy_grows_in_training(rows_of: RowsOf) -> Finding:
     )
     without = Mean.of_row(plain.plain).times(_LOW)
     effects = {
-        "growing entropy": difference(last["entropy"], first["entropy"]),
-        "growing accuracy": difference(last["quantized_accuracy"], first["quantized_accuracy"]),
+        "growing entropy": _growth(kept, "entropy"),
+        "growing accuracy": _growth(kept, "quantized_accuracy"),
         "a low entropy at the end": difference(without, last["entropy"]),
     }
     because = (
@@ -183,6 +184,11 @@ def entropy_grows_in_training(rows_of: RowsOf) -> Finding:
     )
     verdicts = {name: decide(effect._replace(is_short=is_short)) for name, effect in effects.items()}
     return decide_together(verdicts, len(verdicts), because)
+
+
+def _growth(kept: Sequence[Mapping[str, Series]], key: str) -> Effect:
+    """How much larger a number is at the end of a training than at its start, run by run."""
+    return excess(Mean.of_values([float(series[key][-1] - series[key][0]) for series in kept]), 0)
 
 
 def decoder_keeps_trees(rows_of: RowsOf) -> Finding:
@@ -224,7 +230,7 @@ def _beats_both(name: str, pair: Pair, even: Row) -> dict[str, Verdict]:
     plain, rem = map(Mean.of_row, pair)
     return {
         f"{name} against no REM": decide(difference(rem, plain)),
-        f"{name} against an even map": decide(difference(rem, Mean.of_row(even))),
+        f"{name} against an even map": decide(gain(pair.rem, even)._replace(is_short=rem.is_short)),
     }
 
 
@@ -236,7 +242,7 @@ def contributions_matter_more(rows_of: RowsOf) -> Finding:
     if not names:
         return Finding("open", "no network has been looked at in this way")
     falls = [float(np.mean([found[name].ours for name in names])) for found in by]
-    verdicts = {name: decide(difference(*(mean_of(found[name]) for found in by[:2]))) for name in names}
+    verdicts = {name: decide(gain(by[0][name], by[1][name])) for name in names}
     because = (
         f"the class falls by {falls[0]:.1f} points without the places that contributions name, by "
         f"{falls[1]:.1f} without those that couplings name, by {falls[2]:.1f} without random ones"

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from torchcaps.core import UserError
 from torchcaps.data import LabelledImages
-from torchcaps.parse import Keys, collect_keys, learn_trees, share_below
+from torchcaps.parse import Keys, Levels, collect_keys, learn_trees, share_below
 from torchcaps.parse.typicality import TreeModel
 
 from .pool import Pool, find_pool
@@ -56,10 +56,15 @@ class Compared:
 
 
 class Reference:
-    """The trees of a pool, found once in the background; the network is a copy, which nobody waits for."""
+    """The trees of a pool, found once in the background; the network is a copy, which nobody waits for.
 
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
+    Args:
+        subject: Whose network it is.
+        levels: Of the couplings, as in `torchcaps.parse.quantized`.
+    """
+
+    def __init__(self, subject: Subject, levels: Levels = "even") -> None:
+        self._subject, self._levels = subject, levels
         self._network = deepcopy(subject.run.model)
         self._lock = Lock()
         self._pooled, self._done, self._stopping = Event(), Event(), Event()
@@ -120,7 +125,7 @@ class Reference:
 
     def _keys(self, images: LabelledImages) -> Keys:
         with self._lock:
-            return collect_keys(self._network, images, self._subject.pipeline)
+            return collect_keys(self._network, images, self._subject.pipeline, levels=self._levels)
 
     def _is_same(self, image: Tensor) -> NDArray[np.bool_]:
         """Which images of the pool are the image itself: that it is like itself says nothing."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from torchcaps.parse import Evenness
+from torchcaps.parse import Evenness, rank_in_words
+from torchcaps.parse.explanation import FEW
 from torchcaps.viz.text import join_words
 
 from .reference import Compared
@@ -60,8 +61,8 @@ def say_round(here: Round, last: int) -> str:
         f"After round {here.number} of {last}, couplings are {here.distance:.3f} away from an even "
         "split: 0 is even, 1 gives all to one parent."
     )
-    if here.number == 1:
-        text += " Every routing begins with an even split, so there is hardly a tree yet."
+    if here.number == 1 and not round(here.distance, 3):  # not all routings begin so: slots have a state
+        text += " Routing begins with an even split, so there is hardly a tree yet."
     elif here.number == last:
         text += f" {say_hardly(here.tree.evenness)}"
     return text.strip()
@@ -109,18 +110,26 @@ def say_rounded(error: float) -> str:
 def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
     """How usual a tree is among those of the pool."""
     if found.share is None:
-        return f"Not known: none of the {images:,} images that it was compared with is read as {name}."
-    strange = (
-        "That is unusual: be careful with this answer."
-        if found.share >= 0.95
-        else "That is within the usual range."
-    )
+        return f"Not known: too few of the {images:,} {pool} are read as {name}."
     same = f"{found.same:,} of them have exactly the same tree" if found.same else "None has the same tree"
-    which = f"the {found.others:,} held-out ones read as {name}"
+    which = f"held-out ones read as {name}"
     rank = (
-        f"stranger than {found.share:.0%} of {which}" if found.share else f"no stranger than any of {which}"
+        f"stranger than {rank_in_words(found.share, found.others)} {which}"
+        if found.share
+        else f"no stranger than any of the {found.others:,} {which}"
     )
-    return f"Compared with {images:,} {pool}. This tree, with couplings rounded, is {rank}. {strange} {same}."
+    return (
+        f"Compared with {images:,} {pool}. This tree, with couplings rounded, is {rank}. "
+        f"{_say_strange(found.share, found.others)} {same}."
+    )
+
+
+def _say_strange(share: float, others: int) -> str:
+    """Whether a rank is unusual: among a few images, one in so many is the strangest of all by chance."""
+    if others < FEW:
+        return "They are too few to say what is usual."
+    unusual = "That is unusual: be careful with this answer."
+    return unusual if share >= 0.95 else "That is within the usual range."
 
 
 def say_neighbour(differing: int, children: int) -> str:

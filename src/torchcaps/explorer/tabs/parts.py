@@ -13,7 +13,7 @@ from torchcaps.viz.pictures import png_uri
 
 from ..subject import say_hardly, say_truth
 
-_IMAGES = 24
+_MOST_IMAGES = 24
 _FLAT = (
     "Each dot is a capsule or a part, and a line leads from it to the whole, the square. Its colour says "
     "which part lies there. Carved is the tree of the network; beside it stands the one that couplings "
@@ -35,14 +35,15 @@ class PartsShow:
     """The first test images of a run on PartWhole."""
 
     def __init__(self, folder: Path) -> None:
-        self.trees = TrueTrees(load_run(folder), _IMAGES)
-        self._about = say_truth(self.trees.num_right, _IMAGES, self.trees.measure())
+        self.trees = TrueTrees(load_run(folder), _MOST_IMAGES)
+        self._total = len(self.trees.drawn)  # a dataset may have fewer
+        self._about = say_truth(self.trees.num_right, self._total, self.trees.measure())
         self._shown: dict[int, dict[str, Any]] = {}
 
     def show(self, number: int) -> dict[str, Any]:
         """One image with its true tree, the carved one, and one from even couplings."""
-        if not 0 <= number < _IMAGES:
-            raise UserError(f"There are images 0 to {_IMAGES - 1}.")
+        if not 0 <= number < self._total:
+            raise UserError(f"There are images 0 to {self._total - 1}.")
         if number not in self._shown:
             self._shown[number] = self._draw(number)
         return self._shown[number]
@@ -53,7 +54,7 @@ class PartsShow:
         hardly = say_hardly(trees.carve(number).evenness)
         return {
             "picture": png_uri(to_png(figure, scale=1)),
-            "total": _IMAGES,
+            "total": self._total,
             "words": f"{_LEVELS if trees.has_levels else _FLAT} {_SHARES} {hardly}".strip(),
             "about": self._about,
         }

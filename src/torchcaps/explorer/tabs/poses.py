@@ -15,6 +15,7 @@ from torchcaps.core import UserError
 from torchcaps.core.rotation import hamilton, rotation_angle
 from torchcaps.data import PosedImages, load_dataset
 from torchcaps.data.rendering import render_smooth
+from torchcaps.losses import SpreadRotationLoss, nearest_symmetric
 from torchcaps.train import Pipeline, load_run
 
 from ..subject import picture_uri
@@ -48,8 +49,11 @@ class PoseShow:
         output = self.run.model(self.pipeline.for_evaluation(image).inputs)
         winner, label = int(output.activations.argmax()), int(truth.labels)
         found = output.rotations[0, winner].float().view(1, 4)
-        off = float(rotation_angle(found, truth.rotations))
-        names = self.info.classes
+        names, loss = self.info.classes, self.run.recipe.loss.task_loss
+        alike = loss.groups(truth.labels, len(names)) if isinstance(loss, SpreadRotationLoss) else None
+        true = truth.rotations if alike is None else nearest_symmetric(found, truth.rotations, alike)
+        off = float(rotation_angle(found, true))
+        same = "" if alike is None else ", or from one that looks the same"
         return {
             "picture": picture_uri(image[0]),
             "total": len(self.images),
@@ -58,7 +62,7 @@ class PoseShow:
             "predicted": self._turning(winner, found),
             "words": (
                 f"The network reads {names[winner]}, and it is {names[label]}. "
-                f"Its turn is {off:.0f}° away from the true one."
+                f"Its turn is {off:.0f}° away from the true one{same}."
             ),
         }
 

@@ -133,7 +133,7 @@ class Explainer:
             return None
         perturbed = perturb_capsule(decoder, poses, chosen).cpu()
         _check_finite(source, perturbed)
-        return perturbed
+        return perturbed.clamp(0, 1)  # a decoder that ends in a rectifier may draw beyond white
 
     def _compare(self, output: CapsuleOutput) -> Usual | None:
         try:

@@ -21,11 +21,12 @@ from ..style import (
     pixel_size,
     plain_chart,
 )
-from ..text import literal
+from ..text import literal, width_of
 from .measured import Measured
 
 Groups = Mapping[str, Mapping[str, Measured]]  # by series, then by group
 _LEFT, _WIDTH, _TOP, _STEP, _HEIGHT = 64, 900, 74, 240, 160
+_LETTER = 7.6  # width of a letter
 
 
 def draw_bars(
@@ -93,14 +94,25 @@ def _start(charts: Mapping[str, Groups]) -> tuple[Figure, list[str]]:
         raise UserError("there is no finished run to draw")
     if len(series) > len(SERIES):
         raise UserError(f"there is room for 1 to {len(SERIES)} series, got {len(series)}")
-    figure = canvas(_WIDTH, _TOP + _STEP * len(charts) - 40)
+    width, upright = _WIDTH - _LEFT - 24, _upright_height(charts)
+    step = _STEP + upright
+    figure = canvas(_WIDTH, _TOP + step * len(charts) - 40)
     for position, (title, groups) in enumerate(charts.items()):
-        axes = axes_at(figure, (_LEFT, _TOP + _STEP * position, _WIDTH - _LEFT - 24, _HEIGHT))
+        axes = axes_at(figure, (_LEFT, _TOP + step * position, width, _HEIGHT))
         plain_chart(axes, title)
         names = _group_names(groups)
-        axes.set_xticks(range(len(names)), [literal(name) for name in names])
+        axes.set_xticks(range(len(names)), [literal(name) for name in names], rotation=90 if upright else 0)
         axes.set_xlim(-0.6, len(names) - 0.4)
     return figure, series
+
+
+def _upright_height(charts: Mapping[str, Groups]) -> Number:
+    """Pixels for names that stand upright, because they would cover each other; 0 where they lie."""
+    every = [names for names in map(_group_names, charts.values()) if names]
+    longest = [max(map(width_of, names)) for names in every]
+    width = _WIDTH - _LEFT - 24
+    fits = all(_LETTER * most * len(names) <= width for most, names in zip(longest, every, strict=True))
+    return 0 if fits else _LETTER * max(longest)
 
 
 def _group_names(groups: Groups) -> list[str]:

@@ -7,7 +7,7 @@ from torchcaps.parse import ParseTree, ReceptiveField
 
 from ..pictures import fit
 from ..style import INK, LINE, MUTED, PAPER, QUIET, WARM
-from ..text import shorten
+from ..text import shorten, width_of
 from .image import add_dots, add_field, add_links, places_on_image
 from .legend import Legend
 from .scene import (
@@ -101,7 +101,7 @@ def _add_classes(scene: Scene, tree: ParseTree, names: list[str]) -> dict[int, f
     """Name, bar and number of each class, the chosen one larger; the heights where they stand."""
     shown = shown_classes(tree)
     classes = dict(zip(shown, _spread(len(shown)), strict=True))
-    longest = max(len(names[number]) for number in classes)
+    longest = max(width_of(names[number]) for number in classes)
     start = _CLASSES + 22 + min(8.4 * longest, 92)
     room = _RIGHT - 44 - start
     for number, y in classes.items():

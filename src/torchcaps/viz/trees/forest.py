@@ -71,7 +71,7 @@ def arrange_forest(
     legend = Legend(scene, scene.height + 4)
     legend.activations()
     legend.couplings(tree.layer_sizes)
-    legend.outside()
+    legend.outside(is_cut=any(tree.is_cut for forest in forests.values() for tree in forest.trees))
     legend.note("left: capsules in a tree, mean; couplings in even shares, median")
     scene.height = legend.bottom + 8
     return scene

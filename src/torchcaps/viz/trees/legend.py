@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from torchcaps.core import Number
 
 from ..style import PAPER, WARM
+from ..text import format_share
 from .scene import MARGIN, Scene, Shape, Words, activation_colour, circle, coupling_stroke, edge_strength
 
 _SIZE, _LETTER, _GAP, _LINE = 10.7, 6.1, 26, 20
-OUTSIDE = "#c3c9df"  # a capsule that is not in the tree
+OUTSIDE = "#c3c9df"  # a capsule that is not in the tree, or none of whose lines are drawn
 
 
 class Legend:
@@ -50,7 +51,7 @@ class Legend:
     def couplings(self, layer_sizes: Sequence[int], *, has_others: bool = False) -> None:
         """Strokes from an even share upwards, to the chosen class and to others where those are drawn."""
         parents = layer_sizes[-1]
-        even = "even" if len(layer_sizes) > 2 else f"{1 / parents:.2f} (even)"
+        even = "even" if len(layer_sizes) > 2 else f"{format_share(1 / parents)} (even)"
         shown = [value for value in (0.3, 0.6, 1.0) if value > 1.5 / parents]
         x, y = self._entry(24 * len(shown) + 16, f"coupling {', '.join([even, *map('{:g}'.format, shown)])}")
         for number, value in enumerate([1 / parents, *shown]):
@@ -71,7 +72,7 @@ class Legend:
         frame = Shape("legend", (x, y - 6, 12, 12), 2, edge=WARM, edge_width=1.4, is_dashed=True)
         self.scene.shapes.append(frame)
 
-    def outside(self) -> None:
-        """Capsules that are not in the tree."""
-        x, y = self._entry(4, "not in the tree")
+    def outside(self, *, is_cut: bool) -> None:
+        """Capsules that are not in the tree; where it was cut, some are and only their lines are missing."""
+        x, y = self._entry(4, "not in the tree, or not drawn" if is_cut else "not in the tree")
         self.scene.shapes.append(circle("legend", (x + 2, y), 3.5, fill=OUTSIDE, keys=()))

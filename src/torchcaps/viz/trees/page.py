@@ -103,7 +103,7 @@ def _svg(scene: Scene, uri: str, shape: tuple[int, ...], facts: dict[str, Fact],
         *_loose_marks(scene),
         *_capsules(scene, facts),
         viewBox=f"0 0 {scene.width} {scene.height:.0f}",
-        role="img",
+        role="group",  # of the inside of an image nothing is told to those who cannot see it
         aria_label=words,
     )
 
@@ -144,7 +144,8 @@ def _capsules(scene: Scene, facts: dict[str, Fact]) -> list[str]:
         name = key_name(key)
         if name in facts:
             about = f"{facts[name]['title']}: {facts[name]['text']}"
-            group = element("g", *content, class_="node", tabindex=0, data_key=name, aria_label=about)
+            told = {"role": "button", "tabindex": 0, "aria_label": about}
+            group = element("g", *content, class_="node", data_key=name, **told)
         else:
             group = element("g", *content, class_="other", data_key=name)
         groups.append(group)

@@ -10,7 +10,7 @@ from torchcaps.parse import ParseTree, ReceptiveField
 
 from ..pictures import fit
 from ..style import COOL, INK, MUTED, WARM
-from ..text import shorten
+from ..text import shorten, width_of
 from .image import add_dots, add_field, add_links, places_on_image
 from .legend import OUTSIDE, Legend
 from .scene import (
@@ -160,7 +160,7 @@ def _name_classes(scene: Scene, places: RowPlaces, names: list[str]) -> None:
             continue
         x, y = places.of(last, number)
         name = shorten(names[number], room if room >= _FEWEST else 20)
-        middle = min(x, _WIDTH - _LETTER * len(name) / 2)
+        middle = min(x, _WIDTH - _LETTER * width_of(name) / 2)
         ink = INK if is_chosen else MUTED
         words = Words((middle, y - 42), name, 12, ink, is_chosen, "center", (last, number))
         value = words._replace(place=(middle, y - 25), text=f"{tree.class_activations[number]:.2f}")
@@ -171,7 +171,7 @@ def _add_legend(scene: Scene, tree: ParseTree, top: Number, *, has_dots: bool, h
     legend = Legend(scene, top)
     legend.activations()
     legend.couplings(tree.layer_sizes)
-    legend.outside()
+    legend.outside(is_cut=tree.is_cut)
     if has_dots:
         legend.dots()
     if has_dots and has_field:

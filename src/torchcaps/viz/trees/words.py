@@ -8,7 +8,7 @@ import numpy as np
 
 from torchcaps.parse import Evenness, ParseTree
 
-from ..text import join_words, shorten
+from ..text import format_share, join_words, shorten
 from .scene import Caption
 
 _ROUNDED = (
@@ -53,7 +53,7 @@ def _median(layers: tuple[Evenness, ...], name: str) -> str:
         to_class = f"Median coupling to {shorten(name, 20)}: {layer.to_chosen:.3f}"
         return f"{to_class}; an even share is {layer.even_share:.3f}."
     largest = join_words([f"{layer.largest:.2f}" for layer in layers])
-    even = join_words([f"{layer.even_share:.2f}" for layer in layers])
+    even = join_words([format_share(layer.even_share) for layer in layers])
     return f"Median coupling to the strongest parent, by layer: {largest}; even shares are {even}."
 
 
