@@ -1,4 +1,5 @@
 import errno
+import math
 import warnings
 from pathlib import Path
 
@@ -78,6 +79,52 @@ def test_a_map_without_a_projection_in_metres_is_refused(crs, message, stack, tm
         file.write(stack.images[0])
     with pytest.raises(UserError, match=message):
         read_maps([tmp_path / "a.tif"])
+
+
+def write_placed(path, pixels, place, crs="EPSG:32633"):
+    shape = dict(zip(("count", "height", "width"), pixels.shape, strict=True))
+    with rasterio.open(path, "w", driver="GTiff", crs=crs, transform=place, dtype="uint8", **shape) as file:
+        file.write(pixels)
+
+
+def test_a_map_that_begins_in_another_corner_or_is_turned_shows_the_same_ground(stack, tmp_path):
+    west, north, east, south = 500_000.0, 5_000_000.0, 500_120.0, 4_999_920.0
+    image = stack.images[0]
+    placed = {
+        "south": (image[:, ::-1], rasterio.Affine(2, 0, west, 0, 2, south)),
+        "east": (image[:, :, ::-1], rasterio.Affine(-2, 0, east, 0, -2, north)),
+        "turned": (image.transpose(0, 2, 1), rasterio.Affine(0, 2, west, -2, 0, north)),
+    }
+    for name, (pixels, place) in placed.items():
+        write_placed(tmp_path / f"{name}.tif", pixels, place)
+        found = read_maps([tmp_path / f"{name}.tif"])
+        assert (found.west, found.north, found.pixel) == (west, north, 2.0)
+        difference = np.abs(found.images[0].astype(int) - image)
+        assert difference.mean() < (3 if name == "turned" else 1e-9)  # GDAL smooths what it turns
+
+
+def test_a_map_turned_by_some_degrees_keeps_the_size_of_its_pixels(stack, tmp_path):
+    along, aside = 2 * math.cos(0.5), 2 * math.sin(0.5)
+    place = rasterio.Affine(along, aside, 500_000, aside, -along, 5_000_000)
+    write_placed(tmp_path / "a.tif", stack.images[0], place)
+    found = read_maps([tmp_path / "a.tif"])
+    assert found.pixel == pytest.approx(2)
+    assert found.known.sum() == pytest.approx(40 * 60, rel=0.05)
+
+
+def test_a_projection_whose_metres_are_not_those_of_the_ground_is_refused(stack, tmp_path):
+    write_geotiff(tmp_path / "a.tif", stack.images[0], (2_000_000.0, 8_400_000.0, 2.0), "EPSG:3857")
+    with pytest.raises(UserError, match="a metre of this ground is 2 m long"):
+        read_maps([tmp_path / "a.tif"])
+    write_geotiff(tmp_path / "b.tif", stack.images[0], (4_321_000.0, 3_210_000.0, 2.0), "EPSG:3035")
+    assert read_maps([tmp_path / "b.tif"]).pixel == 2
+
+
+@pytest.mark.parametrize("pixel", [0.0, -1.0, float("nan"), float("inf")])
+def test_metres_per_pixel_that_are_none_are_refused(pixel, stack, tmp_path):
+    write_geotiff(tmp_path / "a.tif", stack.images[0], (0.0, 160.0, 2.0), "EPSG:32633")
+    with pytest.raises(UserError, match="positive number of metres per pixel"):
+        read_maps([tmp_path / "a.tif"], pixel)
 
 
 def test_a_photograph_is_refused_as_a_map_in_one_line(tmp_path):
