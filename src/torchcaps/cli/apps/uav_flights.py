@@ -102,9 +102,11 @@ def _checked_map(path: Path) -> Any:
 
 
 def _say_problems(recorder: Any) -> None:
+    from torchcaps.apps.uav.flight import time_text
+
     for step, update in zip(recorder.steps, recorder.updates, strict=True):
         if update.problems:
-            typer.echo(f"time {step.time:g}: {'; '.join(update.problems)}", err=True)
+            typer.echo(f"time {time_text(step.time)}: {'; '.join(update.problems)}", err=True)
 
 
 def _in_words(summary: dict[str, Any]) -> str:
