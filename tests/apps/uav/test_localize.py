@@ -20,7 +20,7 @@ from torchcaps.apps.uav import (
     summarize,
     write_results,
 )
-from torchcaps.apps.uav.filter import Odometry, PlainBackend
+from torchcaps.apps.uav.filter import FilterSettings, Odometry, PlainBackend
 from torchcaps.core import MissingDataError, UserError
 
 STEP = Odometry(20.0, 0.0, 0.0)
@@ -78,6 +78,19 @@ def test_a_flight_that_leaves_the_map_begins_anew_and_says_so(localizer):
     found = localizer.update(picture(), Odometry(1e6, 0.0, 0.0), 0.3)
     assert found.estimate.restarted
     assert "began anew" in found.problems[0]
+
+
+@pytest.mark.parametrize("ahead", [0.0, 30.0])
+def test_a_belief_that_spreads_begins_anew_after_as_many_updates_with_an_image_ahead(ahead, country):
+    settings = FilterSettings(restart_after=3, converged=100.0)
+    localizer = Localizer(country.map, None, None, settings, PlainBackend())
+    place = np.zeros(localizer.filter.grid.shape)
+    place[:, 10, 15] = 1
+    localizer.filter.start(place)
+    assert localizer.update(None, Odometry(0.0, 0.0, 0.0), ahead=ahead).estimate.converged
+    lost = Odometry(0.0, 0.0, 0.0, distance=6000.0)  # a spread of 300 m
+    restarted = [localizer.update(None, lost, ahead=ahead).estimate.restarted for _ in range(4)]
+    assert restarted == [False, False, False, True]
 
 
 def test_an_image_of_another_size_shows_the_same_ground(localizer, country):

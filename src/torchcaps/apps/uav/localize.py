@@ -122,7 +122,7 @@ class Localizer:
             return self.filter.update(motion, heading, descriptor)
         back = Odometry(motion.forward - self._ahead, motion.left, motion.turn, motion.travelled)
         self._ahead = ahead
-        moved = self.filter.update(back, heading)
+        moved = self.filter.advance(back, heading)
         found = self.filter.update(Odometry(ahead, 0.0, 0.0, distance=0.0), None, descriptor)
         return replace(
             found,

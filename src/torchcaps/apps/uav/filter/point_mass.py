@@ -86,6 +86,15 @@ class PointMassFilter:
         descriptor: NDArray[np.floating] | None = None,
     ) -> Estimate:
         """Take over a motion, and the heading and the descriptor of an image where they are there."""
+        return self._watch(self.advance(odometry, heading, descriptor))
+
+    def advance(
+        self,
+        odometry: Odometry,
+        heading: Number | None = None,
+        descriptor: NDArray[np.floating] | None = None,
+    ) -> Estimate:
+        """The same for a part of an update, which does not count where a belief stays spread out."""
         prediction = predict_motion(self.grid, odometry, self.settings.noise)
         evidence = Evidence(self._heading_weights(heading), self._match(descriptor))
         evidence, left_out = self._gate(prediction, evidence)
@@ -96,8 +105,7 @@ class PointMassFilter:
         self._mass, self._peak = moments.mass, moments.peak
         found = estimate(self.grid, moments)
         converged = found.sigma < self.settings.converged
-        found = replace(found, converged=converged, discarded=left_out / (left_out + total))
-        return self._watch(found)
+        return replace(found, converged=converged, discarded=left_out / (left_out + total))
 
     def _heading_weights(self, heading: Number | None) -> NDArray[np.float64]:
         if heading is None:
