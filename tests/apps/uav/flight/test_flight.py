@@ -120,6 +120,12 @@ def test_a_log_keeps_times_of_the_day_and_motions_that_are_unknown(tmp_path):
     assert found[1].odometry is None
 
 
+@pytest.mark.parametrize("wrong", [{"updates": 0}, {"updates": -3}, {"step": -50.0}, {"step": math.nan}])
+def test_a_plan_without_updates_or_steps_is_refused(wrong):
+    with pytest.raises(UserError, match="a flight has"):
+        FlightPlan(**wrong)
+
+
 def test_noise_of_a_simulated_flight_is_that_of_the_thesis(country):
     plan = FlightPlan(updates=3000, seed=1, pixel_noise=0.0)
     noisy = simulate_flight(country.stack.dates(["summer"]).columns(0, 60), 4, plan)

@@ -158,6 +158,12 @@ def test_a_larger_terrain_continues_a_smaller_one():
     assert np.array_equal(large.images[:, :, :60, :60], small.images)
 
 
+@pytest.mark.parametrize("size", [(100.0, 100.0, 0.0), (math.nan, 100.0, 2.0), (100.0, 100.0, -1.0)])
+def test_a_terrain_without_pixels_is_refused(size):
+    with pytest.raises(UserError, match="has no pixel of"):
+        Terrain().draw(*size)
+
+
 def test_terrains_differ_by_seed_and_seasons():
     one, two = (Terrain(seed=seed).draw(400.0, 400.0, 5.0) for seed in (1, 2))
     assert (one.images != two.images).mean() > 0.5

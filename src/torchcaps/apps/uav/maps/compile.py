@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -55,8 +55,9 @@ class StorageLoss:
 
 def grid_of(stack: SeasonStack, cell: float, headings: int) -> Grid:
     """The voxels over a whole map."""
+    one = Grid(stack.west, stack.south, cell, 1, 1, headings)  # refuses cells without a size
     columns, rows = (math.floor(side * stack.pixel / cell + 1e-6) for side in (stack.width, stack.height))
-    return Grid(stack.west, stack.south, cell, columns, rows, headings)
+    return replace(one, columns=columns, rows=rows)
 
 
 def compile_map(
