@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from torchcaps.apps.uav import (
+    AbBrief,
     FlightPlan,
     Localizer,
     Recorder,
@@ -22,6 +23,8 @@ from torchcaps.apps.uav import (
 )
 from torchcaps.apps.uav.filter import FilterSettings, Odometry, PlainBackend
 from torchcaps.core import MissingDataError, UserError
+
+from command import torchcaps
 
 STEP = Odometry(20.0, 0.0, 0.0)
 START = 1_700_000_000.25  # seconds of the clock of a machine
@@ -177,6 +180,15 @@ def test_distances_are_kept_with_the_run(country, tmp_path):
         country.matching.likelihood("other")
     with pytest.raises(MissingDataError, match="stopped goes on with --resume"):
         load_matching(tmp_path / "none")
+
+
+def test_a_map_of_crops_of_another_size_is_refused(country, tmp_path):
+    AbBrief(side=12, size=country.describer.size).save(tmp_path)
+    replace(country.matching, side=12).save(tmp_path)
+    words = ["uav", "localize", country.path, tmp_path / "flight.csv", tmp_path]
+    (tmp_path / "flight.csv").write_text("time,forward,left,turn,image\n0,0,0,0,\n")
+    with pytest.raises(UserError, match=r"crops of 160 m, but .* of 120 m"):
+        torchcaps(*words, "--run", tmp_path, "--out", tmp_path / "found")
 
 
 @pytest.mark.slow

@@ -73,10 +73,12 @@ def localize(
         write_results,
     )
 
-    opened = _checked_map(compiled)
+    opened, matching = _checked_map(compiled), load_matching(run)
+    if not odometry_only:
+        matching.check_metres(opened.info.metres)
     steps = read_flight(flight, images, opened.info.crs)
     describer = None if odometry_only else load_describer(run, choose_device(device))
-    localizer = Localizer(opened, describer, load_matching(run).likelihood(likelihood))
+    localizer = Localizer(opened, describer, matching.likelihood(likelihood))
     recorder = Recorder(every=-(-len(steps) // _FRAMES))
     started = time.perf_counter()
     with CountBar("updates", is_shown=not (quiet or json)) as bar:
@@ -138,9 +140,10 @@ def stream(
     from torchcaps.apps.uav.mavlink import MavlinkSender
     from torchcaps.apps.uav.stream import localize_lines
 
-    opened = _checked_map(compiled)
+    opened, matching = _checked_map(compiled), load_matching(run)
+    matching.check_metres(opened.info.metres)
     describer = load_describer(run, choose_device(device))
-    localizer = Localizer(opened, describer, load_matching(run).likelihood(likelihood))
+    localizer = Localizer(opened, describer, matching.likelihood(likelihood))
     with ExitStack() as stack:
         sink = None if mavlink is None else stack.enter_context(MavlinkSender(mavlink)).send
         for answer in localize_lines(localizer, sys.stdin.buffer, images, degrees_of(opened.info.crs), sink):

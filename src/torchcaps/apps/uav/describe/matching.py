@@ -57,6 +57,14 @@ class Matching:
             return ratio_likelihood(same, other, exponent)
         return bayesian_likelihood(same, other)
 
+    def check_metres(self, metres: float) -> None:
+        """Raise where a map was compiled of crops of other metres; handmade descriptors share a name."""
+        if not math.isclose(metres, self.metres, rel_tol=1e-6):
+            raise UserError(
+                f"the map was compiled of crops of {metres:g} m, but those of the run are of {self.metres:g} "
+                "m: compile it anew, or name the run that it was compiled with"
+            )
+
     def save(self, folder: Path) -> None:
         """Write it beside the weights of a run."""
         write_json(folder / _FILE, asdict(self))
