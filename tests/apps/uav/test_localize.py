@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import ExifTags, Image
 
 from torchcaps.apps.uav import (
     AbBrief,
@@ -16,6 +17,7 @@ from torchcaps.apps.uav import (
     Recorder,
     load_matching,
     read_flight,
+    read_image,
     record_flight,
     simulate_flight,
     summarize,
@@ -61,6 +63,15 @@ def test_an_image_that_shows_nothing_is_left_out_and_named(image, words, localiz
     found = localizer.update(image, STEP, 0.3)
     assert words in found.problems[0]
     assert found.estimate == other.update(None, STEP, 0.3).estimate
+
+
+def test_an_image_is_turned_as_its_camera_noted(tmp_path):
+    upright = np.zeros((16, 16, 3), np.uint8)
+    upright[:8] = 200  # ahead is bright
+    note = Image.Exif()
+    note[ExifTags.Base.Orientation] = 6  # to be turned to the right
+    Image.fromarray(np.rot90(upright).copy()).save(tmp_path / "a.png", exif=note)
+    assert np.array_equal(read_image(tmp_path / "a.png"), upright)
 
 
 def test_without_odometry_the_belief_spreads_and_goes_on(localizer):

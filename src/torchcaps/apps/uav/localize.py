@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from torchcaps.core import UserError
+from torchcaps.data import open_any
 
 from .describe import Describer
 from .filter import Backend, Estimate, FilterSettings, Likelihood, Odometry, PointMassFilter, fast_backend
@@ -170,11 +171,10 @@ def _unusable(image: NDArray[np.uint8] | None) -> str:
 
 
 def read_image(path: Path | None) -> NDArray[np.uint8] | None:
-    """The pixels of a file as (height, width, 3); None where there is none that can be read."""
+    """The pixels of a file, upright, as (height, width, 3); None where there is none that can be read."""
     if path is None:
         return None
     try:
-        with Image.open(path) as picture:
-            return np.asarray(picture.convert("RGB"))
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError):
+        return np.asarray(open_any(path).convert("RGB"))
+    except UserError:
         return None
