@@ -52,6 +52,19 @@ def test_a_stopped_compilation_goes_on_where_it_ended(country, tmp_path):
     assert arguments[2].read_bytes() == country.path.read_bytes()
 
 
+def test_a_stopped_compilation_does_not_go_on_with_another_map_of_the_same_name(country, tmp_path):
+    def stop(heading):
+        if heading == 3:
+            raise KeyboardInterrupt
+
+    right, path = country.stack.dates(["summer"]), tmp_path / "summer.tcmap"
+    wrong = replace(right, images=right.images[:, ::-1].copy())  # its colours were in another order
+    with pytest.raises(KeyboardInterrupt):
+        compile_map(wrong, country.describer, path, country.settings, on_heading=stop)
+    compile_map(right, country.describer, path, country.settings)
+    assert path.read_bytes() == country.path.read_bytes()
+
+
 def test_several_dates_cannot_become_one_map(country, tmp_path):
     with pytest.raises(UserError, match="one date, not from 4"):
         compile_map(country.stack, country.describer, tmp_path / "a.tcmap")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -93,7 +94,8 @@ def compile_map(
 
     info = MapInfo(grid, stack.crs, describer.side * stack.pixel, describer.name, stack.names)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_map(out, info, book, describer.size, plane_of)
+    made_of = hashlib.sha256(np.ascontiguousarray(stack.images).data).hexdigest()
+    write_map(out, info, book, describer.size, plane_of, made_of=made_of)
     _write_picture(out.with_suffix(".png"), stack, grid)
     return storage_loss(sample, book, likelihood or linear_likelihood())
 
