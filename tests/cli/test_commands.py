@@ -317,6 +317,8 @@ def test_missing_files_are_reported(tmp_path):
         (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
         (["reproduce", "fig:saliency_maps_sn_az"], "fig:saliency_maps_sn_az has no runs: the files"),
         (["reproduce", "fig:fashion", "--cluster", "local", "--processes", "2"], "choose one"),
+        (["reproduce", "--pack", "runs.tar.gz"], "--pack: name the labels whose runs are meant"),
+        (["reproduce", "--list", "--renew"], "--renew: name the labels whose runs are meant"),
         (["reproduce", "smoke-mnist", "--minutes", "-1"], "minutes must not be negative"),
         (["reproduce", "smoke-mnist", "--minutes", "nan"], "minutes must not be negative"),
         (["reproduce", "smoke-mnist", "--device", "tpu"], "device must be one of"),
