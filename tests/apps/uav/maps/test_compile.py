@@ -104,6 +104,12 @@ def test_sizes_of_a_map_that_are_none_are_refused(wrong, words, country, tmp_pat
         compile_map(country.stack.dates(["summer"]), country.describer, tmp_path / "a.tcmap", settings)
 
 
+def test_a_map_does_not_take_the_name_of_its_picture(country, tmp_path):
+    with pytest.raises(UserError, match=r"picture of the map .*a\.png"):
+        compile_map(country.stack.dates(["summer"]), country.describer, tmp_path / "a.png", country.settings)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("side", [0, -5])
 def test_crops_without_pixels_are_refused(side):
     with pytest.raises(UserError, match="abBRIEF needs crops of 1 to 10,000 pixels"):

@@ -11,6 +11,8 @@ from torchcaps.apps.uav.maps import Terrain, open_maps, read_maps, write_geotiff
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import save_stack
 
+from command import torchcaps
+
 rasterio = pytest.importorskip("rasterio")
 
 
@@ -37,6 +39,14 @@ def test_a_folder_and_a_stack_give_the_same(stack, tmp_path):
     save_stack(tmp_path / "a.npz", stack)
     folder, saved = open_maps([tmp_path / "tif"]), open_maps([tmp_path / "a.npz"])
     assert np.array_equal(folder.images, saved.images)
+
+
+def test_a_stack_gets_the_ending_by_which_it_is_read(stack, tmp_path):
+    write_seasons(stack, tmp_path / "tif")
+    with pytest.raises(UserError, match=r"ends in \.npz"):
+        torchcaps("uav", "stack", tmp_path / "tif", "--out", tmp_path / "maps")
+    torchcaps("uav", "stack", tmp_path / "tif", "--out", tmp_path / "maps.npz")
+    assert open_maps([tmp_path / "maps.npz"]).names == ("summer", "winter")
 
 
 def test_dates_on_other_pixels_are_cut_to_the_common_ground(stack, tmp_path):

@@ -83,6 +83,9 @@ def compile_map(
     settings = settings or CompileSettings()
     if len(stack.names) != 1:
         raise UserError(f"a map is compiled from one date, not from {len(stack.names)}: choose one")
+    picture = out.with_suffix(".png")
+    if picture == out:
+        raise UserError(f"a picture of the map is written to {picture}: give the map the ending .tcmap")
     grid = grid_of(stack, settings.cell, settings.headings)
     sample = _sample(grid, stack, describer)
     book = learn_codebook(sample, settings.storage, settings.code_bytes)
@@ -96,7 +99,7 @@ def compile_map(
     out.parent.mkdir(parents=True, exist_ok=True)
     made_of = hashlib.sha256(np.ascontiguousarray(stack.images).data).hexdigest()
     write_map(out, info, book, describer.size, plane_of, made_of=made_of)
-    _write_picture(out.with_suffix(".png"), stack, grid)
+    _write_picture(picture, stack, grid)
     return storage_loss(sample, book, likelihood or linear_likelihood())
 
 
