@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -96,6 +97,21 @@ def test_pictures_of_a_nodule_are_measured_one_by_one(run, tmp_path, monkeypatch
     monkeypatch.setattr(evaluate, "_predict", swapped)
     found = evaluate.evaluate_prepared(load_run(run), tmp_path / "out")
     assert found["region_dice"]["mean"] == found["all"]["dice"]["mean"] == 0
+
+
+def test_regions_that_trained_a_run_do_not_test_it(run, prepared, tmp_path):
+    root, own = tmp_path / "prepared", tmp_path / "run"
+    shutil.copytree(prepared, root)
+    fold = root / "splits" / "fold-a"
+    write_text(fold / "train.txt", "b_0\nb_1\n")
+    write_text(fold / "test.txt", "a_0\na_1\n")
+    shutil.copytree(run, own)
+    recipe = json.loads((own / "recipe.json").read_text())
+    recipe["data"]["name"] = f"folder:{fold}"
+    write_json(own / "recipe.json", recipe)
+    with pytest.raises(UserError, match=r"2 of 4 regions trained this run; evaluate it on .*fold-a"):
+        torchcaps("lung", "eval", own, root, "--device", "cpu", "--quiet")
+    assert "2 regions" in torchcaps("lung", "eval", own, fold, "--device", "cpu", "--quiet")
 
 
 def test_eval_says_dice_by_size_with_intervals(run, prepared, tmp_path):
