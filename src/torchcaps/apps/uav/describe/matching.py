@@ -21,6 +21,7 @@ from .describe import Describer
 _FILE = "matching.json"
 _PAIRS = 500  # of each map
 _BATCH = 100
+_DRAWS = 200  # of a place, until all dates show the ground around it
 LIKELIHOODS = ("bayesian", "linear", "ratio")
 _EXPONENT = 0.7  # of a ratio, see the experiment beyond:uav-calibration
 
@@ -127,6 +128,16 @@ def _places(stack: SeasonStack, side: int, pairing: Pairing, rng: np.random.Gene
             "which matches are measured: take a larger map or a smaller model.image_size"
         )
     places = rng.uniform(low, high, (_PAIRS, 2))
+    blank = np.arange(_PAIRS)
+    for _ in range(_DRAWS):
+        blank = blank[~stack.shows(stack.centres_of(*places[blank].T), reach / stack.pixel)]
+        if not len(blank):
+            break
+        places[blank] = rng.uniform(low, high, (len(blank), 2))
+    else:
+        raise UserError(
+            f"all dates show too little of the ground in the eastern {pairing.east_share:.0%} of the map"
+        )
     return np.concatenate([places, rng.uniform(0, 2 * math.pi, (_PAIRS, 1))], axis=1)
 
 
