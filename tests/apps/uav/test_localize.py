@@ -13,6 +13,7 @@ from PIL import ExifTags, Image
 from torchcaps.apps.uav import (
     AbBrief,
     FlightPlan,
+    FlightStep,
     Localizer,
     Recorder,
     load_matching,
@@ -105,6 +106,19 @@ def test_a_belief_that_spreads_begins_anew_after_as_many_updates_with_an_image_a
     lost = Odometry(0.0, 0.0, 0.0, distance=6000.0)  # a spread of 300 m
     restarted = [localizer.update(None, lost, ahead=ahead).estimate.restarted for _ in range(4)]
     assert restarted == [False, False, False, True]
+
+
+def test_the_belief_that_is_recorded_is_about_the_vehicle_and_not_about_its_image(country):
+    localizer = Localizer(country.map, None, None, backend=PlainBackend())
+    grid, recorder = localizer.filter.grid, Recorder()
+    here = np.zeros(grid.shape)
+    here[1, 10, 15] = here[2, 10, 15] = 1
+    localizer.filter.start(here)
+    record_flight(localizer, [FlightStep(0.0, Odometry(0.0, 0.0, 0.0), ahead=170.0)], recorder)
+    belief, found = recorder.beliefs[0], recorder.updates[0].estimate
+    assert belief.sum() == pytest.approx(1)
+    assert belief.sum(0) @ grid.x_centres == pytest.approx(found.x, abs=10)
+    assert belief.sum(1) @ grid.y_centres == pytest.approx(found.y, abs=10)
 
 
 def test_an_image_of_another_size_shows_the_same_ground(localizer, country):

@@ -111,6 +111,10 @@ class Localizer:
             problems.append("the belief left the map or stayed spread out: it began anew")
         return Update(found, tuple(problems))
 
+    def places(self) -> NDArray[np.float64]:
+        """The probability of each cell as (row, column) that the vehicle is there."""
+        return self.filter.places(back=self._ahead)
+
     def _follow(
         self, motion: Odometry, heading: float | None, descriptor: NDArray[np.float32] | None, ahead: float
     ) -> Estimate:

@@ -65,11 +65,11 @@ def record_flight(
     """Localize a whole flight and keep what it gave."""
     for step in steps:
         found = localizer.update(read_image(step.image), step.odometry, step.heading, step.ahead)
-        places = localizer.filter.places() if recorder.wants_belief else None
+        places = localizer.places() if recorder.wants_belief else None
         recorder.add(step, Update(found.estimate, step.problems + found.problems), places)
         on_update(len(recorder.steps))
     if recorder.steps:  # the last belief is written as a map of its own
-        recorder.beliefs.setdefault(len(recorder.steps) - 1, localizer.filter.places())
+        recorder.beliefs.setdefault(len(recorder.steps) - 1, localizer.places())
 
 
 def summarize(recorder: Recorder, seconds: float) -> Plain:

@@ -74,10 +74,11 @@ class PointMassFilter:
         values = self._backend.read().astype(np.float64)
         return values / values.sum()
 
-    def places(self) -> NDArray[np.float64]:
-        """The probability of each cell as (row, column), whatever the heading."""
-        values = self._backend.read().sum(0, dtype=np.float64)
-        return values / values.sum()
+    def places(self, back: Number = 0.0) -> NDArray[np.float64]:
+        """The probability of each cell as (row, column), whatever the heading, `back` metres behind it."""
+        values = self._backend.read()
+        places = values.sum(0, dtype=np.float64) if back == 0 else _behind(self.grid, values, back)
+        return places / max(places.sum(), np.finfo(np.float64).tiny)  # all of it may lie beside the map
 
     def update(
         self,
@@ -143,6 +144,18 @@ class PointMassFilter:
     def _restart(self) -> Estimate:
         self.start()
         return replace(estimate(self.grid, _uniform_moments(self.grid)), restarted=True)
+
+
+def _behind(grid: Grid, values: NDArray[np.floating], metres: Number) -> NDArray[np.float64]:
+    """The belief about places behind others, summed over headings; what leaves the map is lost."""
+    from scipy.ndimage import shift
+
+    places, cells = np.zeros(values.shape[1:]), metres / grid.cell
+    for plane, angle in zip(values, grid.heading_centres, strict=True):
+        if plane.any():
+            away = (-cells * math.sin(angle), -cells * math.cos(angle))
+            places += shift(plane.astype(np.float64), away, order=1)
+    return places
 
 
 def _uniform_moments(grid: Grid) -> Moments:
