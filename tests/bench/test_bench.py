@@ -416,6 +416,8 @@ class TestGoingOn:
         rows = run_bench("routing", CPU, goes_on=True, **shared)["rows"]
         assert [row["case"] for row in rows] == ["kept"]
         assert run_bench("routing", CPU, **shared)["rows"] == []
+        with pytest.raises(UserError, match="name it with --out"):
+            run_bench("routing", CPU, goes_on=True)
 
 
 @pytest.mark.gpu

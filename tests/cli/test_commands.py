@@ -25,6 +25,7 @@ from typer.main import get_command
 from torchcaps import inspect
 from torchcaps.cli.main import _EXTRAS, _message_for, app
 from torchcaps.cli.main import run as run_command
+from torchcaps.cli.start import say_how_to_go_on
 from torchcaps.cli.terminal.examples import EXAMPLES
 from torchcaps.core import UserError
 from torchcaps.storage import load_weights, save_weights
@@ -317,6 +318,8 @@ def test_missing_files_are_reported(tmp_path):
         (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
         (["reproduce", "fig:saliency_maps_sn_az"], "fig:saliency_maps_sn_az has no runs: the files"),
         (["reproduce", "fig:fashion", "--cluster", "local", "--processes", "2"], "choose one"),
+        (["reproduce", "--pack", "runs.tar.gz"], "--pack: name the labels whose runs are meant"),
+        (["reproduce", "--list", "--renew"], "--renew: name the labels whose runs are meant"),
         (["reproduce", "smoke-mnist", "--minutes", "-1"], "minutes must not be negative"),
         (["reproduce", "smoke-mnist", "--minutes", "nan"], "minutes must not be negative"),
         (["reproduce", "smoke-mnist", "--device", "tpu"], "device must be one of"),
@@ -370,6 +373,22 @@ def test_ctrl_c_says_how_to_go_on(arguments, function, advice, run):
     assert done.returncode == 130
     assert advice in done.stderr
     assert done.stderr.startswith("torchcaps: interrupted")
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        ("-v uav train maps", "--resume"),
+        ("lung prepare patients", "goes on where it stopped"),
+        ("bench train", ""),  # which has no --resume
+        ("predict train photo.png", ""),  # a run in a folder of that name
+    ],
+)
+def test_advice_after_ctrl_c_is_that_of_the_command(words, advice, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["torchcaps", *words.split()])
+    say_how_to_go_on()
+    said = capsys.readouterr().err
+    assert advice in said if advice else said == "torchcaps: interrupted\n"
 
 
 def test_ctrl_c_while_modules_are_imported_is_one_line():

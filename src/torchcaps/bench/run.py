@@ -60,6 +60,8 @@ def run_bench(
         raise unknown_name("suite", suite, SUITES)
     if minutes is not None and minutes <= 0:
         raise UserError(f"minutes must be positive, got {minutes}")
+    if goes_on and file is None:
+        raise UserError("--continue keeps the rows of a file: name it with --out")
     before = read_rows(file) if goes_on and file and file.is_file() else []
     bench = Bench(
         suite,

@@ -86,6 +86,7 @@ def command(
     Missing runs are made and their results are gathered.
     """
     if list_ or not labels:
+        _check_nothing_asked(merge=merge, renew=renew, pack=pack)
         _list(out, results or _RESULTS, data_dir, json=json)
         return
 
@@ -111,6 +112,15 @@ def command(
         say(_summary(experiment, out, done, which))
     if json:
         print_json(counts)
+
+
+def _check_nothing_asked(**asked: object) -> None:
+    """Raise where an option is about runs, but no label says of which experiments."""
+    from torchcaps.core.errors import UserError
+
+    given = [f"--{name}" for name, value in asked.items() if value]
+    if given:
+        raise UserError(f"{', '.join(given)}: name the labels whose runs are meant, and leave --list out")
 
 
 def _list(out: Path, results: Path, data_dir: Path | None, *, json: bool) -> None:

@@ -8,6 +8,7 @@ import sys
 from types import FrameType
 
 INTERRUPTED = 130
+_GROUPS = {"lung", "pose", "uav"}  # a command of theirs is the second word
 _GO_ON = {"rem", "prune", "reproduce", "prepare", "compile-map"}  # when they are called again
 
 
@@ -22,11 +23,12 @@ def run() -> None:
 
 def say_how_to_go_on() -> None:
     """What an interrupted command tells its user."""
-    called = set(sys.argv[1:3])  # a command, or a group and its command
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    called = next((word for word in words if word not in _GROUPS), "")
     advice = ""
-    if "train" in called:
+    if called == "train":
         advice = "; the same command with --resume goes on after the last finished epoch"
-    elif called & _GO_ON:
+    elif called in _GO_ON:
         advice = "; the same command goes on where it stopped"
     print(f"torchcaps: interrupted{advice}", file=sys.stderr, flush=True)
 

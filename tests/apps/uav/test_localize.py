@@ -8,22 +8,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import ExifTags, Image
 
 from torchcaps.apps.uav import (
+    AbBrief,
     FlightPlan,
+    FlightStep,
     Localizer,
     Recorder,
     load_matching,
     read_flight,
+    read_image,
     record_flight,
     simulate_flight,
     summarize,
     write_results,
 )
-from torchcaps.apps.uav.filter import Odometry, PlainBackend
+from torchcaps.apps.uav.filter import FilterSettings, Odometry, PlainBackend
 from torchcaps.core import MissingDataError, UserError
 
+from command import torchcaps
+
 STEP = Odometry(20.0, 0.0, 0.0)
+START = 1_700_000_000.25  # seconds of the clock of a machine
 
 
 def started(country, describer=None, name="bayesian"):
@@ -59,6 +66,15 @@ def test_an_image_that_shows_nothing_is_left_out_and_named(image, words, localiz
     assert found.estimate == other.update(None, STEP, 0.3).estimate
 
 
+def test_an_image_is_turned_as_its_camera_noted(tmp_path):
+    upright = np.zeros((16, 16, 3), np.uint8)
+    upright[:8] = 200  # ahead is bright
+    note = Image.Exif()
+    note[ExifTags.Base.Orientation] = 6  # to be turned to the right
+    Image.fromarray(np.rot90(upright).copy()).save(tmp_path / "a.png", exif=note)
+    assert np.array_equal(read_image(tmp_path / "a.png"), upright)
+
+
 def test_without_odometry_the_belief_spreads_and_goes_on(localizer):
     localizer.update(picture(), STEP, 0.3)
     before = np.zeros(localizer.filter.grid.shape)
@@ -79,6 +95,32 @@ def test_a_flight_that_leaves_the_map_begins_anew_and_says_so(localizer):
     assert "began anew" in found.problems[0]
 
 
+@pytest.mark.parametrize("ahead", [0.0, 30.0])
+def test_a_belief_that_spreads_begins_anew_after_as_many_updates_with_an_image_ahead(ahead, country):
+    settings = FilterSettings(restart_after=3, converged=100.0)
+    localizer = Localizer(country.map, None, None, settings, PlainBackend())
+    place = np.zeros(localizer.filter.grid.shape)
+    place[:, 10, 15] = 1
+    localizer.filter.start(place)
+    assert localizer.update(None, Odometry(0.0, 0.0, 0.0), ahead=ahead).estimate.converged
+    lost = Odometry(0.0, 0.0, 0.0, distance=6000.0)  # a spread of 300 m
+    restarted = [localizer.update(None, lost, ahead=ahead).estimate.restarted for _ in range(4)]
+    assert restarted == [False, False, False, True]
+
+
+def test_the_belief_that_is_recorded_is_about_the_vehicle_and_not_about_its_image(country):
+    localizer = Localizer(country.map, None, None, backend=PlainBackend())
+    grid, recorder = localizer.filter.grid, Recorder()
+    here = np.zeros(grid.shape)
+    here[1, 10, 15] = here[2, 10, 15] = 1
+    localizer.filter.start(here)
+    record_flight(localizer, [FlightStep(0.0, Odometry(0.0, 0.0, 0.0), ahead=170.0)], recorder)
+    belief, found = recorder.beliefs[0], recorder.updates[0].estimate
+    assert belief.sum() == pytest.approx(1)
+    assert belief.sum(0) @ grid.x_centres == pytest.approx(found.x, abs=10)
+    assert belief.sum(1) @ grid.y_centres == pytest.approx(found.y, abs=10)
+
+
 def test_an_image_of_another_size_shows_the_same_ground(localizer, country):
     large = np.kron(picture(), np.ones((4, 4, 1), np.uint8))
     other = started(country, country.describer)
@@ -93,7 +135,8 @@ def results(country, tmp_path_factory):
     (out / "images" / "0003.png").unlink()
     localizer = started(country, country.describer, "linear")
     recorder = Recorder(every=3)
-    record_flight(localizer, read_flight(out / "flight.csv", out / "images", "EPSG:32633"), recorder)
+    steps = read_flight(out / "flight.csv", out / "images", "EPSG:32633")
+    record_flight(localizer, [replace(step, time=START + step.time) for step in steps], recorder)
     summary = summarize(recorder, 1.0)
     write_results(recorder, country.map, out / "found", summary)
     return out / "found", recorder
@@ -104,6 +147,7 @@ def test_the_table_has_a_row_for_each_update_with_its_problems(results):
     assert len(rows) == 9
     assert "the image is missing" in rows[4]
     assert rows[0].split(",")[:5] == ["time", "x", "y", "heading", "sigma"]
+    assert [float(row.split(",")[0]) for row in rows[1:]] == [START + number for number in range(8)]
 
 
 def test_files_for_maps_and_globes_lie_at_the_estimates(results):
@@ -118,14 +162,14 @@ def test_files_for_maps_and_globes_lie_at_the_estimates(results):
     assert [float(part) for part in text.split()[-1].split(",")[:2]] == pytest.approx(line[-1], abs=1e-6)
 
 
-def test_the_belief_is_a_map_whose_mean_is_the_estimate(results):
+def test_the_belief_is_a_map_whose_mean_is_the_last_estimate(results):
     rasterio = pytest.importorskip("rasterio")
     folder, recorder = results
     with rasterio.open(folder / "belief.tif") as file:
         belief, place = file.read(1), file.transform
     assert belief.sum() == pytest.approx(1, abs=1e-5)
     rows, columns = np.indices(belief.shape)
-    shown = recorder.updates[max(recorder.beliefs)].estimate
+    shown = recorder.updates[-1].estimate
     assert place.c + place.a * ((columns + 0.5) * belief).sum() == pytest.approx(shown.x, abs=0.1)
     assert place.f + place.e * ((rows + 0.5) * belief).sum() == pytest.approx(shown.y, abs=0.1)
 
@@ -161,6 +205,15 @@ def test_distances_are_kept_with_the_run(country, tmp_path):
         country.matching.likelihood("other")
     with pytest.raises(MissingDataError, match="stopped goes on with --resume"):
         load_matching(tmp_path / "none")
+
+
+def test_a_map_of_crops_of_another_size_is_refused(country, tmp_path):
+    AbBrief(side=12, size=country.describer.size).save(tmp_path)
+    replace(country.matching, side=12).save(tmp_path)
+    words = ["uav", "localize", country.path, tmp_path / "flight.csv", tmp_path]
+    (tmp_path / "flight.csv").write_text("time,forward,left,turn,image\n0,0,0,0,\n")
+    with pytest.raises(UserError, match=r"crops of 160 m, but .* of 120 m"):
+        torchcaps(*words, "--run", tmp_path, "--out", tmp_path / "found")
 
 
 @pytest.mark.slow

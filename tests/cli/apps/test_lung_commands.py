@@ -36,6 +36,8 @@ def test_phantom_prepare_and_train_follow_each_other(tmp_path):
 def test_what_cannot_be_trained_on_is_named(tmp_path):
     with pytest.raises(MissingDataError, match="is not prepared; make it with torchcaps lung prepare"):
         torchcaps("lung", "train", tmp_path)
+    with pytest.raises(UserError, match="--share and --leave-out"):
+        torchcaps("lung", "train", tmp_path, "--share", 0.5, "--leave-out", "phantom-0001")
     with pytest.raises(UserError, match="unknown"):
         torchcaps("train", "lung/unet_9")
     with pytest.raises(UserError, match="at least 64 pixels"):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -74,6 +75,43 @@ def test_an_evaluation_puts_regions_where_they_lie_in_the_scan(run, prepared, mo
     assert list(found["by_size"]) == ["6 to 10 mm"]
     assert boxes[0].shape == (2, 33, 32)
     assert np.array_equal(boxes[0][0], boxes[0][1])  # each region moved as the nodule did on it
+
+
+def test_pictures_of_a_nodule_are_measured_one_by_one(run, tmp_path, monkeypatch):
+    from torchcaps.apps.lung import evaluate
+    from torchcaps.apps.lung.prepare import find_patients, prepare
+    from torchcaps.train import load_run
+
+    masks = np.zeros((2, 128, 128), np.uint8)
+    masks[0, 60:68, 40:48] = masks[1, 60:68, 80:88] = 255
+    for patient in range(3):
+        for number, mask in enumerate(masks):
+            for kind in ("", "_mask"):
+                Image.fromarray(mask).save(tmp_path / f"{patient}_N_{number}{kind}.png")
+    prepare(find_patients(tmp_path), tmp_path / "out")
+
+    def swapped(network, regions):
+        truth = [np.asarray(Image.open(region.mask)) > 0 for region in regions]
+        yield np.stack(truth[::-1]), np.stack(truth)
+
+    monkeypatch.setattr(evaluate, "_predict", swapped)
+    found = evaluate.evaluate_prepared(load_run(run), tmp_path / "out")
+    assert found["region_dice"]["mean"] == found["all"]["dice"]["mean"] == 0
+
+
+def test_regions_that_trained_a_run_do_not_test_it(run, prepared, tmp_path):
+    root, own = tmp_path / "prepared", tmp_path / "run"
+    shutil.copytree(prepared, root)
+    fold = root / "splits" / "fold-a"
+    write_text(fold / "train.txt", "b_0\nb_1\n")
+    write_text(fold / "test.txt", "a_0\na_1\n")
+    shutil.copytree(run, own)
+    recipe = json.loads((own / "recipe.json").read_text())
+    recipe["data"]["name"] = f"folder:{fold}"
+    write_json(own / "recipe.json", recipe)
+    with pytest.raises(UserError, match=r"2 of 4 regions trained this run; evaluate it on .*fold-a"):
+        torchcaps("lung", "eval", own, root, "--device", "cpu", "--quiet")
+    assert "2 regions" in torchcaps("lung", "eval", own, fold, "--device", "cpu", "--quiet")
 
 
 def test_eval_says_dice_by_size_with_intervals(run, prepared, tmp_path):

@@ -177,6 +177,16 @@ def test_a_check_reads_the_maps_of_a_folder(folder, tmp_path):
         check_dataset(f"folder:{tmp_path}")
 
 
+def test_places_lie_where_all_dates_show_the_ground(tmp_path):
+    stack = made_stack()
+    stack.known[2, :, 60:150] = False
+    write_map_folder(tmp_path, [stack], PLAN)
+    column = load_dataset(f"folder:{tmp_path}", "train", size=12, task="retrieval").images.views.centres[:, 0]
+    assert ((column < 60) | (column > 150)).all()
+    assert (column < 60).any()
+    assert (column > 150).any()
+
+
 def test_a_map_that_is_too_small_for_its_crops_is_refused(folder):
     with pytest.raises(UserError, match="too small for crops of 100"):
         load_dataset(f"folder:{folder}", "train", size=100, task="retrieval")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError, evaluating
+from torchcaps.data.api import FOLDER_PREFIX
 from torchcaps.storage import read_mapping
 from torchcaps.train import Run
 
@@ -49,7 +50,8 @@ def evaluate_prepared(
 
     The regions of a nodule are put where they lie in the scan, so that it is measured in three dimensions.
     Without spacing a distance is in pixels and a volume in voxels. A region may show a second nodule; both
-    count, for both are to be found.
+    count, for both are to be found. Regions that trained the run test nothing and are refused: a run that
+    left out one patient has learned from those who test others.
 
     Args:
         run: A segmentation run.
@@ -59,6 +61,8 @@ def evaluate_prepared(
     """
     network = slice_network(run)
     regions = list(_read_list(prepared, part))
+    if part != "train":
+        _check_unseen(run, regions)
     found: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
     with evaluating(run.model):
         for predicted, truth in _predict(network, regions):
@@ -85,7 +89,7 @@ def _read_list(prepared: Path, part: str) -> Iterator[_Region]:
     """The regions of a part, from the folder itself or from one of its splits."""
     if part not in _PARTS:
         raise UserError(f"the part must be one of {', '.join(_PARTS)}, got {part!r}")
-    root = next((each for each in (prepared, *prepared.parents[:2]) if (each / MANIFEST).is_file()), None)
+    root = _root_of(prepared)
     names = prepared / f"{part}.txt"
     if root is None or not names.is_file():
         raise MissingDataError(f"{prepared} is not prepared; make it with torchcaps lung prepare")
@@ -100,6 +104,24 @@ def _read_list(prepared: Path, part: str) -> Iterator[_Region]:
             yield _region(root, name, facts)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise UserError(f"{root / MANIFEST} is damaged at {name} ({error}); prepare again") from error
+
+
+def _root_of(place: Path) -> Path | None:
+    """The prepared folder that a place is, or whose split it is."""
+    return next((each for each in (place, *place.parents[:2]) if (each / MANIFEST).is_file()), None)
+
+
+def _check_unseen(run: Run, regions: list[_Region]) -> None:
+    learned = Path(run.recipe.data.name.removeprefix(FOLDER_PREFIX))
+    root, names = _root_of(learned), learned / "train.txt"
+    if root is None or not names.is_file():  # it learned elsewhere, or the folder was moved
+        return
+    seen = {(root / "images" / f"{name}.png").resolve() for name in names.read_text(encoding="utf-8").split()}
+    count = sum(region.image.resolve() in seen for region in regions)
+    if count:
+        raise UserError(
+            f"{count} of {len(regions)} regions trained this run; evaluate it on what it left out: {learned}"
+        )
 
 
 def _region(root: Path, name: str, facts: dict[str, Any]) -> _Region:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from torchcaps.core import UserError
+from torchcaps.data import open_any
 
 from .describe import Describer
 from .filter import Backend, Estimate, FilterSettings, Likelihood, Odometry, PointMassFilter, fast_backend
@@ -110,6 +111,10 @@ class Localizer:
             problems.append("the belief left the map or stayed spread out: it began anew")
         return Update(found, tuple(problems))
 
+    def places(self) -> NDArray[np.float64]:
+        """The probability of each cell as (row, column) that the vehicle is there."""
+        return self.filter.places(back=self._ahead)
+
     def _follow(
         self, motion: Odometry, heading: float | None, descriptor: NDArray[np.float32] | None, ahead: float
     ) -> Estimate:
@@ -122,7 +127,7 @@ class Localizer:
             return self.filter.update(motion, heading, descriptor)
         back = Odometry(motion.forward - self._ahead, motion.left, motion.turn, motion.travelled)
         self._ahead = ahead
-        moved = self.filter.update(back, heading)
+        moved = self.filter.advance(back, heading)
         found = self.filter.update(Odometry(ahead, 0.0, 0.0, distance=0.0), None, descriptor)
         return replace(
             found,
@@ -170,11 +175,10 @@ def _unusable(image: NDArray[np.uint8] | None) -> str:
 
 
 def read_image(path: Path | None) -> NDArray[np.uint8] | None:
-    """The pixels of a file as (height, width, 3); None where there is none that can be read."""
+    """The pixels of a file, upright, as (height, width, 3); None where there is none that can be read."""
     if path is None:
         return None
     try:
-        with Image.open(path) as picture:
-            return np.asarray(picture.convert("RGB"))
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError):
+        return np.asarray(open_any(path).convert("RGB"))
+    except UserError:
         return None

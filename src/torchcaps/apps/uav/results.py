@@ -17,7 +17,7 @@ from torchcaps.core import Plain
 from torchcaps.storage import write_bytes, write_json, write_text
 
 from .filter import Grid
-from .flight import FlightStep, degrees_of
+from .flight import FlightStep, degrees_of, time_text
 from .localize import Localizer, Update, read_image
 from .maps import CompiledMap, write_geotiff
 
@@ -28,7 +28,7 @@ _HEADER = "time,x,y,heading,sigma,converged,restarted,discarded,true_x,true_y,er
 
 @dataclass
 class Recorder:
-    """Collects a flight while it is localized, with some of its beliefs."""
+    """Collects a flight while it is localized, with some of its beliefs; `record_flight` adds the last."""
 
     every: int = 1
     steps: list[FlightStep] = field(default_factory=list)
@@ -65,9 +65,11 @@ def record_flight(
     """Localize a whole flight and keep what it gave."""
     for step in steps:
         found = localizer.update(read_image(step.image), step.odometry, step.heading, step.ahead)
-        places = localizer.filter.places() if recorder.wants_belief else None
+        places = localizer.places() if recorder.wants_belief else None
         recorder.add(step, Update(found.estimate, step.problems + found.problems), places)
         on_update(len(recorder.steps))
+    if recorder.steps:  # the last belief is written as a map of its own
+        recorder.beliefs.setdefault(len(recorder.steps) - 1, localizer.places())
 
 
 def summarize(recorder: Recorder, seconds: float) -> Plain:
@@ -158,7 +160,7 @@ def _as_csv(recorder: Recorder) -> str:
         found = update.estimate
         truth = ("", "") if step.truth is None else (f"{step.truth[0]:.3f}", f"{step.truth[1]:.3f}")
         cells = [
-            f"{step.time:g}",
+            time_text(step.time),
             f"{found.x:.3f}",
             f"{found.y:.3f}",
             f"{math.degrees(found.heading):.3f}",

@@ -100,7 +100,10 @@ def train(
 ) -> None:
     """Train a network of the lung recipes on a prepared folder."""
     from torchcaps.apps.lung.prepare import dataset_name, fold_name, share_name
+    from torchcaps.core import UserError
 
+    if leave_out is not None and share != 1:
+        raise UserError("--share and --leave-out do not go together: a patient is left out of all patients")
     split = share_name(share) if leave_out is None else fold_name(leave_out)
     training.command(
         recipe=f"lung/{model}",

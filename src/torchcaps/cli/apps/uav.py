@@ -69,8 +69,11 @@ def stack(
 ) -> None:
     """Keep maps of several dates in one file, for machines that cannot read GeoTIFFs."""
     from torchcaps.apps.uav import open_maps
+    from torchcaps.core import UserError
     from torchcaps.data import save_stack
 
+    if out.suffix != ".npz":
+        raise UserError(f"a season stack is read by its name, which ends in .npz, not as in {out}")
     found = open_maps(maps, pixel)
     save_stack(out, found)
     typer.echo(

@@ -73,10 +73,12 @@ def localize(
         write_results,
     )
 
-    opened = _checked_map(compiled)
+    opened, matching = _checked_map(compiled), load_matching(run)
+    if not odometry_only:
+        matching.check_metres(opened.info.metres)
     steps = read_flight(flight, images, opened.info.crs)
     describer = None if odometry_only else load_describer(run, choose_device(device))
-    localizer = Localizer(opened, describer, load_matching(run).likelihood(likelihood))
+    localizer = Localizer(opened, describer, matching.likelihood(likelihood))
     recorder = Recorder(every=-(-len(steps) // _FRAMES))
     started = time.perf_counter()
     with CountBar("updates", is_shown=not (quiet or json)) as bar:
@@ -102,9 +104,11 @@ def _checked_map(path: Path) -> Any:
 
 
 def _say_problems(recorder: Any) -> None:
+    from torchcaps.apps.uav.flight import time_text
+
     for step, update in zip(recorder.steps, recorder.updates, strict=True):
         if update.problems:
-            typer.echo(f"time {step.time:g}: {'; '.join(update.problems)}", err=True)
+            typer.echo(f"time {time_text(step.time)}: {'; '.join(update.problems)}", err=True)
 
 
 def _in_words(summary: dict[str, Any]) -> str:
@@ -136,9 +140,10 @@ def stream(
     from torchcaps.apps.uav.mavlink import MavlinkSender
     from torchcaps.apps.uav.stream import localize_lines
 
-    opened = _checked_map(compiled)
+    opened, matching = _checked_map(compiled), load_matching(run)
+    matching.check_metres(opened.info.metres)
     describer = load_describer(run, choose_device(device))
-    localizer = Localizer(opened, describer, load_matching(run).likelihood(likelihood))
+    localizer = Localizer(opened, describer, matching.likelihood(likelihood))
     with ExitStack() as stack:
         sink = None if mavlink is None else stack.enter_context(MavlinkSender(mavlink)).send
         for answer in localize_lines(localizer, sys.stdin.buffer, images, degrees_of(opened.info.crs), sink):

@@ -21,6 +21,7 @@ from .stack import SeasonStack, load_stack, save_stack
 _PLAN = "places.json"
 _SIDE = 100  # pixels of a crop where the network does not say
 _TEST_SHARE = 0.2
+_DRAWS = 200  # of a place, until all dates show the ground around it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +132,7 @@ class PlaceContent:
     def _places(self, number: Tensor, count: int, split: Split, rng: torch.Generator) -> Views:
         stack, plan = self.stacks[int(number)], self.plan
         low, high = self._room(stack, split)
-        middles = low + torch.rand(count, 2, generator=rng) * (high - low)
+        middles = self._draw(stack, count, low, high, rng)
         headings = 2 * math.pi * torch.rand(count, generator=rng)
         shape = (count, plan.views)
         distance = plan.offset / stack.pixel * torch.rand(shape, generator=rng)
@@ -145,6 +146,19 @@ class PlaceContent:
             (middles[:, None] + offsets).flatten(0, 1),
             (headings[:, None] + turns).flatten(),
         )
+
+    def _draw(
+        self, stack: SeasonStack, count: int, low: Tensor, high: Tensor, rng: torch.Generator
+    ) -> Tensor:
+        """Columns and rows of places, drawn again where the dates of a map show no ground around them."""
+        middles = low + torch.rand(count, 2, generator=rng) * (high - low)
+        reach, blank = _half_diagonal(self.side), torch.arange(count)
+        for _ in range(_DRAWS):
+            blank = blank[~torch.from_numpy(stack.shows(middles[blank].numpy(), reach))]
+            if not len(blank):
+                return middles
+            middles[blank] = low + torch.rand(len(blank), 2, generator=rng) * (high - low)
+        raise UserError(f"all dates of a map of {stack.width}x{stack.height} pixels show too little ground")
 
     def _room(self, stack: SeasonStack, split: Split) -> tuple[Tensor, Tensor]:
         """The first and last column and row of a place, such that all views stay on the part of the map."""

@@ -6,6 +6,7 @@ import math
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import write_arrays
 
 _KEYS = ("images", "known", "names", "corner", "crs")
+_SHOWN = 0.9  # of the ground around a place
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,19 @@ class SeasonStack:
         """Column and row (from the north) at places in metres; whole numbers are middles of pixels."""
         columns, rows = (x - self.west) / self.pixel - 0.5, (self.north - y) / self.pixel - 0.5
         return np.stack([columns, rows], axis=-1).astype(np.float32)
+
+    @cached_property
+    def _known_always(self) -> NDArray[np.bool_]:
+        return np.asarray(self.known.all(0))
+
+    def shows(self, centres: NDArray[np.floating], reach: float) -> NDArray[np.bool_]:
+        """Whether all dates show the ground around pixels (column, row), up to `reach` of them to each side.
+
+        A tenth of it may be missing.
+        """
+        first, end = (np.maximum(edge, 0).astype(int) for edge in (centres - reach, centres + reach + 1))
+        parts = (self._known_always[y0:y1, x0:x1] for (x0, y0), (x1, y1) in zip(first, end, strict=True))
+        return np.array([part.mean() >= _SHOWN for part in parts], bool)
 
     def dates(self, names: Sequence[str]) -> SeasonStack:
         """The stack with these dates alone."""

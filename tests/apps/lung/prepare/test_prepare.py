@@ -231,6 +231,27 @@ def test_the_trainer_validates_on_the_listed_patients_alone(tmp_path):
         np.testing.assert_array_equal(found.validation.images[0, 0].numpy(), first)
 
 
+def test_pictures_of_a_nodule_are_its_slices_and_their_pieces_are_parts_of_it(tmp_path):
+    source = write_slices(tmp_path / "source", patients=1, count=3)
+    mask = np.zeros((140, 150), np.uint8)
+    mask[20:30, 20:30] = mask[100:110, 120:130] = 255
+    Image.fromarray(mask).save(source / "0000_N0_slice001_mask.png")
+    for kind in ("", "_mask"):
+        shutil.copy(source / f"0000_N0_slice002{kind}.png", source / f"0000_N1_slice000{kind}.png")
+    cuts = find_patients(source)["0000"]().cuts
+    assert [(cut.nodule, cut.region.slice) for cut in cuts] == [(0, 0), (0, 1), (0, 1), (0, 2), (1, 0)]
+
+
+def test_names_of_volumes_may_have_dots(tmp_path):
+    for name in ("1.3.6.14", "1.3.6.15"):
+        for suffix in ("", "_mask"):
+            image = nibabel.Nifti1Image(np.ones((20, 20, 2), np.int16), np.eye(4))
+            nibabel.save(image, tmp_path / f"{name}{suffix}.nii.gz")
+    found = find_patients(tmp_path)
+    assert list(found) == ["1.3.6.14", "1.3.6.15"]
+    assert len(found["1.3.6.14"]().cuts) == 2
+
+
 def test_nifti_volumes_with_masks_are_patients(tmp_path):
     random = np.random.default_rng(0)
     for number in range(3):

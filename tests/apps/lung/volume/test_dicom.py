@@ -119,6 +119,16 @@ def test_duplicates_are_dropped_and_noted(series):
     assert "1 duplicate" in found.notes[0]
 
 
+def test_slices_along_the_body_are_read_and_noted(series):
+    _, folder = series
+    for number, path in enumerate(files(folder)):  # seen from the front, as a workstation reformats a series
+        change(path, ImageOrientationPatient=[1, 0, 0, 0, 0, -1], ImagePositionPatient=[0, 2.5 * number, 0])
+    found = read_volume(folder)
+    assert found.spacing == pytest.approx(SPACING)
+    (note,) = found.notes
+    assert "do not lie across the body" in note
+
+
 def test_a_missing_slice_is_an_error_that_says_where(series):
     folder = series[1]
     files(folder)[2].unlink()

@@ -61,6 +61,26 @@ def test_masks_must_have_size_and_place_of_their_volume(tmp_path):
         read_nifti_mask(save(tmp_path / "o.nii", mask, moved), volume)
 
 
+def test_a_mask_of_other_spacing_or_angle_is_refused_though_its_numbers_are_near(tmp_path):
+    values, own = made((300, 40, 4)), np.diag([-1, -1, 1, 1]) @ AFFINE  # in the order of DICOM's axes
+    volume = read_volume(save(tmp_path / "a.nii", values, own))
+    wider, turned, rounded = own.copy(), own.copy(), own + 1e-4
+    wider[0, 0] -= 0.05  # 15 mm at the last column
+    turned[1, 0] = 0.05
+    for affine in (wider, turned):
+        with pytest.raises(UserError, match="lies elsewhere"):
+            read_nifti_mask(save(tmp_path / "m.nii", (values > 0).astype(np.uint8), affine), volume)
+    assert read_nifti_mask(save(tmp_path / "n.nii", (values > 0).astype(np.uint8), rounded), volume).any()
+
+
+def test_slices_of_a_tilted_scanner_are_as_far_apart_as_their_planes(tmp_path):
+    tilted = AFFINE.copy()
+    tilted[1, 2] = 2.5 * np.tan(np.radians(20))  # each slice lies further back than the one below
+    volume = read_volume(save(tmp_path / "a.nii", made(), tilted))
+    assert volume.spacing == pytest.approx((2.5, 0.8, 0.7))
+    assert np.prod(volume.spacing) == pytest.approx(abs(np.linalg.det(volume.affine)))
+
+
 def test_a_volume_without_spacing_is_refused(tmp_path):
     image = nibabel.Nifti1Image(made(), AFFINE)
     image.header["pixdim"][1:4] = 0

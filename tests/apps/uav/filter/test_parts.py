@@ -134,3 +134,10 @@ def test_a_codebook_fits_what_it_has_finite_numbers_for():
     ]
     assert not any(book.fits(4) for book in broken)
     assert not Codebook("float16").fits(0)
+
+
+@pytest.mark.parametrize("headings", [1, 2, 3])
+def test_the_weights_of_few_headings_sum_to_one(headings):
+    grid = Grid(0.0, 0.0, 10.0, 4, 4, headings)
+    for measured in np.linspace(-7, 7, 29):
+        assert heading_weights(grid, float(measured), 0.5).sum() == pytest.approx(1, abs=1e-6)

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from torchcaps.apps.uav import FlightPlan, read_flight, simulate_flight
-from torchcaps.apps.uav.filter import MotionNoise
+from torchcaps.apps.uav import FlightPlan, FlightStep, read_flight, simulate_flight, write_flight
+from torchcaps.apps.uav.filter import MotionNoise, Odometry
 from torchcaps.apps.uav.flight import step_of_row
 from torchcaps.apps.uav.localize import read_image
 from torchcaps.core import MissingDataError, UserError
@@ -65,7 +65,12 @@ def test_an_image_outside_of_its_folder_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "no rows"), (HEADER, "no rows"), ("a,b\n1,2\n", "should have the columns time")],
+    [
+        ("", "no rows"),
+        (HEADER, "no rows"),
+        ("a,b\n1,2\n", "should have the columns time"),
+        ("# a flight\n" + HEADER, "it has # a flight"),
+    ],
 )
 def test_a_log_that_is_none_is_refused(text, message, tmp_path):
     with pytest.raises(UserError, match=message):
@@ -103,6 +108,22 @@ def test_a_simulated_flight_is_read_as_it_was_flown(country, tmp_path):
         assert read_back.odometry.forward == pytest.approx(flown.odometry.forward, abs=1e-3)
         assert read_back.heading == pytest.approx(flown.heading, abs=1e-4)
         assert read_back.image.is_file()
+
+
+def test_a_log_keeps_times_of_the_day_and_motions_that_are_unknown(tmp_path):
+    now = 1_700_000_000.25
+    flown = [FlightStep(now + k, motion) for k, motion in enumerate([Odometry(3.0, 4.0, 0.5), None])]
+    write_flight(tmp_path / "flight.csv", flown)
+    found = read_flight(tmp_path / "flight.csv", tmp_path / "images", CRS)
+    assert [step.time for step in found] == [now, now + 1]
+    assert found[0].odometry.travelled == 5
+    assert found[1].odometry is None
+
+
+@pytest.mark.parametrize("wrong", [{"updates": 0}, {"updates": -3}, {"step": -50.0}, {"step": math.nan}])
+def test_a_plan_without_updates_or_steps_is_refused(wrong):
+    with pytest.raises(UserError, match="a flight has"):
+        FlightPlan(**wrong)
 
 
 def test_noise_of_a_simulated_flight_is_that_of_the_thesis(country):

@@ -19,12 +19,13 @@ def terrain():
     return Terrain(seed=4).draw(900.0, 1000.0, 1.0, ("summer",))
 
 
-def axes_of(heading, pitch):
-    """Axes of a camera that looks `pitch` below the horizon, as columns."""
+def axes_of(heading, pitch, bank=0.0):
+    """Axes of a camera that looks `pitch` below the horizon, on a vehicle that leans aside, as columns."""
     flat = np.array([math.cos(heading), math.sin(heading), 0])
     forward = math.cos(pitch) * flat - math.sin(pitch) * np.array([0, 0, 1])
     right = np.array([math.sin(heading), -math.cos(heading), 0])
-    return np.stack([right, np.cross(forward, right), forward], axis=1)
+    level = np.stack([right, np.cross(forward, right), forward], axis=1)
+    return cv2.Rodrigues(bank * flat)[0] @ level
 
 
 def render(terrain, position, axes):
@@ -41,17 +42,27 @@ def render(terrain, position, axes):
     return View(image, np.array(position, float), axes)
 
 
-def fly(terrain, altitude, pitch, heading, frames=10):
-    axes = axes_of(heading, math.radians(pitch))
+def fly(terrain, altitude, pitch, heading, frames=10, bank=0.0):
+    axes = axes_of(heading, math.radians(pitch), math.radians(bank))
     along = np.array([math.cos(heading), math.sin(heading)])
     places = [np.array([400.0, 200.0]) + 0.02 * altitude * k * along for k in range(frames)]
     return [render(terrain, np.array([*place, GROUND + altitude]), axes) for place in places]
 
 
-@pytest.mark.parametrize(("altitude", "pitch"), [(120.0, 90.0), (120.0, 60.0), (200.0, 75.0), (200.0, 50.0)])
-def test_a_rendered_view_gives_the_ground_below_it(altitude, pitch, terrain):
+@pytest.mark.parametrize(
+    ("altitude", "pitch", "bank"),
+    [
+        (120.0, 90.0, 0.0),
+        (120.0, 60.0, 0.0),
+        (200.0, 75.0, 0.0),
+        (200.0, 50.0, 0.0),
+        (200.0, 90.0, 15.0),
+        (200.0, 75.0, -10.0),
+    ],
+)
+def test_a_rendered_view_gives_the_ground_below_it(altitude, pitch, bank, terrain):
     heading, metres, side = 0.7, 80.0, 80
-    views = fly(terrain, altitude, pitch, heading)
+    views = fly(terrain, altitude, pitch, heading, bank=bank)
     found = orthoproject(views, CAMERA, metres, side)
     assert abs(found.altitude - altitude) < 0.01 * altitude
     assert found.heading == pytest.approx(heading)

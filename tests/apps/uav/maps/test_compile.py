@@ -1,8 +1,11 @@
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from torchcaps.apps.uav import CompileSettings, compile_map, grid_of, open_map, storage_loss
+from torchcaps.apps.uav import AbBrief, CompileSettings, compile_map, grid_of, open_map, storage_loss
 from torchcaps.apps.uav.filter import learn_codebook, linear_likelihood
 from torchcaps.apps.uav.maps import verify_map
 from torchcaps.core import UserError
@@ -49,6 +52,19 @@ def test_a_stopped_compilation_goes_on_where_it_ended(country, tmp_path):
     assert arguments[2].read_bytes() == country.path.read_bytes()
 
 
+def test_a_stopped_compilation_does_not_go_on_with_another_map_of_the_same_name(country, tmp_path):
+    def stop(heading):
+        if heading == 3:
+            raise KeyboardInterrupt
+
+    right, path = country.stack.dates(["summer"]), tmp_path / "summer.tcmap"
+    wrong = replace(right, images=right.images[:, ::-1].copy())  # its colours were in another order
+    with pytest.raises(KeyboardInterrupt):
+        compile_map(wrong, country.describer, path, country.settings, on_heading=stop)
+    compile_map(right, country.describer, path, country.settings)
+    assert path.read_bytes() == country.path.read_bytes()
+
+
 def test_several_dates_cannot_become_one_map(country, tmp_path):
     with pytest.raises(UserError, match="one date, not from 4"):
         compile_map(country.stack, country.describer, tmp_path / "a.tcmap")
@@ -67,10 +83,37 @@ def test_a_smaller_storage_loses_more_likelihood():
 
 
 def test_a_map_of_another_descriptor_is_refused(country, tmp_path):
-    from torchcaps.apps.uav import AbBrief, Localizer
+    from torchcaps.apps.uav import Localizer
 
     with pytest.raises(UserError, match="was compiled with abbrief 32, not with abbrief 64"):
         Localizer(country.map, AbBrief(16, 64), linear_likelihood())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"cell": 0.0}, "a cell of the grid needs a positive size"),
+        ({"cell": math.nan}, "a cell of the grid needs a positive size"),
+        ({"headings": 0}, "holds no belief"),
+        ({"storage": "product", "code_bytes": 0}, "cannot be split into 0 equal groups"),
+    ],
+)
+def test_sizes_of_a_map_that_are_none_are_refused(wrong, words, country, tmp_path):
+    settings = replace(country.settings, **wrong)
+    with pytest.raises(UserError, match=words):
+        compile_map(country.stack.dates(["summer"]), country.describer, tmp_path / "a.tcmap", settings)
+
+
+def test_a_map_does_not_take_the_name_of_its_picture(country, tmp_path):
+    with pytest.raises(UserError, match=r"picture of the map .*a\.png"):
+        compile_map(country.stack.dates(["summer"]), country.describer, tmp_path / "a.png", country.settings)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("side", [0, -5])
+def test_crops_without_pixels_are_refused(side):
+    with pytest.raises(UserError, match="abBRIEF needs crops of 1 to 10,000 pixels"):
+        AbBrief(side)
 
 
 def test_product_codes_that_do_not_fit_are_refused(country, tmp_path):

@@ -1,4 +1,5 @@
 import errno
+import math
 import warnings
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from PIL import Image
 from torchcaps.apps.uav.maps import Terrain, open_maps, read_maps, write_geotiff, write_seasons
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import save_stack
+
+from command import torchcaps
 
 rasterio = pytest.importorskip("rasterio")
 
@@ -36,6 +39,14 @@ def test_a_folder_and_a_stack_give_the_same(stack, tmp_path):
     save_stack(tmp_path / "a.npz", stack)
     folder, saved = open_maps([tmp_path / "tif"]), open_maps([tmp_path / "a.npz"])
     assert np.array_equal(folder.images, saved.images)
+
+
+def test_a_stack_gets_the_ending_by_which_it_is_read(stack, tmp_path):
+    write_seasons(stack, tmp_path / "tif")
+    with pytest.raises(UserError, match=r"ends in \.npz"):
+        torchcaps("uav", "stack", tmp_path / "tif", "--out", tmp_path / "maps")
+    torchcaps("uav", "stack", tmp_path / "tif", "--out", tmp_path / "maps.npz")
+    assert open_maps([tmp_path / "maps.npz"]).names == ("summer", "winter")
 
 
 def test_dates_on_other_pixels_are_cut_to_the_common_ground(stack, tmp_path):
@@ -80,6 +91,52 @@ def test_a_map_without_a_projection_in_metres_is_refused(crs, message, stack, tm
         read_maps([tmp_path / "a.tif"])
 
 
+def write_placed(path, pixels, place, crs="EPSG:32633"):
+    shape = dict(zip(("count", "height", "width"), pixels.shape, strict=True))
+    with rasterio.open(path, "w", driver="GTiff", crs=crs, transform=place, dtype="uint8", **shape) as file:
+        file.write(pixels)
+
+
+def test_a_map_that_begins_in_another_corner_or_is_turned_shows_the_same_ground(stack, tmp_path):
+    west, north, east, south = 500_000.0, 5_000_000.0, 500_120.0, 4_999_920.0
+    image = stack.images[0]
+    placed = {
+        "south": (image[:, ::-1], rasterio.Affine(2, 0, west, 0, 2, south)),
+        "east": (image[:, :, ::-1], rasterio.Affine(-2, 0, east, 0, -2, north)),
+        "turned": (image.transpose(0, 2, 1), rasterio.Affine(0, 2, west, -2, 0, north)),
+    }
+    for name, (pixels, place) in placed.items():
+        write_placed(tmp_path / f"{name}.tif", pixels, place)
+        found = read_maps([tmp_path / f"{name}.tif"])
+        assert (found.west, found.north, found.pixel) == (west, north, 2.0)
+        difference = np.abs(found.images[0].astype(int) - image)
+        assert difference.mean() < (3 if name == "turned" else 1e-9)  # GDAL smooths what it turns
+
+
+def test_a_map_turned_by_some_degrees_keeps_the_size_of_its_pixels(stack, tmp_path):
+    along, aside = 2 * math.cos(0.5), 2 * math.sin(0.5)
+    place = rasterio.Affine(along, aside, 500_000, aside, -along, 5_000_000)
+    write_placed(tmp_path / "a.tif", stack.images[0], place)
+    found = read_maps([tmp_path / "a.tif"])
+    assert found.pixel == pytest.approx(2)
+    assert found.known.sum() == pytest.approx(40 * 60, rel=0.05)
+
+
+def test_a_projection_whose_metres_are_not_those_of_the_ground_is_refused(stack, tmp_path):
+    write_geotiff(tmp_path / "a.tif", stack.images[0], (2_000_000.0, 8_400_000.0, 2.0), "EPSG:3857")
+    with pytest.raises(UserError, match="a metre of this ground is 2 m long"):
+        read_maps([tmp_path / "a.tif"])
+    write_geotiff(tmp_path / "b.tif", stack.images[0], (4_321_000.0, 3_210_000.0, 2.0), "EPSG:3035")
+    assert read_maps([tmp_path / "b.tif"]).pixel == 2
+
+
+@pytest.mark.parametrize("pixel", [0.0, -1.0, float("nan"), float("inf")])
+def test_metres_per_pixel_that_are_none_are_refused(pixel, stack, tmp_path):
+    write_geotiff(tmp_path / "a.tif", stack.images[0], (0.0, 160.0, 2.0), "EPSG:32633")
+    with pytest.raises(UserError, match="positive number of metres per pixel"):
+        read_maps([tmp_path / "a.tif"], pixel)
+
+
 def test_a_photograph_is_refused_as_a_map_in_one_line(tmp_path):
     Image.new("RGB", (20, 20)).save(tmp_path / "photo.png")
     with warnings.catch_warnings():
@@ -109,6 +166,12 @@ def test_maps_of_different_places_are_refused(stack, tmp_path):
 def test_a_larger_terrain_continues_a_smaller_one():
     small, large = (Terrain(seed=1).draw(side, side, 5.0) for side in (300.0, 500.0))
     assert np.array_equal(large.images[:, :, :60, :60], small.images)
+
+
+@pytest.mark.parametrize("size", [(100.0, 100.0, 0.0), (math.nan, 100.0, 2.0), (100.0, 100.0, -1.0)])
+def test_a_terrain_without_pixels_is_refused(size):
+    with pytest.raises(UserError, match="has no pixel of"):
+        Terrain().draw(*size)
 
 
 def test_terrains_differ_by_seed_and_seasons():

@@ -21,7 +21,7 @@ from .sources import Found
 from .splits import SHARES, Patients, fold_name, leave_one_out, share_name, split_patients, take_share
 
 MANIFEST, REPORT = "manifest.json", "report.json"
-_FORMAT = 1  # of what is written for a patient; another number makes all patients anew
+_FORMAT = 2  # of what is written for a patient; another number makes all patients anew
 OnPatient = Callable[[str, int, int], None]  # name, how many are done, how many there are
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -40,11 +41,19 @@ class Found(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A scan with its nodules, and the number of the first one in the patient."""
+    """A scan with its nodules, or one picture of several that show a nodule.
+
+    Attributes:
+        volume: The scan.
+        nodules: In it; in a picture, the pieces of one.
+        first: Number of the first one in the patient.
+        picture: Number of a picture among those of its nodule; None for a scan.
+    """
 
     volume: Volume
     nodules: list[Nodule]
     first: int = 0
+    picture: int | None = None
 
     def everywhere(self) -> NDArray[np.bool_]:
         """The voxels of all nodules."""
@@ -87,7 +96,8 @@ def find_scans(folder: Path) -> Scans:
 
 
 def _stem(path: Path) -> str:
-    return path.name.split(".")[0]
+    """The name without its ending, which has two parts in .nii.gz; other dots are of the name."""
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
 
 
 def _with_masks(files: list[Path], read: Callable[[_Pairs], Iterator[Marked]], *, by_name: bool) -> Scans:
@@ -121,16 +131,18 @@ def _read_niftis(pairs: _Pairs) -> Iterator[Marked]:
 
 
 def _read_pictures(pairs: _Pairs) -> Iterator[Marked]:
-    """Single slices; those whose names agree up to the last underscore show one nodule."""
-    groups = list(dict.fromkeys(_stem(image).rpartition("_")[0] for image, _ in pairs))
-    for image, path in pairs:
+    """Slices of nodules; those whose names agree up to the last underscore show one, in their order."""
+    owners = [_stem(image).rpartition("_")[0] for image, _ in pairs]
+    numbers = {owner: number for number, owner in enumerate(dict.fromkeys(owners))}
+    for index, (image, path) in enumerate(pairs):
         volume = read_volume(image)
         mask = np.asarray(open_any(path).convert("L")) > 0
         if mask.shape != volume.hounsfield.shape[1:]:
             own, other = ("x".join(map(str, s)) for s in (mask.shape, volume.hounsfield.shape[1:]))
             raise UserError(f"{path} has {own} pixels, but its image has {other}")
-        number = groups.index(_stem(image).rpartition("_")[0])
-        yield Marked(volume, nodules_of_mask(mask[None], volume), number)
+        owner = owners[index]
+        nodules = nodules_of_mask(mask[None], volume)
+        yield Marked(volume, nodules, numbers[owner], picture=owners[:index].count(owner))
 
 
 def _read_dicom(folder: Path) -> Iterator[Marked]:
@@ -173,11 +185,14 @@ def _cut_patient(read: Callable[[], Iterator[Marked]], negatives: float) -> Foun
 
 def _cut_nodules(marked: Marked) -> list[Cut]:
     volume, everything = marked.volume, marked.everywhere()
-    return [
-        Cut(region, number, nodule.readers, nodule.diameter_mm, volume.spacing, nodule.malignancy)
-        for number, nodule in enumerate(marked.nodules, start=marked.first)
-        for region in cut_regions(volume, nodule, everything, key=f"{volume.name} {number}")
-    ]
+    cuts = []
+    for offset, nodule in enumerate(marked.nodules):
+        number = marked.first + (offset if marked.picture is None else 0)
+        for region in cut_regions(volume, nodule, everything, key=f"{volume.name} {number}"):
+            placed = replace(region, slice=region.slice + (marked.picture or 0))
+            facts = (nodule.readers, nodule.diameter_mm, volume.spacing, nodule.malignancy)
+            cuts.append(Cut(placed, number, *facts))
+    return cuts
 
 
 def _cut_empty(marked: Marked, count: int, number: int) -> list[Cut]:

@@ -25,6 +25,7 @@ _PLUGINS = 'pip install "pylibjpeg[all]"'
 _CT_SLICES = "1.2.840.10008.5.1.4.1.1.2"
 _DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
 _SAME_ANGLE = 1e-3
+_ACROSS = 0.7  # share of the normal along the body; scanners tilt by 30 degrees at most
 _MEANINGS = dict.fromkeys(("RescaleSlope", "RescaleIntercept"), "Hounsfield units")
 
 
@@ -90,8 +91,6 @@ def load_series(slices: Sequence[Slice], folder: Path) -> Volume:
     kept = [slices[number] for number in placed.order]
     pixel_spacing = _pixel_spacing(slices[0])
     affine = volume_affine(positions[placed.order[0]], orientation, pixel_spacing, _step(placed, slices[0]))
-    dropped = [slices[number].path.name for number in placed.dropped]
-    note = f"{len(dropped)} duplicate slices dropped: {', '.join(dropped[:5])}"
     return Volume(
         hounsfield=_hounsfield(kept),
         spacing=(_distance(placed, slices[0]), *pixel_spacing),
@@ -99,8 +98,16 @@ def load_series(slices: Sequence[Slice], folder: Path) -> Volume:
         name=str(first.get("PatientID") or folder.name),
         series_uid=str(first.get("SeriesInstanceUID", "")) or None,
         slices=tuple(each.path for each in kept),
-        notes=(note,) if dropped else (),
+        notes=tuple(_notes([slices[number].path.name for number in placed.dropped], orientation)),
     )
+
+
+def _notes(dropped: Sequence[str], orientation: NDArray[np.float64]) -> Iterator[str]:
+    """What a user has to know of a series that was read."""
+    if dropped:
+        yield f"{len(dropped)} duplicate slices dropped: {', '.join(dropped[:5])}"
+    if abs(np.cross(*orientation)[2]) < _ACROSS:
+        yield "the slices do not lie across the body: networks that learned from axial ones do not know them"
 
 
 def _distance(placed: Ordered, only: Slice) -> float:

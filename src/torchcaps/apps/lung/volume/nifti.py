@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,15 @@ def read_nifti(path: Path) -> Volume:
     image = _open(path)
     values, notes = _without_holes(_narrow(_array(image, path)))
     affine = _TO_LPS @ np.asarray(image.affine, dtype=np.float64)
-    columns, rows, slices = np.linalg.norm(affine[:3, :3], axis=0).tolist()
-    return Volume(values, (slices, rows, columns), affine, _stem(path), notes=notes)
+    return Volume(values, _spacing(affine), affine, _stem(path), notes=notes)
+
+
+def _spacing(affine: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Millimetres between slices, rows and columns; slices of a tilted scanner are moved along each other."""
+    column, row, step = affine[:3, :3].T
+    normal = np.cross(column, row)
+    apart = abs(step @ normal) / np.linalg.norm(normal)
+    return float(apart), float(np.linalg.norm(row)), float(np.linalg.norm(column))
 
 
 def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
@@ -34,7 +42,11 @@ def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
     if mask.shape != volume.hounsfield.shape:
         raise UserError(f"{path} has {_shape(mask)} voxels, but its volume has {_shape(volume.hounsfield)}")
     affine = _TO_LPS @ np.asarray(image.affine, dtype=np.float64)
-    if not np.allclose(affine, volume.affine, atol=0.1):
+    # small differences grow over hundreds of voxels, so places are compared and not the numbers
+    last = np.subtract(volume.hounsfield.shape[::-1], 1)
+    corners = np.array([[*corner, 1] for corner in product(*((0, end) for end in last))])
+    apart = np.linalg.norm(corners @ (affine - volume.affine).T, axis=1)
+    if apart.max() > min(volume.millimetres) / 2:
         raise UserError(f"{path} lies elsewhere in the patient than its volume: their affines differ")
     return mask
 

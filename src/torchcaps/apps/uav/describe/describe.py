@@ -74,10 +74,6 @@ class _AbBriefSettings:
     side: int
     bits: int
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.side <= _LARGEST_SIDE:
-            raise UserError(f"abBRIEF needs crops of 1 to {_LARGEST_SIDE:,} pixels, got {self.side}")
-
 
 class AbBrief:
     """Which of two points is redder and which is bluer, for many fixed pairs (Mantelli 2019, our reading).
@@ -88,6 +84,8 @@ class AbBrief:
     """
 
     def __init__(self, side: int, size: int = 128, device: torch.device | str = "cpu") -> None:
+        if not 1 <= side <= _LARGEST_SIDE:
+            raise UserError(f"abBRIEF needs crops of 1 to {_LARGEST_SIDE:,} pixels, got {side}")
         if size < 2 or size % 2:
             raise UserError(f"abBRIEF needs an even number of bits, got {size}")
         self.side, self.size, self.name = side, size, f"abbrief {size}"

@@ -21,6 +21,7 @@ from .describe import Describer
 _FILE = "matching.json"
 _PAIRS = 500  # of each map
 _BATCH = 100
+_DRAWS = 200  # of a place, until all dates show the ground around it
 LIKELIHOODS = ("bayesian", "linear", "ratio")
 _EXPONENT = 0.7  # of a ratio, see the experiment beyond:uav-calibration
 
@@ -56,6 +57,14 @@ class Matching:
         if name == "ratio":
             return ratio_likelihood(same, other, exponent)
         return bayesian_likelihood(same, other)
+
+    def check_metres(self, metres: float) -> None:
+        """Raise where a map was compiled of crops of other metres; handmade descriptors share a name."""
+        if not math.isclose(metres, self.metres, rel_tol=1e-6):
+            raise UserError(
+                f"the map was compiled of crops of {metres:g} m, but those of the run are of {self.metres:g} "
+                "m: compile it anew, or name the run that it was compiled with"
+            )
 
     def save(self, folder: Path) -> None:
         """Write it beside the weights of a run."""
@@ -119,6 +128,16 @@ def _places(stack: SeasonStack, side: int, pairing: Pairing, rng: np.random.Gene
             "which matches are measured: take a larger map or a smaller model.image_size"
         )
     places = rng.uniform(low, high, (_PAIRS, 2))
+    blank = np.arange(_PAIRS)
+    for _ in range(_DRAWS):
+        blank = blank[~stack.shows(stack.centres_of(*places[blank].T), reach / stack.pixel)]
+        if not len(blank):
+            break
+        places[blank] = rng.uniform(low, high, (len(blank), 2))
+    else:
+        raise UserError(
+            f"all dates show too little of the ground in the eastern {pairing.east_share:.0%} of the map"
+        )
     return np.concatenate([places, rng.uniform(0, 2 * math.pi, (_PAIRS, 1))], axis=1)
 
 

@@ -12,7 +12,7 @@ from torchcaps.train import Machine, Recipe, Watcher, train
 from .describe import load_describer
 from .matching import measure_matching
 
-_MAPS = "maps"
+_MAPS, _PLAN = "maps", "places.json"  # the plan is written last
 
 
 def train_descriptor(
@@ -44,10 +44,21 @@ def train_descriptor(
     folder = out / _MAPS
     if (out / "recipe.json").is_file() and not resume:
         raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
-    if not (resume and folder.is_dir()):
+    if not (resume and (folder / _PLAN).is_file()):
+        _check_alone(folder, len(stacks))
         write_map_folder(folder, stacks, plan or PlacePlan())
     result = train(recipe(f"folder:{folder}"), out, machine, resume=resume, watcher=watcher)
     device = "cpu" if machine.device in ("auto", "cpu") else machine.device
     matching = measure_matching(load_describer(out, device), stacks)
     matching.save(out)
     return result
+
+
+def _check_alone(folder: Path, count: int) -> None:
+    """Raise where maps lie in the folder that are not written anew: all that are there train."""
+    own = {f"map-{number}.npz" for number in range(count)}
+    others = sorted({path.name for path in folder.glob("*.npz")} - own)
+    if others:
+        raise UserError(
+            f"{folder} holds {', '.join(others)} too, which would train: remove it or choose another --out"
+        )

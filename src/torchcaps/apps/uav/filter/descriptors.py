@@ -136,7 +136,7 @@ def learn_codebook(sample: NDArray[np.floating], storage: Storage, bytes_each: i
 
 
 def _learn_centres(vectors: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
-    if vectors.shape[1] % groups:
+    if groups < 1 or vectors.shape[1] % groups:
         raise UserError(f"{vectors.shape[1]} components cannot be split into {groups} equal groups")
     if len(vectors) < _CODES:
         raise UserError(f"product codes need a sample of at least {_CODES} descriptors, not {len(vectors)}")

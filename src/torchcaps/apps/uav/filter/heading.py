@@ -11,6 +11,8 @@ from torchcaps.core import Number, UserError
 
 from .grid import Grid
 
+_ROUNDING = 1e-9  # radians
+
 
 def heading_weights(grid: Grid, measured: Number, sigma: Number) -> NDArray[np.float64]:
     """The von Mises probability of each part of the circle around a measured heading, in radians."""
@@ -23,4 +25,5 @@ def heading_weights(grid: Grid, measured: Number, sigma: Number) -> NDArray[np.f
     turned = (edges - measured % (2 * math.pi) + math.pi) % (2 * math.pi) - math.pi
     below = vonmises.cdf(turned, 1 / sigma**2)
     share = np.diff(below)
-    return np.where(np.diff(turned) < 0, share + 1, share).clip(0)
+    passes_end = np.diff(turned) < _ROUNDING  # the only heading of a grid begins where it ends
+    return np.where(passes_end, share + 1, share).clip(0)

@@ -74,10 +74,11 @@ class PointMassFilter:
         values = self._backend.read().astype(np.float64)
         return values / values.sum()
 
-    def places(self) -> NDArray[np.float64]:
-        """The probability of each cell as (row, column), whatever the heading."""
-        values = self._backend.read().sum(0, dtype=np.float64)
-        return values / values.sum()
+    def places(self, back: Number = 0.0) -> NDArray[np.float64]:
+        """The probability of each cell as (row, column), whatever the heading, `back` metres behind it."""
+        values = self._backend.read()
+        places = values.sum(0, dtype=np.float64) if back == 0 else _behind(self.grid, values, back)
+        return places / max(places.sum(), np.finfo(np.float64).tiny)  # all of it may lie beside the map
 
     def update(
         self,
@@ -86,6 +87,15 @@ class PointMassFilter:
         descriptor: NDArray[np.floating] | None = None,
     ) -> Estimate:
         """Take over a motion, and the heading and the descriptor of an image where they are there."""
+        return self._watch(self.advance(odometry, heading, descriptor))
+
+    def advance(
+        self,
+        odometry: Odometry,
+        heading: Number | None = None,
+        descriptor: NDArray[np.floating] | None = None,
+    ) -> Estimate:
+        """The same for a part of an update, which does not count where a belief stays spread out."""
         prediction = predict_motion(self.grid, odometry, self.settings.noise)
         evidence = Evidence(self._heading_weights(heading), self._match(descriptor))
         evidence, left_out = self._gate(prediction, evidence)
@@ -96,8 +106,7 @@ class PointMassFilter:
         self._mass, self._peak = moments.mass, moments.peak
         found = estimate(self.grid, moments)
         converged = found.sigma < self.settings.converged
-        found = replace(found, converged=converged, discarded=left_out / (left_out + total))
-        return self._watch(found)
+        return replace(found, converged=converged, discarded=left_out / (left_out + total))
 
     def _heading_weights(self, heading: Number | None) -> NDArray[np.float64]:
         if heading is None:
@@ -135,6 +144,18 @@ class PointMassFilter:
     def _restart(self) -> Estimate:
         self.start()
         return replace(estimate(self.grid, _uniform_moments(self.grid)), restarted=True)
+
+
+def _behind(grid: Grid, values: NDArray[np.floating], metres: Number) -> NDArray[np.float64]:
+    """The belief about places behind others, summed over headings; what leaves the map is lost."""
+    from scipy.ndimage import shift
+
+    places, cells = np.zeros(values.shape[1:]), metres / grid.cell
+    for plane, angle in zip(values, grid.heading_centres, strict=True):
+        if plane.any():
+            away = (-cells * math.sin(angle), -cells * math.cos(angle))
+            places += shift(plane.astype(np.float64), away, order=1)
+    return places
 
 
 def _uniform_moments(grid: Grid) -> Moments:

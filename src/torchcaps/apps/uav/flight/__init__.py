@@ -1,6 +1,6 @@
 """Flights: their logs, what a camera sees of the ground below, and simulated ones."""
 
-from .flight import FlightStep, read_flight, step_of_row, write_flight
+from .flight import FlightStep, read_flight, step_of_row, time_text, write_flight
 from .orthoproject import Camera, Orthophoto, View, orthoproject
 from .perspective import Look
 from .projection import ToDegrees, degrees_of
@@ -20,5 +20,6 @@ __all__ = [
     "read_flight",
     "simulate_flight",
     "step_of_row",
+    "time_text",
     "write_flight",
 ]

@@ -67,7 +67,7 @@ def read_flight(path: Path, images: Path, crs: str) -> list[FlightStep]:
         return _visloc_steps(rows, images, crs)
     raise UserError(
         f"{path} should have the columns {', '.join(_NEEDED)}, or those of UAV-VisLoc "
-        f"({', '.join(_VISLOC)}); it has {', '.join(rows[0])[:200]}"
+        f"({', '.join(_VISLOC)}); it has {', '.join(filter(None, rows[0]))[:200]}"
     )
 
 
@@ -175,18 +175,21 @@ def odometry_of(
     return motions
 
 
+def time_text(seconds: float) -> str:
+    """A time with all its digits: seconds of a machine's clock have ten before the point."""
+    return np.format_float_positional(seconds, trim="-")
+
+
 def write_flight(path: Path, steps: Iterable[FlightStep]) -> None:
     """Write a log in our layout."""
     lines = [",".join(COLUMNS)]
     for step in steps:
-        motion = step.odometry or Odometry(0.0, 0.0, 0.0)
-        numbers = (motion.forward, motion.left, math.degrees(motion.turn), motion.travelled)
         heading = "" if step.heading is None else f"{math.degrees(step.heading):.3f}"
         image = "" if step.image is None else step.image.name
         truth = ("", "") if step.truth is None else (f"{step.truth[0]:.3f}", f"{step.truth[1]:.3f}")
         cells = [
-            f"{step.time:g}",
-            *(f"{number:.4f}" for number in numbers),
+            time_text(step.time),
+            *_motion_cells(step.odometry),
             heading,
             image,
             *truth,
@@ -194,3 +197,10 @@ def write_flight(path: Path, steps: Iterable[FlightStep]) -> None:
         ]
         lines.append(",".join(cells))
     write_text(path, "\n".join(lines) + "\n")
+
+
+def _motion_cells(motion: Odometry | None) -> list[str]:
+    if motion is None:
+        return [""] * 4
+    numbers = (motion.forward, motion.left, math.degrees(motion.turn), motion.travelled)
+    return [f"{number:.4f}" for number in numbers]

@@ -146,12 +146,17 @@ def ground_height(points: Array) -> float:
 
 
 def _ahead(view: View) -> Array:
-    """The horizontal direction to which the camera looks, or where the top of its image points."""
-    direction = view.axes[:2, 2] - view.axes[:2, 1]
-    length = np.linalg.norm(direction)
+    """The horizontal direction across the rows of the image, which a vehicle that leans aside does not turn.
+
+    Of the two it is the one to which the camera looks, or where the top of its image points.
+    """
+    right = view.axes[:2, 0]
+    length = np.linalg.norm(right)
     if length < 1e-6:
-        raise UserError("the camera looks straight up or is upside down: it has no way ahead")
-    return direction / length
+        raise UserError("the camera lies on its side: its image has no way ahead")
+    ahead = np.array([-right[1], right[0]]) / length
+    looks = view.axes[:2, 2] - view.axes[:2, 1]
+    return ahead if ahead @ looks >= 0 else -ahead
 
 
 def _corners(view: View, ground: float, metres: float, ahead: Array, forward: float) -> Array:

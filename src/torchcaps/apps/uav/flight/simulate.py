@@ -47,6 +47,12 @@ class FlightPlan:
     seed: int = 0
     look: Look | None = None
 
+    def __post_init__(self) -> None:
+        if self.updates < 1 or not (math.isfinite(self.step) and self.step > 0):
+            raise UserError(
+                f"a flight has updates, and metres between them: not {self.updates} of {self.step:g} m"
+            )
+
 
 @dataclass(frozen=True, eq=False)
 class Flight:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -55,8 +56,9 @@ class StorageLoss:
 
 def grid_of(stack: SeasonStack, cell: float, headings: int) -> Grid:
     """The voxels over a whole map."""
+    one = Grid(stack.west, stack.south, cell, 1, 1, headings)  # refuses cells without a size
     columns, rows = (math.floor(side * stack.pixel / cell + 1e-6) for side in (stack.width, stack.height))
-    return Grid(stack.west, stack.south, cell, columns, rows, headings)
+    return replace(one, columns=columns, rows=rows)
 
 
 def compile_map(
@@ -81,6 +83,9 @@ def compile_map(
     settings = settings or CompileSettings()
     if len(stack.names) != 1:
         raise UserError(f"a map is compiled from one date, not from {len(stack.names)}: choose one")
+    picture = out.with_suffix(".png")
+    if picture == out:
+        raise UserError(f"a picture of the map is written to {picture}: give the map the ending .tcmap")
     grid = grid_of(stack, settings.cell, settings.headings)
     sample = _sample(grid, stack, describer)
     book = learn_codebook(sample, settings.storage, settings.code_bytes)
@@ -92,8 +97,9 @@ def compile_map(
 
     info = MapInfo(grid, stack.crs, describer.side * stack.pixel, describer.name, stack.names)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_map(out, info, book, describer.size, plane_of)
-    _write_picture(out.with_suffix(".png"), stack, grid)
+    made_of = hashlib.sha256(np.ascontiguousarray(stack.images).data).hexdigest()
+    write_map(out, info, book, describer.size, plane_of, made_of=made_of)
+    _write_picture(picture, stack, grid)
     return storage_loss(sample, book, likelihood or linear_likelihood())
 
 

@@ -60,7 +60,15 @@ class CompiledMap:
 Plane = NDArray[np.floating]  # the vectors of a heading as (row, column, component)
 
 
-def write_map(path: Path, info: MapInfo, book: Codebook, size: int, plane_of: Callable[[int], Plane]) -> None:
+def write_map(
+    path: Path,
+    info: MapInfo,
+    book: Codebook,
+    size: int,
+    plane_of: Callable[[int], Plane],
+    *,
+    made_of: str = "",
+) -> None:
     """Write a map heading by heading; a call that was cut off goes on where it ended.
 
     Args:
@@ -69,10 +77,12 @@ def write_map(path: Path, info: MapInfo, book: Codebook, size: int, plane_of: Ca
         book: How descriptors are stored.
         size: Components of a descriptor.
         plane_of: Gives the vectors of a heading.
+        made_of: A checksum of what it makes them of; with another one, a call does not go on.
     """
     partial, progress = (path.with_suffix(path.suffix + ending) for ending in (".partial", ".progress"))
     head = _head(info, book, size)
-    digests = _resumable(partial, progress, head)
+    task = {"head": head, "made_of": made_of}
+    digests = _resumable(partial, progress, task)
     with partial.open("r+b" if digests else "w+b") as file:
         for heading in range(len(digests), info.grid.headings):
             stored = _checked(book.encode(plane_of(heading)), head).tobytes()
@@ -81,7 +91,7 @@ def write_map(path: Path, info: MapInfo, book: Codebook, size: int, plane_of: Ca
             file.flush()
             os.fsync(file.fileno())
             digests.append(hashlib.sha256(stored).hexdigest())
-            write_json(progress, {"head": head, "planes": digests})
+            write_json(progress, {**task, "planes": digests})
     _join(partial, path, {**head, "planes": digests})
     progress.unlink()
 
@@ -151,12 +161,12 @@ def _checked(stored: NDArray[np.generic], head: dict[str, Any]) -> NDArray[np.ge
     return stored.astype(_KINDS[head["storage"]], copy=False)
 
 
-def _resumable(partial: Path, progress: Path, head: dict[str, Any]) -> list[str]:
+def _resumable(partial: Path, progress: Path, task: dict[str, Any]) -> list[str]:
     """The checksums of the planes that an earlier call has written for the same map."""
     if not (partial.is_file() and progress.is_file()):
         return []
-    earlier = read_mapping(progress)
-    if earlier.get("head") != json.loads(json.dumps(head)):
+    earlier, head = read_mapping(progress), task["head"]
+    if {key: earlier.get(key) for key in task} != json.loads(json.dumps(task)):
         return []
     kind, shape = np.dtype(_KINDS[head["storage"]]), _stored_shape(head)[1:]
     whole = partial.stat().st_size // (math.prod(shape) * kind.itemsize)

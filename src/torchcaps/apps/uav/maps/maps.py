@@ -18,6 +18,7 @@ from torchcaps.storage import write_atomically
 
 _ROWS = 1024  # of a window that is read at once
 _SUFFIXES = (".tif", ".tiff")
+_SCALE = 0.05  # of a metre: by so much odometry is wrong anyway, and UTM is twenty times better
 
 
 class _Frame(NamedTuple):
@@ -67,7 +68,7 @@ def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
         frame = _common_frame(sources, paths, pixel)
         dates = []
         for source in sources:
-            finer = abs(source.transform.a) < 0.9 * frame.pixel
+            finer = _pixel_of(source) < 0.9 * frame.pixel
             warped = vrt.WarpedVRT(
                 source,
                 crs=frame.crs,
@@ -131,8 +132,23 @@ def _check(source: Any, path: Path) -> None:
             f"{path} is not in a projection in metres ({crs.to_string()[:80]}): bring it into that of its "
             "zone with gdalwarp -t_srs EPSG:CODE"
         )
+    scale = _scale_of(source)
+    if not abs(scale - 1) <= _SCALE:
+        raise UserError(
+            f"in the projection of {path} ({crs.to_string()[:80]}) a metre of this ground is {scale:.3g} m "
+            "long: bring it into that of its zone with gdalwarp -t_srs EPSG:CODE"
+        )
     if source.count < 3 or any(kind != "uint8" for kind in source.dtypes[:3]):
         raise UserError(f"{path} should have three bands of bytes (RGB), it has {source.count}")
+
+
+def _scale_of(source: Any) -> float:
+    """How long a metre is drawn in the middle of a map; Web Mercator draws two at 60 degrees north."""
+    pyproj = need("pyproj", "uav")
+    projection = pyproj.Proj(source.crs.to_wkt())
+    middle = projection(*source.xy(source.height // 2, source.width // 2), inverse=True)
+    factors = projection.get_factors(*middle)
+    return float(max(factors.tissot_semimajor, factors.tissot_semiminor, key=lambda scale: abs(scale - 1)))
 
 
 def _has_alpha(source: Any) -> bool:
@@ -141,7 +157,9 @@ def _has_alpha(source: Any) -> bool:
 
 def _common_frame(sources: Sequence[Any], paths: Sequence[Path], pixel: float | None) -> _Frame:
     """The ground that all dates show; its corner lies on the pixels of the first."""
-    crs, pixel = sources[0].crs, pixel or abs(sources[0].transform.a)
+    crs, pixel = sources[0].crs, _pixel_of(sources[0]) if pixel is None else pixel
+    if not (math.isfinite(pixel) and pixel > 0):
+        raise UserError(f"maps are read at a positive number of metres per pixel, not at {pixel}")
     bounds = [_bounds(source, crs) for source in sources]
     west, south = (max(edge[k] for edge in bounds) for k in (0, 1))
     east, north = (min(edge[k] for edge in bounds) for k in (2, 3))
@@ -154,10 +172,19 @@ def _common_frame(sources: Sequence[Any], paths: Sequence[Path], pixel: float | 
     return _Frame(west, north, width, height, pixel, crs)
 
 
+def _pixel_of(source: Any) -> float:
+    """Metres from one column to the next; the columns of a turned map do not run to the east."""
+    return math.hypot(source.transform.a, source.transform.d)
+
+
 def _bounds(source: Any, crs: Any) -> tuple[float, float, float, float]:
+    """West, south, east and north of a map; its first row may also lie in the south, or the map be turned."""
+    ends = [(row, column) for row in (0, source.height) for column in (0, source.width)]
+    x, y = zip(*(source.xy(*end, offset="ul") for end in ends), strict=True)
+    west, south, east, north = (float(edge) for edge in (min(x), min(y), max(x), max(y)))
     if source.crs == crs:
-        return tuple(source.bounds)
-    return need("rasterio.warp", "uav").transform_bounds(source.crs, crs, *source.bounds)
+        return west, south, east, north
+    return need("rasterio.warp", "uav").transform_bounds(source.crs, crs, west, south, east, north)
 
 
 def _transform(frame: _Frame) -> Any:

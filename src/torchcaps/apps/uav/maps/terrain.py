@@ -5,6 +5,7 @@ Each value is a function of the seed and the place alone: a larger terrain conti
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,9 +60,10 @@ class Terrain:
         unknown = set(seasons) - set(SEASONS)
         if unknown:
             raise UserError(f"a terrain has the seasons {', '.join(SEASONS)}, not {', '.join(unknown)}")
-        columns, rows = round(width / pixel), round(height / pixel)
-        if columns < 1 or rows < 1:
+        counts = [side / pixel if pixel > 0 else 0.0 for side in (width, height)]
+        if not all(0.5 < count < math.inf for count in counts):
             raise UserError(f"a terrain of {width} x {height} m has no pixel of {pixel} m")
+        columns, rows = map(round, counts)
         images = np.empty((len(seasons), 3, rows, columns), np.uint8)
         x = (np.arange(columns, dtype=np.float64) + 0.5) * pixel
         for top in range(0, rows, _ROWS):
