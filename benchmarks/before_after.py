@@ -3,7 +3,7 @@
 OLD and NEW are checkouts of this project, PATH or, without Git, PATH@COMMIT. Each suite is measured in both,
 in turn and twice, in processes of their own, so that a difference is not one between machines or hours. Rows
 under torch.compile, epochs and scaling curves are left out; with --graphs all but CUDA graphs, in which the
-host has no part, and each suite is measured once. FILE gets the rows of all measurements. The rows that both
+host has no part. FILE gets the rows of all measurements. The rows that both
 trees have are printed with the change; the exit status is the number of those where NEW is slower than OLD by
 more than the spread.
 """
@@ -24,7 +24,7 @@ def main(old, new, file, *words):
     rows, suites, only = [], [word for word in words if word != GRAPHS], [GRAPHS] * (GRAPHS in words)
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder, "rows.json")
-        for turn in range(1 if only else 2):
+        for turn in range(2):
             for suite in suites or SUITES:
                 for side, tree in (("old", old), ("new", new)):
                     command = [sys.executable, __file__, "--measure", suite, str(part), *only]

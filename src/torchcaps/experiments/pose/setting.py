@@ -40,10 +40,9 @@ NETWORKS: Mapping[str, Changes] = {
 }
 _SMOKE: Changes = {"data.limit": 40, "data.validation": 0.2, "batch_size": 8, "epochs": 1, "patience": 0}
 _FAST: Changes = {"patience": 0, "optim.schedule": "cosine", "optim.floor": 1e-5}
-QUICK_IMAGES, QUICK_EPOCHS = 65_536, 30
 BUDGETS: Mapping[Budget, Changes] = {
     "smoke": _SMOKE,
-    "quick": {**_FAST, "epochs": QUICK_EPOCHS, "data.limit": QUICK_IMAGES},
+    "quick": {**_FAST, "epochs": 30, "data.limit": 65_536},
     "full": {**_FAST, "epochs": 100},
 }
 DEVIATIONS = (

@@ -10,9 +10,13 @@ from .claims import WEIGHT, name_of
 from .runs import MESHES, RANDOM
 from .setting import DEVIATIONS, PoseSetting, learn_rotations, on_rotations, pose_setting
 
-_NETWORKS = ("MLP", "ConvNet, 6D head", "EM-CapsNet", "EM-CapsNet, hemisphere")
+NETWORKS = ("MLP", "ConvNet, 6D head", "EM-CapsNet")
 _THESIS_WEIGHT = 0.1
-_WEIGHTS = (_THESIS_WEIGHT, 1.0, 10.0)
+_TOO_MUCH = 10.0  # costs accuracy, which one network is enough to show
+_SETTINGS = (
+    *((network, weight) for network in NETWORKS for weight in (_THESIS_WEIGHT, 1.0)),
+    ("MLP", _TOO_MUCH),
+)
 
 
 def weighted(network: str, weight: float) -> str:
@@ -32,25 +36,23 @@ WEIGHTS = register(
     on_rotations(
         label=WEIGHT,
         title="Class and rotation of meshes in random rotations, by the weight of the rotation in the loss",
-        gpu_minutes=70,
+        gpu_minutes=20,
         perform=TakeOver((MESHES,), learn_rotations),
-        settings=tuple(_setting(network, weight) for network in _NETWORKS for weight in _WEIGHTS),
+        settings=tuple(_setting(*each) for each in _SETTINGS),
         claims=(
             *(
                 Claim(
-                    f"{network}: a larger weight than the thesis's gives smaller errors.",
+                    f"{network}: ten times the thesis's weight gives smaller errors.",
                     claims.less(
                         WEIGHT,
                         "test_rotation_error",
-                        weighted(network, 10.0),
+                        weighted(network, 1.0),
                         weighted(network, _THESIS_WEIGHT),
                     ),
                 )
-                for network in _NETWORKS
+                for network in NETWORKS
             ),
-            claims.under_five_degrees(
-                WEIGHT, tuple(weighted(network, weight) for network in _NETWORKS for weight in _WEIGHTS)
-            ),
+            claims.under_five_degrees(WEIGHT, tuple(weighted(*each) for each in _SETTINGS)),
         ),
         deviations=("Not in the thesis, whose weight is 0.1.", *DEVIATIONS),
     )
