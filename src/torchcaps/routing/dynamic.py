@@ -24,7 +24,6 @@ from torchcaps.kernels import (
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .fused import FusedPath, StoredVotes, UncastVotes, vector_obstacle
-from .layout import by_parent
 
 _BIAS_IS_LATE = "only the plain path adds the bias in the last round alone"
 
@@ -108,7 +107,6 @@ def dynamic_routing(
     """
     require_iterations(iterations)
     require_gradient(gradient)
-    votes = by_parent(votes)
     offset = votes.new_zeros(()) if bias is None or not inner_bias else bias.to(votes.dtype)
     inner_votes, inner_offset = of_inner_rounds(votes, offset, gradient)
     coupling, logits = even_split(votes, leaky), None

@@ -13,7 +13,6 @@ from torchcaps.core import Routed
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
-from .layout import by_parent
 
 
 class Normed(NamedTuple):
@@ -80,7 +79,6 @@ def inverted_attention_routing(
         Normalised poses, the sigmoid of their scores as activations, and the couplings of the last round.
     """
     require_iterations(iterations)
-    votes = by_parent(votes)
     normed = Normed(norm_gain, norm_offset, score, score_bias)
     logits = votes.new_zeros(votes.shape[:-1])
     for _ in range(iterations - 1):
