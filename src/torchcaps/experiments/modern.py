@@ -33,8 +33,12 @@ _NETWORKS = (
     ("SVHN", "Efficient-CapsNet", "svhn/efficient_capsnet_modern", 93.64),
     ("Fashion-MNIST", "DR-CapsNet", "cifar10/dr_capsnet_modern", 92.76),
     ("CIFAR-10", "DR-CapsNet", "cifar10/dr_capsnet_modern", 79.93),
+    ("MNIST", "DR-CapsNet, decoder", "mnist/dr_capsnet_modern", None),
+    ("MNIST", "gamma-CapsNet", "mnist/gamma_capsnet_modern", None),
+    ("Fashion-MNIST", "DR-CapsNet, nothing erased", "fashion_mnist/dr_capsnet_modern", 92.76),
+    ("CIFAR-10", "DR-CapsNet at 32 px", "cifar10/dr_capsnet_32_modern", 79.93),
 )
-# No recipe of its own: after as many epochs, fashion_mnist/dr_capsnet_thesis is more accurate.
+# No recipe of its own: fashion_mnist/dr_capsnet_modern, which erases nothing, is more accurate.
 _CHANGES: dict[str, Changes] = {
     "Fashion-MNIST, DR-CapsNet": {
         "model": {"name": "dr_capsnet_mnist"},
@@ -51,14 +55,15 @@ def reaches_the_thesis(rows_of: RowsOf) -> Finding:
         return MISSING
     verdicts = {row.setting: decide(excess(mean_of(row), row.thesis or 0.0)) for row in rows}
     words = "; ".join(f"{with_spread(row, ' %')} (thesis {row.thesis:.2f})" for row in rows)
-    return as_ours(decide_together(verdicts, len(_NETWORKS) - 1, words))  # it prints none for MNIST
+    printed = sum(accuracy is not None for *_, accuracy in _NETWORKS)
+    return as_ours(decide_together(verdicts, printed, words))
 
 
 register(
     Experiment(
         label=LABEL,
         chapter=BEYOND,
-        title="Accuracy after modern training, in 60 to 150 epochs",
+        title="Accuracy after modern training, in 40 to 150 epochs",
         data=("mnist", "fashion_mnist", "cifar10", "svhn"),
         gpu_minutes=60,
         seeds=3,
@@ -74,14 +79,15 @@ register(
         ),
         claims=(
             Claim(
-                "With modern training, 60 to 150 epochs give more than the accuracy of the thesis, whose "
+                "With modern training, 40 to 150 epochs give more than the accuracy of the thesis, whose "
                 "networks were trained for up to 1,000.",
                 reaches_the_thesis,
             ),
         ),
         deviations=(
-            "Not in the thesis: AdamW with a cosine rate and a moving average of the weights; images are "
-            "also shifted, and squares of Fashion-MNIST erased.",
+            "Not in the thesis: a cosine rate and a moving average of the weights; AdamW, but Adam for "
+            "gamma-CapsNet and for DR-CapsNet where nothing is erased. Images are also shifted, digits of "
+            "DR-CapsNet turned and scaled, and squares of Fashion-MNIST erased where no setting denies it.",
             "The thesis's figures are those of networks without decoder and without REM.",
         ),
     )
