@@ -68,6 +68,29 @@ def test_a_linear_probe_on_the_relation_of_parts_finds_the_class(drawn):
     assert probe_accuracy(within.flatten(1), drawn.labels) > 0.95
 
 
+def learned_accuracy(features, labels):
+    """Test accuracy of a small network, trained on the first half."""
+    half, scaled = len(labels) // 2, (features - features.mean(0)) / features.std(0)
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Linear(scaled.shape[1], 64), torch.nn.ReLU(), torch.nn.Linear(64, CLASSES)
+    )
+    optimizer = torch.optim.Adam(network.parameters(), 0.01)
+    for _ in range(60):
+        optimizer.zero_grad()
+        F.cross_entropy(network(scaled[:half]), labels[:half]).backward()
+        optimizer.step()
+    return float((network(scaled[half:]).argmax(1) == labels[half:]).double().mean())
+
+
+def test_a_network_needs_the_places_of_parts(drawn):
+    parts = drawn.poses[:, : drawn.tree.num_parts]
+    bag = torch.cat([parts[..., :2].flatten(1), drawn.part_masks.sum((2, 3)).float()], dim=1)
+    assert learned_accuracy(bag, drawn.labels) < chance_limit(CLASSES, COUNT // 2)
+    places_too = torch.cat([bag, (parts[..., 2] - drawn.poses[:, -1:, :, 2]).flatten(1)], dim=1)
+    assert learned_accuracy(places_too, drawn.labels) > 0.8
+
+
 def test_images_depend_on_the_seed_alone_and_the_first_ones_stay():
     some, more, other = draw_partwhole(5), draw_partwhole(1030), draw_partwhole(5, seed=1)
     assert torch.equal(some.images, more.images[:5])
