@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torchcaps.core import UserError
 from torchcaps.data import (
     Design,
+    draw_named,
     draw_partwhole,
     find_info,
     load_dataset,
@@ -177,6 +178,32 @@ def test_what_is_written_is_read_back(tmp_path):
     assert read.tree == drawn.tree
     assert json.loads((tmp_path / "design.json").read_text())["seed"] == 3
     assert len(list((tmp_path / "images").glob("*.png"))) == 6
+
+
+def test_a_split_is_drawn_as_recipes_see_it():
+    name = "partwhole:train=30,test=20,seed=3"
+    for split, count in (("train", 30), ("test", 20)):
+        drawn, design, seed = draw_named(name, split=split)
+        assert torch.equal(drawn.images, load_dataset(name, split).images)
+        assert torch.equal(drawn.images, draw_partwhole(count, design, seed=seed).images)
+    assert torch.equal(draw_named(name, count=5).drawn.images, draw_partwhole(5, seed=3).images)
+    assert torch.equal(draw_named(name, count=5, seed=4).drawn.images, draw_partwhole(5, seed=4).images)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [({"split": "tests"}, "train or test"), ({"seed": 1}, "leave")]
+)
+def test_a_split_that_is_none_and_one_with_a_seed_are_refused(options, words):
+    with pytest.raises(UserError, match=words):
+        draw_named("partwhole", **{"split": "test", **options})
+
+
+def test_pictures_of_another_draw_are_not_left_among_new_ones(tmp_path):
+    write_partwhole(tmp_path, draw_partwhole(3, PLAIN), PLAIN, pictures=True)
+    write_partwhole(tmp_path, draw_partwhole(3, PLAIN, seed=1), PLAIN, pictures=True)
+    for count, pictures in ((2, True), (3, False)):
+        with pytest.raises(UserError, match="another draw"):
+            write_partwhole(tmp_path, draw_partwhole(count, PLAIN), PLAIN, pictures=pictures)
 
 
 def test_a_damaged_folder_is_named(tmp_path):
