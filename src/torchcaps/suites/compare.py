@@ -68,8 +68,10 @@ def draw_suite(found: Found, path: Path) -> None:
                 charts.setdefault(title, {})[run] = shown
             continue
         for group, shown in groups.items():
-            for words, name in (("first condition", next(iter(shown))), ("last condition", [*shown][-1])):
-                charts.setdefault(group, {}).setdefault(words, {})[run] = shown[name]
+            ends = dict.fromkeys((next(iter(shown)), [*shown][-1]))  # one where the group has one condition
+            chart = charts.setdefault(f"{group}, {' and '.join(ends)}", {})
+            for words, name in zip(("first condition", "last condition"), ends, strict=False):
+                chart.setdefault(words, {})[run] = shown[name]
     unit = f"share, {metric.unit}" if is_mixed else f"{metric.title}, {metric.unit}"
     write_bytes(path, to_png(draw_dots(charts, unit=unit)))
 
