@@ -1,20 +1,22 @@
 """Suites measure what they say, on small runs."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
-from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.core.metric import METRICS
-from torchcaps.data import load_dataset
-from torchcaps.suites import SUITES, Measurement, draw_suite, measure_run, overlay_pairs
+from torchcaps.data import Preprocess, load_dataset
+from torchcaps.suites import SUITES, Measurement, draw_suite, draw_test_images, measure_run, overlay_pairs
 from torchcaps.suites.affine import transform
-from torchcaps.suites.viewpoint import with_setting
+from torchcaps.suites.viewpoint import has_novel_views, with_setting
 from torchcaps.train import evaluate_run
+from torchcaps.viz import draw_dots
+from torchcaps.zoo import load_pretrained
 
 
 def by_condition(found):
@@ -71,12 +73,59 @@ def test_partwhole_measures_trees_maps_and_poses(parts):
     assert truth["equivariance_error"] >= 0
 
 
+@pytest.mark.parametrize("changes", [{"resize": 30, "center_crop": 24}, {"pad": 2, "resize": 20}])
+def test_partwhole_refuses_runs_that_move_pixels(parts, changes):
+    data = replace(parts.recipe.data, preprocess=Preprocess(**changes))
+    moved = replace(parts, recipe=replace(parts.recipe, data=data))
+    with pytest.raises(UserError, match="moves pixels"):
+        draw_test_images(moved)
+    assert len(draw_test_images(parts, 5)) == 5
+
+
 @pytest.mark.parametrize(
     ("suite", "words"), [("partwhole", "needs a run on"), ("viewpoint", "no novel views")]
 )
 def test_a_suite_that_does_not_fit_the_data_says_so(digits, suite, words):
     with pytest.raises(UserError, match=words):
         measure_run(digits, suite)
+
+
+def test_viewpoint_tells_familiar_from_novel_views(photographs):
+    run, folder = photographs
+    found = by_condition(measure_run(run, "viewpoint", data_dir=folder))
+    assert list(found) == [("views", "familiar"), ("views", "novel")]
+    familiar, novel = (each["accuracy"] for each in found.values())
+    whole = evaluate_run(run, data_dir=folder)["accuracy"]
+    assert (2 * familiar + novel) / 3 == pytest.approx(whole)  # two of three views are familiar
+
+
+@pytest.mark.parametrize(
+    ("name", "is_split"),
+    [
+        ("eth80:axis=azimuth", True),
+        ("eth80:fold=2,axis=elevation", True),
+        ("smallnorb_views", True),
+        ("eth80", False),
+        ("eth80:fold=1", False),
+        ("eth80:axis=instance", False),
+        ("mnist", False),
+    ],
+)
+def test_datasets_with_novel_views_are_known(name, is_split):
+    assert has_novel_views(name) is is_split
+
+
+@pytest.mark.parametrize("suite", ["affine", "corruption", "overlap"])
+def test_suites_run_on_a_pretrained_network(suite):
+    found = measure_run(load_pretrained("dr_capsnet_small.mnist5k-types"), suite, limit=10)
+    assert all(0 <= value <= 1 for each in found for value in each.metrics.values())
+
+
+def test_partwhole_runs_on_a_pretrained_network():
+    run = load_pretrained("efficient_capsnet_mnist.partwhole")
+    found = by_condition(measure_run(run, "partwhole", limit=8))
+    assert found["clutter", "0"]["accuracy"] > 0.8
+    assert "tree_precision" in found["ground truth", "as trained"]
 
 
 def test_one_setting_of_a_name_is_replaced():
@@ -101,20 +150,42 @@ def test_the_command_compares_runs_in_one_table_and_figure(digits, tmp_path):
     assert len(next(iter(content["runs"].values()))) == 4
 
 
-def test_more_runs_than_colours_are_drawn_side_by_side(tmp_path):
-    rows = [Measurement("turn", words, {"accuracy": 0.5}) for words in ("little", "much")]
-    draw_suite({f"run {number}": rows for number in range(9)}, tmp_path / "many.png")
-    assert (tmp_path / "many.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_runs_whose_names_cannot_be_drawn_are_numbered(tmp_path, monkeypatch):
+@pytest.fixture
+def drawn_charts(monkeypatch):
+    """What would be drawn, figure by figure."""
     drawn = []
-    monkeypatch.setattr(
-        "torchcaps.suites.compare.draw_dots", lambda charts, **_: drawn.append(charts) or Figure()
-    )
+
+    def draw(charts, **options):
+        drawn.append(charts)
+        return draw_dots(charts, **options)
+
+    monkeypatch.setattr("torchcaps.suites.compare.draw_dots", draw)
+    return drawn
+
+
+def test_more_runs_than_colours_are_drawn_side_by_side(tmp_path, drawn_charts):
+    rows = [Measurement("turn", words, {"accuracy": 0.5}) for words in ("little", "more", "much")]
+    clean = Measurement("clean", "0", {"accuracy": 0.9})
+    draw_suite({f"run {number}": [clean, *rows] for number in range(9)}, tmp_path / "many.png")
+    charts = drawn_charts[0]
+    assert list(charts) == ["clean, 0", "turn, little and much"]
+    assert list(charts["clean, 0"]) == ["first condition"]
+    assert [len(runs) for runs in charts["turn, little and much"].values()] == [9, 9]
+
+
+def test_a_group_of_one_condition_is_drawn_by_its_metrics(tmp_path, drawn_charts):
+    truth = {"accuracy": 0.5, "tree_precision": 0.25, "equivariance_error": 0.1}
+    rows = [Measurement("clutter", strength, {"accuracy": 0.5}) for strength in ("0", "1")]
+    draw_suite({"mine": [*rows, Measurement("truth", "as trained", truth)]}, tmp_path / "truth.png")
+    assert list(drawn_charts[0]) == ["clutter: accuracy", "truth"]
+    shown = {title: found.value for title, found in drawn_charts[0]["truth"]["mine"].items()}
+    assert shown == {"accuracy": 50.0, "precision of carved edges": 25.0}  # all in percent
+
+
+def test_runs_whose_names_cannot_be_drawn_are_numbered(tmp_path, drawn_charts):
     rows = [Measurement("turn", "little", {"accuracy": 0.5})]
     draw_suite({"\u732b 1": rows, "\u72ac 1": rows, "mine": rows}, tmp_path / "odd.png")
-    assert list(drawn[0]["turn"]) == ["run 0", "run 1", "mine"]
+    assert list(drawn_charts[0]["turn"]) == ["run 0", "run 1", "mine"]
 
 
 @pytest.mark.parametrize(

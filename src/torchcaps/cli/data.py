@@ -56,14 +56,18 @@ def check(name: NameOrFolder, data_dir: DataDir = None, json: Json = False) -> N
 def draw(
     out: Annotated[Path, typer.Argument(help="Folder to write.")],
     name: Annotated[str, typer.Option("--name", help="partwhole, with or without settings.")] = "partwhole",
-    count: Annotated[int, typer.Option("--count", help="How many images.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="Of the random numbers.")] = 0,
+    split: Annotated[
+        str | None, typer.Option("--split", help="train or test: the images that recipes see.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", help="How many images; else 1,000, or those of the split.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the random numbers; else 0.")] = None,
     pictures: Annotated[bool, typer.Option("--pictures", help="Also write PNG files.")] = False,
 ) -> None:
     """Draw PartWhole images and write them with their part masks, poses and trees, for any framework."""
-    from torchcaps.data import draw_partwhole, partwhole_settings, write_partwhole
+    from torchcaps.data import draw_named, write_partwhole
 
-    design = partwhole_settings(name).design
-    drawn = draw_partwhole(count, design, seed=seed)
-    write_partwhole(out, drawn, design, seed=seed, pictures=pictures)
-    typer.echo(f"{out}: {count:,} images of {design.size}x{design.size}, {design.classes} classes")
+    drawn, design, used = draw_named(name, split=split, count=count, seed=seed)
+    write_partwhole(out, drawn, design, seed=used, pictures=pictures)
+    typer.echo(f"{out}: {len(drawn):,} images of {design.size}x{design.size}, {design.classes} classes")

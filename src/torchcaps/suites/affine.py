@@ -12,7 +12,7 @@ from .api import SUITES, Material, Measurement, accuracy_on
 
 _CONDITIONS: dict[str, dict[str, AffineLimits]] = {
     "as they are": {"0": AffineLimits()},
-    "rotation": {f"±{angle}°": AffineLimits(rotation=angle) for angle in (10.0, 20.0, 30.0, 45.0, 60.0)},
+    "rotation": {f"±{angle:g}°": AffineLimits(rotation=angle) for angle in (10.0, 20.0, 30.0, 45.0, 60.0)},
     "scale": {f"±{share:.0%}": AffineLimits(scale=share) for share in (0.1, 0.2, 0.3, 0.4)},
     "shear": {f"±{share}": AffineLimits(shear=share) for share in (0.1, 0.2, 0.3, 0.4)},
     "shift": {f"±{share:.0%}": AffineLimits(translation=share) for share in (0.05, 0.1, 0.15, 0.2)},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core import metric_of
+from torchcaps.core import Metric, metric_of
 from torchcaps.storage import write_bytes
 from torchcaps.viz import Measured, draw_dots, to_png
 from torchcaps.viz.text import drawable_labels
@@ -51,28 +52,47 @@ def as_json(found: Found, suite: str, limit: int | None = None) -> dict[str, Any
 def draw_suite(found: Found, path: Path) -> None:
     """A chart for each group of conditions: the first metric of each condition.
 
-    Up to six runs are a series each. More stand side by side, each with the first and the last condition of
-    the group.
+    Up to six runs are a series each, and a group of one condition shows all its metrics of that unit. More
+    runs stand side by side, each with the first and the last condition of the group.
     """
     charts: Charts = {}
-    leading = next(iter(next(iter(found.values()))[0].metrics))
-    metric = metric_of(leading)
+    metric = metric_of(next(iter(next(iter(found.values()))[0].metrics)))
     names = drawable_labels(list(found), len(found), "run")
+    is_mixed = len(found) <= _MOST_SERIES and any(_by_metric(each, metric) for each in found.values())
     for run, measurements in zip(names, found.values(), strict=True):
-        for group, values in _by_group(measurements, leading).items():
-            shown = {name: Measured(metric.scale * value) for name, value in values.items()}
-            if len(found) <= _MOST_SERIES:
-                charts.setdefault(group, {})[run] = shown
-                continue
-            for words, name in (("first condition", next(iter(shown))), ("last condition", [*shown][-1])):
-                charts.setdefault(group, {}).setdefault(words, {})[run] = shown[name]
-    write_bytes(path, to_png(draw_dots(charts, unit=f"{metric.title}, {metric.unit}")))
+        groups = _by_group(measurements, metric)
+        if len(found) <= _MOST_SERIES:
+            several = _by_metric(measurements, metric)
+            for group, shown in (groups | several).items():
+                title = f"{group}: {metric.title}" if is_mixed and group not in several else group
+                charts.setdefault(title, {})[run] = shown
+            continue
+        for group, shown in groups.items():
+            ends = dict.fromkeys((next(iter(shown)), [*shown][-1]))  # one where the group has one condition
+            chart = charts.setdefault(f"{group}, {' and '.join(ends)}", {})
+            for words, name in zip(("first condition", "last condition"), ends, strict=False):
+                chart.setdefault(words, {})[run] = shown[name]
+    unit = f"share, {metric.unit}" if is_mixed else f"{metric.title}, {metric.unit}"
+    write_bytes(path, to_png(draw_dots(charts, unit=unit)))
 
 
-def _by_group(measurements: Sequence[Measurement], name: str) -> dict[str, dict[str, float]]:
+def _by_group(measurements: Sequence[Measurement], metric: Metric) -> dict[str, dict[str, Measured]]:
     """The values of one metric by group and condition."""
-    values: dict[str, dict[str, float]] = {}
+    values: dict[str, dict[str, Measured]] = {}
     for each in measurements:
-        if name in each.metrics:
-            values.setdefault(each.group, {})[each.condition] = each.metrics[name]
+        if metric.name in each.metrics:
+            shown = Measured(metric.scale * each.metrics[metric.name])
+            values.setdefault(each.group, {})[each.condition] = shown
+    return values
+
+
+def _by_metric(measurements: Sequence[Measurement], like: Metric) -> dict[str, dict[str, Measured]]:
+    """For groups of one condition and several metrics, those in the unit of `like`, by title."""
+    counts = Counter(each.group for each in measurements)
+    alone = [each for each in measurements if counts[each.group] == 1 and len(each.metrics) > 1]
+    values: dict[str, dict[str, Measured]] = {}
+    for each in alone:
+        for metric, value in ((metric_of(name), value) for name, value in each.metrics.items()):
+            if metric.unit == like.unit:
+                values.setdefault(each.group, {})[metric.title] = Measured(metric.scale * value)
     return values

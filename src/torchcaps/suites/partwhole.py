@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, sides
 from torchcaps.data import PartWhole, draw_partwhole, partwhole_settings
 from torchcaps.train import Run
 
@@ -18,12 +18,25 @@ MOST_IMAGES = 2000
 def draw_test_images(run: Run, limit: int | None = None, clutter: float | None = None) -> PartWhole:
     """At most `limit` test images with their truth as the run saw them, or with other clutter."""
     settings = partwhole_settings(run.recipe.data.name)
-    _, height, _ = run.model.image_shape
+    _, height, width = run.model.image_shape
+    _refuse_moved_pixels(run, (height, width))
     design = replace(settings, size=height).design
     if clutter is not None:
         design = replace(design, clutter=clutter)
     count = min(limit or MOST_IMAGES, settings.test)
     return draw_partwhole(count, design, seed=settings.seed_of("test"), device=run.device)
+
+
+def _refuse_moved_pixels(run: Run, size: tuple[int, int]) -> None:
+    """The truth is known of images as they are drawn, at the size of the network."""
+    settings = run.recipe.data.preprocess
+    named = {"resize": settings.resize, "center_crop": settings.center_crop}
+    moved = [name for name, value in named.items() if sides(value) not in ((0, 0), size)]
+    if moved := [*moved, *(["pad"] if settings.pad else [])]:
+        raise UserError(
+            f"{run.folder} moves pixels before its network sees them (data.preprocess.{moved[0]}), so parts "
+            "are not where the truth has them; train it without: partwhole is drawn at the network's size"
+        )
 
 
 @SUITES.register("partwhole")

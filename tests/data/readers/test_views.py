@@ -10,10 +10,12 @@ from torchcaps.data import (
     dataset_info,
     load_dataset,
     read_affnist_file,
+    read_eth80_masks,
     read_eth80_views,
     read_smallnorb_info,
     write_twin,
 )
+from torchcaps.data.api import Frame
 from torchcaps.data.readers.eth80 import CLASSES, Eth80, familiar
 from torchcaps.data.readers.smallnorb_views import familiar as familiar_pairs
 
@@ -40,6 +42,23 @@ def test_photographs_of_eth80_are_read_with_how_they_were_taken(eth80):
     assert torch.equal(colours[:, 0], 10 * found.labels)
     assert torch.equal(colours[:, 1], 20 * found.instance)
     assert set(found.elevation.tolist()) == {0, 35, 66, 90}
+
+
+def test_masks_of_eth80_lie_on_their_photographs_and_a_missing_one_is_named(tmp_path):
+    for category in CLASSES:
+        maps = tmp_path / "eth80" / category / f"{category}10" / "maps"
+        maps.mkdir(parents=True)
+        photograph, mask = np.zeros((8, 8, 3), np.uint8), np.zeros((8, 8), np.uint8)
+        photograph[:4, CLASSES.index(category)] = 200
+        mask[:4, CLASSES.index(category)] = 255
+        Image.fromarray(photograph).save(maps.parent / f"{category}10-000-000.png")
+        Image.fromarray(mask).save(maps / f"{category}10-000-000-map.png")
+    shown, masks = read_eth80_views(tmp_path, Frame(8, 8)), read_eth80_masks(tmp_path, Frame(8, 8))
+    assert torch.equal(masks, shown.images[:, 0] > 0)
+    assert read_eth80_masks(tmp_path).float().mean() == masks.float().mean()
+    (tmp_path / "eth80/cow/cow10/maps/cow10-000-000-map.png").unlink()
+    with pytest.raises(MissingDataError, match="cow10-000-000-map"):
+        read_eth80_masks(tmp_path, Frame(8, 8))
 
 
 @pytest.mark.parametrize("axis", ["instance", "azimuth", "elevation"])

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torchcaps.core import UserError
 from torchcaps.data import (
     Design,
+    draw_named,
     draw_partwhole,
     find_info,
     load_dataset,
@@ -66,6 +67,29 @@ def test_a_linear_probe_on_the_relation_of_parts_finds_the_class(drawn):
     parts = drawn.poses[:, : drawn.tree.num_parts, :, 2] - whole[:, None, :, 2]
     within = torch.linalg.solve(whole[:, :, :2], parts.transpose(1, 2))  # places in the object's own frame
     assert probe_accuracy(within.flatten(1), drawn.labels) > 0.95
+
+
+def learned_accuracy(features, labels):
+    """Test accuracy of a small network, trained on the first half."""
+    half, scaled = len(labels) // 2, (features - features.mean(0)) / features.std(0)
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Linear(scaled.shape[1], 64), torch.nn.ReLU(), torch.nn.Linear(64, CLASSES)
+    )
+    optimizer = torch.optim.Adam(network.parameters(), 0.01)
+    for _ in range(60):
+        optimizer.zero_grad()
+        F.cross_entropy(network(scaled[:half]), labels[:half]).backward()
+        optimizer.step()
+    return float((network(scaled[half:]).argmax(1) == labels[half:]).double().mean())
+
+
+def test_a_network_needs_the_places_of_parts(drawn):
+    parts = drawn.poses[:, : drawn.tree.num_parts]
+    bag = torch.cat([parts[..., :2].flatten(1), drawn.part_masks.sum((2, 3)).float()], dim=1)
+    assert learned_accuracy(bag, drawn.labels) < chance_limit(CLASSES, COUNT // 2)
+    places_too = torch.cat([bag, (parts[..., 2] - drawn.poses[:, -1:, :, 2]).flatten(1)], dim=1)
+    assert learned_accuracy(places_too, drawn.labels) > 0.8
 
 
 def test_images_depend_on_the_seed_alone_and_the_first_ones_stay():
@@ -154,6 +178,32 @@ def test_what_is_written_is_read_back(tmp_path):
     assert read.tree == drawn.tree
     assert json.loads((tmp_path / "design.json").read_text())["seed"] == 3
     assert len(list((tmp_path / "images").glob("*.png"))) == 6
+
+
+def test_a_split_is_drawn_as_recipes_see_it():
+    name = "partwhole:train=30,test=20,seed=3"
+    for split, count in (("train", 30), ("test", 20)):
+        drawn, design, seed = draw_named(name, split=split)
+        assert torch.equal(drawn.images, load_dataset(name, split).images)
+        assert torch.equal(drawn.images, draw_partwhole(count, design, seed=seed).images)
+    assert torch.equal(draw_named(name, count=5).drawn.images, draw_partwhole(5, seed=3).images)
+    assert torch.equal(draw_named(name, count=5, seed=4).drawn.images, draw_partwhole(5, seed=4).images)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [({"split": "tests"}, "train or test"), ({"seed": 1}, "leave")]
+)
+def test_a_split_that_is_none_and_one_with_a_seed_are_refused(options, words):
+    with pytest.raises(UserError, match=words):
+        draw_named("partwhole", **{"split": "test", **options})
+
+
+def test_pictures_of_another_draw_are_not_left_among_new_ones(tmp_path):
+    write_partwhole(tmp_path, draw_partwhole(3, PLAIN), PLAIN, pictures=True)
+    write_partwhole(tmp_path, draw_partwhole(3, PLAIN, seed=1), PLAIN, pictures=True)
+    for count, pictures in ((2, True), (3, False)):
+        with pytest.raises(UserError, match="another draw"):
+            write_partwhole(tmp_path, draw_partwhole(count, PLAIN), PLAIN, pictures=pictures)
 
 
 def test_a_damaged_folder_is_named(tmp_path):

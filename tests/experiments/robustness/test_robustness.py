@@ -9,7 +9,7 @@ import torch
 from torchcaps.core.metric import metric_of
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import join_changes
-from torchcaps.experiments.robustness.networks import SHARED, small_networks
+from torchcaps.experiments.robustness.networks import CONV, SHARED, VIT, small_networks
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
 from torchcaps.suites.viewpoint import views_of
@@ -28,7 +28,8 @@ LABELS = [
 
 
 @pytest.mark.parametrize(
-    ("size", "classes", "channels"), [(32, 8, 1), (36, 10, 1), (40, 10, 1), (48, 6, 1), (32, 8, 3)]
+    ("size", "classes", "channels"),
+    [(32, 8, 1), (36, 10, 1), (40, 10, 1), (48, 6, 1), (32, 8, 3), (32, 5, 2)],
 )
 def test_compared_networks_have_equal_sizes(size, classes, channels):
     with torch.device("meta"):
@@ -44,6 +45,12 @@ def test_compared_networks_have_equal_sizes(size, classes, channels):
 @pytest.mark.parametrize("label", LABELS)
 def test_every_metric_is_known(label):
     assert all(metric_of(name).title for name in EXPERIMENTS[label].metrics)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_table_has_a_convolutional_network_and_a_transformer(label):
+    for name in (CONV, VIT):
+        assert any(setting.name.startswith(name) for setting in EXPERIMENTS[label].settings)
 
 
 def test_familiar_and_novel_views_are_those_of_the_run():

@@ -3,7 +3,7 @@
 from .affnist import AFFNIST, read_affnist, read_affnist_file
 from .cifar10 import CIFAR10, read_cifar10
 from .class_folders import folders_of_classes
-from .eth80 import ETH80, Eth80, Eth80Settings, read_eth80, read_eth80_views
+from .eth80 import ETH80, Eth80, Eth80Settings, read_eth80, read_eth80_masks, read_eth80_views
 from .files import DamagedFileError
 from .folder import folder_path, parse_folder_name
 from .idx import FASHION_MNIST, MNIST, read_idx_split
@@ -49,6 +49,7 @@ __all__ = [
     "read_affnist_file",
     "read_cifar10",
     "read_eth80",
+    "read_eth80_masks",
     "read_eth80_views",
     "read_idx_split",
     "read_imagenette",

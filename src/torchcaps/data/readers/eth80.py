@@ -68,6 +68,14 @@ def read_eth80_views(data_dir: Path, frame: Frame | None = None) -> Eth80:
     return _read(_find(data_dir), frame or Frame(SIDE, SIDE))
 
 
+def read_eth80_masks(data_dir: Path, frame: Frame | None = None) -> Bool[Tensor, "count height width"]:
+    """Where each photograph of `read_eth80_views` shows its object, from `maps` beside the photographs."""
+    files = _photographs(_find(data_dir))
+    with ThreadPoolExecutor() as threads:
+        masks = threads.map(partial(_read_mask, frame=frame or Frame(SIDE, SIDE)), files)
+        return torch.stack(list(masks))
+
+
 def read_eth80(
     data_dir: Path, split: Split, frame: Frame | None = None, *, settings: Eth80Settings
 ) -> LabelledImages:
@@ -103,12 +111,16 @@ def _find(data_dir: Path) -> Path:
 
 @lru_cache(maxsize=4)  # the splits of many runs are cut from the same photographs
 def _read(folder: Path, frame: Frame) -> Eth80:
-    files = sorted(path for category in CLASSES for path in (folder / category).glob("*/*.png"))
+    files = _photographs(folder)
     taken = [_parse(path) for path in files]
     with ThreadPoolExecutor() as threads:
         images = torch.stack(list(threads.map(partial(_read_framed, frame=frame), files)))
     label, instance, elevation, azimuth = torch.tensor(taken).unbind(1)
     return Eth80(images, label, instance, elevation, azimuth)
+
+
+def _photographs(folder: Path) -> list[Path]:
+    return sorted(path for category in CLASSES for path in (folder / category).glob("*/*.png"))
 
 
 def _parse(path: Path) -> tuple[int, int, int, int]:
@@ -122,6 +134,15 @@ def _read_framed(path: Path, frame: Frame) -> Tensor:
     with opened_picture(path) as picture:
         framed = fit_picture(picture.convert("RGB"), *frame)
     return torch.from_numpy(np.asarray(framed).transpose(2, 0, 1).copy())
+
+
+def _read_mask(photograph: Path, frame: Frame) -> Tensor:
+    path = photograph.parent / "maps" / f"{photograph.stem}-map.png"
+    if not path.is_file():
+        raise MissingDataError(f"{path} is missing; masks of ETH-80 lie in maps beside the photographs")
+    with opened_picture(path) as picture:
+        framed = fit_picture(picture.convert("L"), *frame, is_mask=True)
+    return torch.from_numpy(np.asarray(framed) > 127)
 
 
 def _describe(settings: Eth80Settings) -> DatasetInfo:

@@ -17,6 +17,7 @@ from ..demonstration import SLUG, describe_demo
 from ..plan import EXPERIMENTS
 from ..records import load_rows
 from ..reproduction import render_reproduction, render_totals
+from ..robustness.changes import render_changes
 from .page import rows_in
 from .tables import render_table
 
@@ -57,14 +58,15 @@ def render_pages(root: Path) -> str:
 def refresh(text: str, root: Path) -> str:
     """The document with its blocks written anew.
 
-    They are `results: label`, `results: label of metrics`, `bench: file where words`, `demo`, `models`,
-    `weights`, `pages`, `reproduction` and `reproduction totals`.
+    They are `results: label`, `results: label of metrics`, `changes: name`, `bench: file where words`,
+    `demo`, `models`, `weights`, `pages`, `reproduction` and `reproduction totals`.
     """
     rows_of = rows_in(root / "results")
     blocks: dict[str, Callable[..., str]] = {
         "demo": lambda: f"```\n{describe_demo(load_rows(root / 'results', SLUG))}\n```\n",
         r"results: ([\w-]+)(?: of ([^>\n]+))?": partial(_render_results, root / "results"),
         r"bench: ([\w-]+)(?: where ([^>\n]+))?": partial(_render_bench, root / "benchmarks" / "results"),
+        r"changes: (\w+)": partial(render_changes, rows_of),
         "reproduction": lambda: render_reproduction(rows_of),
         "reproduction totals": lambda: render_totals(rows_of) + "\n",
         "pages": lambda: render_pages(root),

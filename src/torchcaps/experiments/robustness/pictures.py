@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from torchcaps.data import Design, draw_partwhole, load_dataset
+from torchcaps.data import Design, draw_partwhole, load_dataset, read_eth80_masks, read_eth80_views
 from torchcaps.pages import TrueTrees
 from torchcaps.train import load_run
 from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
@@ -40,13 +40,21 @@ def draw_dataset_sheet(data_dir: Path) -> bytes:
         },
         "ETH-80, familiar azimuths": "eth80:axis=azimuth,views=familiar",
         "ETH-80, novel azimuths": "eth80:axis=azimuth,views=novel",
+        "ETH-80, novel elevations": "eth80:axis=elevation,views=novel",
     }
     panels = {}
     for title, name in names.items():
         images = load_dataset(name, "test", data_dir).images
         step = max(1, len(images) // _COUNT)
         panels[title] = SaliencyPanel(images[::step][:_COUNT], {})
+    panels["ETH-80, all objects, with their masks"] = _masked_photographs(data_dir)
     return to_png(draw_saliency(panels), scale=1)
+
+
+def _masked_photographs(data_dir: Path) -> SaliencyPanel:
+    images, masks = read_eth80_views(data_dir).images, read_eth80_masks(data_dir)
+    step = len(images) // _COUNT
+    return SaliencyPanel(images[::step][:_COUNT], {"mask": masks[::step][:_COUNT].float()})
 
 
 if __name__ == "__main__":

@@ -157,7 +157,10 @@ register(
         metrics=_METRICS,
         budgets={"smoke": SMOKE},
         perform=train_and_view,
-        settings=tuple(map(_with_thesis, _pairs("smallnorb_views", _SMALLNORB, 2, 5))),
+        settings=(
+            *map(_with_thesis, _pairs("smallnorb_views", _SMALLNORB, 2, 5)),
+            *_without_capsules("smallnorb_views", _SMALLNORB, 2, 5),
+        ),
         deviations=("Networks are those of ETH-80 with two channels and five classes.",),
     )
 )

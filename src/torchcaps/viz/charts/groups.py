@@ -94,25 +94,24 @@ def _start(charts: Mapping[str, Groups]) -> tuple[Figure, list[str]]:
         raise UserError("there is no finished run to draw")
     if len(series) > len(SERIES):
         raise UserError(f"there is room for 1 to {len(SERIES)} series, got {len(series)}")
-    width, upright = _WIDTH - _LEFT - 24, _upright_height(charts)
-    step = _STEP + upright
-    figure = canvas(_WIDTH, _TOP + step * len(charts) - 40)
-    for position, (title, groups) in enumerate(charts.items()):
-        axes = axes_at(figure, (_LEFT, _TOP + step * position, width, _HEIGHT))
+    every = {title: _group_names(groups) for title, groups in charts.items()}
+    upright = {title: _upright_height(names) for title, names in every.items()}
+    figure = canvas(_WIDTH, _TOP + _STEP * len(charts) + sum(upright.values()) - 40)
+    top: Number = _TOP
+    for title, names in every.items():
+        axes = axes_at(figure, (_LEFT, top, _WIDTH - _LEFT - 24, _HEIGHT))
         plain_chart(axes, title)
-        names = _group_names(groups)
-        axes.set_xticks(range(len(names)), [literal(name) for name in names], rotation=90 if upright else 0)
+        turn = 90 if upright[title] else 0
+        axes.set_xticks(range(len(names)), [literal(name) for name in names], rotation=turn)
         axes.set_xlim(-0.6, len(names) - 0.4)
+        top += _STEP + upright[title]
     return figure, series
 
 
-def _upright_height(charts: Mapping[str, Groups]) -> Number:
+def _upright_height(names: list[str]) -> Number:
     """Pixels for names that stand upright, because they would cover each other; 0 where they lie."""
-    every = [names for names in map(_group_names, charts.values()) if names]
-    longest = [max(map(width_of, names)) for names in every]
-    width = _WIDTH - _LEFT - 24
-    fits = all(_LETTER * most * len(names) <= width for most, names in zip(longest, every, strict=True))
-    return 0 if fits else _LETTER * max(longest)
+    longest = max(map(width_of, names), default=0)
+    return 0 if _LETTER * longest * len(names) <= _WIDTH - _LEFT - 24 else _LETTER * longest
 
 
 def _group_names(groups: Groups) -> list[str]:

@@ -1,6 +1,6 @@
 """PartWhole: a benchmark whose classes differ in the relation of parts alone, with its true parse trees."""
 
-from .dataset import PARTWHOLE, PartWholeSettings, partwhole_settings
+from .dataset import PARTWHOLE, PartWholeSettings, draw_named, partwhole_settings
 from .design import Design
 from .draw import PartWhole, draw_partwhole
 from .files import load_partwhole, write_partwhole
@@ -13,6 +13,7 @@ __all__ = [
     "PartWholeSettings",
     "Tree",
     "build_tree",
+    "draw_named",
     "draw_partwhole",
     "load_partwhole",
     "partwhole_settings",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,7 +16,10 @@ from ...api import DatasetInfo, Frame, Split
 from ...examples import LabelledImages
 from ...family import read_settings, register_family
 from .design import Design
-from .draw import draw_partwhole
+from .draw import PartWhole, draw_partwhole
+
+_COUNT = 1000  # images that are drawn of no split, where nothing else is said
+_SPLITS: dict[str, Split] = {"train": "train", "test": "test"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,10 @@ class PartWholeSettings(Design):
         """Numbers: what tells classes apart has no name."""
         return tuple(str(number) for number in range(self.classes))
 
+    def count_of(self, split: Split) -> int:
+        """How many images a split has."""
+        return self.train if split == "train" else self.test
+
     def seed_of(self, split: Split) -> int:
         """Splits have random streams of their own."""
         return derive_seed(self.seed, split)
@@ -54,8 +62,7 @@ def read_partwhole(
 
 @lru_cache(maxsize=8)  # many runs of an experiment read the same images
 def _drawn(settings: PartWholeSettings, split: Split) -> LabelledImages:
-    count = settings.train if split == "train" else settings.test
-    found = draw_partwhole(count, settings.design, seed=settings.seed_of(split))
+    found = draw_partwhole(settings.count_of(split), settings.design, seed=settings.seed_of(split))
     made = LabelledImages(found.images, found.labels, settings.class_names)
     return made.drawn_by(partial(_draw_anew, settings.design))
 
@@ -94,3 +101,34 @@ def partwhole_settings(name: str) -> PartWholeSettings:
     if name.partition(":")[0] != PARTWHOLE.name:
         raise UserError(f"{name} is not drawn from parts; use partwhole or partwhole:clutter=0.5")
     return read_settings(PartWholeSettings, name)
+
+
+class Named(NamedTuple):
+    """Images with their truth, and what they were drawn from."""
+
+    drawn: PartWhole
+    design: Design
+    seed: int
+
+
+def draw_named(
+    name: str, *, split: str | None = None, count: int | None = None, seed: int | None = None
+) -> Named:
+    """The images of a name with settings.
+
+    Args:
+        name: Such as `partwhole:size=64,seed=3`.
+        split: "train" or "test": the images that recipes of this name see, as many as it says.
+        count: How many; by default those of the split, or 1,000.
+        seed: By default that of the name; a split has its own.
+    """
+    settings = partwhole_settings(name)
+    usual, chosen = _COUNT, settings.seed if seed is None else seed
+    if split is not None:
+        if split not in _SPLITS:
+            raise UserError(f"a split of partwhole is {' or '.join(_SPLITS)}, got {split!r}")
+        if seed is not None:
+            raise UserError("a split has the seed of its name, as in partwhole:seed=3; leave --seed out")
+        usual, chosen = settings.count_of(_SPLITS[split]), settings.seed_of(_SPLITS[split])
+    drawn = draw_partwhole(usual if count is None else count, settings.design, seed=chosen)
+    return Named(drawn, settings.design, chosen)

@@ -37,6 +37,7 @@ def write_partwhole(
     """Write images and truth; `design.json` comes last, so that a folder with one is complete."""
     folder = Path(folder)
     images = drawn.images[:, 0].cpu().numpy()
+    _refuse_old_pictures(folder / "images", len(images) if pictures else 0)
     arrays = {name: getattr(drawn, name).cpu().numpy() for name in _ARRAYS}
     write_atomically(folder / "images.npy", lambda draft: _save(draft, images))
     write_arrays(folder / "truth.npz", arrays)
@@ -45,6 +46,15 @@ def write_partwhole(
         write_atomically(folder / "images" / f"{number:06d}.png", partial(picture.save, format="PNG"))
     about = {"format": FORMAT, "seed": seed, "count": len(images), "design": asdict(design)}
     write_json(folder / "design.json", {**about, "tree": asdict(drawn.tree)})
+
+
+def _refuse_old_pictures(folder: Path, count: int) -> None:
+    """Pictures that would not be written anew belong to other images."""
+    names = {f"{number:06d}.png" for number in range(count)}
+    if old := [path for path in folder.glob("*.png") if path.name not in names]:
+        raise UserError(
+            f"{folder} has {len(old):,} pictures of another draw; remove them or write to another folder"
+        )
 
 
 def _save(path: Path, images: np.ndarray) -> None:
