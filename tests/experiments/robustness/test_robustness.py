@@ -9,7 +9,7 @@ import torch
 from torchcaps.core.metric import metric_of
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import join_changes
-from torchcaps.experiments.robustness.networks import CONV, SHARED, VIT, small_networks
+from torchcaps.experiments.robustness.networks import CONV, SHARED, VIT, small_networks, without_capsules
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
 from torchcaps.suites.viewpoint import views_of
@@ -40,6 +40,14 @@ def test_compared_networks_have_equal_sizes(size, classes, channels):
     capsules = sizes["DR-CapsNet"]
     assert sizes.pop(SHARED) < capsules
     assert all(abs(count / capsules - 1) < 0.05 for count in sizes.values()), sizes
+
+
+@pytest.mark.parametrize("parameters", [291_392, 870_000, 8_116_480, 11_228_064])
+def test_networks_without_capsules_have_the_size_that_is_asked_for(parameters):
+    with torch.device("meta"):
+        found = without_capsules(32, 8, 3, parameters)
+        sizes = {name: count_parameters(build_model(network.model)) for name, network in found.items()}
+    assert all(abs(count / parameters - 1) < 0.05 for count in sizes.values()), sizes
 
 
 @pytest.mark.parametrize("label", LABELS)

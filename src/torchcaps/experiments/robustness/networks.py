@@ -47,9 +47,17 @@ def small_networks(size: int, classes: int, channels: int = 1) -> dict[str, Comp
         Compared(ONE_ROUND, {**capsules, "routing": {**_ROUTING, "iterations": 1}}),
         Compared(GAMMA, gamma),
         Compared(SHARED, {**capsules, "routing": "shared_matrix"}),
-        Compared(CONV, {"name": "strided_convnet", **image, **_conv_sizes(size, target)}, PLAIN),
-        Compared(VIT, {"name": "vit_small", **image, **_vit_sizes(target, channels)}, _VIT_TRAINING),
     ]
+    return {each.name: each for each in found} | without_capsules(size, classes, channels, target)
+
+
+def without_capsules(size: int, classes: int, channels: int, parameters: int) -> dict[str, Compared]:
+    """The convolutional network and the vision transformer with as many parameters, within 5 %."""
+    image: Values = {"image_size": size, "in_channels": channels, "num_classes": classes}
+    found = (
+        Compared(CONV, {"name": "strided_convnet", **image, **_conv_sizes(size, parameters)}, PLAIN),
+        Compared(VIT, {"name": "vit_small", **image, **_vit_sizes(parameters, channels)}, _VIT_TRAINING),
+    )
     return {each.name: each for each in found}
 
 
@@ -63,21 +71,26 @@ _VIT_TRAINING: Changes = {
 }
 
 
+_LARGE_VIT = 3_000_000  # parameters: from here on layers of width 128 would be more than twenty
+_SMALL_CONV = 500_000  # parameters: for fewer, 32 to 256 channels leave too little for a dense layer
+
+
 def _conv_sizes(size: int, target: int) -> Values:
     """Four convolutions, and a dense layer that takes the rest of the parameters."""
-    channels = [32, 64, 128, 256]
-    spent = 9 * (32 + 32 * 64 + 64 * 128 + 128 * 256) + 2 * sum(channels)
+    first = 32 if target > _SMALL_CONV else 16
+    channels = [first, 2 * first, 4 * first, 8 * first]
+    spent = 9 * (first + 42 * first**2) + 2 * sum(channels)
     places = (-(-size // 16)) ** 2
-    return {"channels": channels, "hidden": max(8, round((target - spent) / (256 * places + 10)))}
+    return {"channels": channels, "hidden": max(8, round((target - spent) / (channels[-1] * places + 10)))}
 
 
 def _vit_sizes(target: int, channels: int) -> Values:
-    """Layers of width 128; what a whole number of them leaves goes into their dense layers."""
-    width = 128
+    """Layers of one width; what a whole number of them leaves goes into their dense layers."""
+    width = 128 if target < _LARGE_VIT else 384
     first = width // 4  # channels of all but the last convolution of the stem
     stem = 9 * (channels * first + first**2 + first * width)
     fixed = 10_000 + stem  # positions and classes, and convolutions
     attention = 4 * width**2 + 8 * width
-    depth = max(1, round((target - fixed) / (attention + 2 * width * 256)))
+    depth = max(1, round((target - fixed) / (attention + 4 * width**2)))
     hidden = ((target - fixed) / depth - attention) / (2 * width)
     return {"stem": "conv", "patch": 8, "width": width, "depth": depth, "hidden": max(64, round(hidden))}

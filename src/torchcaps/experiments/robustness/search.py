@@ -1,8 +1,8 @@
 """PartWhole: the search for a capsule network that is ahead of others of its size in clutter.
 
-What is varied: the convolutions below the capsules, the routing, the depth. All networks, those without
-capsules too, get what keeps a network from learning 20,000 images by heart: turned images, weight decay,
-averaged weights.
+What is varied: the convolutions below the capsules, the routing, shared matrices, the depth, and whether few
+parse trees are an objective. All networks, those without capsules too, get what keeps a network from learning
+20,000 images by heart: turned images, weight decay, averaged weights.
 """
 
 from __future__ import annotations
@@ -56,6 +56,19 @@ def candidates() -> dict[str, Compared]:
     others = (
         Compared(f"{DEEP_STEM}, self-attention", wide),
         Compared(f"{DEEP_STEM}, dynamic routing", {**wide, "routing": "dynamic"}),
+        Compared(
+            f"{DEEP_STEM}, dynamic routing, entropy objective",
+            {**wide, "routing": "dynamic"},
+            {"loss.coupling_entropy": 0.03},
+        ),
+        Compared(
+            f"{DEEP_STEM}, shared matrices",
+            {
+                **wide,
+                "channels": (*_WIDE[:3], 512),
+                "routing": "shared_matrix",
+            },  # matrices shared, more capsules
+        ),
         Compared(
             f"{DEEP_STEM}, two capsule layers",
             {"name": "effconv_capsnet_64", "channels": (48, 64, 80, 256), **image},
@@ -146,7 +159,7 @@ register(
             "A deep stem has four convolutions with batch normalisation, as Efficient-CapsNet has, three of "
             "them at full resolution: it takes many more operations than the convolutional network, which "
             "halves the map each time. With dense layers on it, a network tells what the stem gives alone.",
-            "The best of seven capsule networks is compared with the best of three others: it had more "
+            "The best of nine capsule networks is compared with the best of three others: it had more "
             "chances.",
         ),
     )

@@ -11,7 +11,7 @@ from torchcaps.train import Machine, Watcher
 from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network
 from ..rem import CHAPTER
 from ..rem.setting import Schedule, TreeSetting, rem_pair
-from .networks import CAPSULES, CONV, SMOKE, VIT, small_networks
+from .networks import CAPSULES, CONV, SMOKE, VIT, small_networks, without_capsules
 from .perform import Metrics, look_at
 
 _ROUTING: Values = {"routing": {"name": "dynamic", "gradient": "last"}}
@@ -20,6 +20,8 @@ _METRICS = (
     *("novel_accuracy", "novel_quantized_accuracy", "novel_entropy", "sparsity"),
 )
 _AXES = {"elevation": "φ", "azimuth": "ψ"}
+# those of Efficient-CapsNet, and of DeepCaps between DR-CapsNet (7.5 M) and gamma-CapsNet (9.6 M), on ETH-80
+_SIZES = {"0.29 M": 291_392, "8.1 M": 8_116_480}
 
 
 def train_and_view(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
@@ -67,21 +69,26 @@ def _with_note(setting: TreeSetting, axis: str) -> TreeSetting:
 
 
 def _without_capsules(dataset: str, data: Values, channels: int, classes: int) -> list[Setting]:
-    networks = small_networks(32, classes, channels)
+    """The networks without capsules at 0.87 M parameters, and at the sizes of those with capsules."""
+    usual = small_networks(32, classes, channels)
+    sized = {name: usual[name] for name in (CONV, VIT)}
+    for words, parameters in _SIZES.items():
+        found = without_capsules(32, classes, channels, parameters)
+        sized |= {f"{name}, {words}": network for name, network in found.items()}
     return [
         Setting(
             name=f"{name} ({letter})",
             recipe=CAPSULES,
             changes={
-                "model": networks[name].model,
+                "model": network.model,
                 "data": {**data, "name": f"{dataset}:axis={axis}"},
-                **networks[name].changes,
+                **network.changes,
             },
             budgets={"quick": {"epochs": 60, "optim.decay": 0.95, "patience": 0}},
             note=f"trained on familiar {axis}s",
         )
         for axis, letter in _AXES.items()
-        for name in (CONV, VIT)
+        for name, network in sized.items()
     ]
 
 
