@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from torchcaps.apps.pose.blender import BlenderEngine
-from torchcaps.apps.pose.render import choose_engine, plan_poses, render_scene
+from torchcaps.apps.pose.render import choose_engine, plan_poses, prepare_meshes, render_scene
 from torchcaps.apps.pose.scene import (
     Meshes,
     Rotations,
@@ -32,6 +32,7 @@ from torchcaps.data.rendering import (
     View,
     cube,
     cube_tetrahedron,
+    leaked_share,
     load_meshes,
     rasterise,
     render_smooth,
@@ -149,6 +150,35 @@ def test_a_folder_with_another_scene_is_kept(folder):
         render_scene(Scene(resolution=(16, 16)), folder, TORCH)
 
 
+def test_images_in_rotations_of_a_file_that_changed_get_no_other_labels(tmp_path):
+    file = tmp_path / "rotations.csv"
+    scene = replace(SCENE, rotations=Rotations(kind="file", file=str(file)))
+    file.write_text("w,x,y,z\n1,0,0,0\n0.6,0.8,0,0\n0,0,1,0\n")
+    render_scene(scene, tmp_path / "out", TORCH)
+    before = (tmp_path / "out/poses.csv").read_bytes()
+    assert render_scene(scene, tmp_path / "out", TORCH) == 0
+    file.write_text("x,y,z,w\n1,0,0,0\n0.6,0.8,0,0\n0,0,1,0\n")
+    with pytest.raises(UserError, match="holds images of other rotations; choose another --out"):
+        render_scene(scene, tmp_path / "out", TORCH)
+    assert (tmp_path / "out/poses.csv").read_bytes() == before
+
+
+def test_images_of_a_mesh_that_changed_are_not_taken_for_the_new_one(tmp_path):
+    pytest.importorskip("trimesh")
+    mesh = tmp_path / "meshes/thing/one.off"
+    mesh.parent.mkdir(parents=True)
+    lines = "OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 {}\n3 0 2 1\n3 0 1 3\n3 0 3 2\n3 1 2 3\n"
+    scene = replace(SCENE, meshes=Meshes(folder=str(mesh.parents[1])))
+    mesh.write_text(lines.format(1))
+    prepare_meshes(scene, tmp_path / "out", print)
+    mesh.write_text(lines.format(2))
+    prepare_meshes(scene, tmp_path / "out", print)  # there are no images yet
+    render_scene(scene, tmp_path / "out", TORCH)
+    mesh.write_text(lines.format(3))
+    with pytest.raises(UserError, match="holds images of other meshes"):
+        render_scene(scene, tmp_path / "out", TORCH)
+
+
 def test_splits_by_rotation_object_and_image():
     meshes = cube_tetrahedron()
     by_rotation = plan_poses(SCENE, meshes)
@@ -158,6 +188,16 @@ def test_splits_by_rotation_object_and_image():
     assert sum(pose.split == "test" for pose in by_image) == 3
     with pytest.raises(UserError, match="needs two objects"):
         plan_poses(Scene(rotations=SCENE.rotations, split=Splitting(by="object")), meshes)
+
+
+def test_no_rotation_of_a_grid_with_repetitions_is_on_both_sides():
+    scene = Scene(rotations=Rotations(kind="grid", step=60))
+    poses = plan_poses(scene, cube_tetrahedron())
+    train, test = (
+        torch.tensor([pose.rotation for pose in poses if pose.split == split]) for split in ("train", "test")
+    )
+    assert leaked_share(train, test) == 0
+    assert len(test) / len(poses) == pytest.approx(0.2, abs=0.05)
 
 
 @pytest.mark.parametrize(("share", "tested"), [(0.01, 1), (0.2, 2), (0.5, 5), (0.99, 9)])

@@ -21,10 +21,12 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError, as_plain, generator
+from torchcaps.core.rotation import distinct_numbers
 from torchcaps.data.rendering import Mesh, MeshSet, Rendered, View, held_out_instances, rasterise, save_meshes
-from torchcaps.storage import read_mapping, write_atomically, write_json, write_text
+from torchcaps.storage import write_atomically, write_json, write_text
 
 from .meshes import Report
+from .resumed import require_same_meshes, require_same_poses, require_same_scene
 from .scene import Scene, objects_of, rotations_of
 
 EngineName = Literal["auto", "torch", "opengl", "blender"]
@@ -112,10 +114,10 @@ def render_scene(
 
 def prepare_meshes(scene: Scene, out: Path, report: Report) -> MeshSet:
     """The objects of a scene, written with the scene itself; what is there must be of the same scene."""
-    path, plain = out / "scene.json", as_plain(scene)
-    if path.is_file() and read_mapping(path).get("scene") != plain:
-        raise UserError(f"{out} holds images of another scene; choose another --out or delete it")
+    plain = as_plain(scene)
+    require_same_scene(out, plain)
     meshes = objects_of(scene, report)
+    require_same_meshes(out, meshes)
     save_meshes(out / "meshes.npz", meshes)
     description = {
         "format": 1,
@@ -125,14 +127,14 @@ def prepare_meshes(scene: Scene, out: Path, report: Report) -> MeshSet:
         "view": as_plain(scene.view),
         "scene": plain,
     }
-    write_json(path, description)
+    write_json(out / "scene.json", description)
     return meshes
 
 
 def plan_poses(scene: Scene, meshes: MeshSet) -> list[Pose]:
     """One image for each object and rotation, in a fixed order."""
     rotations = rotations_of(scene)
-    is_test = _tested(scene, meshes, len(rotations))
+    is_test = _tested(scene, meshes, rotations)
     digits = len(str(len(rotations) - 1))
     return [
         Pose(
@@ -151,16 +153,21 @@ def _folder_of(meshes: MeshSet, number: int) -> str:
     return f"{meshes.classes[each.label]}/{each.name.rpartition('/')[2]}"
 
 
-def _tested(scene: Scene, meshes: MeshSet, rotations: int) -> Tensor:
+def _tested(scene: Scene, meshes: MeshSet, rotations: Tensor) -> Tensor:
     """Which images test, by object and rotation."""
-    settings, objects = scene.split, len(meshes.objects)
-    draw = generator(0, "scene split")
+    settings, size = scene.split, (len(meshes.objects), len(rotations))
     if settings.by == "object":
         held = {each.name for each in held_out_instances(meshes, "test", settings.test).objects}
-        return torch.tensor([each.name in held for each in meshes.objects])[:, None].expand(-1, rotations)
-    count = rotations if settings.by == "rotation" else objects * rotations
-    chosen = torch.randperm(count, generator=draw) < round(settings.test * count)
-    return chosen.expand(objects, -1) if settings.by == "rotation" else chosen.view(objects, rotations)
+        return torch.tensor([each.name in held for each in meshes.objects])[:, None].expand(size)
+    if settings.by == "rotation":  # a grid repeats rotations: all images of one are on the same side
+        numbers = distinct_numbers(rotations)
+        return _drawn(int(numbers.max()) + 1, settings.test)[numbers].expand(size)
+    return _drawn(size[0] * size[1], settings.test).view(size)
+
+
+def _drawn(count: int, share: float) -> Tensor:
+    """Of `count` things the share that tests, drawn at random."""
+    return torch.randperm(count, generator=generator(0, "scene split")) < round(share * count)
 
 
 def _write_plan(out: Path, meshes: MeshSet, poses: Sequence[Pose]) -> None:
@@ -171,6 +178,7 @@ def _write_plan(out: Path, meshes: MeshSet, poses: Sequence[Pose]) -> None:
         each = meshes.objects[pose.number]
         numbers = (f"{value:.9g}" for value in pose.rotation)
         writer.writerow((pose.image, meshes.classes[each.label], each.name, pose.split, *numbers))
+    require_same_poses(out, text.getvalue())
     write_text(out / "poses.csv", text.getvalue())
 
 
