@@ -2,8 +2,6 @@
 
 import csv
 import json
-import stat
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from torchcaps.apps.pose.blender import BlenderEngine
-from torchcaps.apps.pose.render import choose_engine, plan_poses, prepare_meshes, render_scene
+from torchcaps.apps.pose.render import choose_engine, plan_poses, render_scene
 from torchcaps.apps.pose.scene import (
     Meshes,
     Rotations,
@@ -29,7 +26,6 @@ from torchcaps.data import check_dataset, load_dataset
 from torchcaps.data.rendering import (
     MeshSet,
     NamedMesh,
-    View,
     cube,
     cube_tetrahedron,
     leaked_share,
@@ -148,35 +144,6 @@ def test_an_interrupted_rendering_goes_on(tmp_path):
 def test_a_folder_with_another_scene_is_kept(folder):
     with pytest.raises(UserError, match="holds images of another scene"):
         render_scene(Scene(resolution=(16, 16)), folder, TORCH)
-
-
-def test_images_in_rotations_of_a_file_that_changed_get_no_other_labels(tmp_path):
-    file = tmp_path / "rotations.csv"
-    scene = replace(SCENE, rotations=Rotations(kind="file", file=str(file)))
-    file.write_text("w,x,y,z\n1,0,0,0\n0.6,0.8,0,0\n0,0,1,0\n")
-    render_scene(scene, tmp_path / "out", TORCH)
-    before = (tmp_path / "out/poses.csv").read_bytes()
-    assert render_scene(scene, tmp_path / "out", TORCH) == 0
-    file.write_text("x,y,z,w\n1,0,0,0\n0.6,0.8,0,0\n0,0,1,0\n")
-    with pytest.raises(UserError, match="holds images of other rotations; choose another --out"):
-        render_scene(scene, tmp_path / "out", TORCH)
-    assert (tmp_path / "out/poses.csv").read_bytes() == before
-
-
-def test_images_of_a_mesh_that_changed_are_not_taken_for_the_new_one(tmp_path):
-    pytest.importorskip("trimesh")
-    mesh = tmp_path / "meshes/thing/one.off"
-    mesh.parent.mkdir(parents=True)
-    lines = "OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 {}\n3 0 2 1\n3 0 1 3\n3 0 3 2\n3 1 2 3\n"
-    scene = replace(SCENE, meshes=Meshes(folder=str(mesh.parents[1])))
-    mesh.write_text(lines.format(1))
-    prepare_meshes(scene, tmp_path / "out", print)
-    mesh.write_text(lines.format(2))
-    prepare_meshes(scene, tmp_path / "out", print)  # there are no images yet
-    render_scene(scene, tmp_path / "out", TORCH)
-    mesh.write_text(lines.format(3))
-    with pytest.raises(UserError, match="holds images of other meshes"):
-        render_scene(scene, tmp_path / "out", TORCH)
 
 
 def test_splits_by_rotation_object_and_image():
@@ -365,47 +332,6 @@ def test_an_image_of_another_size_is_named(folder, tmp_path):
 def test_a_folder_without_labels_says_what_writes_them(tmp_path):
     with pytest.raises(MissingDataError, match="torchcaps pose render writes"):
         load_dataset(f"folder:{tmp_path}", "train", task="pose")
-
-
-def test_where_blender_is_missing_the_message_says_what_to_do(monkeypatch):
-    monkeypatch.delenv("TORCHCAPS_BLENDER_PYTHON", raising=False)
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(UserError, match="Blender is missing: make an environment"):
-        choose_engine("blender")
-
-
-FAKE = """#!{python}
-import json, sys
-from pathlib import Path
-from PIL import Image
-folder = Path(sys.argv[-1])
-job = json.loads((folder / "job.json").read_text())
-assert (folder / "mesh.npz").is_file() and Path(sys.argv[1]).name == "blender_script.py"
-for number, rotation in enumerate(job["rotations"]):
-    size = job["view"]["width"], job["view"]["height"]
-    Image.new("RGBA", size, (200, 100, 50, 255 * (number % 2))).save(folder / f"{{number}}.png")
-"""
-
-
-def test_blender_is_handed_a_job_and_its_pictures_are_read(tmp_path):
-    program = tmp_path / "python"
-    program.write_text(FAKE.format(python=sys.executable), encoding="utf-8")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    view = View(height=8, width=10, background=(0.0, 0.0, 1.0))
-    found = BlenderEngine(program)(cube(), torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0]]), view)
-    assert found.images[:, :, 0, 0].tolist() == [[0, 0, 255], [200, 100, 50]]
-    assert found.masks[:, 0, 0, 0].tolist() == [0, 255]
-
-
-def test_a_blender_that_fails_is_one_line(tmp_path):
-    program = tmp_path / "python"
-    program.write_text(f"#!{sys.executable}\nimport bpy_that_is_missing\n", encoding="utf-8")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    still = torch.tensor([[1.0, 0, 0, 0]])
-    with pytest.raises(UserError, match="Blender failed: ModuleNotFoundError"):
-        BlenderEngine(program)(cube(), still, View(height=8, width=8))
-    with pytest.raises(UserError, match="does not run"):
-        BlenderEngine(tmp_path / "nowhere")(cube(), still, View(height=8, width=8))
 
 
 def test_meshes_are_turned_into_their_default_pose():
