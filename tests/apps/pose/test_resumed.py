@@ -12,6 +12,20 @@ SCENE = Scene(resolution=(24, 24), rotations=Rotations(kind="random", count=5))
 TORCH = choose_engine("torch")
 
 
+def test_what_is_missing_is_rendered_to_the_same_bytes(tmp_path):
+    engine = choose_engine("auto")  # OpenGL, where it starts: it rounds by the place of an image among others
+    scene = Scene(resolution=(100, 100), rotations=Rotations(kind="random", count=64))
+    assert render_scene(scene, tmp_path, engine) == 128
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.png")}
+    lost = [path for path in before if int(path.stem) >= 7]
+    for path in lost:
+        path.unlink()
+    kept = {path: path.stat().st_mtime_ns for path in before.keys() - set(lost)}
+    assert render_scene(scene, tmp_path, engine) == 114
+    assert {path: path.read_bytes() for path in before} == before
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
 def test_images_in_rotations_of_a_file_that_changed_get_no_other_labels(tmp_path):
     file = tmp_path / "rotations.csv"
     scene = replace(SCENE, rotations=Rotations(kind="file", file=str(file)))

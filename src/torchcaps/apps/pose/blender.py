@@ -31,6 +31,8 @@ class BlenderEngine:
             TORCHCAPS_BLENDER_PYTHON names, or the program `blender`.
     """
 
+    at_once = 32  # images of one process: an interruption loses no more
+
     def __init__(self, python: Path | None = None) -> None:
         named = str(python) if python else os.environ.get(PYTHON_VARIABLE, "")
         blender = shutil.which("blender")

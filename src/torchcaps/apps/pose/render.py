@@ -13,9 +13,11 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
@@ -94,20 +96,19 @@ def render_scene(
     meshes = prepare_meshes(scene, out, report)
     poses = plan_poses(scene, meshes)
     _write_plan(out, meshes, poses)
-    missing = [pose for pose in poses if not all((out / file).is_file() for file in (pose.image, pose.mask))]
+    missing = {pose for pose in poses if not all((out / file).is_file() for file in (pose.image, pose.mask))}
     done = len(poses) - len(missing)
     on_images(done, len(poses))
     with ThreadPoolExecutor() as threads:
-        for number, part in _chunks(missing):
+        for part in _chunks(poses, getattr(engine, "at_once", _AT_ONCE)):
+            if missing.isdisjoint(part):
+                continue
+            # the whole part, as without an interruption: OpenGL rounds by the place in its large picture
             rotations = torch.tensor([pose.rotation for pose in part])
-            found = engine(meshes.objects[number].mesh, rotations, scene.view)
-            images, masks = (each.permute(0, 2, 3, 1).cpu().contiguous().numpy() for each in found)
-            jobs = [
-                *zip((out / pose.image for pose in part), images, strict=True),
-                *zip((out / pose.mask for pose in part), masks[..., 0], strict=True),
-            ]
-            list(threads.map(lambda job: _write_picture(*job), jobs))
-            done += len(part)
+            found = engine(meshes.objects[part[0].number].mesh, rotations, scene.view)
+            jobs = [job for job in _pictures(out, part, found) if job[0] in missing]
+            list(threads.map(lambda job: _write_picture(*job[1:]), jobs))
+            done += len(missing.intersection(part))
             on_images(done, len(poses))
     return len(missing)
 
@@ -182,14 +183,22 @@ def _write_plan(out: Path, meshes: MeshSet, poses: Sequence[Pose]) -> None:
     write_text(out / "poses.csv", text.getvalue())
 
 
-def _chunks(poses: Sequence[Pose]) -> Iterator[tuple[int, list[Pose]]]:
+def _chunks(poses: Sequence[Pose], most: int) -> Iterator[Sequence[Pose]]:
     """Some images of one object at a time."""
-    for number in dict.fromkeys(pose.number for pose in poses):
-        mine = [pose for pose in poses if pose.number == number]
-        for start in range(0, len(mine), _AT_ONCE):
-            yield number, mine[start : start + _AT_ONCE]
+    for _, group in groupby(poses, key=lambda pose: pose.number):
+        mine = list(group)
+        for start in range(0, len(mine), most):
+            yield mine[start : start + most]
 
 
-def _write_picture(path: Path, pixels: object) -> None:
-    picture = Image.fromarray(pixels)  # type: ignore[arg-type]
+def _pictures(out: Path, part: Sequence[Pose], found: Rendered) -> Iterator[tuple[Pose, Path, np.ndarray]]:
+    """The files of images and masks with their pixels."""
+    images, masks = (each.permute(0, 2, 3, 1).cpu().contiguous().numpy() for each in found)
+    for pose, image, mask in zip(part, images, masks[..., 0], strict=True):
+        yield pose, out / pose.image, image
+        yield pose, out / pose.mask, mask
+
+
+def _write_picture(path: Path, pixels: np.ndarray) -> None:
+    picture = Image.fromarray(pixels)
     write_atomically(path, partial(picture.save, format="PNG"))
