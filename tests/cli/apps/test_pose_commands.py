@@ -111,6 +111,19 @@ def test_a_run_without_calibration_says_how_to_get_one(run, rendered):
     (run / "aside.json").rename(run / "calibration.json")
 
 
+def test_weights_of_another_epoch_are_calibrated_anew(run, rendered):
+    path = run / "calibration.json"
+    known = path.read_text(encoding="utf-8")
+    path.write_text(
+        json.dumps({**json.loads(known), "epoch": 7, "median": [0.0], "within": [0.0], "edges": []})
+    )
+    image = sorted((rendered / "images/cube").rglob("*.png"))[0]
+    with pytest.raises(UserError, match="is not calibrated; torchcaps pose eval"):
+        call("pose", "predict", run, image, "--device", "cpu")
+    call("pose", "eval", run, "--device", "cpu")
+    assert json.loads(path.read_text(encoding="utf-8")) == json.loads(known)
+
+
 def test_an_unknown_engine_is_answered_with_the_known_ones(tmp_path):
     with pytest.raises(UserError, match="known: auto, blender, opengl, torch"):
         call("pose", "render", "--out", tmp_path, "--engine", "povray")
