@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
+from torchcaps.data.rendering import load_meshes, save_meshes
 
 CLI = CliRunner()
 SCENE = """
@@ -95,6 +96,16 @@ def test_an_image_of_the_data_is_predicted_by_its_number(run, tmp_path):
 def test_an_image_of_another_size_is_fitted(run, tmp_path):
     Image.new("L", (50, 70), 30).save(tmp_path / "tall.png")
     assert "Euler" in call("pose", "predict", run, tmp_path / "tall.png", "--device", "cpu")
+
+
+def test_meshes_with_the_classes_in_another_order_are_drawn(run, rendered, tmp_path):
+    image, meshes = sorted((rendered / "images/cube").rglob("*.png"))[0], tmp_path / "meshes.npz"
+    save_meshes(meshes, load_meshes(rendered / "meshes.npz").in_order(("tetrahedron", "cube")))
+    drawn = []
+    for name, arguments in {"own": (), "turned": ("--meshes", meshes)}.items():
+        call("pose", "predict", run, image, "--out", tmp_path / name, *arguments, "--device", "cpu")
+        drawn += [path.read_bytes() for path in (tmp_path / name).iterdir()]
+    assert drawn[0] == drawn[1]
 
 
 def test_meshes_alone_can_be_written(tmp_path):

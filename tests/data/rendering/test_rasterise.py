@@ -208,6 +208,13 @@ def test_archives_give_back_the_meshes(tmp_path):
         assert_close(mine.mesh.colours, theirs.mesh.colours, atol=0.003, rtol=0)
 
 
+def test_objects_keep_their_classes_in_another_order():
+    solids, turned = cube_tetrahedron(), cube_tetrahedron().in_order(("tetrahedron", "cube"))
+    assert turned.classes == ("tetrahedron", "cube")
+    assert [turned.classes[each.label] for each in turned.objects] == ["cube", "tetrahedron"]
+    assert torch.equal(turned.of_class(1)[0].vertices, solids.of_class(0)[0].vertices)
+
+
 def test_an_archive_that_is_damaged_or_missing_is_one_line(tmp_path):
     with pytest.raises(MissingDataError, match="--meshes-only"):
         load_meshes(tmp_path / "meshes.npz")

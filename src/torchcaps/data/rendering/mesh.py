@@ -97,6 +97,11 @@ class MeshSet(NamedTuple):
         """The meshes of a class."""
         return [each.mesh for each in self.objects if each.label == label]
 
+    def in_order(self, classes: tuple[str, ...]) -> MeshSet:
+        """The same objects with the classes, which must be the same, in another order."""
+        labels = [classes.index(name) for name in self.classes]
+        return MeshSet(classes, tuple(each._replace(label=labels[each.label]) for each in self.objects))
+
 
 def save_meshes(path: Path, meshes: MeshSet) -> None:
     """Write objects as one compressed archive of NumPy arrays, which `load_meshes` reads without trimesh."""
