@@ -26,6 +26,21 @@ def test_what_is_missing_is_rendered_to_the_same_bytes(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
+def test_two_engines_do_not_share_a_folder(tmp_path):
+    class Other:
+        kind = "other"
+
+        def __call__(self, *arguments):
+            return TORCH(*arguments)
+
+    render_scene(SCENE, tmp_path, Other())
+    assert render_scene(SCENE, tmp_path, TORCH) == 0  # there is nothing to mix
+    next((tmp_path / "images").rglob("*.png")).unlink()
+    with pytest.raises(UserError, match="go on with --engine other"):
+        render_scene(SCENE, tmp_path, TORCH)
+    assert render_scene(SCENE, tmp_path, Other()) == 1
+
+
 def test_images_in_rotations_of_a_file_that_changed_get_no_other_labels(tmp_path):
     file = tmp_path / "rotations.csv"
     scene = replace(SCENE, rotations=Rotations(kind="file", file=str(file)))

@@ -31,6 +31,7 @@ class BlenderEngine:
             TORCHCAPS_BLENDER_PYTHON names, or the program `blender`.
     """
 
+    kind = "blender"
     at_once = 32  # images of one process: an interruption loses no more
 
     def __init__(self, python: Path | None = None) -> None:

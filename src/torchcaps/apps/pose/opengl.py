@@ -62,6 +62,8 @@ _CLIP_DISTANCE = 0x3000  # GL_CLIP_DISTANCE0
 class OpenGLRenderer:
     """Draws with the graphics driver of the machine, in software where there is no graphics card."""
 
+    kind = "opengl"
+
     def __init__(self) -> None:
         import moderngl
 

@@ -2,7 +2,7 @@
 
 OUT/poses.csv            image, class, object, split, w, x, y, z
 OUT/images/CLASS/OBJECT/NUMBER.png, OUT/masks/... the same
-OUT/scene.json           the resolved scene, the view, the camera matrix, the classes and the quaternion order
+OUT/scene.json           the resolved scene, view, camera matrix, classes, quaternion order and engine
 OUT/meshes.npz           the objects in their default poses
 """
 
@@ -28,7 +28,7 @@ from torchcaps.data.rendering import Mesh, MeshSet, Rendered, View, held_out_ins
 from torchcaps.storage import write_atomically, write_json, write_text
 
 from .meshes import Report
-from .resumed import require_same_meshes, require_same_poses, require_same_scene
+from .resumed import engine_of, keep_engine, require_same_meshes, require_same_poses, require_same_scene
 from .scene import Scene, objects_of, rotations_of
 
 EngineName = Literal["auto", "torch", "opengl", "blender"]
@@ -99,6 +99,8 @@ def render_scene(
     missing = {pose for pose in poses if not all((out / file).is_file() for file in (pose.image, pose.mask))}
     done = len(poses) - len(missing)
     on_images(done, len(poses))
+    if missing:
+        keep_engine(out, getattr(engine, "kind", "torch"), is_begun=done > 0)
     with ThreadPoolExecutor() as threads:
         for part in _chunks(poses, getattr(engine, "at_once", _AT_ONCE)):
             if missing.isdisjoint(part):
@@ -127,6 +129,7 @@ def prepare_meshes(scene: Scene, out: Path, report: Report) -> MeshSet:
         "camera_matrix": scene.view.matrix().tolist(),
         "view": as_plain(scene.view),
         "scene": plain,
+        **engine_of(out),
     }
     write_json(out / "scene.json", description)
     return meshes

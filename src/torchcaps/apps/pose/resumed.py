@@ -15,7 +15,7 @@ import torch
 
 from torchcaps.core import UserError
 from torchcaps.data.rendering import MeshSet, load_meshes
-from torchcaps.storage import read_mapping, read_text
+from torchcaps.storage import read_mapping, read_text, write_json
 
 _NEAR = 1e-5  # processors round differently
 
@@ -25,6 +25,24 @@ def require_same_scene(out: Path, scene: object) -> None:
     path = out / "scene.json"
     if path.is_file() and read_mapping(path).get("scene") != scene:
         raise _another(out, "another scene")
+
+
+def engine_of(out: Path) -> dict[str, str]:
+    """The engine that rendered the images of a folder, where it is written down."""
+    path = out / "scene.json"
+    name = read_mapping(path).get("engine") if path.is_file() else None
+    return {"engine": name} if isinstance(name, str) else {}
+
+
+def keep_engine(out: Path, name: str, *, is_begun: bool) -> None:
+    """Write down what renders; where it goes on after another engine, raise."""
+    known = engine_of(out).get("engine", name)
+    if is_begun and known != name:
+        raise UserError(
+            f"{out} holds images that the engine {known} rendered; go on with --engine {known}, choose "
+            "another --out, or delete it"
+        )
+    write_json(out / "scene.json", {**read_mapping(out / "scene.json"), "engine": name})
 
 
 def require_same_meshes(out: Path, meshes: MeshSet) -> None:
