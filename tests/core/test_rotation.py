@@ -8,6 +8,7 @@ from torch.testing import assert_close
 from torchcaps.core import UserError
 from torchcaps.core.rotation import (
     axial_mean,
+    distinct_numbers,
     euler_grid,
     euler_of_quaternions,
     first_of_each,
@@ -91,7 +92,9 @@ def test_the_grid_of_the_thesis_has_2916_distinct_rotations():
 
 def test_the_first_of_equal_rotations_is_kept():
     q = draw(3)
-    assert first_of_each(torch.stack((q[1], q[0], -q[1], q[2], q[0]))).tolist() == [0, 1, 3]
+    repeated = torch.stack((q[1], q[0], -q[1], q[2], q[0]))
+    assert first_of_each(repeated).tolist() == [0, 1, 3]
+    assert distinct_numbers(repeated).tolist() == [0, 1, 0, 2, 1]
 
 
 def test_angles_agree_with_scipy():

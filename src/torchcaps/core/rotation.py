@@ -114,11 +114,20 @@ def euler_grid(step: int = 20, *, repeated: bool = True) -> Float[Tensor, "count
 
 def first_of_each(rotations: Float[Tensor, "count 4"], digits: int = 5) -> Int64[Tensor, " distinct"]:
     """The places, ascending, where a rotation occurs for the first time, to so many digits."""
-    rounded = _signless(rotations, digits)
-    _, group = torch.unique(rounded, dim=0, return_inverse=True)
+    return torch.unique(_first_places(rotations, digits))
+
+
+def distinct_numbers(rotations: Float[Tensor, "count 4"], digits: int = 5) -> Int64[Tensor, " count"]:
+    """A number for each rotation, the same where it is repeated, counted by the first occurrences."""
+    return torch.unique(_first_places(rotations, digits), return_inverse=True)[1]
+
+
+def _first_places(rotations: Tensor, digits: int) -> Tensor:
+    """For each rotation the place where it occurs for the first time."""
+    _, group = torch.unique(_signless(rotations, digits), dim=0, return_inverse=True)
     first = torch.full((int(group.max()) + 1,), len(rotations), device=group.device)
     places = torch.arange(len(rotations), device=group.device)
-    return first.scatter_reduce(0, group, places, "amin").sort().values
+    return first.scatter_reduce(0, group, places, "amin")[group]
 
 
 def _signless(rotations: Tensor, digits: int) -> Tensor:

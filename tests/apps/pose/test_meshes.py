@@ -58,7 +58,31 @@ def test_a_mesh_whose_edges_have_three_faces_is_rendered(tmp_path):
     assert rasterise(mesh, turned, View(height=16, width=16)).masks.any()
 
 
+def test_a_mesh_far_from_its_origin_keeps_its_shape(tmp_path):
+    box = trimesh.creation.box((1, 2, 3))
+    box.apply_translation((1e7, 0, 0))
+    box.export(tmp_path / "far.obj")
+    sides = read_mesh(tmp_path / "far.obj").vertices
+    expected = torch.tensor([1.0, 2, 3]) * 2 * RADIUS / 14**0.5
+    torch.testing.assert_close(sides.amax(0) - sides.amin(0), expected)
+
+
+PLY = """ply
+format ascii 1.0
+element vertex 3
+property float x
+property float y
+property float z
+element face 1
+property list uchar int vertex_indices
+end_header
+0 0 0
+1 0 0
+0 1 0
+"""
 BAD = {
+    "beyond.ply": (f"{PLY}3 0 1 9\n", "a corner that is not there"),
+    "negative.ply": (f"{PLY}3 0 1 -1\n", "a corner that is not there"),
     "nan.obj": ("v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "not finite"),
     "flat.obj": ("v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n", "no area"),
     "point.obj": ("v 1 1 1\nv 1 1 1\nv 1 1 1\nf 1 2 3\n", "no area|no faces"),

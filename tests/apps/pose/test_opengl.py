@@ -45,6 +45,9 @@ def test_background_and_mask(draw):
     assert set(found.masks.unique().tolist()) == {0, 255}
 
 
-def test_only_square_images_are_drawn(draw):
-    with pytest.raises(UserError, match="square"):
-        draw(cube(), torch.tensor([[1.0, 0, 0, 0]]), View(height=32, width=40))
+@pytest.mark.parametrize(("height", "width"), [(48, 96), (96, 48)])
+def test_both_engines_agree_on_images_that_are_not_square(draw, height, width):
+    rotations, view = random_rotations(9, torch.Generator().manual_seed(1)), View(height=height, width=width)
+    ours, theirs = rasterise(cube(), rotations, view), draw(cube(), rotations, view)
+    assert overlap(ours.masks, theirs.masks) > 0.97
+    assert (ours.images.int() - theirs.images.int()).abs().float().mean() < 1.0

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import stat
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +9,6 @@ import pytest
 import torch
 from PIL import Image
 
-from torchcaps.apps.pose.blender import BlenderEngine
 from torchcaps.apps.pose.render import choose_engine, plan_poses, render_scene
 from torchcaps.apps.pose.scene import (
     Meshes,
@@ -29,9 +26,9 @@ from torchcaps.data import check_dataset, load_dataset
 from torchcaps.data.rendering import (
     MeshSet,
     NamedMesh,
-    View,
     cube,
     cube_tetrahedron,
+    leaked_share,
     load_meshes,
     rasterise,
     render_smooth,
@@ -158,6 +155,16 @@ def test_splits_by_rotation_object_and_image():
     assert sum(pose.split == "test" for pose in by_image) == 3
     with pytest.raises(UserError, match="needs two objects"):
         plan_poses(Scene(rotations=SCENE.rotations, split=Splitting(by="object")), meshes)
+
+
+def test_no_rotation_of_a_grid_with_repetitions_is_on_both_sides():
+    scene = Scene(rotations=Rotations(kind="grid", step=60))
+    poses = plan_poses(scene, cube_tetrahedron())
+    train, test = (
+        torch.tensor([pose.rotation for pose in poses if pose.split == split]) for split in ("train", "test")
+    )
+    assert leaked_share(train, test) == 0
+    assert len(test) / len(poses) == pytest.approx(0.2, abs=0.05)
 
 
 @pytest.mark.parametrize(("share", "tested"), [(0.01, 1), (0.2, 2), (0.5, 5), (0.99, 9)])
@@ -325,47 +332,6 @@ def test_an_image_of_another_size_is_named(folder, tmp_path):
 def test_a_folder_without_labels_says_what_writes_them(tmp_path):
     with pytest.raises(MissingDataError, match="torchcaps pose render writes"):
         load_dataset(f"folder:{tmp_path}", "train", task="pose")
-
-
-def test_where_blender_is_missing_the_message_says_what_to_do(monkeypatch):
-    monkeypatch.delenv("TORCHCAPS_BLENDER_PYTHON", raising=False)
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(UserError, match="Blender is missing: make an environment"):
-        choose_engine("blender")
-
-
-FAKE = """#!{python}
-import json, sys
-from pathlib import Path
-from PIL import Image
-folder = Path(sys.argv[-1])
-job = json.loads((folder / "job.json").read_text())
-assert (folder / "mesh.npz").is_file() and Path(sys.argv[1]).name == "blender_script.py"
-for number, rotation in enumerate(job["rotations"]):
-    size = job["view"]["width"], job["view"]["height"]
-    Image.new("RGBA", size, (200, 100, 50, 255 * (number % 2))).save(folder / f"{{number}}.png")
-"""
-
-
-def test_blender_is_handed_a_job_and_its_pictures_are_read(tmp_path):
-    program = tmp_path / "python"
-    program.write_text(FAKE.format(python=sys.executable), encoding="utf-8")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    view = View(height=8, width=10, background=(0.0, 0.0, 1.0))
-    found = BlenderEngine(program)(cube(), torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0]]), view)
-    assert found.images[:, :, 0, 0].tolist() == [[0, 0, 255], [200, 100, 50]]
-    assert found.masks[:, 0, 0, 0].tolist() == [0, 255]
-
-
-def test_a_blender_that_fails_is_one_line(tmp_path):
-    program = tmp_path / "python"
-    program.write_text(f"#!{sys.executable}\nimport bpy_that_is_missing\n", encoding="utf-8")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    still = torch.tensor([[1.0, 0, 0, 0]])
-    with pytest.raises(UserError, match="Blender failed: ModuleNotFoundError"):
-        BlenderEngine(program)(cube(), still, View(height=8, width=8))
-    with pytest.raises(UserError, match="does not run"):
-        BlenderEngine(tmp_path / "nowhere")(cube(), still, View(height=8, width=8))
 
 
 def test_meshes_are_turned_into_their_default_pose():

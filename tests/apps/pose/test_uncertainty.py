@@ -51,6 +51,13 @@ def test_nine_in_ten_new_images_are_within_the_stated_angle():
     assert coverage(calibration, drawn(2000, 1)) == pytest.approx(0.9, abs=0.03)
 
 
+@pytest.mark.parametrize("count", [12, 24, 50])
+def test_few_validation_images_do_not_promise_too_much(count):
+    judged = [drawn(count, seed) for seed in range(40)]
+    shares = [coverage(fit_calibration(each), drawn(500, 100)) for each in judged]
+    assert sum(shares) / len(shares) > 0.89
+
+
 def test_larger_spreads_state_larger_angles():
     calibration = fit_calibration(drawn(2000, 0))
     stated = [calibration.at(spread) for spread in (0.05, 0.5, 0.95)]

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
+from torchcaps.data.rendering import load_meshes, save_meshes
 
 CLI = CliRunner()
 SCENE = """
@@ -97,6 +98,16 @@ def test_an_image_of_another_size_is_fitted(run, tmp_path):
     assert "Euler" in call("pose", "predict", run, tmp_path / "tall.png", "--device", "cpu")
 
 
+def test_meshes_with_the_classes_in_another_order_are_drawn(run, rendered, tmp_path):
+    image, meshes = sorted((rendered / "images/cube").rglob("*.png"))[0], tmp_path / "meshes.npz"
+    save_meshes(meshes, load_meshes(rendered / "meshes.npz").in_order(("tetrahedron", "cube")))
+    drawn = []
+    for name, arguments in {"own": (), "turned": ("--meshes", meshes)}.items():
+        call("pose", "predict", run, image, "--out", tmp_path / name, *arguments, "--device", "cpu")
+        drawn += [path.read_bytes() for path in (tmp_path / name).iterdir()]
+    assert drawn[0] == drawn[1]
+
+
 def test_meshes_alone_can_be_written(tmp_path):
     assert "objects 2" in call("pose", "render", "--out", tmp_path, "--meshes-only")
     assert (tmp_path / "meshes.npz").is_file()
@@ -109,6 +120,19 @@ def test_a_run_without_calibration_says_how_to_get_one(run, rendered):
     with pytest.raises(UserError, match="torchcaps pose eval"):
         call("pose", "predict", run, image, "--device", "cpu")
     (run / "aside.json").rename(run / "calibration.json")
+
+
+def test_weights_of_another_epoch_are_calibrated_anew(run, rendered):
+    path = run / "calibration.json"
+    known = path.read_text(encoding="utf-8")
+    path.write_text(
+        json.dumps({**json.loads(known), "epoch": 7, "median": [0.0], "within": [0.0], "edges": []})
+    )
+    image = sorted((rendered / "images/cube").rglob("*.png"))[0]
+    with pytest.raises(UserError, match="is not calibrated; torchcaps pose eval"):
+        call("pose", "predict", run, image, "--device", "cpu")
+    call("pose", "eval", run, "--device", "cpu")
+    assert json.loads(path.read_text(encoding="utf-8")) == json.loads(known)
 
 
 def test_an_unknown_engine_is_answered_with_the_known_ones(tmp_path):

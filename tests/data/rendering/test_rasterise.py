@@ -208,6 +208,13 @@ def test_archives_give_back_the_meshes(tmp_path):
         assert_close(mine.mesh.colours, theirs.mesh.colours, atol=0.003, rtol=0)
 
 
+def test_objects_keep_their_classes_in_another_order():
+    solids, turned = cube_tetrahedron(), cube_tetrahedron().in_order(("tetrahedron", "cube"))
+    assert turned.classes == ("tetrahedron", "cube")
+    assert [turned.classes[each.label] for each in turned.objects] == ["cube", "tetrahedron"]
+    assert torch.equal(turned.of_class(1)[0].vertices, solids.of_class(0)[0].vertices)
+
+
 def test_an_archive_that_is_damaged_or_missing_is_one_line(tmp_path):
     with pytest.raises(MissingDataError, match="--meshes-only"):
         load_meshes(tmp_path / "meshes.npz")
@@ -218,6 +225,25 @@ def test_an_archive_that_is_damaged_or_missing_is_one_line(tmp_path):
     save_meshes(tmp_path / "meshes.npz", MeshSet(("a",), (NamedMesh("a", 0, wrong),)))
     with pytest.raises(UserError, match="names a corner that is not there"):
         load_meshes(tmp_path / "meshes.npz")
+    wrong = cube()._replace(vertices=cube().vertices / 0)
+    save_meshes(tmp_path / "meshes.npz", MeshSet(("a",), (NamedMesh("a", 0, wrong),)))
+    with pytest.raises(UserError, match="is not finite"):
+        load_meshes(tmp_path / "meshes.npz")
+    save_meshes(tmp_path / "meshes.npz", MeshSet(("a",), (NamedMesh("a", 1, cube()),)))
+    with pytest.raises(UserError, match="of a class that is not there"):
+        load_meshes(tmp_path / "meshes.npz")
+
+
+@pytest.mark.parametrize("place", range(60, 140, 20))  # within the first compressed array
+def test_an_archive_with_changed_bytes_is_one_line(tmp_path, place):
+    path = tmp_path / "meshes.npz"
+    save_meshes(path, MeshSet(("a",), (NamedMesh("a", 0, cube()),)))
+    content = path.read_bytes()
+    path.write_bytes(
+        content[:place] + bytes(255 - byte for byte in content[place : place + 20]) + content[place + 20 :]
+    )
+    with pytest.raises(UserError, match="is no archive of meshes"):
+        load_meshes(path)
 
 
 @pytest.mark.parametrize(
@@ -228,9 +254,12 @@ def test_an_archive_that_is_damaged_or_missing_is_one_line(tmp_path):
         (lambda: Camera(field_of_view=180.0), "between 0 and 180"),
         (lambda: View(height=0), "1 to 4,096 pixels"),
         (lambda: View(background=(2.0, 0.0, 0.0)), "between 0 and 1"),
+        (lambda: View(ambient=-1.0), "ambient must not be negative"),
+        (lambda: Light(position=(1.0, 0.0, 0.0), energy=-5.0), "energy and colour must not be negative"),
+        (lambda: Light(position=(1.0, 0.0, 0.0), colour=(-1.0, 0.0, 0.0)), "must not be negative"),
     ],
 )
-def test_views_that_show_nothing_are_refused(build, words):
+def test_views_that_show_nothing_or_take_light_are_refused(build, words):
     with pytest.raises(UserError, match=words):
         build()
 

@@ -20,7 +20,7 @@ from torchcaps.storage import write_json
 
 PYTHON_VARIABLE = "TORCHCAPS_BLENDER_PYTHON"
 _SCRIPT = Path(__file__).with_name("blender_script.py")
-_SECONDS_PER_IMAGE, _SECONDS_TO_START = 20, 120
+_SECONDS_PER_IMAGE, _SECONDS_TO_START = 60, 300  # in software, on a busy machine
 
 
 class BlenderEngine:
@@ -30,6 +30,9 @@ class BlenderEngine:
         python: A Python interpreter that can import `bpy`; by default the one that the environment variable
             TORCHCAPS_BLENDER_PYTHON names, or the program `blender`.
     """
+
+    kind = "blender"
+    at_once = 32  # images of one process: an interruption loses no more
 
     def __init__(self, python: Path | None = None) -> None:
         named = str(python) if python else os.environ.get(PYTHON_VARIABLE, "")
@@ -47,7 +50,7 @@ class BlenderEngine:
 
     @torch.no_grad()
     def __call__(self, mesh: Mesh, rotations: Float[Tensor, "batch 4"], view: View) -> Rendered:
-        """As `rasterise`; EEVEE adds soft light that the others do not have."""
+        """As `rasterise`; EEVEE also casts shadows, and objects throw light on each other."""
         with tempfile.TemporaryDirectory(prefix="torchcaps-blender-") as name:
             folder = Path(name)
             save_meshes(folder / "mesh.npz", MeshSet(("object",), (NamedMesh("object", 0, mesh.to("cpu")),)))
@@ -64,7 +67,9 @@ class BlenderEngine:
             done = subprocess.run(
                 [*self.command, str(folder)], capture_output=True, text=True, timeout=limit, check=False
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired as error:
+            raise UserError(f"Blender did not end within {limit} seconds; use --engine torch") from error
+        except OSError as error:
             raise UserError(f"Blender does not run ({error}); check {PYTHON_VARIABLE}") from error
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]

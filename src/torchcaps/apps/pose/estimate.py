@@ -45,12 +45,8 @@ class Estimator:
     def __init__(self, run: Run, meshes: MeshSet | None = None, data_dir: Path | None = None) -> None:
         run.expect_task("pose")
         self.run, self.info, self._own = run, run.info(data_dir), own_images(run, data_dir)
-        self.meshes, self.view = _known_objects(run, data_dir) if meshes is None else (meshes, View())
-        if self.meshes is not None and self.meshes.classes != self.info.classes:
-            raise UserError(
-                f"the meshes are of {', '.join(self.meshes.classes)}, the run knows "
-                f"{', '.join(self.info.classes)}; give those of the run"
-            )
+        found, self.view = _known_objects(run, data_dir) if meshes is None else (meshes, View())
+        self.meshes = None if found is None else _of_classes(found, self.info.classes)
         self.calibration = read_calibration(run) if has_votes(run) else None
 
     @torch.no_grad()
@@ -94,6 +90,16 @@ class Estimator:
         """What the run says of image files, one after the other."""
         for path in paths:
             yield path, self.answer(path)
+
+
+def _of_classes(meshes: MeshSet, classes: tuple[str, ...]) -> MeshSet:
+    """The objects with the classes in the order of a run; a scene may name them in another."""
+    if sorted(meshes.classes) != sorted(classes):
+        raise UserError(
+            f"the meshes are of {', '.join(meshes.classes)}, the run knows {', '.join(classes)}; "
+            "give those of the run"
+        )
+    return meshes.in_order(classes)
 
 
 def _known_objects(run: Run, data_dir: Path | None) -> tuple[MeshSet | None, View]:

@@ -38,12 +38,12 @@ def read_mesh(path: Path) -> Mesh:
     loaded.merge_vertices()  # STL repeats the corners of every triangle: it would look open everywhere
     faces = torch.from_numpy(np.array(loaded.faces)).long()
     mesh = Mesh(
-        torch.from_numpy(np.array(loaded.vertices)).float(),
+        torch.from_numpy(np.array(loaded.vertices, dtype=np.float64)),
         faces,
         _colours(loaded, len(faces)),
         is_closed=bool(loaded.is_watertight and loaded.is_winding_consistent and loaded.volume > 0),
-    )
-    return mesh.normalised()
+    ).normalised()  # in float64: far from its origin, an object has few digits of float32
+    return mesh._replace(vertices=mesh.vertices.float())
 
 
 def _load(path: Path) -> Any:
@@ -75,6 +75,8 @@ def _check(path: Path, loaded: Any) -> None:
         raise UserError(f"{path} has no faces")
     if len(faces) > MOST_FACES:
         raise UserError(f"{path} has {len(faces):,} faces; simplify it to at most {MOST_FACES:,}")
+    if not 0 <= np.min(faces) <= np.max(faces) < len(vertices):  # negative numbers would count from the end
+        raise UserError(f"{path} is damaged: a face names a corner that is not there")
     corners = torch.from_numpy(np.array(vertices))
     if not bool(corners.isfinite().all()):
         raise UserError(f"{path} has corners that are not finite numbers (NaN)")

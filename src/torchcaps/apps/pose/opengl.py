@@ -62,6 +62,8 @@ _CLIP_DISTANCE = 0x3000  # GL_CLIP_DISTANCE0
 class OpenGLRenderer:
     """Draws with the graphics driver of the machine, in software where there is no graphics card."""
 
+    kind = "opengl"
+
     def __init__(self) -> None:
         import moderngl
 
@@ -81,18 +83,17 @@ class OpenGLRenderer:
     @torch.no_grad()
     def __call__(self, mesh: Mesh, rotations: Float[Tensor, "batch 4"], view: View) -> Rendered:
         """As `rasterise`; the result is in the memory of the CPU."""
-        if view.height != view.width:
-            raise UserError("the OpenGL engine draws square images; use --engine torch for others")
         mesh, rotations = mesh.to("cpu"), rotations.float().cpu()
         rows = _rows_of_colours(mesh)
-        tiles = max(1, min(_ATLAS // view.width, int((_TEXTURE // rows) ** 0.5)))
+        tiles = max(1, min(_ATLAS // max(view.height, view.width), int((_TEXTURE // rows) ** 0.5)))
         parts = [self._draw(mesh, part, view, tiles) for part in torch.split(rotations, tiles * tiles)]
         pixels = torch.cat(parts).permute(0, 3, 1, 2)
         return Rendered(pixels[:, :3], pixels[:, 3:])
 
     def _draw(self, mesh: Mesh, rotations: Tensor, view: View, tiles: int) -> Tensor:
-        context, side = self.context, view.width
-        program, target = self._program, self._target(tiles * side)
+        context, program = self.context, self._program
+        height, width = tiles * view.height, tiles * view.width
+        target = self._target(height, width)
         target.use()
         if mesh.is_closed:
             context.enable(context.CULL_FACE)
@@ -112,7 +113,7 @@ class OpenGLRenderer:
         pixels = torch.frombuffer(bytearray(target.read(components=4)), dtype=torch.uint8)
         for resource in (array, corners, instances, colours):
             resource.release()
-        return _cut(pixels.view(tiles * side, tiles * side, 4), tiles)[: len(rotations)]
+        return _cut(pixels.view(height, width, 4), tiles)[: len(rotations)]
 
     def _colours(self, mesh: Mesh, rotations: Tensor, view: View) -> Any:
         shaded = shade_faces(mesh, rotation_matrices(rotations), view).mul(255).round().byte()
@@ -121,9 +122,10 @@ class OpenGLRenderer:
         return self.context.texture((width, rows * len(rotations)), 4, padded.numpy().tobytes())
 
     @cache  # noqa: B019  one renderer lives as long as the process
-    def _target(self, side: int) -> Any:
+    def _target(self, height: int, width: int) -> Any:
+        size = (width, height)
         return self.context.framebuffer(
-            [self.context.texture((side, side), 4)], self.context.depth_renderbuffer((side, side))
+            [self.context.texture(size, 4)], self.context.depth_renderbuffer(size)
         )
 
 
@@ -146,9 +148,9 @@ def _instances(rotations: Tensor, view: View) -> np.ndarray:
 
 def _cut(atlas: Tensor, tiles: int) -> Tensor:
     """The images of an atlas, whose rows run upwards, one after the other."""
-    side = len(atlas) // tiles
-    grid = atlas.view(tiles, side, tiles, side, 4).permute(0, 2, 1, 3, 4)
-    return grid.flip(2).reshape(tiles * tiles, side, side, 4)
+    height, width = (side // tiles for side in atlas.shape[:2])
+    grid = atlas.view(tiles, height, tiles, width, 4).permute(0, 2, 1, 3, 4)
+    return grid.flip(2).flatten(0, 1)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 OUT/poses.csv            image, class, object, split, w, x, y, z
 OUT/images/CLASS/OBJECT/NUMBER.png, OUT/masks/... the same
-OUT/scene.json           the resolved scene, the view, the camera matrix, the classes and the quaternion order
+OUT/scene.json           the resolved scene, view, camera matrix, classes, quaternion order and engine
 OUT/meshes.npz           the objects in their default poses
 """
 
@@ -13,18 +13,22 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError, as_plain, generator
+from torchcaps.core.rotation import distinct_numbers
 from torchcaps.data.rendering import Mesh, MeshSet, Rendered, View, held_out_instances, rasterise, save_meshes
-from torchcaps.storage import read_mapping, write_atomically, write_json, write_text
+from torchcaps.storage import write_atomically, write_json, write_text
 
 from .meshes import Report
+from .resumed import engine_of, keep_engine, require_same_meshes, require_same_poses, require_same_scene
 from .scene import Scene, objects_of, rotations_of
 
 EngineName = Literal["auto", "torch", "opengl", "blender"]
@@ -92,30 +96,31 @@ def render_scene(
     meshes = prepare_meshes(scene, out, report)
     poses = plan_poses(scene, meshes)
     _write_plan(out, meshes, poses)
-    missing = [pose for pose in poses if not all((out / file).is_file() for file in (pose.image, pose.mask))]
+    missing = {pose for pose in poses if not all((out / file).is_file() for file in (pose.image, pose.mask))}
     done = len(poses) - len(missing)
     on_images(done, len(poses))
+    if missing:
+        keep_engine(out, getattr(engine, "kind", "torch"), is_begun=done > 0)
     with ThreadPoolExecutor() as threads:
-        for number, part in _chunks(missing):
+        for part in _chunks(poses, getattr(engine, "at_once", _AT_ONCE)):
+            if missing.isdisjoint(part):
+                continue
+            # the whole part, as without an interruption: OpenGL rounds by the place in its large picture
             rotations = torch.tensor([pose.rotation for pose in part])
-            found = engine(meshes.objects[number].mesh, rotations, scene.view)
-            images, masks = (each.permute(0, 2, 3, 1).cpu().contiguous().numpy() for each in found)
-            jobs = [
-                *zip((out / pose.image for pose in part), images, strict=True),
-                *zip((out / pose.mask for pose in part), masks[..., 0], strict=True),
-            ]
-            list(threads.map(lambda job: _write_picture(*job), jobs))
-            done += len(part)
+            found = engine(meshes.objects[part[0].number].mesh, rotations, scene.view)
+            jobs = [job for job in _pictures(out, part, found) if job[0] in missing]
+            list(threads.map(lambda job: _write_picture(*job[1:]), jobs))
+            done += len(missing.intersection(part))
             on_images(done, len(poses))
     return len(missing)
 
 
 def prepare_meshes(scene: Scene, out: Path, report: Report) -> MeshSet:
     """The objects of a scene, written with the scene itself; what is there must be of the same scene."""
-    path, plain = out / "scene.json", as_plain(scene)
-    if path.is_file() and read_mapping(path).get("scene") != plain:
-        raise UserError(f"{out} holds images of another scene; choose another --out or delete it")
+    plain = as_plain(scene)
+    require_same_scene(out, plain)
     meshes = objects_of(scene, report)
+    require_same_meshes(out, meshes)
     save_meshes(out / "meshes.npz", meshes)
     description = {
         "format": 1,
@@ -124,15 +129,16 @@ def prepare_meshes(scene: Scene, out: Path, report: Report) -> MeshSet:
         "camera_matrix": scene.view.matrix().tolist(),
         "view": as_plain(scene.view),
         "scene": plain,
+        **engine_of(out),
     }
-    write_json(path, description)
+    write_json(out / "scene.json", description)
     return meshes
 
 
 def plan_poses(scene: Scene, meshes: MeshSet) -> list[Pose]:
     """One image for each object and rotation, in a fixed order."""
     rotations = rotations_of(scene)
-    is_test = _tested(scene, meshes, len(rotations))
+    is_test = _tested(scene, meshes, rotations)
     digits = len(str(len(rotations) - 1))
     return [
         Pose(
@@ -151,16 +157,21 @@ def _folder_of(meshes: MeshSet, number: int) -> str:
     return f"{meshes.classes[each.label]}/{each.name.rpartition('/')[2]}"
 
 
-def _tested(scene: Scene, meshes: MeshSet, rotations: int) -> Tensor:
+def _tested(scene: Scene, meshes: MeshSet, rotations: Tensor) -> Tensor:
     """Which images test, by object and rotation."""
-    settings, objects = scene.split, len(meshes.objects)
-    draw = generator(0, "scene split")
+    settings, size = scene.split, (len(meshes.objects), len(rotations))
     if settings.by == "object":
         held = {each.name for each in held_out_instances(meshes, "test", settings.test).objects}
-        return torch.tensor([each.name in held for each in meshes.objects])[:, None].expand(-1, rotations)
-    count = rotations if settings.by == "rotation" else objects * rotations
-    chosen = torch.randperm(count, generator=draw) < round(settings.test * count)
-    return chosen.expand(objects, -1) if settings.by == "rotation" else chosen.view(objects, rotations)
+        return torch.tensor([each.name in held for each in meshes.objects])[:, None].expand(size)
+    if settings.by == "rotation":  # a grid repeats rotations: all images of one are on the same side
+        numbers = distinct_numbers(rotations)
+        return _drawn(int(numbers.max()) + 1, settings.test)[numbers].expand(size)
+    return _drawn(size[0] * size[1], settings.test).view(size)
+
+
+def _drawn(count: int, share: float) -> Tensor:
+    """Of `count` things the share that tests, drawn at random."""
+    return torch.randperm(count, generator=generator(0, "scene split")) < round(share * count)
 
 
 def _write_plan(out: Path, meshes: MeshSet, poses: Sequence[Pose]) -> None:
@@ -171,17 +182,26 @@ def _write_plan(out: Path, meshes: MeshSet, poses: Sequence[Pose]) -> None:
         each = meshes.objects[pose.number]
         numbers = (f"{value:.9g}" for value in pose.rotation)
         writer.writerow((pose.image, meshes.classes[each.label], each.name, pose.split, *numbers))
+    require_same_poses(out, text.getvalue())
     write_text(out / "poses.csv", text.getvalue())
 
 
-def _chunks(poses: Sequence[Pose]) -> Iterator[tuple[int, list[Pose]]]:
+def _chunks(poses: Sequence[Pose], most: int) -> Iterator[Sequence[Pose]]:
     """Some images of one object at a time."""
-    for number in dict.fromkeys(pose.number for pose in poses):
-        mine = [pose for pose in poses if pose.number == number]
-        for start in range(0, len(mine), _AT_ONCE):
-            yield number, mine[start : start + _AT_ONCE]
+    for _, group in groupby(poses, key=lambda pose: pose.number):
+        mine = list(group)
+        for start in range(0, len(mine), most):
+            yield mine[start : start + most]
 
 
-def _write_picture(path: Path, pixels: object) -> None:
-    picture = Image.fromarray(pixels)  # type: ignore[arg-type]
+def _pictures(out: Path, part: Sequence[Pose], found: Rendered) -> Iterator[tuple[Pose, Path, np.ndarray]]:
+    """The files of images and masks with their pixels."""
+    images, masks = (each.permute(0, 2, 3, 1).cpu().contiguous().numpy() for each in found)
+    for pose, image, mask in zip(part, images, masks[..., 0], strict=True):
+        yield pose, out / pose.image, image
+        yield pose, out / pose.mask, mask
+
+
+def _write_picture(path: Path, pixels: np.ndarray) -> None:
+    picture = Image.fromarray(pixels)
     write_atomically(path, partial(picture.save, format="PNG"))

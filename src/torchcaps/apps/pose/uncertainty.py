@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from torchcaps.train import Run, load_split
 CALIBRATION_FILE = "calibration.json"
 SHARE = 0.9  # of images whose error is within the stated angle
 _BINS = 10
-_FEWEST = 5  # images of a bin
+_FEWEST = 10  # images of a bin; fewer than 9 know no angle that nine in ten stay within
 _AT_ONCE = 256
 
 
@@ -43,12 +44,14 @@ class Calibration:
         median: Median error of each group in degrees; it does not fall as the spread grows.
         within: The angle within which a share of 0.9 of each group lies.
         images: How many were looked at.
+        epoch: Of the weights; it tells whether a run was trained on since.
     """
 
     edges: tuple[float, ...]
     median: tuple[float, ...]
     within: tuple[float, ...]
     images: int
+    epoch: int | None = None
 
     def at(self, spread: float) -> tuple[float, float]:
         """The usual error of images with votes so far apart, and what nine in ten stay within, in degrees."""
@@ -87,11 +90,23 @@ def fit_calibration(judged: Judged) -> Calibration:
     order = judged.spreads.argsort()
     parts = torch.tensor_split(order, groups)
     edges = [float(judged.spreads[part[-1]]) for part in parts[:-1]]
-    median, within = (
-        torch.stack([judged.errors[part].quantile(share) for part in parts]).cummax(0).values.tolist()
-        for share in (0.5, SHARE)
-    )
+    errors = [judged.errors[part].sort().values for part in parts]
+    median = _rising([each.quantile(0.5) for each in errors])
+    within = _rising([each[_place_within(len(each))] for each in errors])
     return Calibration(edges=tuple(edges), median=tuple(median), within=tuple(within), images=count)
+
+
+def _rising(angles: list[Tensor]) -> list[float]:
+    return torch.stack(angles).cummax(0).values.tolist()
+
+
+def _place_within(count: int) -> int:
+    """Which of the sorted errors of some images a share of 0.9 of new images stays within, on average.
+
+    A new image is equally likely to come before, between or after them: the quantile of the images themselves
+    would be too small.
+    """
+    return min(count, math.ceil(SHARE * (count + 1))) - 1
 
 
 def has_votes(run: Run) -> bool:
@@ -127,26 +142,33 @@ def _errors(run: Run, output: PoseOutput, winners: Tensor, targets: PoseTarget) 
 
 def calibrate_run(run: Run, data_dir: Path | None = None) -> Calibration:
     """Calibrate a run on its validation images and keep the result in its folder."""
-    found = fit_calibration(judge(run, "validation", data_dir=data_dir))
+    found = replace(fit_calibration(judge(run, "validation", data_dir=data_dir)), epoch=run.epoch)
     write_json(run.folder / CALIBRATION_FILE, as_plain(found))
     return found
 
 
 def read_calibration(run: Run) -> Calibration:
     """The calibration in the folder of a run."""
-    path = run.folder / CALIBRATION_FILE
-    if not path.is_file():
+    found = _calibration_in(run)
+    if found is None:
         raise MissingDataError(f"{run.folder} is not calibrated; torchcaps pose eval {run.folder} does it")
-    found = build_dataclass(Calibration, read_json(path), str(path))
-    if not len(found.median) == len(found.within) == len(found.edges) + 1:
-        raise UserError(f"{path} is damaged; delete it and run torchcaps pose eval {run.folder}")
     return found
 
 
+def _calibration_in(run: Run) -> Calibration | None:
+    """The calibration in the folder of a run; None where there is none, or one of earlier weights."""
+    path = run.folder / CALIBRATION_FILE
+    if not path.is_file():
+        return None
+    found = build_dataclass(Calibration, read_json(path), str(path))
+    if not len(found.median) == len(found.within) == len(found.edges) + 1:
+        raise UserError(f"{path} is damaged; delete it and run torchcaps pose eval {run.folder}")
+    return found if found.epoch in (None, run.epoch) else None
+
+
 def known_calibration(run: Run, data_dir: Path | None = None) -> Calibration:
-    """The calibration in the folder of a run, made now where there is none."""
-    has_one = (run.folder / CALIBRATION_FILE).is_file()
-    return read_calibration(run) if has_one else calibrate_run(run, data_dir)
+    """The calibration in the folder of a run, made now where there is none of its weights."""
+    return _calibration_in(run) or calibrate_run(run, data_dir)
 
 
 def coverage(calibration: Calibration, judged: Judged) -> float:

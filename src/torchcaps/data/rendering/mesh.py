@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,9 @@ _KEYS = (
     "names",
     "classes",
 )
+
+
+_DAMAGED = (BadZipFile, zlib.error, NotImplementedError, KeyError, ValueError, OSError, EOFError, IndexError)
 
 
 class Mesh(NamedTuple):
@@ -93,6 +97,11 @@ class MeshSet(NamedTuple):
         """The meshes of a class."""
         return [each.mesh for each in self.objects if each.label == label]
 
+    def in_order(self, classes: tuple[str, ...]) -> MeshSet:
+        """The same objects with the classes, which must be the same, in another order."""
+        labels = [classes.index(name) for name in self.classes]
+        return MeshSet(classes, tuple(each._replace(label=labels[each.label]) for each in self.objects))
+
 
 def save_meshes(path: Path, meshes: MeshSet) -> None:
     """Write objects as one compressed archive of NumPy arrays, which `load_meshes` reads without trimesh."""
@@ -121,7 +130,7 @@ def load_meshes(path: Path) -> MeshSet:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return _unpacked({key: archive[key] for key in _KEYS})
-    except (BadZipFile, KeyError, ValueError, OSError, EOFError, IndexError) as error:
+    except _DAMAGED as error:
         raise UserError(f"{path} is no archive of meshes ({error}); make it again") from error
 
 
@@ -136,10 +145,21 @@ def _unpacked(arrays: Mapping[str, np.ndarray]) -> MeshSet:
         )
     ]
     for mesh in meshes:
-        if not len(mesh.faces) or int(mesh.faces.min()) < 0 or int(mesh.faces.max()) >= len(mesh.vertices):
-            raise ValueError("a face names a corner that is not there")
-    named = zip(arrays["names"].tolist(), arrays["labels"].tolist(), meshes, strict=True)
+        _require_usable(mesh)
+    labels = arrays["labels"]
+    if not 0 <= labels.min() <= labels.max() < len(arrays["classes"]):
+        raise ValueError("an object is of a class that is not there")
+    named = zip(arrays["names"].tolist(), labels.tolist(), meshes, strict=True)
     return MeshSet(tuple(map(str, arrays["classes"])), tuple(NamedMesh(*each) for each in named))
+
+
+def _require_usable(mesh: Mesh) -> None:
+    if not len(mesh.faces) or int(mesh.faces.min()) < 0 or int(mesh.faces.max()) >= len(mesh.vertices):
+        raise ValueError("a face names a corner that is not there")
+    if any(each.ndim != 2 or each.shape[1] != 3 for each in (mesh.vertices, mesh.faces, mesh.colours)):
+        raise ValueError("corners, faces and colours must have three columns")
+    if not bool(mesh.vertices.isfinite().all()):
+        raise ValueError("a corner is not finite")
 
 
 def _pieces(whole: Tensor, ends: Sequence[int] | np.ndarray) -> list[Tensor]:

@@ -62,6 +62,12 @@ class Light:
     energy: float = 1000.0
     colour: Point = (1.0, 1.0, 1.0)
 
+    def __post_init__(self) -> None:
+        if min(self.energy, *self.colour) < 0:
+            raise UserError(
+                f"light: energy and colour must not be negative, got {self.energy}, {self.colour}"
+            )
+
 
 THESIS_LIGHTS = (Light(position=(6.0, 6.0, 4.0)), Light(position=(0.0, 0.0, 0.0)))
 
@@ -91,6 +97,8 @@ class View:
             raise UserError(f"images must have 1 to {_LARGEST_SIDE:,} pixels a side")
         if min(self.background) < 0 or max(self.background) > 1:
             raise UserError(f"background must lie between 0 and 1, got {list(self.background)}")
+        if self.ambient < 0:
+            raise UserError(f"ambient must not be negative, got {self.ambient}")
 
     def enlarged(self, times: int) -> View:
         """The same view with more pixels."""
