@@ -50,7 +50,7 @@ def run(rendered, tmp_path_factory):
     call(
         "pose",
         "train",
-        "pose/em_posenet_quaternion",
+        "pose/em_posenet_markley",
         *sets,
         "--data",
         rendered,

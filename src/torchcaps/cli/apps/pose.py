@@ -85,7 +85,7 @@ def render(
 
 @app.command("train", cls=RecipeCommand)
 def train(
-    recipe: RecipeName = "pose/em_posenet_quaternion",
+    recipe: RecipeName = "pose/em_posenet_markley",
     set_: Changes = None,
     data: Annotated[
         str | None, typer.Option("--data", help="Another dataset, or a folder that pose render wrote.")
