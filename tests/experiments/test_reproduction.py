@@ -27,6 +27,11 @@ def test_a_label_without_data_is_refused_with_its_reason():
         find_experiment("tab:novelviewpoints_full_original")
 
 
+def test_a_label_that_is_built_says_why_it_has_no_runs():
+    page = render_reproduction(lambda label: [])
+    assert "`tab:novelviewpoints`. No runs so far (the files of smallNORB cannot be downloaded here)" in page
+
+
 def rows_of(label):
     found = [
         a_row("DR-CapsNet+Q", "entropy", 9.5, thesis=9.53, seeds=3),

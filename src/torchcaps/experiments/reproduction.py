@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import get_args
 
-from .catalogue import LABELS, WITHOUT_RUNS
+from .catalogue import LABELS, WITHOUT_DATA, WITHOUT_RUNS
 from .plan import EXPERIMENTS, Experiment, RowsOf, Verdict
 from .records import Row, metric_heading
 from .results import OTHER_DATA, FigureVerdict, decide_claim, figures_of, judged_figures
@@ -58,7 +58,8 @@ def _of_label(label: str, rows_of: RowsOf) -> Iterator[str]:
     experiment = EXPERIMENTS[label]
     yield f"### {experiment.title}"
     if not rows_of(label):
-        yield f"`{label}`. No runs so far: `torchcaps reproduce {label}` makes them."
+        why = f" ({WITHOUT_DATA[label]})" if label in WITHOUT_DATA else ""
+        yield f"`{label}`. No runs so far{why}: `torchcaps reproduce {label}` makes them."
         return
     yield f"[`{label}`](../results/{experiment.slug}.md)"
     lines = [_line(row, verdict) for row, verdict in _figures(experiment, rows_of)]
