@@ -1,9 +1,9 @@
 """Couplings over children: `python benchmarks/attention_over_children.py DATA FOLDER RESULTS CHANGE...`.
 
 Self-attention shares each child out among the parents; some ports share each parent out among its children.
-Both are trained on DATA, mnist or cifar10, with and without REM, as in the thesis but for the changes, such as
-`epochs=60`, and their trees counted as in its tables. Runs that are in FOLDER already are used again. The rows
-go to `RESULTS/attention-over-children.json`.
+Both are trained on DATA, mnist or cifar10, with and without REM, as in the thesis but for the changes, such
+as `epochs=60`, and their trees counted as in its tables. Runs that are in FOLDER already are used again. The
+rows go to `RESULTS/attention-over-children.json`.
 """
 
 import json

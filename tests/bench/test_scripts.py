@@ -34,7 +34,10 @@ def test_readings_of_trees_are_compared_with_the_thesis(script, tmp_path, capsys
     script("tree_readings").main(tmp_path, "efficient_capsnet_mnist.mnist")
     rows = {row.setting: row for row in load_rows(tmp_path, "tree-readings") if row.metric == "plain_entropy"}
     assert {row.thesis for row in rows.values()} == {4.38}
-    assert {"MNIST, over parents, then prior", "MNIST, over children, then prior, axes swapped"} <= rows.keys()
+    assert {
+        "MNIST, over parents, then prior",
+        "MNIST, over children, then prior, axes swapped",
+    } <= rows.keys()
     assert "by all: " in capsys.readouterr().out
 
 
