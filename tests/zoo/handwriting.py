@@ -160,6 +160,17 @@ def lined_sheet_on_a_table(digit):
     return _grain(_on_a_table(page, 150, ((0.2, 0.15), (0.8, 0.12), (0.82, 0.85), (0.18, 0.86))), 3)
 
 
+def sheet_that_is_cut_off_below(digit):
+    page = on_paper(written(digit, size=(640, 480), box=(260, 170, 90, 130), pen=9))
+    return _grain(_on_a_table(page, 40, ((0.16, 0.13), (0.83, 0.17), (0.86, 1.0), (0.12, 1.0))), 3)
+
+
+def in_a_box(digit):
+    page = Image.fromarray(on_paper(written(digit)).astype(np.uint8))
+    ImageDraw.Draw(page).rectangle([50, 25, 350, 370], outline=60, width=3)
+    return np.asarray(page, dtype=float)
+
+
 def stains(digit):
     page = on_paper(written(digit, size=(600, 600), box=(200, 120, 200, 300)))
     page[560:570, 40:60], page[50:56, 500:520] = 60, 70
@@ -193,6 +204,8 @@ PAGES = (
     sheet_on_a_table,
     small_note_on_a_table,
     lined_sheet_on_a_table,
+    sheet_that_is_cut_off_below,
+    in_a_box,
     stains,
     cut_close,
     forty_pixels,

@@ -4,10 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 from zoo.handwriting import (
     PAGES,
     chalk_on_a_blackboard,
+    in_a_box,
     inverted,
     on_paper,
     photograph,
@@ -60,6 +61,13 @@ def test_a_sheet_is_cut_out_of_its_table_and_its_size_is_told():
 @pytest.mark.parametrize("digit", "01468")
 def test_a_bright_digit_is_no_sheet(page, digit):
     assert "sheet" not in prepare_digit(photograph(page, digit)).words
+
+
+def test_a_box_around_a_digit_is_left_out_and_one_around_nothing_is_a_digit():
+    assert "left out 1 other mark," in prepare_digit(photograph(in_a_box, "3")).words
+    empty = Image.new("L", (200, 200), 240)
+    ImageDraw.Draw(empty).rectangle([60, 40, 130, 160], outline=20, width=12)
+    assert "left out" not in prepare_digit(empty).words
 
 
 def test_marks_beside_the_digit_are_left_out_and_counted():

@@ -10,6 +10,7 @@ from PIL import Image, ImageFilter
 
 from torchcaps.core import UserError
 
+from .four_sides import without_boxes
 from .grey import as_grey
 from .marks import find_digit, label_marks, widened
 from .sheet import fill_around, find_sheet
@@ -146,8 +147,9 @@ def _strokes(ink: _Levels) -> tuple[_Pixels, int]:
     is_ink = _without_lines(_without_lines(ink >= _INK).T).T
     if not is_ink.any():
         raise UserError("there is no digit to be seen: lines alone; take it with more contrast")
-    is_digit, others = find_digit(label_marks(is_ink))
-    return widened(is_digit), others
+    labels, boxes = without_boxes(label_marks(is_ink))
+    is_digit, others = find_digit(labels)
+    return widened(is_digit), others + boxes
 
 
 def _without_lines(is_ink: _Pixels) -> _Pixels:
