@@ -1,9 +1,9 @@
-"""Couplings over children: `python benchmarks/attention_over_children.py FOLDER RESULTS CHANGE...`.
+"""Couplings over children: `python benchmarks/attention_over_children.py DATA FOLDER RESULTS CHANGE...`.
 
 Self-attention shares each child out among the parents; some ports share each parent out among its children.
-Both are trained on MNIST with and without REM, as in the thesis but for the changes, such as `epochs=60`, and
-their trees counted as in tab:mnist-pruned-params. Runs that are in FOLDER already are used again. The rows go
-to `RESULTS/attention-over-children.json`.
+Both are trained on DATA, mnist or cifar10, with and without REM, as in the thesis but for the changes, such
+as `epochs=60`, and their trees counted as in its tables. Runs that are in FOLDER already are used again. The
+rows go to `RESULTS/attention-over-children.json`.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from torch import einsum
 
 from torchcaps.experiments.records import Protocol, RunResult
-from torchcaps.experiments.rem.tables import MNIST_TABLE
+from torchcaps.experiments.rem.tables import MNIST_TABLE, OTHERS_TABLE
 from torchcaps.experiments.results import summarise, write_results
 from torchcaps.parse import analyse_run
 from torchcaps.routing import ROUTINGS
@@ -21,7 +21,10 @@ from torchcaps.routing.api import keep_float32
 from torchcaps.routing.self_attention import SelfAttentionRouting, attended_votes
 from torchcaps.train import Machine, load_recipe, load_run, train
 
-RECIPE = "mnist/efficient_capsnet_rem"
+OF_TABLES = {
+    "mnist": (MNIST_TABLE, "Efficient-CapsNet"),
+    "cifar10": (OTHERS_TABLE, "CIFAR-10, Efficient-CapsNet, 16 children"),
+}
 WAYS = {"parents": {}, "children": {"model.routing": "attention_children"}}
 METRICS = ("quantized_accuracy", "entropy", "keys", "sparsity")
 
@@ -39,14 +42,15 @@ class AttentionOverChildren(SelfAttentionRouting):
         return over_children(votes, activations, prior=self.prior)
 
 
-def main(folder, results, *changes):
+def main(data, folder, results, *changes):
     rows = []
+    table, network = OF_TABLES[data]
     for way in WAYS:
         for kind in ("Q", "REM"):
-            made = make(Path(folder) / f"{way}-{kind.lower()}", way, kind, changes)
-            setting = f"Efficient-CapsNet+{kind}, over {way}"
+            made = make(data, Path(folder) / f"{data}-{way}-{kind.lower()}", way, kind, changes)
+            setting = f"{network}+{kind}, over {way}"
             print(setting, json.dumps(made["metrics"]), flush=True)
-            of_table = next(s for s in MNIST_TABLE.settings if s.name == f"Efficient-CapsNet+{kind}")
+            of_table = next(each for each in table.settings if each.name == f"{network}+{kind}")
             protocol = Protocol(epochs=made["metrics"]["epochs"], images=made["recipe"]["data"]["limit"])
             result = RunResult.from_json(made)
             rows += [
@@ -60,14 +64,14 @@ def main(folder, results, *changes):
                 for metric in METRICS
                 if metric in made["metrics"]
             ]
-    command = " ".join(["python benchmarks/attention_over_children.py FOLDER results", *changes])
+    command = " ".join([f"python benchmarks/attention_over_children.py {data} FOLDER results", *changes])
     write_results(Path(results), "attention-over-children", rows, command)
 
 
-def make(folder, way, kind, changes):
+def make(data, folder, way, kind, changes):
     """Train one network, or go back to it, and count its trees."""
     last = ("pruning=null",) if kind == "Q" else ()
-    recipe = load_recipe(RECIPE, (*changes, *last), WAYS[way])
+    recipe = load_recipe(f"{data}/efficient_capsnet_rem", (*changes, *last), WAYS[way])
     made = train(recipe, folder, Machine(), resume=True)
     found = analyse_run(load_run(folder)).as_json()
     made["metrics"] |= {name: found[name] for name in ("quantized_accuracy", "entropy", "keys")}

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import torch
 
+from torchcaps.core import as_plain
 from torchcaps.experiments.records import Protocol, RunResult
 from torchcaps.experiments.results import summarise, write_results
 from torchcaps.layers.vote import cast_votes
 from torchcaps.routing.dynamic import dynamic_routing
 from torchcaps.routing.early_exit import settled_dynamic_routing
-from torchcaps.train import load_run, load_split
+from torchcaps.train import load_labelled, load_run
 from torchcaps.train.run import provenance
 
 IMAGES, BATCH, REPEATS = 1000, 250, 2
@@ -28,7 +29,7 @@ METRICS = ("test_accuracy", "rounds", "milliseconds")
 def main(folder, results):
     run = load_run(Path(folder))
     facts = {"parameters": sum(p.numel() for p in run.model.parameters()), "precision": "32"}
-    facts |= {"seed": run.recipe.seed, **provenance(torch.device("cpu"))}
+    facts |= {"seed": run.recipe.seed, "recipe": as_plain(run.recipe), **provenance(torch.device("cpu"))}
     note = f"{IMAGES:,} test images, network trained with 3 rounds, routing alone, time of one image"
     rows = []
     batches = votes_of(run)
@@ -46,8 +47,8 @@ def main(folder, results):
 @torch.no_grad()
 def votes_of(run):
     """Votes, activations and labels, batch by batch."""
-    data, pipeline = load_split(run.recipe.data, "test")
-    _, inputs = pipeline.for_evaluation(data.images[:IMAGES])
+    data, pipeline = load_labelled(run, "test")
+    inputs = pipeline.for_evaluation(data.images[:IMAGES])[1]
     batches = []
     for part, labels in zip(inputs.split(BATCH), data.labels[:IMAGES].split(BATCH), strict=True):
         children = run.model(part, return_routing=True).layers[-1].children

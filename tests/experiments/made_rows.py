@@ -42,10 +42,11 @@ def a_result(seed=42, **metrics):
     return RunResult.from_json({**FACTS, "seed": seed, "metrics": metrics, "recipe": RECIPE})
 
 
-def seeds_row(setting, metric, ours, spread=0.01):
+def seeds_row(setting, metric, ours, spread=0.01, budget="full"):
     """A row of three seeds, or of one where there is no spread."""
     runs = tuple(a_run(ours, seed=seed) for seed in range(1 if spread is None else 3))
-    return a_row(setting, metric, ours, spread=spread, runs=runs)
+    protocols = (Protocol(budget=budget, epochs=2),)
+    return a_row(setting, metric, ours, spread=spread, runs=runs, protocols=protocols)
 
 
 def assert_claims_are_decided(experiment):

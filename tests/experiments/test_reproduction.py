@@ -8,6 +8,7 @@ from torchcaps.core import UserError
 from torchcaps.experiments import EXPERIMENTS, LABELS, find_experiment, list_experiments
 from torchcaps.experiments.catalogue import WITHOUT_RUNS
 from torchcaps.experiments.reproduction import render_reproduction, render_totals
+from torchcaps.experiments.results import render_page
 
 TABLE = "tab:mnist-pruned-params"
 
@@ -26,6 +27,11 @@ def test_a_label_without_data_is_refused_with_its_reason():
         find_experiment("tab:novelviewpoints_full_original")
 
 
+def test_a_label_that_is_built_says_why_it_has_no_runs():
+    page = render_reproduction(lambda label: [])
+    assert "`tab:novelviewpoints`. No runs so far (the files of smallNORB cannot be downloaded here)" in page
+
+
 def rows_of(label):
     found = [
         a_row("DR-CapsNet+Q", "entropy", 9.5, thesis=9.53, seeds=3),
@@ -39,6 +45,30 @@ def test_figures_for_and_against_are_counted():
     text = render_totals(rows_of)
     assert "1 have runs here" in text
     assert "2 printed figures stand beside ours: 1 confirmed, 1 not confirmed and 0 open" in text
+
+
+def test_figures_of_other_data_are_shown_and_not_judged():
+    label, name = "tab:lsl-time_to_convergence_and_error", "Caps, D=16, bayesian"
+    found = [a_row(name, "updates_to_convergence", 13.1, thesis=35.2, seeds=3)]
+    flown = {label: found}
+    totals = render_totals(lambda label: flown.get(label, []))
+    assert "0 printed figures stand beside ours: 0 confirmed, 0 not confirmed and 0 open; 1 more" in totals
+    assert "| 35.2 | 13.1 ± 0.0 | 3 | full | other data |" in render_reproduction(
+        lambda label: flown.get(label, [])
+    )
+    page = render_page(EXPERIMENTS[label], lambda label: found)
+    assert "of other data than ours, and not judged: updates to convergence." in page
+    assert f"{name}, updates to convergence: **" not in page
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_figures_whose_data_differ_are_of_metrics_that_exist(label):
+    if label in EXPERIMENTS.names():
+        experiment = EXPERIMENTS[label]
+        assert set(experiment.other_data) <= set(experiment.metrics)
+        says_so = "cannot be compared" in " ".join(experiment.deviations)
+        printed = {metric for setting in experiment.settings for metric in setting.thesis}
+        assert not says_so or printed <= set(experiment.other_data)
 
 
 def test_the_page_sets_thesis_ours_and_verdict_side_by_side_for_every_label():

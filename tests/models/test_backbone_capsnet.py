@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -152,3 +154,15 @@ def test_a_trunk_on_the_meta_device_is_probed_there():
         trunk = create_trunk("mobilenetv1")
         model = capsule_head(trunk, BackboneCapsNetConfig(image_size=96))
     assert model.primary.conv.kernel_size == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("resnet50_capsnet_64", 224), ("resnet50_capsnet_64", 64), ("mobilenetv1_capsnet_64", 64)],
+)
+def test_the_page_has_the_sizes_of_primary_layers(name, size):
+    whole, factorised = (on_meta(name, image_size=size, factorised=choice) for choice in (False, True))
+    primary = count_parameters(whole.primary)
+    left = primary - count_parameters(whole) + count_parameters(factorised)
+    page = (Path(__file__).parents[2] / "docs" / "backbones.md").read_text()
+    assert f"| {size} px | {primary:,} | {left:,} |" in page

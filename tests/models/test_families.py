@@ -8,6 +8,7 @@ from torch.testing import assert_close
 
 from torchcaps.layers import map_sizes
 from torchcaps.models import EffConvCapsNetConfig, create_model
+from torchcaps.routing.scaled_distance import ScaledDistanceRouting
 
 from refusal import REFUSED
 
@@ -56,6 +57,15 @@ def test_parse_capsnet_has_the_layers_of_the_thesis():
     with torch.device("meta"):
         model = create_model("parse_capsnet")
     assert [tuple(layer.weight.shape) for layer in model.capsules] == [(16, 8, 16, 8)] * 3 + [(16, 8, 10, 8)]
+
+
+@pytest.mark.parametrize("data", ["mnist", "cifar10"])
+def test_gamma_capsnet_of_the_thesis_holds_couplings_constant_and_scales_over_the_batch(data):
+    with torch.device("meta"):
+        thesis, authors = (create_model(f"gamma_capsnet_{data}{which}") for which in ("_thesis", ""))
+    for model, found in ((thesis, ("last", "batch")), (authors, ("full", "sample"))):
+        routings = [part for part in model.modules() if isinstance(part, ScaledDistanceRouting)]
+        assert [(routing.gradient, routing.scope) for routing in routings] == [found] * 2
 
 
 def test_gamma_capsnet_can_draw_from_all_capsules():

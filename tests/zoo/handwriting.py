@@ -133,6 +133,44 @@ def dark_table_at_the_edge(digit):
     return page
 
 
+def _on_a_table(page, table, corners):
+    """The page as a sheet with these corners, and a table with a grain around it."""
+    height, width = page.shape
+    mask = Image.new("L", (width, height), 0)
+    ImageDraw.Draw(mask).polygon([(width * x, height * y) for x, y in corners], fill=255)
+    is_sheet = np.asarray(mask.filter(ImageFilter.GaussianBlur(1)), dtype=float) / 255
+    wood = table + np.random.default_rng(1).normal(0, 6, (height, 1))
+    return page * is_sheet + wood * (1 - is_sheet)
+
+
+def sheet_on_a_table(digit):
+    page = on_paper(written(digit, size=(640, 480), box=(260, 170, 90, 130), pen=9))
+    return _grain(_on_a_table(page, 90, ((0.16, 0.13), (0.83, 0.17), (0.86, 0.88), (0.12, 0.84))), 3)
+
+
+def small_note_on_a_table(digit):
+    page = on_paper(written(digit, size=(640, 480), box=(290, 190, 70, 100), pen=8), 215)
+    return _grain(_on_a_table(page, 40, ((0.36, 0.3), (0.64, 0.28), (0.66, 0.7), (0.34, 0.68))), 3)
+
+
+def lined_sheet_on_a_table(digit):
+    page = on_paper(written(digit, size=(640, 480), box=(260, 170, 90, 130), pen=9))
+    for row in range(15, 480, 34):
+        page[row : row + 2] = np.minimum(page[row : row + 2], PAPER - 70)
+    return _grain(_on_a_table(page, 150, ((0.2, 0.15), (0.8, 0.12), (0.82, 0.85), (0.18, 0.86))), 3)
+
+
+def sheet_that_is_cut_off_below(digit):
+    page = on_paper(written(digit, size=(640, 480), box=(260, 170, 90, 130), pen=9))
+    return _grain(_on_a_table(page, 40, ((0.16, 0.13), (0.83, 0.17), (0.86, 1.0), (0.12, 1.0))), 3)
+
+
+def in_a_box(digit):
+    page = Image.fromarray(on_paper(written(digit)).astype(np.uint8))
+    ImageDraw.Draw(page).rectangle([50, 25, 350, 370], outline=60, width=3)
+    return np.asarray(page, dtype=float)
+
+
 def stains(digit):
     page = on_paper(written(digit, size=(600, 600), box=(200, 120, 200, 300)))
     page[560:570, 40:60], page[50:56, 500:520] = 60, 70
@@ -163,6 +201,11 @@ PAGES = (
     lines_of_a_notebook,
     squared_paper,
     dark_table_at_the_edge,
+    sheet_on_a_table,
+    small_note_on_a_table,
+    lined_sheet_on_a_table,
+    sheet_that_is_cut_off_below,
+    in_a_box,
     stains,
     cut_close,
     forty_pixels,

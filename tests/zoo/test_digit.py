@@ -22,6 +22,12 @@ def levels(prepared):
     return np.asarray(prepared.picture, dtype=float)
 
 
+def assert_alike(one, other):
+    """But for a pixel more or less at the edge."""
+    shifts = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]
+    assert min(np.abs(levels(one) - np.roll(levels(other), shift, (0, 1))).mean() for shift in shifts) < 12
+
+
 def test_the_result_is_as_mnist_has_it():
     found = levels(prepare_digit(drawn()))
     assert found.shape == (28, 28)
@@ -44,10 +50,7 @@ def test_the_result_is_as_mnist_has_it():
     ids=["larger", "elsewhere", "pale", "grain", "shadow"],
 )
 def test_size_place_contrast_and_shadow_change_little(changes):
-    first, second = levels(prepare_digit(drawn())), levels(prepare_digit(drawn(**changes)))
-    # a pixel more or less at the edge
-    shifts = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]
-    assert min(np.abs(first - np.roll(second, shift, (0, 1))).mean() for shift in shifts) < 12
+    assert_alike(prepare_digit(drawn()), prepare_digit(drawn(**changes)))
 
 
 def test_bright_on_dark_gives_the_same_and_each_says_what_it_was():
@@ -71,3 +74,28 @@ def test_colours_and_transparency_are_no_obstacle():
 def test_an_empty_page_is_refused():
     with pytest.raises(UserError, match="no digit to be seen"):
         prepare_digit(Image.new("L", (100, 100), 240))
+
+
+def on_clear(stroke):
+    """A seven of one tone on a clear ground, as drawing programs export it."""
+    ink = np.asarray(drawn(), dtype=np.uint8)
+    tone = np.full_like(ink, stroke)
+    return Image.fromarray(np.dstack([tone, tone, tone, 255 - ink]))
+
+
+def test_strokes_on_a_clear_ground_are_read_whatever_their_tone():
+    dark, bright = prepare_digit(on_clear(0)), prepare_digit(on_clear(255))
+    assert np.abs(levels(dark) - levels(bright)).mean() < 1
+    assert dark.words.startswith("clear parts filled with white, inverted")
+    assert bright.words.startswith("clear parts filled with black, not inverted")
+
+
+@pytest.mark.parametrize("mode", ["I;16", "I", "F"])
+def test_a_scan_of_many_bits_is_stretched(mode):
+    deep = np.asarray(drawn(ink=60, paper=190, noise=12.0), dtype=np.float64) * 40 + 9_000
+    kind = {"I;16": np.uint16, "I": np.int32, "F": np.float32}[mode]
+    picture = Image.fromarray(deep.astype(kind))
+    assert picture.mode == mode
+    found = prepare_digit(picture)
+    assert found.words.startswith("more than 8 bits stretched to 8, inverted")
+    assert_alike(found, prepare_digit(drawn(ink=60, paper=190, noise=12.0)))

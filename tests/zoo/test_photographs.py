@@ -4,8 +4,19 @@ import re
 
 import numpy as np
 import pytest
-from PIL import Image
-from zoo.handwriting import PAGES, on_paper, photograph, photograph_of_3000_pixels, stains, written
+from PIL import Image, ImageDraw
+from zoo.handwriting import (
+    PAGES,
+    chalk_on_a_blackboard,
+    in_a_box,
+    inverted,
+    on_paper,
+    photograph,
+    photograph_of_3000_pixels,
+    small_note_on_a_table,
+    stains,
+    written,
+)
 
 from torchcaps.core import UserError
 from torchcaps.zoo import photo_predictor, prepare_digit
@@ -37,6 +48,26 @@ def test_the_size_that_is_told_is_that_of_the_photograph():
     width, height = re.search(r"cropped to the digit, (\d+)x(\d+) of 3000x2200 px", words).groups()
     assert int(width) == pytest.approx(0.2 * 700 + 50, abs=12)  # where the pen went, and its width
     assert int(height) == pytest.approx(0.9 * 1000 + 50, abs=12)
+
+
+def test_a_sheet_is_cut_out_of_its_table_and_its_size_is_told():
+    words = prepare_digit(photograph(small_note_on_a_table, "3")).words
+    width, height = map(int, re.search(r"^cut out the sheet, (\d+)x(\d+) px", words).groups())
+    assert 170 < width < 0.32 * 640
+    assert 170 < height < 0.42 * 480
+
+
+@pytest.mark.parametrize("page", [inverted, chalk_on_a_blackboard], ids=lambda page: page.__name__)
+@pytest.mark.parametrize("digit", "01468")
+def test_a_bright_digit_is_no_sheet(page, digit):
+    assert "sheet" not in prepare_digit(photograph(page, digit)).words
+
+
+def test_a_box_around_a_digit_is_left_out_and_one_around_nothing_is_a_digit():
+    assert "left out 1 other mark," in prepare_digit(photograph(in_a_box, "3")).words
+    empty = Image.new("L", (200, 200), 240)
+    ImageDraw.Draw(empty).rectangle([60, 40, 130, 160], outline=20, width=12)
+    assert "left out" not in prepare_digit(empty).words
 
 
 def test_marks_beside_the_digit_are_left_out_and_counted():

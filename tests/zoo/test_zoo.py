@@ -236,6 +236,7 @@ def test_clear_parts_of_a_picture_are_white(run, tmp_path):
     on_white.save(tmp_path / "white.png")
     predictor = photo_predictor(str(run))
     clear, white = (predictor.answer_file(tmp_path / name).row for name in ("clear.png", "white.png"))
+    assert clear.pop("preparation") == f"clear parts filled with white, {white.pop('preparation')}"
     assert clear == white
 
 

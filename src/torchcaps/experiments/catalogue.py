@@ -84,6 +84,7 @@ WITHOUT_RUNS = {  # why labels that are not built have no runs
     "fig:saliency_maps_sn_el": _SMALLNORB,
     "fig:quaternions_tinyshapenetresults": "tab:quaternions_tinyshapenetresults draws it, on other meshes",
 }
+WITHOUT_DATA = {"tab:novelviewpoints": _SMALLNORB}  # why labels that are built have none
 
 
 def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> list[Progress]:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import get_args
 
-from .catalogue import LABELS, WITHOUT_RUNS
+from .catalogue import LABELS, WITHOUT_DATA, WITHOUT_RUNS
 from .plan import EXPERIMENTS, Experiment, RowsOf, Verdict
 from .records import Row, metric_heading
-from .results import decide_claim, figures_of, judge
+from .results import OTHER_DATA, FigureVerdict, decide_claim, figures_of, judged_figures
 
 _HEAD = "| setting | metric | thesis | ours | seeds | budget | verdict |\n" + "| --- " * 7 + "|"
 _VERDICTS = get_args(Verdict)
@@ -29,16 +29,23 @@ def render_totals(rows_of: RowsOf) -> str:
     """How many labels have runs, and how many figures and claims of the thesis have which verdict."""
     built = [EXPERIMENTS[label] for label in LABELS if label in EXPERIMENTS.names()]
     begun = [experiment for experiment in built if rows_of(experiment.label)]
-    figures = Counter(verdict for experiment in begun for _, verdict in _figures(experiment, rows_of))
-    claims = Counter(claim.check(rows_of).verdict for experiment in begun for claim in experiment.claims)
+    figures: Counter[str] = Counter(
+        verdict for experiment in begun for _, verdict in _figures(experiment, rows_of)
+    )
+    others = figures.pop(OTHER_DATA, 0)
+    apart = f"; {others} more are of other data than ours, and not judged" if others else ""
+    claims: Counter[str] = Counter(
+        claim.check(rows_of).verdict for experiment in begun for claim in experiment.claims
+    )
     return (
         f"Of {len(LABELS)} tables and figures of the thesis that report a result, {len(begun)} have runs "
-        f"here. {figures.total()} printed figures stand beside ours: {_count(figures)}. {claims.total()} "
-        f"claims are checked: {_count(claims)}. Open means too few seeds, or less than the thesis's protocol."
+        f"here. {figures.total()} printed figures stand beside ours: {_count(figures)}{apart}. "
+        f"{claims.total()} claims are checked: {_count(claims)}. Open means too few seeds, or less than the "
+        "thesis's protocol."
     )
 
 
-def _count(verdicts: Counter[Verdict]) -> str:
+def _count(verdicts: Counter[str]) -> str:
     words = [f"{verdicts[name]} {name}" for name in _VERDICTS if name != "beyond" or verdicts[name]]
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
@@ -51,7 +58,8 @@ def _of_label(label: str, rows_of: RowsOf) -> Iterator[str]:
     experiment = EXPERIMENTS[label]
     yield f"### {experiment.title}"
     if not rows_of(label):
-        yield f"`{label}`. No runs so far: `torchcaps reproduce {label}` makes them."
+        why = f" ({WITHOUT_DATA[label]})" if label in WITHOUT_DATA else ""
+        yield f"`{label}`. No runs so far{why}: `torchcaps reproduce {label}` makes them."
         return
     yield f"[`{label}`](../results/{experiment.slug}.md)"
     lines = [_line(row, verdict) for row, verdict in _figures(experiment, rows_of)]
@@ -64,13 +72,11 @@ def _of_label(label: str, rows_of: RowsOf) -> Iterator[str]:
         yield "\n".join(decide_claim(claim, rows_of) for claim in experiment.claims)
 
 
-def _figures(experiment: Experiment, rows_of: RowsOf) -> list[tuple[Row, Verdict]]:
-    """The rows that the thesis has a figure for, with the verdict on it."""
-    rows = rows_of(experiment.label)
-    return [(row, judge(row, row.thesis)) for row in rows if row.thesis is not None]
+def _figures(experiment: Experiment, rows_of: RowsOf) -> list[tuple[Row, FigureVerdict]]:
+    return judged_figures(experiment, rows_of(experiment.label))
 
 
-def _line(row: Row, verdict: Verdict) -> str:
+def _line(row: Row, verdict: FigureVerdict) -> str:
     cells = (row.setting, metric_heading(row.metric), *figures_of(row), row.seeds, row.budget or "", verdict)
     return f"| {' | '.join(map(str, cells))} |"
 

@@ -46,10 +46,13 @@ def decode(text: str) -> bytes:
         raise UserError("The picture did not arrive whole: send it again.") from error
 
 
-def open_upload(content: bytes) -> tuple[Image.Image, list[str]]:
-    """The picture in a file's bytes, grey or RGB, and what was done to it so far."""
+def open_upload(content: bytes, *, is_digit: bool = False) -> tuple[Image.Image, list[str]]:
+    """The picture in a file's bytes, grey or RGB, and what was done to it so far.
+
+    That of a digit keeps its clear parts: `prepare_digit` fills them.
+    """
     try:
-        return _open(content)
+        return _open(content, is_digit=is_digit)
     except UserError as error:
         if "cannot be read as an image" in str(error):
             raise UserError(
@@ -58,7 +61,7 @@ def open_upload(content: bytes) -> tuple[Image.Image, list[str]]:
         raise
 
 
-def _open(content: bytes) -> tuple[Image.Image, list[str]]:
+def _open(content: bytes, *, is_digit: bool) -> tuple[Image.Image, list[str]]:
     pixels = _count_pixels(content)
     if pixels > MOST_PIXELS:
         count = "hundreds of" if isinf(pixels) else f"{pixels / 1e6:.0f}"
@@ -73,7 +76,7 @@ def _open(content: bytes) -> tuple[Image.Image, list[str]]:
             picture.draft(None, (_LONGEST, _LONGEST))  # a JPEG is decoded at a smaller size at once
             picture.thumbnail((_LONGEST, _LONGEST))
             steps.append(f"{width}x{height} px made smaller")
-        return _flattened(picture, steps)
+        return (picture.copy(), steps) if is_digit else _flattened(picture, steps)
 
 
 def _count_pixels(content: bytes) -> int | float:
@@ -102,7 +105,7 @@ def _flattened(picture: Image.Image, steps: list[str]) -> tuple[Image.Image, lis
 
 def make_ready(content: bytes, info: DatasetInfo, *, is_digit: bool) -> Ready:
     """A file's bytes as a network takes them; digits are found, turned bright on black and centred."""
-    picture, steps = open_upload(content)
+    picture, steps = open_upload(content, is_digit=is_digit)
     if is_digit:
         prepared = prepare_digit(picture)
         picture = prepared.picture

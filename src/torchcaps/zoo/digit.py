@@ -10,7 +10,10 @@ from PIL import Image, ImageFilter
 
 from torchcaps.core import UserError
 
-from .marks import find_digit, label_marks
+from .four_sides import without_boxes
+from .grey import as_grey
+from .marks import find_digit, label_marks, widened
+from .sheet import fill_around, find_sheet
 
 _SIDE, _INNER = 28, 20
 _LEAST_CONTRAST = 20.0  # levels of 255 between ink and paper
@@ -43,22 +46,26 @@ class _Box(NamedTuple):
 def prepare_digit(picture: Image.Image) -> Prepared:
     """Find the digit in a scan or photograph of any size, and bring it to the form of MNIST.
 
-    The tone of the paper is taken off, ruled lines and marks away from the digit are left out. An image of
-    28x28 pixels with a black frame is taken as it is.
+    A sheet of paper is cut from the table around it. The tone of the paper is taken off, ruled lines and
+    marks away from the digit are left out. An image of 28x28 pixels with a black frame is taken as it is.
     """
-    grey = _reduced(picture.convert("L"))
-    levels = np.asarray(grey, dtype=np.float64)
-    if levels.shape == (_SIDE, _SIDE) and _frame(levels).max() < _LEAST_CONTRAST:
-        return Prepared(grey, "taken as it is: 28x28 px on black")
-    paper = _paper(grey)
+    whole, steps = as_grey(picture)
+    if whole.size == (_SIDE, _SIDE) and _frame(np.asarray(whole)).max() < _LEAST_CONTRAST:
+        return Prepared(whole, ", ".join([*steps, "taken as it is: 28x28 px on black"]))
+    grey = _reduced(whole)
+    larger = whole.width / grey.width
+    sheet = _sheet_alone(grey)
+    if sheet is not None:
+        grey = sheet
+        steps.append(f"cut out the sheet, {_size(sheet, larger)} px")
+    levels, paper = np.asarray(grey, dtype=np.float64), _paper(grey)
     is_inverted = _is_darker(_smaller(levels - paper))
     ink = _contrast(paper - levels, paper) if is_inverted else _contrast(levels - paper, 255 - paper)
     small = _smaller(ink)
     strength = float(np.percentile(small, _STRONGEST))
     is_digit, others = _strokes(small / strength)
     digit, box = _cut_out(np.minimum(ink / strength, 1), is_digit)
-    larger = picture.width / grey.width
-    steps = [
+    steps += [
         "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
         *([f"left out {others} other mark{'s' if others > 1 else ''}"] if others else []),
         f"cropped to the digit, {round(larger * (box.right - box.left))}x"
@@ -74,7 +81,23 @@ def _reduced(grey: Image.Image) -> Image.Image:
     return grey if size == grey.size else grey.resize(size, Image.Resampling.BOX)
 
 
-def _frame(levels: _Levels) -> _Levels:
+def _sheet_alone(grey: Image.Image) -> Image.Image | None:
+    """The sheet of paper in a picture of it on a table, with its tone drawn on to a rectangle."""
+    levels = np.asarray(grey, dtype=np.float64)
+    found = find_sheet(_smaller(levels))
+    if found is None:
+        return None
+    mask = _resized(found.astype(np.float64), grey.size) >= 0.5
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    place = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+    return Image.fromarray(fill_around(levels[place], mask[place]).round().astype(np.uint8))
+
+
+def _size(picture: Image.Image, larger: float) -> str:
+    return f"{round(larger * picture.width)}x{round(larger * picture.height)}"
+
+
+def _frame(levels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.concatenate([levels[0], levels[-1], levels[:, 0], levels[:, -1]])
 
 
@@ -124,8 +147,9 @@ def _strokes(ink: _Levels) -> tuple[_Pixels, int]:
     is_ink = _without_lines(_without_lines(ink >= _INK).T).T
     if not is_ink.any():
         raise UserError("there is no digit to be seen: lines alone; take it with more contrast")
-    is_digit, others = find_digit(label_marks(is_ink))
-    return _widened(is_digit), others
+    labels, boxes = without_boxes(label_marks(is_ink))
+    is_digit, others = find_digit(labels)
+    return widened(is_digit), others + boxes
 
 
 def _without_lines(is_ink: _Pixels) -> _Pixels:
@@ -138,14 +162,6 @@ def _without_lines(is_ink: _Pixels) -> _Pixels:
     before = kept[np.clip(np.searchsorted(kept, rows, "right") - 1, 0, None)]
     after = kept[np.clip(np.searchsorted(kept, rows), None, len(kept) - 1)]
     return np.where(is_line[:, None], is_ink[before] & is_ink[after], is_ink)
-
-
-def _widened(pixels: _Pixels) -> _Pixels:
-    """The pixels and their neighbours."""
-    framed = np.pad(pixels, 1)
-    height, width = pixels.shape
-    shifts = [framed[row : row + height, column : column + width] for row in range(3) for column in range(3)]
-    return np.any(shifts, axis=0)
 
 
 def _cut_out(ink: _Levels, is_digit: _Pixels) -> tuple[_Levels, _Box]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from torchcaps import models
 from torchcaps.core import UserError
-from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture
+from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any
 from torchcaps.models import Network
 from torchcaps.train import Answer, Predictor, Run, load_predictor, load_run, read_image
 from torchcaps.train.numbered import is_numbered
@@ -102,7 +102,7 @@ def read_photo(run: Run, path: Path | Image.Image, info: DatasetInfo) -> Tensor:
     if preparation_of(run.recipe.data.name) != "digit":
         return read_image(path, info)
     with nullcontext() if isinstance(path, Image.Image) else _naming(path):
-        prepared = prepare_digit(open_picture(path, info)).picture
+        prepared = prepare_digit(open_any(path, may_be_deep=True)).picture
     return as_bytes(fit_picture(prepared, info.height, info.width, info.fit)).unsqueeze(0)
 
 
@@ -144,6 +144,8 @@ class PhotoPredictor:
         with _naming(path):
             if is_numbered(path):  # an image of its own data is as it learnt them
                 return self.predictor.answer_file(path)
+            if self._preparation == "digit":
+                return self.answer(open_any(path, may_be_deep=True))
             return self.answer(open_picture(path, self.predictor.info))
 
 

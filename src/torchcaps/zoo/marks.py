@@ -65,6 +65,14 @@ def find_digit(labels: NDArray[np.int64]) -> tuple[NDArray[np.bool_], int]:
     return np.isin(labels, chosen), len(marks) - len(chosen)
 
 
+def widened(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The pixels and their neighbours."""
+    framed = np.pad(pixels, 1)
+    height, width = pixels.shape
+    shifts = [framed[row : row + height, column : column + width] for row in range(3) for column in range(3)]
+    return np.any(shifts, axis=0)
+
+
 def _measured(labels: NDArray[np.int64], label: int) -> Mark:
     rows, columns = np.nonzero(labels == label)
     top, bottom, left, right = int(rows.min()), int(rows.max()), int(columns.min()), int(columns.max())

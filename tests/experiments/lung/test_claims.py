@@ -7,6 +7,7 @@ from experiments.made_rows import a_row, a_run
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.lung.claims import CLAIMS, METRIC, MODELS, SHARES, draw_figure, setting_name
 from torchcaps.experiments.lung.measure import measure_costs, region_dice, summarise_dice
+from torchcaps.experiments.records import Protocol
 from torchcaps.models import create_model
 
 THESIS = {
@@ -17,13 +18,14 @@ THESIS = {
 }
 
 
-def rows(dice, spread=0.005, seeds=3):
+def rows(dice, spread=0.005, seeds=3, budget="full"):
     found = [
         a_row(
             setting_name(model, share),
             METRIC,
             value,
             spread=spread if seeds > 1 else None,
+            protocols=(Protocol(budget=budget, epochs=2),),
             runs=tuple(a_run(value, seed=seed) for seed in range(seeds)),
         )
         for model, values in dice.items()
@@ -47,6 +49,10 @@ def test_each_claim_can_come_out_against_it():
         "unet_5": (0.70, 0.70, 0.70),
     }
     assert verdicts(rows(against)) == ["not confirmed"] * 3
+
+
+def test_a_protocol_that_is_too_short_leaves_claims_open():
+    assert verdicts(rows(THESIS, budget="quick")) == ["open"] * 3
 
 
 def test_differences_within_the_noise_of_seeds_decide_nothing():

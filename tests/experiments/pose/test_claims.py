@@ -49,6 +49,15 @@ def test_a_limit_is_open_while_settings_that_might_reach_it_have_not_run():
     assert claims.below("label", "novel_error", 5.0, ("a", "b"))(lambda label: rows).verdict == "beyond"
 
 
+@pytest.mark.parametrize(
+    ("minutes", "budget", "verdict"),
+    [(4.0, "full", "beyond"), (90.0, "full", "not confirmed"), (4.0, "quick", "open")],
+)
+def test_a_training_of_fewer_epochs_than_the_thesis_says_nothing_of_its_time(minutes, budget, verdict):
+    rows = [seeds_row("a", "training_minutes", minutes, budget=budget)]
+    assert claims.in_minutes("label", "a")(lambda label: rows).verdict == verdict
+
+
 def test_the_split_flatters_where_new_rotations_are_worse():
     rows = [seeds_row("a", "test_rotation_error", 3.0), seeds_row("a", "novel_error", 9.0)]
     assert claims.split_flatters("label", ("a",))(lambda label: rows).verdict == "beyond"

@@ -31,6 +31,17 @@ def test_every_pair_has_to_be_in_order(second, verdict):
     assert "a 2.00 ± 0.01 %" in finding.because
 
 
+@pytest.mark.parametrize(
+    ("rem", "budget", "verdict"),
+    [(85.0, "full", "confirmed"), (80.0, "full", "not confirmed"), (85.0, "quick", "open")],
+)
+def test_what_rem_does_to_affine_digits_is_decided_by_the_protocol_of_the_thesis(rem, budget, verdict):
+    made = (("DR-CapsNet+Q", 83.0), ("DR-CapsNet+REM", rem))
+    metric = "affnist_style_quantized_accuracy"
+    rows = [seeds_row(name, metric, value, budget=budget) for name, value in made]
+    assert EXPERIMENTS[AFFNIST].claims[0].check(lambda label: rows).verdict == verdict
+
+
 def test_a_single_seed_decides_nothing():
     rows = [seeds_row("a", "m", 2.0, None), seeds_row("b", "m", 1.0, None)]
     assert larger("label", "m", [("a", "b")])(lambda label: rows).verdict == "open"

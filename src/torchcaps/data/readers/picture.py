@@ -75,14 +75,17 @@ def _is_visible(file: Path, root: Path) -> bool:
 
 
 @contextmanager
-def opened_picture(path: Path, content: BytesIO | None = None) -> Iterator[Image.Image]:
+def opened_picture(
+    path: Path, content: BytesIO | None = None, *, may_be_deep: bool = False
+) -> Iterator[Image.Image]:
     """The image at `path`, upright, to be decoded in the block; a damaged or a deep one is an error there.
 
-    Where `content` is given, the image is read from it, and `path` is its name in messages.
+    Where `content` is given, the image is read from it, and `path` is its name in messages. With
+    `may_be_deep`, one of more than 8 bits per pixel is given as it is.
     """
     try:
         with Image.open(path if content is None else content) as image:
-            _set_upright(image, str(path))
+            _set_upright(image, str(path), may_be_deep=may_be_deep)
             yield image
     except UserError:
         raise
@@ -94,8 +97,8 @@ def opened_picture(path: Path, content: BytesIO | None = None) -> Iterator[Image
         raise UserError(f"{path} cannot be read as an image ({error})") from error
 
 
-def _set_upright(image: Image.Image, name: str) -> None:
-    if image.mode[0] in "IF":  # pillow would cut every value above 255 to white
+def _set_upright(image: Image.Image, name: str, *, may_be_deep: bool = False) -> None:
+    if image.mode[0] in "IF" and not may_be_deep:  # pillow would cut every value above 255 to white
         raise UserError(
             f"{name} has more than 8 bits per pixel (mode {image.mode}); save it as an 8-bit image first"
         )
@@ -109,15 +112,15 @@ def _what_it_is(path: Path) -> str:
     return "its content is of no known image format"
 
 
-def without_transparency(picture: Image.Image) -> Image.Image:
+def without_transparency(picture: Image.Image, background: str = "white") -> Image.Image:
     """The picture on white where it has clear parts, as programs show it; others stay as they are."""
     if picture.mode not in ("RGBA", "LA", "PA") and "transparency" not in picture.info:
         return picture
     over = picture.convert("RGBA")
     if over.getchannel("A").getextrema() == (255, 255):
         return picture
-    white = Image.new("RGBA", over.size, "white")
-    return Image.alpha_composite(white, over).convert("L" if picture.mode == "LA" else "RGB")
+    under = Image.new("RGBA", over.size, background)
+    return Image.alpha_composite(under, over).convert("L" if picture.mode == "LA" else "RGB")
 
 
 def _is_turned(image: Image.Image) -> bool:
@@ -130,17 +133,18 @@ def _is_turned(image: Image.Image) -> bool:
         return False
 
 
-def open_any(path: Path | Image.Image) -> Image.Image:
+def open_any(path: Path | Image.Image, *, may_be_deep: bool = False) -> Image.Image:
     """The picture in an image file, or in a NumPy file of bytes (height, width) or (height, width, 3).
 
-    One that is open already is copied, and becomes what its file would give.
+    One that is open already is copied, and becomes what its file would give. More than 8 bits per pixel are
+    an error unless the picture `may_be_deep`.
     """
     if isinstance(path, Image.Image):
         picture = path.copy()
-        _set_upright(picture, "the picture")
+        _set_upright(picture, "the picture", may_be_deep=may_be_deep)
         return picture
     if path.suffix.lower() != ARRAY_SUFFIX:
-        with opened_picture(path) as picture:
+        with opened_picture(path, may_be_deep=may_be_deep) as picture:
             picture.load()
             return picture.copy()
     try:

@@ -16,7 +16,6 @@ from ..plan import (
     decide_each,
     decide_together,
     difference,
-    mean_of,
 )
 from ..records import Rows, by_setting
 
@@ -40,10 +39,10 @@ def setting_name(model: str, share: float) -> str:
 
 
 def _means(rows: Rows, share: float) -> dict[str, Mean]:
-    """The Dice of each network with a share of the patients; drawn patients have no longer protocol."""
+    """The Dice of each network with a share of the patients; a SegCaps needs the epochs of a full budget."""
     found = by_setting(rows, METRIC)
     named = {model: found.get(setting_name(model, share)) for model in MODELS}
-    return {model: mean_of(row) for model, row in named.items() if row is not None}
+    return {model: Mean.of_row(row) for model, row in named.items() if row is not None}
 
 
 def _loses_less(rows: Rows) -> Finding:
@@ -53,7 +52,8 @@ def _loses_less(rows: Rows) -> Finding:
     if any(name not in means for name in names for means in (whole, tenth)):
         return _OPEN
     ours, other = (difference(whole[name], tenth[name]) for name in names)
-    effect = Effect(other.size - ours.size, hypot(other.margin, ours.margin))
+    is_short = ours.is_short or other.is_short
+    effect = Effect(other.size - ours.size, hypot(other.margin, ours.margin), is_short)
     because = f"U-Net 3 loses {other} and SegCaps {ours}"
     return decide_together({"the difference": decide(effect)}, 1, because)
 

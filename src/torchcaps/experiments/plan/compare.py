@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..records import Row, by_setting
 from .claim import Check, Finding, RowsOf
-from .evidence import as_ours, decide, decide_together, difference, gain, mean_of
+from .evidence import Mean, as_ours, decide, decide_together, difference, gain
 
 MISSING = Finding("open", "runs are missing")
 
@@ -23,8 +23,13 @@ def with_spread(row: Row, unit: str = "") -> str:
     return f"{row.setting} {row.ours:.2f}{spread}{unit}"
 
 
-def larger(label: str, metric: str, pairs: Sequence[tuple[str, str]], unit: str = "") -> Check:
-    """Whether the first setting of each pair has more of a metric, beyond the spread of the seeds."""
+def larger(
+    label: str, metric: str, pairs: Sequence[tuple[str, str]], unit: str = "", *, any_budget: bool = True
+) -> Check:
+    """Whether the first setting of each pair has more of a metric, beyond the spread of the seeds.
+
+    Without `any_budget` runs of less than the thesis's protocol leave it open.
+    """
     names = list(dict.fromkeys(name for more, less in pairs for name in (less, more)))
     is_distinct = len({more for more, _ in pairs}) == len(pairs)
 
@@ -32,9 +37,9 @@ def larger(label: str, metric: str, pairs: Sequence[tuple[str, str]], unit: str 
         rows = rows_named(rows_of, label, metric, *names)
         if rows is None:
             return MISSING
-        found = dict(zip(names, rows, strict=True))
+        found = {name: Mean.of_row(row, any_budget=any_budget) for name, row in zip(names, rows, strict=True)}
         verdicts = {
-            more if is_distinct else less: decide(difference(mean_of(found[more]), mean_of(found[less])))
+            more if is_distinct else less: decide(difference(found[more], found[less]))
             for more, less in pairs
         }
         return decide_together(verdicts, len(pairs), "; ".join(with_spread(row, unit) for row in rows))

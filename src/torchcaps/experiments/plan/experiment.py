@@ -78,6 +78,8 @@ class Experiment:
         draw: Makes a PNG of the rows of the experiment; None while the runs that it shows are missing.
         curve: Finds in one result how a metric went within the run: numbers by what they are drawn against.
         deviations: Where the runs differ from the thesis's, in sentences.
+        other_data: Metrics of which the thesis's figures are of other images or flights than ours. They stand
+            beside ours, and no verdict is given on them.
     """
 
     label: str
@@ -95,6 +97,7 @@ class Experiment:
     curve: Callable[[RunResult, str], Mapping[int, float]] | None = None
     claims: tuple[Claim, ...] = ()
     deviations: tuple[str, ...] = ()
+    other_data: tuple[str, ...] = ()
 
     @property
     def slug(self) -> str:

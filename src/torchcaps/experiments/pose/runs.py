@@ -165,6 +165,7 @@ MESHES = register(
             "animal, bike, car, chair, person, sofa. `torchcaps pose render` makes tiny_meshes/meshes.npz.",
             *DEVIATIONS,
         ),
+        other_data=("test_accuracy", "test_loss"),
     )
 )
 register(

@@ -2,14 +2,26 @@
 
 from .gather import gather_runs, mean_curve, rows_of_runs, summarise, write_results
 from .overview import render_overview, write_overview
-from .page import decide_claim, judge, render_page, rows_in, write_page
+from .page import (
+    OTHER_DATA,
+    FigureVerdict,
+    decide_claim,
+    judge,
+    judged_figures,
+    render_page,
+    rows_in,
+    write_page,
+)
 from .tables import figures_of, render_table
 
 __all__ = [
+    "OTHER_DATA",
+    "FigureVerdict",
     "decide_claim",
     "figures_of",
     "gather_runs",
     "judge",
+    "judged_figures",
     "mean_curve",
     "render_overview",
     "render_page",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Final, Literal
 
 from torchcaps.core import Number, metric_of
 from torchcaps.storage import write_text
@@ -21,6 +22,8 @@ _LEGEND = (
     "that is ten times what counts as the same. The thesis's deviations of an entropy are over classes, ours "
     "over seeds."
 )
+FigureVerdict = Verdict | Literal["other data"]
+OTHER_DATA: Final = "other data"
 _SAME = {"entropy": 0.5, "sparsity": 5.0}  # in the unit of the metric
 _SAME_PERCENT, _SAME_SHARE = 0.5, 0.05
 _GROSS = 10  # times what counts as the same: more than a shorter protocol explains
@@ -57,7 +60,7 @@ def render_page(experiment: Experiment, rows_of: RowsOf) -> str:
         "\n".join(["## Claims", "", *claims]) if claims else "",
         "## Thesis and ours",
         render_table(rows).rstrip("\n"),
-        _verdicts(rows),
+        _verdicts(experiment, rows),
         "## Protocol and deviations",
         _protocol(experiment, rows),
     ]
@@ -81,14 +84,31 @@ def decide_claim(claim: Claim, rows_of: RowsOf) -> str:
     return f"- {claim.text} **{verdict}**: {because}."
 
 
-def _verdicts(rows: Rows) -> str:
+def _verdicts(experiment: Experiment, rows: Rows) -> str:
     """A line for each row that the thesis has a figure for."""
     lines = [
-        f"- {row.setting}, {metric_words(row.metric)}: **{judge(row, row.thesis)}**"
+        f"- {row.setting}, {metric_words(row.metric)}: **{verdict}**"
+        for row, verdict in judged_figures(experiment, rows)
+        if verdict != OTHER_DATA
+    ]
+    others = sorted({metric_words(row.metric) for row in rows if is_of_other_data(experiment, row)})
+    not_judged = f"The thesis's figures are of other data than ours, and not judged: {'; '.join(others)}."
+    parts = ["\n".join(lines), _LEGEND if lines else "", not_judged if others else ""]
+    return "\n\n".join(part for part in parts if part)
+
+
+def judged_figures(experiment: Experiment, rows: Rows) -> list[tuple[Row, FigureVerdict]]:
+    """The rows that the thesis has a figure for, with the verdict on it."""
+    return [
+        (row, OTHER_DATA if is_of_other_data(experiment, row) else judge(row, row.thesis))
         for row in rows
         if row.thesis is not None
     ]
-    return "\n".join([*lines, "", _LEGEND]) if lines else ""
+
+
+def is_of_other_data(experiment: Experiment, row: Row) -> bool:
+    """Whether the thesis's figure beside a row is of other images or flights."""
+    return row.thesis is not None and row.metric in experiment.other_data
 
 
 def judge(row: Row, thesis: Number) -> Verdict:

@@ -116,5 +116,9 @@ register(
             "Networks of 1.8 million parameters have equal sizes within 5 %; shared matrices have the "
             "convolutions of that DR-CapsNet and fewer matrices.",
         ),
+        other_data=(
+            *("affnist_style_quantized_accuracy", "affnist_style_entropy"),
+            "undertrained_affnist_style_accuracy",
+        ),
     )
 )

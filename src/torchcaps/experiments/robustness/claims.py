@@ -140,6 +140,7 @@ AFFNIST_CLAIMS = (
             "affnist_style_quantized_accuracy",
             [("DR-CapsNet+REM", "DR-CapsNet+Q")],
             _PERCENT,
+            any_budget=False,  # after few epochs the network without REM does not route yet
         ),
     ),
     Claim(

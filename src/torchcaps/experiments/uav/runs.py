@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..plan import Claim, TakeOver, register
 from . import claims
 from .claims import BASELINES, DRAWN, FIGURE, HEADS, TABLE, draw_curves, name_of
-from .designs import DEVIATIONS, NETWORKS, baseline_setting, over_maps
+from .designs import DEVIATIONS, METRICS, NETWORKS, baseline_setting, over_maps
 from .setting import localize_flights
 
 _FLOWN = register(
@@ -61,6 +61,7 @@ _FLOWN = register(
             ),
         ),
         deviations=DEVIATIONS,
+        other_data=METRICS,
     )
 )
 

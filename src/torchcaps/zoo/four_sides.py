@@ -1,0 +1,86 @@
+"""Shapes with four sides on a page: sheets of paper, and boxes that are drawn around a digit."""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .marks import label_marks, widened
+
+_FOUR_SIDED = 0.88  # of a shape and the quadrilateral in it, the share that is in both; of a digit, under 0.8
+_LONGEST_SIDE = 4.0  # times the shortest one: a stroke is longer
+_TURNS = 18  # angles in which corners are looked for
+_MOST_LINE = 0.5  # share of a box that its line covers
+_LEAST_INSIDE = 0.05  # of the pixels of the line, those of the marks in a box
+_MOST_BOXES = 3  # one inside the other
+_Levels = NDArray[np.float64]
+_Pixels = NDArray[np.bool_]
+
+
+def without_boxes(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """The marks without boxes that are drawn around others, and how many there are."""
+    for found in range(_MOST_BOXES):
+        names = np.unique(labels)[1:]
+        line = labels == max(names, key=lambda name: _spanned(labels == name), default=-1)
+        if not _is_box(line, labels > 0):
+            return labels, found
+        labels = np.where(line, 0, labels)
+    return labels, _MOST_BOXES
+
+
+def _spanned(pixels: _Pixels) -> int:
+    rows, columns = np.flatnonzero(pixels.any(1)), np.flatnonzero(pixels.any(0))
+    return int((rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1))
+
+
+def _is_box(line: _Pixels, is_ink: _Pixels) -> bool:
+    if not line.any():
+        return False
+    box = without_holes(widened(line))  # small gaps in a line do not open it
+    inside = (is_ink & box & ~line).sum()
+    is_thin = line.sum() <= _MOST_LINE * box.sum()
+    return bool(is_thin and inside >= _LEAST_INSIDE * line.sum()) and is_four_sided(box)
+
+
+def without_holes(pixels: _Pixels) -> _Pixels:
+    """The pixels and all that they surround."""
+    labels = label_marks(np.pad(~pixels, 1, constant_values=True))
+    return (labels != labels[0, 0])[1:-1, 1:-1]
+
+
+def is_four_sided(pixels: _Pixels) -> bool:
+    """Whether the pixels fill a quadrilateral, and no long one."""
+    corners = _outermost_corners(pixels)
+    following = np.roll(corners, -1, 0)
+    sides = np.hypot(*(corners - following).T)
+    between = _between(corners, following, pixels.shape)
+    fills = (between & pixels).sum() >= _FOUR_SIDED * (between | pixels).sum()
+    return bool(fills and sides.max() <= _LONGEST_SIDE * sides.min())
+
+
+def _outermost_corners(pixels: _Pixels) -> _Levels:
+    """Row and column of the outermost pixels in four directions, turned so that they span the most."""
+    points = np.argwhere(pixels).astype(np.float64)
+    best, found = -1.0, points[:4]
+    for turn in range(_TURNS):
+        angles = [pi / 2 * (turn / _TURNS + quarter) for quarter in range(4)]
+        corners = np.array([points[np.argmax(points @ (sin(angle), cos(angle)))] for angle in angles])
+        following = np.roll(corners, -1, 0)
+        area = abs(float((corners[:, 0] * following[:, 1] - corners[:, 1] * following[:, 0]).sum()))
+        if area > best:
+            best, found = area, corners
+    return found
+
+
+def _between(corners: _Levels, following: _Levels, shape: tuple[int, ...]) -> _Pixels:
+    """The pixels that lie on one side of all lines from a corner to the next."""
+    rows, columns = np.indices(shape)
+    sides = np.array(
+        [
+            (end[0] - start[0]) * (columns - start[1]) - (end[1] - start[1]) * (rows - start[0])
+            for start, end in zip(corners, following, strict=True)
+        ]
+    )
+    return np.all(sides >= 0, axis=0) | np.all(sides <= 0, axis=0)

@@ -1,0 +1,38 @@
+"""Any picture as one of 256 greys, and what was done to get it."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image
+
+from torchcaps.data import without_transparency
+
+_LEAST_RANGE = 20  # levels of 255; a picture with fewer shows nothing
+
+
+def as_grey(picture: Image.Image) -> tuple[Image.Image, list[str]]:
+    """The picture in grey, upon white where it has clear parts, or upon black where white would hide it.
+
+    More than 8 bits per pixel are stretched: what is darkest becomes black, what is brightest white.
+    """
+    if picture.mode[0] in "IF":
+        return _stretched(picture), ["more than 8 bits stretched to 8"]
+    on_white = without_transparency(picture)
+    grey = on_white.convert("L")
+    if on_white is picture:
+        return grey, []
+    if not _is_flat(grey):
+        return grey, ["clear parts filled with white"]
+    return without_transparency(picture, "black").convert("L"), ["clear parts filled with black"]
+
+
+def _is_flat(grey: Image.Image) -> bool:
+    darkest, brightest = (int(level) for level in np.percentile(np.asarray(grey), (0, 100)))
+    return brightest - darkest < _LEAST_RANGE
+
+
+def _stretched(picture: Image.Image) -> Image.Image:
+    levels = np.nan_to_num(np.asarray(picture, dtype=np.float64))
+    darkest, brightest = float(levels.min()), float(levels.max())
+    span = max(brightest - darkest, 1.0 if picture.mode[0] == "I" else 1e-12)
+    return Image.fromarray((255 * (levels - darkest) / span).round().astype(np.uint8))
