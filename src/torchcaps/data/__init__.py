@@ -27,6 +27,7 @@ from .examples import (
     Examples,
     LabelledImages,
     MaskedImages,
+    Mode,
     OverlaidImages,
     PlacedImages,
     PosedImages,
@@ -50,6 +51,7 @@ from .preprocess import (
     preprocess,
     resize_and_crop,
     resize_and_crop_pairs,
+    resize_bytes,
     to_unit,
 )
 from .readers import (
@@ -123,6 +125,7 @@ __all__ = [
     "LazyImages",
     "MapImages",
     "MaskedImages",
+    "Mode",
     "Outline",
     "Overlaid",
     "OverlaidImages",
@@ -187,6 +190,7 @@ __all__ = [
     "rendering",
     "resize_and_crop",
     "resize_and_crop_pairs",
+    "resize_bytes",
     "resolve_data_dir",
     "sample_crops",
     "save_stack",

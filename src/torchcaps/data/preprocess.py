@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
 from torchcaps.core import ImageSize, UserError, sides
 
 from .api import DatasetInfo
 from .augment import Augment, augment_pairs
+from .examples import Mode
 from .transforms import center_crop, standardize
 
 
@@ -84,6 +85,16 @@ def resize_and_crop_pairs(
         images = center_crop(images, settings.center_crop)
         drawn = None if drawn is None else center_crop(drawn, settings.center_crop)
     return images, None if drawn is None else drawn[:, 0].to(torch.uint8)
+
+
+def resize_bytes(
+    pictures: UInt8[Tensor, "batch channels height width"], mode: Mode, size: tuple[int, int]
+) -> UInt8[Tensor, "batch channels new_height new_width"]:
+    """Stored pictures at another size: `mode` "nearest" keeps class numbers, "bilinear" mixes neighbours."""
+    if mode == "nearest":
+        return F.interpolate(pictures.float(), size, mode="nearest-exact").byte()
+    resized = F.interpolate(to_unit(pictures), size, mode="bilinear", antialias=True, align_corners=False)
+    return resized.mul(255).round().byte()
 
 
 def _padded(pictures: Any, pad: int) -> Any:
