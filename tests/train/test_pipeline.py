@@ -49,13 +49,13 @@ def test_overlaid_objects_are_resized_as_their_images_are():
 
 def test_masks_are_resized_as_their_images_are_and_keep_class_numbers():
     masks = torch.zeros(3, 1, 12, 16, dtype=torch.uint8)
-    masks[:, :, 4:8, 4:12] = 3
+    masks[:, :, 2:10, 4:12] = 3
     examples = MaskedImages(masks * 85, masks, ("a", "b", "c"))
     found = examples.resized(partial(resize_bytes, size=(6, 8)))
     assert found.masks.unique().tolist() == [0, 3]
-    assert torch.equal(found.masks[0, 0, 2:4, 2:6], torch.full((2, 4), 3, dtype=torch.uint8))
+    assert torch.equal(found.masks[0, 0, 1:5, 2:6], torch.full((4, 4), 3, dtype=torch.uint8))
     assert found.images[0, 0, 3, 4] == 255
-    assert 0 < found.images[0, 0, 1, 4] < 128  # a mixture of neighbours
+    assert 0 < found.images[0, 0, 0, 4] < 128  # a mixture of neighbours
     assert found.can_be_renewed is False
 
 
