@@ -53,6 +53,7 @@ from .preprocess import (
     resize_and_crop_pairs,
     resize_bytes,
     to_unit,
+    undo_resize_and_crop,
 )
 from .readers import (
     PICTURE_MODES,
@@ -203,6 +204,7 @@ __all__ = [
     "synthetic_images",
     "to_unit",
     "undo_fit",
+    "undo_resize_and_crop",
     "warp",
     "without_transparency",
     "write_map_folder",
