@@ -100,7 +100,7 @@ class Predictor:
         leading = next(iter(outputs.values()))
         if not bool(leading.isfinite().all()):
             raise UserError("the network answers with numbers that are not finite; its weights are damaged")
-        seen, stored = batch.inputs.shape[2:], tuple(image.shape[2:])
+        seen, stored = batch.inputs.shape[2:], (image.shape[2], image.shape[3])
         laid = {
             name: undo_resize_and_crop(output, self.recipe.data.preprocess, stored)
             if output.shape[2:] == seen  # a map of the image, such as a mask
