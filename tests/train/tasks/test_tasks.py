@@ -232,8 +232,19 @@ class TestPose(TaskContract):
         answer = task_named("pose").answer(outputs, info, Image.new("RGB", (4, 4)))
         assert answer.row["euler"] == pytest.approx([0, 0, 90], abs=0.01)
 
-    def test_an_augmentation_that_moves_pixels_is_refused(self):
-        data = {**self.recipe["data"], "augment": {"rotation": 10}}
+    @pytest.mark.parametrize(
+        "augment",
+        [
+            *({name: 0.1} for name in ("rotation", "shear", "scale", "translation", "squish")),
+            {"crop": 20},
+            {"flip": True},
+            {"shift": 1},
+            {"margin_shift": True},
+        ],
+        ids=lambda augment: next(iter(augment)),
+    )
+    def test_an_augmentation_that_moves_pixels_is_refused(self, augment):
+        data = {**self.recipe["data"], "augment": augment}
         with pytest.raises(UserError, match="rotations of a pose task do not move"):
             build({**self.recipe, "data": data})
 
