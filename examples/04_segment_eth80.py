@@ -43,4 +43,4 @@ print(f"Dice {result['metrics']['test_dice']:.3f} on objects that were not in tr
 for path in sorted((work / "data").glob("test/images/*.png"))[:3]:
     _, answer = next(iter(answers(load_run(work / "run"), [path])))
     answer.pictures["overlay"].save(f"{path.stem}-overlay.png")
-    print(f"{path.stem}: {answer.words}")
+    print(f"{path.stem}-overlay.png: {answer.words}")

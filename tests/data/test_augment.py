@@ -14,6 +14,7 @@ from torchcaps.data import (
     Preprocess,
     affine,
     augment,
+    augment_pairs,
     dataset_info,
     draw_numbers,
     erase,
@@ -24,6 +25,7 @@ from torchcaps.data import (
     preprocess,
     random_crop,
     resize_and_crop,
+    resize_and_crop_pairs,
     shift,
     shift_in_margins,
     standardize,
@@ -104,6 +106,49 @@ def test_normal_rotations_deviate_by_a_third_of_the_limit_and_are_clipped(monkey
     assert len(turned) / 20_000 == pytest.approx(0.5, abs=0.02)
     assert turned.std().item() == pytest.approx(10, rel=0.03)
     assert turned.abs().max() == 30
+
+
+def drawn_pairs(size=(24, 32)):
+    """Masks of two classes, and images with a channel for each of them and for the background."""
+    masks = torch.zeros(16, *size, dtype=torch.uint8)
+    masks[:, 6:15, 8:14], masks[:, 9:18, 17:27] = 1, 3
+    return torch.stack([masks == number for number in (0, 1, 3)], dim=1).float(), masks
+
+
+MOVES = {
+    "shift": {"shift": 4},
+    "crop": {"crop": (16, 20)},
+    "flip": {"flip": True},
+    "rotation": {"rotation": 40.0},
+    "shear": {"shear": 0.3},
+    "scale": {"scale": 0.4},
+    "translation": {"translation": 0.3},
+    "squish": {"squish": 0.5},
+    "all": {"shift": 2, "crop": (16, 20), "flip": True, "rotation": 30.0, "scale": 0.2},
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("settings", [Preprocess(), Preprocess(resize=(48, 64)), Preprocess(pad=3)])
+def test_masks_move_with_their_images_and_keep_class_numbers(name, settings):
+    images, masks = drawn_pairs()
+    still, _ = resize_and_crop_pairs(images, masks, settings)
+    moved, found = resize_and_crop_pairs(images, masks, settings, Augment(**MOVES[name]), generator(0))
+    assert moved.shape[2:] == found.shape[1:]
+    assert moved.shape != still.shape or (moved != still).flatten(1).any(1).sum() >= 4
+    for channel, number in enumerate((0, 1, 3)):
+        is_pure = moved[:, channel] > 0.99  # elsewhere an image mixes classes, or nothing was there
+        assert is_pure.any()
+        assert (found[is_pure] == number).all()
+    assert set(found.unique().tolist()) == {0, 1, 3}
+
+
+def test_masks_move_into_the_margins_that_their_images_have():
+    images, masks = drawn_pairs()
+    images = images[:, 1:]  # the background is black
+    moved, found = augment_pairs(images, masks[:, None].float(), Augment(margin_shift=True), generator(0))
+    assert not torch.equal(moved, images)
+    assert torch.equal(moved, torch.cat([found == 1, found == 3], dim=1).float())
 
 
 @pytest.mark.compile

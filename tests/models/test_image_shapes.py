@@ -91,6 +91,19 @@ def test_an_image_does_not_see_its_neighbours(model):
     assert_close(model(batch)[0][:1], model(batch[:1])[0])
 
 
+@pytest.mark.parametrize("name", [name for name in TINY if MODELS[name].task != "segmentation"])
+@pytest.mark.parametrize(("channels", "height", "width"), [(1, 0, 0), (0, 8, 0), (0, 0, 16), (0, 5, 3)])
+def test_a_network_names_the_images_that_it_takes(name, channels, height, width):
+    """Segmentation networks take any size that they can halve."""
+    model = create_model(name)
+    given = [side + more for side, more in zip(model.image_shape, (channels, height, width), strict=True)]
+    taken, got = ("x".join(map(str, shape)) for shape in (model.image_shape, given))
+    with pytest.raises(
+        UserError, match=rf"takes images of {taken} \(channels, height, width\), got {got}; resize"
+    ):
+        model(torch.rand(2, *given))
+
+
 def test_height_comes_before_width():
     model = create_model("dr_capsnet_tiny_test", image_size=(21, 30))
     with pytest.raises(UserError, match=r"takes images of 1x21x30 .*got 1x30x21"):

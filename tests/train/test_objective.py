@@ -21,5 +21,7 @@ def test_the_spread_margin_grows_with_the_epochs():
 
 @pytest.mark.parametrize(("weight", "has_decoder"), [(0.0, True), (0.1, False)])
 def test_decoder_and_reconstruction_weight_belong_together(weight, has_decoder):
-    with pytest.raises(UserError, match="belong together"):
+    with pytest.raises(
+        UserError, match=r"belong together.*change model\.decoder \(model\.reconstruction of a SegCaps"
+    ):
         Objective(LossSettings(reconstruction=weight), has_decoder=has_decoder)

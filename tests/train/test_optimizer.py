@@ -10,7 +10,7 @@ from torchcaps.layers import SelectedFcCaps
 from torchcaps.train import Machine, Optim, Silent, build, load_run, train
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
-from torchcaps.train.optimizer import make_average, make_schedule
+from torchcaps.train.optimizer import make_average, make_optimizer, make_schedule
 from torchcaps.train.run import inspect_run
 
 CPU = Machine(device="cpu")
@@ -54,6 +54,35 @@ def test_each_optimizer_lowers_the_loss(optim, tmp_path):
     train(recipe(optim), tmp_path, CPU)
     losses = [row["train_loss"] for row in rows(tmp_path)]
     assert losses[-1] < 0.8 * losses[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reference"),
+    [
+        (Optim(weight_decay=0.1), lambda weights: torch.optim.Adam(weights, 1e-3, weight_decay=0.1)),
+        (
+            Optim(name="adamw", weight_decay=0.1),
+            lambda weights: torch.optim.AdamW(weights, 1e-3, weight_decay=0.1),
+        ),
+        (
+            Optim(name="sgd", weight_decay=0.1, momentum=0.8),
+            lambda weights: torch.optim.SGD(weights, 1e-3, 0.8, weight_decay=0.1, nesterov=True),
+        ),
+        (Optim(name="sgd", momentum=0.0), lambda weights: torch.optim.SGD(weights, 1e-3)),
+    ],
+    ids=["adam", "adamw", "sgd", "sgd without momentum"],
+)
+def test_optimizers_move_weights_as_those_of_torch_do(settings, reference):
+    ours, theirs = (torch.nn.Linear(3, 2) for _ in range(2))
+    theirs.load_state_dict(ours.state_dict())
+    pairs = [(ours, make_optimizer(ours, settings, torch.device("cpu")))]
+    pairs += [(theirs, reference(theirs.parameters()))]
+    for number in range(3):
+        for network, optimizer in pairs:
+            optimizer.zero_grad()
+            network(torch.full((1, 3), 1.0 + number)).square().sum().backward()
+            optimizer.step()
+    torch.testing.assert_close(ours.weight, theirs.weight, rtol=1e-6, atol=1e-8)
 
 
 def rates(settings, rate):

@@ -1,7 +1,17 @@
+from functools import partial
+
 import pytest
 import torch
 
-from torchcaps.data import Augment, Preprocess, load_dataset, write_twin
+from torchcaps.data import (
+    Augment,
+    Examples,
+    MaskedImages,
+    Preprocess,
+    load_dataset,
+    resize_bytes,
+    write_twin,
+)
 from torchcaps.train import Data, Source, task_named
 
 
@@ -35,6 +45,40 @@ def test_overlaid_objects_are_resized_as_their_images_are():
     train = source.splits(torch.device("cpu")).train
     assert train.images.shape[2:] == train.alone.shape[2:] == (18, 18)
     assert (train.images.int() - train.alone.int().amax(1, keepdim=True)).min() >= -1
+
+
+def test_masks_are_resized_as_their_images_are_and_keep_class_numbers():
+    masks = torch.zeros(3, 1, 12, 16, dtype=torch.uint8)
+    masks[:, :, 2:10, 4:12] = 3
+    examples = MaskedImages(masks * 85, masks, ("a", "b", "c"))
+    found = examples.resized(partial(resize_bytes, size=(6, 8)))
+    assert found.masks.unique().tolist() == [0, 3]
+    assert torch.equal(found.masks[0, 0, 1:5, 2:6], torch.full((4, 4), 3, dtype=torch.uint8))
+    assert found.images[0, 0, 3, 4] == 255
+    assert 0 < found.images[0, 0, 0, 4] < 128  # a mixture of neighbours
+    assert found.can_be_renewed is False
+
+
+class DepthImages(Examples):
+    """A kind that the library does not know, with a target of the size of its images."""
+
+    task = "depth"
+    pictures = {"depth": "bilinear"}
+
+    def __init__(self, images, depth, classes):
+        super().__init__(images, {"depth": depth}, classes)
+
+    def _check_targets(self):
+        assert self.targets["depth"].shape[2:] == self.images.shape[2:]
+
+    def targets_at(self, indices):
+        return self.targets["depth"][indices]
+
+
+def test_a_kind_of_another_package_says_which_of_its_targets_are_pictures():
+    pixels = torch.full((2, 1, 12, 16), 40, dtype=torch.uint8)
+    found = DepthImages(pixels, 2 * pixels, ()).resized(partial(resize_bytes, size=(6, 8)))
+    assert torch.equal(found.targets["depth"], torch.full((2, 1, 6, 8), 80, dtype=torch.uint8))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from torch import Tensor
 from torchcaps.core import ImageSize, UserError, sides
 
 from .camera import motion_blur, shift_colours
+from .examples import Mode
 from .transforms import erase, horizontal_flip, jitter, move_by, move_in_margins, random_crop, shift, uniform
 from .warp import AffineLimits, draw_affine, warp
 
@@ -163,7 +164,6 @@ def augment_pairs(
     return images, masks
 
 
-Mode = Literal["bilinear", "nearest"]
 Move = Callable[[Tensor, Mode], Tensor]  # does to images, and to their masks, what was drawn
 Draws = dict[str, Tensor]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 import torch
 from jaxtyping import Float, Int64, UInt8
@@ -19,6 +19,7 @@ Kind = TypeVar("Kind", bound="Examples")  # run-time checks of annotations do no
 
 Images: TypeAlias = UInt8[Tensor, "count channels height width"] | LazyImages
 Masks: TypeAlias = UInt8[Tensor, "count 1 height width"] | LazyImages
+Mode: TypeAlias = Literal["bilinear", "nearest"]
 Remake: TypeAlias = Callable[[int, torch.Generator, torch.device], tuple[Tensor, ...]]
 
 
@@ -33,6 +34,7 @@ class Examples(ABC):
     """
 
     task: ClassVar[str]  # the one that learns from this kind
+    pictures: ClassVar[Mapping[str, Mode]] = {}  # targets of the size of the images, and how they are resized
     remake: Remake | None = None
 
     def __init__(
@@ -134,6 +136,14 @@ class Examples(ABC):
         """The same targets for other images."""
         return cast(Any, type(self))(images, *self.targets.values(), self.classes)
 
+    def resized(self: Kind, resize: Callable[[Tensor, Mode], Tensor]) -> Kind:
+        """The same examples at another size: `resize` changes images and the targets that are pictures."""
+        targets = [
+            resize(cast(Tensor, part), self.pictures[name]) if name in self.pictures else part
+            for name, part in self.targets.items()
+        ]
+        return cast(Any, type(self))(resize(self.images, "bilinear"), *targets, self.classes)
+
 
 class LabelledImages(Examples):
     """Images with one class each."""
@@ -156,6 +166,7 @@ class MaskedImages(Examples):
     """Images with a mask each: the number of the class at every pixel, counted from 1; 0 is background."""
 
     task: ClassVar[str] = "segmentation"
+    pictures: ClassVar[Mapping[str, Mode]] = {"masks": "nearest"}
 
     def __init__(self, images: Images, masks: Masks, classes: tuple[str, ...]) -> None:
         self.masks = cast(Tensor, masks)  # (count, 1, height, width)
@@ -238,6 +249,7 @@ class OverlaidImages(Examples):
     """Images of two objects of different classes on top of each other, and each object alone."""
 
     task: ClassVar[str] = "overlap"
+    pictures: ClassVar[Mapping[str, Mode]] = {"alone": "bilinear"}
 
     def __init__(
         self,

@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
 from torchcaps.core import ImageSize, UserError, sides
 
 from .api import DatasetInfo
 from .augment import Augment, augment_pairs
+from .examples import Mode
 from .transforms import center_crop, standardize
 
 
@@ -84,6 +85,35 @@ def resize_and_crop_pairs(
         images = center_crop(images, settings.center_crop)
         drawn = None if drawn is None else center_crop(drawn, settings.center_crop)
     return images, None if drawn is None else drawn[:, 0].to(torch.uint8)
+
+
+def undo_resize_and_crop(
+    maps: Shaped[Tensor, "batch channels height width"], settings: Preprocess, size: tuple[int, int]
+) -> Shaped[Tensor, "batch channels old_height old_width"]:
+    """Maps of images that `resize_and_crop` made, laid over the images of `size` that it was given.
+
+    Margins are cut off, and what a crop left out of sight is zero. Maps have the height and width of `size`,
+    or others in the same proportion.
+    """
+    stored = sides(settings.resize) if settings.resize else size
+    if settings.pad or settings.center_crop:
+        edges = []
+        for side, seen in zip(reversed(stored), reversed(maps.shape[2:]), strict=True):
+            start = (side + 2 * settings.pad - seen) // 2 - settings.pad
+            edges += [start, side - seen - start]
+        maps = F.pad(maps, edges)
+    is_in_proportion = stored[0] * size[1] == stored[1] * size[0]
+    return maps if is_in_proportion else F.interpolate(maps, size, mode="nearest-exact")
+
+
+def resize_bytes(
+    pictures: UInt8[Tensor, "batch channels height width"], mode: Mode, size: tuple[int, int]
+) -> UInt8[Tensor, "batch channels new_height new_width"]:
+    """Stored pictures at another size: `mode` "nearest" keeps class numbers, "bilinear" mixes neighbours."""
+    if mode == "nearest":
+        return F.interpolate(pictures.float(), size, mode="nearest-exact").byte()
+    resized = F.interpolate(to_unit(pictures), size, mode="bilinear", antialias=True, align_corners=False)
+    return resized.mul(255).round().byte()
 
 
 def _padded(pictures: Any, pad: int) -> Any:

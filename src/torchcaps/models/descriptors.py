@@ -99,7 +99,7 @@ class DescriptorNetwork(Network):
         self, images: Float[Tensor, "batch channels height width"], *, return_routing: bool = False
     ) -> DescriptorOutput:
         """Descriptors of normalised images, with the routed layer where it is asked for and there is one."""
-        self.require_images(images)
+        self.require_shape(images)
         features = self.trunk(images).relu()
         if isinstance(self.head, nn.Sequential):
             return DescriptorOutput(self._unit(self.head(features)))

@@ -34,13 +34,6 @@ class PoseNetwork(Network):
             raise UserError(f"num_classes must be at least 2, got {config.num_classes}")
         super().__init__(config)
 
-    def require_shape(self, images: Float[Tensor, "batch channels height width"]) -> None:
-        """Raise unless images are normalised and of the size the network was built for."""
-        self.require_images(images)
-        if images.shape[1:] != self.image_shape:
-            expected, got = ("x".join(map(str, shape)) for shape in (self.image_shape, images.shape[1:]))
-            raise UserError(f"this {type(self).__name__} takes images of {expected}, got {got}")
-
 
 class PoseRegressor(PoseNetwork):
     """Some numbers for each class: their squashed length is its activation, their direction its rotation.

@@ -34,6 +34,7 @@ from .run import (
     load_run,
     load_split,
     provenance,
+    require_no_run,
     source_commit,
 )
 from .tasks import TASKS, Answer, AnyTask, Evaluation, Task, task_named
@@ -95,6 +96,7 @@ __all__ = [
     "recipe_as_json",
     "recipe_as_yaml",
     "recipe_for_data",
+    "require_no_run",
     "run_name",
     "set_iterations",
     "settled",

@@ -73,7 +73,8 @@ class Objective:
             raise UserError(
                 "a decoder and recipe.loss.reconstruction belong together: "
                 f"the model has {'a' if has_decoder else 'no'} decoder, "
-                f"the weight is {settings.reconstruction}; {remedy} or choose another model.decoder"
+                f"the weight is {settings.reconstruction}; {remedy}, or change model.decoder "
+                "(model.reconstruction of a SegCaps)"
             )
         self.settings = settings
         self._now, self._final = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,12 +16,11 @@ from torchcaps.data import (
     Augment,
     DatasetInfo,
     Examples,
-    MaskedImages,
-    OverlaidImages,
-    Preprocess,
+    Mode,
     normalize,
     open_dataset,
     resize_and_crop_pairs,
+    resize_bytes,
 )
 from torchcaps.models import Network
 
@@ -104,14 +104,7 @@ class Source:
         examples, resize = examples.to(device), self.settings.preprocess.resize
         if not resize or tuple(examples.images.shape[2:]) == sides(resize):
             return examples
-        only = Preprocess(resize=resize)
-        if isinstance(examples, OverlaidImages):
-            images, alone = (_resized(pictures, only)[0] for pictures in (examples.images, examples.alone))
-            return OverlaidImages(images, examples.labels, alone, examples.classes)
-        if isinstance(examples, MaskedImages):
-            images, masks = _resized(examples.images, only, examples.masks)
-            return MaskedImages(images, masks, examples.classes)
-        return examples.with_images(_resized(examples.images, only)[0])
+        return examples.resized(partial(_resized, size=sides(resize)))
 
 
 def source_of(recipe: Recipe, network: Network, data_dir: Path | None = None) -> Source:
@@ -120,19 +113,9 @@ def source_of(recipe: Recipe, network: Network, data_dir: Path | None = None) ->
     return Source(recipe.data, recipe.task, (height, width), data_dir)
 
 
-def _resized(images: Tensor, only: Preprocess, masks: Tensor | None = None) -> tuple[Tensor, ...]:
-    """Images as bytes, and their masks where there are any."""
-    parts = [
-        resize_and_crop_pairs(part, None if masks is None else masks[start : start + len(part), 0], only)
-        for start, part in _chunks(images)
-    ]
-    resized = torch.cat([part.mul(255).round().byte() for part, _ in parts])
-    drawn = [part.unsqueeze(1) for _, part in parts if part is not None]
-    return (resized, torch.cat(drawn)) if drawn else (resized,)
-
-
-def _chunks(images: Tensor, size: int = 4096) -> list[tuple[int, Tensor]]:
-    return [(start, images[start : start + size]) for start in range(0, len(images), size)]
+def _resized(pictures: Tensor, mode: Mode, size: tuple[int, int], at_once: int = 4096) -> Tensor:
+    starts = range(0, len(pictures), at_once)
+    return torch.cat([resize_bytes(pictures[start : start + at_once], mode, size) for start in starts])
 
 
 class Pipeline:

@@ -19,6 +19,7 @@ from torchcaps.data import (
     find_images,
     fit_picture,
     open_any,
+    undo_resize_and_crop,
     without_transparency,
 )
 
@@ -99,7 +100,14 @@ class Predictor:
         leading = next(iter(outputs.values()))
         if not bool(leading.isfinite().all()):
             raise UserError("the network answers with numbers that are not finite; its weights are damaged")
-        return self.recipe.task.answer(outputs, self.info, picture)
+        seen, stored = batch.inputs.shape[2:], (image.shape[2], image.shape[3])
+        laid = {
+            name: undo_resize_and_crop(output, self.recipe.data.preprocess, stored)
+            if output.shape[2:] == seen  # a map of the image, such as a mask
+            else output
+            for name, output in outputs.items()
+        }
+        return self.recipe.task.answer(laid, self.info, picture)
 
 
 def predictor_of(run: Run, data_dir: Path | None = None) -> Predictor:

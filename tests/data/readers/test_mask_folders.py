@@ -150,6 +150,38 @@ def test_colours_empty_masks_and_missing_folders_are_refused(tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.parametrize("suffix", [".jpg", ".webp"])
+def test_masks_that_lose_numbers_are_white_on_black(tmp_path, suffix):
+    size = (48, 64)
+    write_pairs(tmp_path / "one", 5, mask=suffix, size=size)
+    found = load(tmp_path / "one").masks[0, 0]
+    assert torch.equal(found, torch.from_numpy(square(1, size)))
+    write_pairs(tmp_path / "numbers", 5, value=1, mask=suffix, size=size)
+    with pytest.raises(UserError, match=r"are empty.*the object is white: save class numbers as PNG"):
+        load(tmp_path / "numbers")
+    write_pairs(tmp_path / "greys", 5, mask=suffix, size=size)
+    greys = np.zeros(size, dtype=np.uint8)
+    greys[:20, :20], greys[24:, 24:] = 85, 170  # 85 would become background without a word
+    save(tmp_path / "greys" / "masks" / f"0{suffix}", greys)
+    with pytest.raises(UserError, match=rf"0\{suffix} has areas of several levels of grey"):
+        load(tmp_path / "greys")
+
+
+@pytest.mark.parametrize("kind", ["images", "masks"])
+def test_files_that_differ_in_their_ending_alone_are_refused(tmp_path, kind):
+    write_pairs(tmp_path, 5)
+    save(tmp_path / kind / "0.npy", square(255))
+    with pytest.raises(UserError, match=r"0\.png has the name of 0\.npy; rename or remove one"):
+        load(tmp_path)
+
+
+def test_a_class_name_stands_for_one_class(tmp_path):
+    write_pairs(tmp_path, 5, value=2)
+    (tmp_path / "classes.txt").write_text("cat\ncat\n")
+    with pytest.raises(UserError, match=r"classes\.txt names cat more than once"):
+        load(tmp_path)
+
+
 def test_a_photograph_is_no_mask(tmp_path):
     write_pairs(tmp_path, 5)
     save(tmp_path / "masks" / "0.png", np.arange(SIDE * SIDE, dtype=np.uint8).reshape(SIDE, SIDE))

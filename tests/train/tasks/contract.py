@@ -41,7 +41,7 @@ class StopAfter(Silent):
 
 
 class TaskContract:
-    """`recipe` is plain data for a run of a few seconds; `examples` has hand-made cases in the subclass."""
+    """`recipe` is plain data for a run of a few seconds; `test_metrics_by_hand` is each task's own."""
 
     recipe: dict
 
@@ -66,11 +66,14 @@ class TaskContract:
         session = Session(launch(CPU), build({**self.recipe, "optim": {"learning_rate": 1e-3}}), None)
         indices = next(iter(session.epoch(0)))
         losses = []
-        for _ in range(4):
+        for _ in range(2):
             session.step.random.manual_seed(0)
             losses.append(float(session.step.backward(indices)))
             session.step.update()
-        assert losses[-1] < losses[0]
+        assert losses[1] < losses[0]
+
+    def test_metrics_by_hand(self):
+        pytest.fail("each task has a case of its own, computed on paper")
 
     def test_the_results_have_the_metrics_of_the_task(self, folder, task):
         result = json.loads((folder / "result.json").read_text())
@@ -105,6 +108,8 @@ class TaskContract:
         with pytest.raises(StoppedError):
             train(build(self.recipe), tmp_path, CPU, watcher=StopAfter(1))
         train(build(self.recipe), tmp_path, CPU, resume=True)
+        found = (json.loads((out / "result.json").read_text())["metrics"] for out in (folder, tmp_path))
+        assert next(found) == next(found)
         whole, resumed = (load_file(out / "weights.safetensors") for out in (folder, tmp_path))
         assert whole.keys() == resumed.keys()
         assert all(torch.equal(whole[name], resumed[name]) for name in whole)

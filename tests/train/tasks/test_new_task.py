@@ -13,6 +13,7 @@ from torchcaps.data import DATASETS, DatasetInfo, Examples
 from torchcaps.losses import LOSSES
 from torchcaps.losses.api import Loss
 from torchcaps.models import MODELS, Network, register_variants
+from torchcaps.train import LossSettings, Objective
 from torchcaps.train.tasks import TASKS
 from torchcaps.train.tasks.api import Answer, Meter, Task
 
@@ -144,3 +145,12 @@ class TestBrightness(TaskContract):
         "batch_size": 16,
         "epochs": 2,
     }
+
+    def test_metrics_by_hand(self):
+        values = torch.tensor([0.2, 0.5, 1.0])
+        objective = Objective(LossSettings(task_loss=SquaredLoss()), has_decoder=False)
+        found = Brightness().meter(GreyImages(torch.zeros(3, 1, 8, 8, dtype=torch.uint8), values), objective)
+        found.add(BrightnessOutput(torch.tensor([0.1, 0.5, 0.5])), values, torch.zeros(3, 1, 8, 8))
+        evaluation = found.result()
+        assert evaluation.metrics["brightness_error"] == pytest.approx(0.2)
+        assert evaluation.loss == pytest.approx(0.26 / 3)

@@ -36,6 +36,10 @@ def meter(task, examples, loss):
     )
 
 
+def seeded():
+    return torch.Generator().manual_seed(0)
+
+
 def blank(count, channels=1, side=2):
     return torch.zeros(count, channels, side, side, dtype=torch.uint8)
 
@@ -49,9 +53,6 @@ class TestClassification(TaskContract):
     }
 
     def test_metrics_by_hand(self):
-        found = meter(
-            "classification", LabelledImages(blank(4), torch.tensor([0, 0, 1, 2]), tuple("abc")), "margin"
-        )
         right = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.1, 0.8, 0.0], [0.3, 0.1, 0.2]])
         labels = torch.tensor([0, 0, 1, 2])
         found = meter("classification", LabelledImages(blank(4), labels, tuple("abc")), "margin")
@@ -160,8 +161,8 @@ class TestSegmentation(TaskContract):
             torch.testing.assert_close(found, inside)
 
     def test_below_one_half_is_background(self):
-        activations = torch.tensor([[[[0.49, 0.5]], [[0.2, 0.6]]]])
-        assert predicted_masks(activations).tolist() == [[[0, 2]]]
+        activations = torch.tensor([[[[0.49, 0.5, 0.5]], [[0.2, 0.2, 0.6]]]])
+        assert predicted_masks(activations).tolist() == [[[0, 1, 2]]]
 
     def test_the_mask_of_an_answer_has_the_size_of_the_picture(self):
         info = dataset_info("synthetic_masks", size=16)
@@ -195,14 +196,17 @@ class TestPose(TaskContract):
         true = torch.tensor([[1.0, 0, 0, 0]] * 3)
         labels = torch.tensor([0, 1, 0])
         found = meter("pose", PosedImages(blank(3), labels, true, ("a", "b")), "spread_rotation")
-        turned = torch.tensor([[-1.0, 0, 0, 0], [half, half, 0, 0], [0.0, 0, 0, 1]])  # 0, 90 and 180 degrees
-        rotations = turned[:, None].expand(-1, 2, -1)
+        turned = torch.tensor(
+            [[-1.0, 0, 0, 0], [half, half, 0, 0], [0.5, 0, 0, 0.75**0.5]]
+        )  # 0, 90, 120 degrees
+        rotations = torch.tensor([0.0, 0, 1, 0]).repeat(3, 2, 1)  # of classes that do not win
+        rotations[range(3), [0, 1, 1]] = turned
         output = PoseOutput(torch.tensor([[0.9, 0.1], [0.1, 0.9], [0.2, 0.6]]), rotations)
         found.add(output, PoseTarget(labels, true), torch.zeros(3, 1, 2, 2))
         metrics, _ = found.metrics()
         assert metrics["rotation_error"] == pytest.approx(90)
-        assert metrics["rotation_error_mean"] == pytest.approx(90)
-        assert metrics["rotation_error_95"] == pytest.approx(171)
+        assert metrics["rotation_error_mean"] == pytest.approx(70)
+        assert metrics["rotation_error_95"] == pytest.approx(117)
         assert metrics["symmetric_error"] == metrics["rotation_error"]  # no symmetry is known
         assert metrics["accuracy"] == pytest.approx(2 / 3)
 
@@ -228,8 +232,19 @@ class TestPose(TaskContract):
         answer = task_named("pose").answer(outputs, info, Image.new("RGB", (4, 4)))
         assert answer.row["euler"] == pytest.approx([0, 0, 90], abs=0.01)
 
-    def test_an_augmentation_that_moves_pixels_is_refused(self):
-        data = {**self.recipe["data"], "augment": {"rotation": 10}}
+    @pytest.mark.parametrize(
+        "augment",
+        [
+            *({name: 0.1} for name in ("rotation", "shear", "scale", "translation", "squish")),
+            {"crop": 20},
+            {"flip": True},
+            {"shift": 1},
+            {"margin_shift": True},
+        ],
+        ids=lambda augment: next(iter(augment)),
+    )
+    def test_an_augmentation_that_moves_pixels_is_refused(self, augment):
+        data = {**self.recipe["data"], "augment": augment}
         with pytest.raises(UserError, match="rotations of a pose task do not move"):
             build({**self.recipe, "data": data})
 
@@ -249,6 +264,26 @@ class TestRetrieval(TaskContract):
         descriptors = torch.stack([angles.cos(), angles.sin()], dim=1)
         found.add(DescriptorOutput(descriptors), places, torch.zeros(4, 1, 2, 2))
         assert found.metrics()[0] == {"recall_at_1": 0.5}  # the outer two find theirs
+
+    def test_the_loss_is_that_of_groups_of_whole_places(self, monkeypatch):
+        """Neither the order of the images nor the batches they came in decide who is compared with whom."""
+        monkeypatch.setattr("torchcaps.train.tasks.retrieval._GROUP", 4)
+        places = torch.arange(3).repeat_interleave(2)
+        descriptors = torch.nn.functional.normalize(torch.randn(6, 3, generator=seeded()), dim=1)
+        orders = (torch.arange(6), torch.randperm(6, generator=seeded()))
+        losses = []
+        for order in orders:
+            found = meter("retrieval", PlacedImages(blank(6), places[order], tuple("xyz")), "triplet")
+            for part in order.split(3):
+                found.add(DescriptorOutput(descriptors[part]), places[part], torch.zeros(3, 1, 2, 2))
+            losses.append(found.loss())
+        groups = (slice(0, 4), slice(4, 6))
+        each = [
+            float(LOSSES["triplet"]()(DescriptorOutput(descriptors[group]), places[group]))
+            for group in groups
+        ]
+        assert each[0] > 0
+        assert losses == pytest.approx([(4 * each[0] + 2 * each[1]) / 6] * 2)
 
     def test_a_batch_has_the_places_and_images_it_should(self):
         task = task_named("retrieval")

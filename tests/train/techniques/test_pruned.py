@@ -189,6 +189,23 @@ def test_a_cut_may_be_judged_by_the_metric():
     assert 0.6 <= run.after_epoch(accuracy=0.8).value_of(METRICS["accuracy"]) <= 0.62
 
 
+def test_a_cut_may_be_judged_by_a_metric_that_should_be_small():
+    """The error grows by a hundredth of a degree with each weight."""
+
+    def measured(run):
+        return Evaluation(1.0, {"rotation_error": 10 * distance(run.session.network)})
+
+    class Judged(Scripted):
+        def evaluate(self, examples):
+            self.sizes.append(len(examples))
+            return measured(self)
+
+    run, settings = Judged(recipe(), distance), Lobster(judge="metric", tolerance=0.25)
+    run.pruner = PrunedTraining(settings, run.session.network, METRICS["rotation_error"])
+    error = run.pruner.after_validation(run, measured(run)).metrics["rotation_error"]
+    assert 12.3 <= error <= 12.5
+
+
 @pytest.mark.parametrize(("group", "kept"), [("capsule", 1), ("type", 36)])
 def test_whole_capsules_go_when_the_loss_lets_them(group, kept):
     run = Scripted(recipe({"group": group}), lambda network: 1.0 if network.classes.weight.any() else 2.0)

@@ -61,7 +61,13 @@ def command(
 
 
 def _print(result: dict[str, Any], folder: Path) -> None:
+    from torchcaps.train import read_recipe
+
     search, macs, metrics = result["search"], result["macs"], result["metrics"]
+    recipe = read_recipe(folder)
+    assert recipe is not None  # it was written with the result
+    leading = recipe.task.leading_metric
+    found = f"{leading.title} {leading.format(metrics[f'test_{leading.name}'])}"
     if search["is_narrowed"]:
         typer.echo(
             f"ratios were drawn from {search['lowest']:.2f} to {search['highest']:.2f}: "
@@ -71,8 +77,5 @@ def _print(result: dict[str, Any], folder: Path) -> None:
         f"{macs['after'] / 1e6:,.1f} of {macs['before'] / 1e6:,.1f} million multiply-adds in the trunk "
         f"({macs['after'] / macs['before']:.1%}), {result['parameters']:,} parameters in all"
     )
-    typer.echo(
-        f"test accuracy {metrics['test_accuracy']:.2%} before fine-tuning, the best of "
-        f"{len(search['scores'])}; run saved in {folder}"
-    )
+    typer.echo(f"test {found} before fine-tuning, the best of {len(search['scores'])}; run saved in {folder}")
     typer.echo(f"fine-tune it with: torchcaps train {folder / 'recipe.yaml'} --out {folder}-tuned")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageFilter
 from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError
@@ -34,6 +34,9 @@ from .picture import (
 _CLASS_FILE = "classes.txt"
 _MASK_SUFFIXES = {".png", ".tif", ".tiff", ".bmp", ARRAY_SUFFIX, ".jpg", ".jpeg", ".webp"}
 _LOSSY = {".jpg", ".jpeg", ".webp"}  # their masks are told from the background at half of the brightness
+_AREA = 5  # pixels a side; levels of grey in it differ by at most _EVEN where it is even
+_EVEN = 8
+_APART = 32  # levels by which two classes, or the channels of a colour, differ at least
 
 
 class _Pair(NamedTuple):
@@ -52,7 +55,7 @@ def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     """
     pairs, held_out = _list_pairs(root)
     values = _check_masks([pair for found in (*pairs.values(), held_out) for pair in found])
-    classes = _class_names(root, values)
+    classes = _class_names(root, values, masks=[pair.mask for pair in pairs["train"]])
     images: dict[Split, list[Path]] = {
         split: [pair.image for pair in found] for split, found in pairs.items()
     }
@@ -128,17 +131,27 @@ def _pairs_in(folder: Path) -> list[_Pair]:
         if not (folder / name).is_dir():
             raise MissingDataError(f"{folder} has no folder {name}")
     images = visible_files(folder / "images", SUFFIXES | {ARRAY_SUFFIX})
-    masks = {path.stem: path for path in visible_files(folder / "masks", _MASK_SUFFIXES)}
+    found = visible_files(folder / "masks", _MASK_SUFFIXES)
+    masks = {path.stem: path for path in found}
     if not images:
         raise MissingDataError(f"{folder / 'images'} has no images")
-    raise_all(
-        [
-            f"{path} has no mask {path.stem}.png in {folder / 'masks'}"
-            for path in images
-            if path.stem not in masks
-        ]
-    )
+    missing = [
+        f"{path} has no mask {path.stem}.png in {folder / 'masks'}"
+        for path in images
+        if path.stem not in masks
+    ]
+    raise_all(missing + _twins(images) + _twins(found))
     return [_Pair(path, masks[path.stem]) for path in images]
+
+
+def _twins(files: Sequence[Path]) -> list[str]:
+    """What is wrong with files that differ in their ending alone: a mask is found by the name before it."""
+    first: dict[str, Path] = {}
+    return [
+        f"{path} has the name of {other.name}; rename or remove one"
+        for path in files
+        if (other := first.setdefault(path.stem, path)) != path
+    ]
 
 
 def _check_masks(pairs: Sequence[_Pair]) -> list[int]:
@@ -161,17 +174,33 @@ def _check_masks(pairs: Sequence[_Pair]) -> list[int]:
 
 def _open_mask(path: Path) -> Image.Image:
     """A mask as class numbers in an 8-bit picture; a palette image holds numbers already."""
-    picture = open_any(path)
+    picture, is_lossy = open_any(path), path.suffix.lower() in _LOSSY
     if picture.mode == "1":
         picture = picture.convert("L")
     if picture.mode in ("RGB", "RGBA", "LA"):
         channels = np.asarray(picture.convert("RGB"))
-        if (channels != channels[:, :, :1]).any():
+        if np.ptp(channels, axis=2).max() > (_APART if is_lossy else 0):
             raise UserError(f"{path} is in colour; a mask holds the number of a class at each pixel")
         picture = Image.fromarray(channels[:, :, 0])
-    if path.suffix.lower() in _LOSSY:
-        picture = picture.convert("L").point(lambda value: 255 * (value >= 128))
+    if is_lossy:
+        picture = picture.convert("L")
+        _check_lossy(picture, path)
+        picture = picture.point(lambda value: 255 * (value >= 128))
     return Image.fromarray(np.asarray(picture, dtype=np.uint8))
+
+
+def _check_lossy(picture: Image.Image, path: Path) -> None:
+    """Raise where even areas, which compression leaves almost as they are, have several levels of grey."""
+    darkest, lightest = (
+        np.asarray(picture.filter(kind(_AREA))).astype(int)
+        for kind in (ImageFilter.MinFilter, ImageFilter.MaxFilter)
+    )
+    levels = darkest[(lightest - darkest <= _EVEN) & (darkest > _EVEN)]
+    if levels.size and np.ptp(levels) > _APART:
+        raise UserError(
+            f"{path} has areas of several levels of grey, but a {path.suffix} mask is white on black; "
+            "save masks of several classes as class numbers in PNG files"
+        )
 
 
 def _read_mask(path: Path, *, is_binary: bool, frame: Frame | None) -> Tensor:
@@ -182,14 +211,17 @@ def _read_mask(path: Path, *, is_binary: bool, frame: Frame | None) -> Tensor:
     return ((numbers > 0).to(torch.uint8) if is_binary else numbers).unsqueeze(0)
 
 
-def _class_names(root: Path, values: list[int]) -> tuple[str, ...]:
+def _class_names(root: Path, values: list[int], masks: Sequence[Path]) -> tuple[str, ...]:
     path = root / _CLASS_FILE
     if not path.is_file() and (root / "train.txt").is_file():  # lists share the names of their images
         path = _place_of(root) / _CLASS_FILE
     named = read_text(path).split("\n") if path.is_file() else []
     names = tuple(line.strip() for line in named if line.strip())
+    raise_all([f"{path} names {name} more than once" for name in sorted(set(names)) if names.count(name) > 1])
     if not values:
-        raise UserError(f"the masks in {root} are empty: every pixel is background")
+        is_lossy = any(mask.suffix.lower() in _LOSSY for mask in masks)
+        hint = "; in JPEG and WebP masks the object is white: save class numbers as PNG" if is_lossy else ""
+        raise UserError(f"the masks in {root} are empty: every pixel is background{hint}")
     count = 1 if len(values) == 1 and len(names) < 2 else max(values)
     if names and len(names) < count:
         raise UserError(f"{path} names {len(names)} classes, but masks have the value {count}")

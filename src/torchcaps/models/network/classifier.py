@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from torchcaps.core import CapsuleOutput, LayerTrace, UserError
-from torchcaps.layers import ConvDecoder, FcDecoder, size_setting
+from torchcaps.layers import ConvDecoder, FcDecoder
 
 from .network import ModelConfig, Network
 
@@ -69,25 +69,13 @@ class CapsuleClassifier(Network, ABC):
             labels: Choose the capsule that is decoded; without them the longest is.
             return_routing: Also return the result of every routed layer.
         """
-        self._check(images)
+        self.require_shape(images)
         layers = self.encode(images, return_coupling=return_routing)
         poses, activations, _ = layers[-1].routed
         reconstruction = None
         if self.decoder is not None:
             reconstruction = self.decoder(poses, activations.argmax(1) if labels is None else labels)
         return CapsuleOutput(activations, poses, reconstruction, layers if return_routing else ())
-
-    def _check(self, images: Tensor) -> None:
-        self.require_images(images)
-        if images.shape[1:] == self.image_shape:
-            return
-        channels, height, width = images.shape[1:]
-        expected = "x".join(map(str, self.image_shape))
-        raise UserError(
-            f"layer 'stem' of this {type(self).__name__} takes images of {expected} (channels, height, "
-            f"width), got {channels}x{height}x{width}; resize them, or set model.in_channels={channels} and "
-            f"{size_setting(height, width)}"
-        )
 
 
 class PlainClassifier(CapsuleClassifier):
@@ -117,7 +105,7 @@ class PlainClassifier(CapsuleClassifier):
     ) -> CapsuleOutput:
         """Probabilities as activations and logits as poses; labels and `return_routing` change nothing."""
         del labels, return_routing
-        self._check(images)
+        self.require_shape(images)
         logits = self.logits(images)
         logits = logits.to(next(self.parameters()).dtype)  # a softmax in bfloat16 would not sum to one
         return CapsuleOutput(logits.softmax(-1), logits.unsqueeze(-1))

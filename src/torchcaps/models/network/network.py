@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from torchcaps.core import ImageSize, UserError, sides
-from torchcaps.layers import ConvStage, PrimaryCaps
+from torchcaps.layers import ConvStage, PrimaryCaps, size_setting
 
 
 @runtime_checkable
@@ -79,6 +79,19 @@ class Network(nn.Module):
             raise UserError(
                 f"the images are on {images.device.type}, the weights on {place}; move one of them"
             )
+
+    def require_shape(self, images: Tensor) -> None:
+        """`require_images`, and raise unless they have the size that the network was built for."""
+        self.require_images(images)
+        if images.shape[1:] == self.image_shape:
+            return
+        channels, height, width = images.shape[1:]
+        expected = "x".join(map(str, self.image_shape))
+        raise UserError(
+            f"this {type(self).__name__} takes images of {expected} (channels, height, width), got "
+            f"{channels}x{height}x{width}; resize them, or set model.in_channels={channels} and "
+            f"{size_setting(height, width)}"
+        )
 
     def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
         """The grids whose capsules are the children of the first fully connected layer, in their order.

@@ -17,7 +17,7 @@ from torchcaps.models import EfficientCapsNet, build_model, config_as_json
 from torchcaps.storage import save_weights
 
 from ..recipe import Recipe
-from ..run import write_recipe
+from ..run import require_no_run, write_recipe
 from .keras import keras_efficient_capsnet
 from .torchvision import torchvision_resnet
 
@@ -45,8 +45,7 @@ def import_efficient_capsnet_run(path: Path, recipe: Recipe, out: Path) -> Effic
 
     The model and its decoder are those of `recipe`.
     """
-    if (out / "recipe.json").is_file():
-        raise UserError(f"{out} already holds a run; choose another --out")
+    require_no_run(out)
     model = build_model(recipe.model)
     if not isinstance(model, EfficientCapsNet):
         raise UserError(f"{recipe.model['name']!r} is no Efficient-CapsNet; choose another --recipe")

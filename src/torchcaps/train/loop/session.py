@@ -15,9 +15,10 @@ from torchcaps.core import Plain, UserError, derive_seed, generator
 from torchcaps.data import Examples
 from torchcaps.models import Network, build_model
 
+from ..averaging import choose_weights
 from ..evaluate import evaluate
 from ..objective import Objective
-from ..optimizer import make_average, make_optimizer, make_schedule
+from ..optimizer import make_optimizer, make_schedule
 from ..pipeline import Pipeline, Splits, source_of
 from ..recipe import Recipe, require_memory
 from ..tasks import Evaluation
@@ -98,7 +99,7 @@ class Session:
             self.optimizer, recipe.optim, steps=self.steps_per_epoch, epochs=recipe.epochs
         )
         self.learning_rate = recipe.optim.learning_rate  # of the last step of an epoch
-        self.average = make_average(self.network, recipe.optim)
+        self.weights = choose_weights(self.model, self.network, recipe.optim)
         self.technique = choose_technique(
             recipe.annealing, recipe.pruning, self.network, self.task.leading_metric
         )
@@ -116,7 +117,7 @@ class Session:
     @property
     def judged(self) -> Any:
         """The model that is evaluated and kept: the averaged one where there is one."""
-        return self.model if self.average is None else self.average.module
+        return self.weights.judged
 
     def evaluate(
         self, examples: Examples, on_images: Callable[[int], None] = lambda images: None
@@ -132,7 +133,7 @@ class Session:
     @property
     def kept(self) -> nn.Module:
         """The network behind the model that is judged."""
-        return self.network if self.average is None else self.average.module
+        return self.weights.network
 
     @property
     def kept_state(self) -> dict[str, Tensor]:
@@ -142,8 +143,7 @@ class Session:
     def use(self, state: dict[str, Tensor]) -> None:
         """Go on with other weights."""
         self.network.load_state_dict(state)
-        if self.average is not None:
-            self.average.module.load_state_dict(state)
+        self.weights.use(state)
 
     def state(self) -> Plain:
         """What a checkpoint holds of the session."""
@@ -152,15 +152,14 @@ class Session:
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
             "technique": self.technique.state(),
-            **({} if self.average is None else {"average": self.average.state_dict()}),
+            **self.weights.state(),
         }
 
     def restore(self, state: Plain) -> None:
         """Go on from a checkpoint; before 0.1.0 it held neither schedule nor technique by these names."""
         self.network.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        if self.average is not None:
-            self.average.load_state_dict(state["average"])
+        self.weights.restore(state)
         if "schedule" in state:
             self.schedule.load_state_dict(state["schedule"])
         else:
@@ -202,8 +201,7 @@ class Session:
     def advance(self) -> None:
         """Follow a step: the learning rate of the next, and the average of the weights."""
         self.schedule.step()
-        if self.average is not None:
-            self.average.update_parameters(self.network)
+        self.weights.follow()
 
     def _batches(self, number: int) -> list[Tensor]:
         recipe = self.recipe

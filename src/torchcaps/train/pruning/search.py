@@ -26,7 +26,7 @@ from torchcaps.storage import (
 
 from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json
-from ..run import load_run, provenance, read_data_card, read_result, write_recipe
+from ..run import load_run, provenance, read_data_card, read_result, require_no_run, write_recipe
 from .candidates import Candidates, StructuredPruning, plan_candidates
 
 _AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most
@@ -99,8 +99,7 @@ def _identity(source: Path, settings: StructuredPruning) -> Plain:
 def _is_finished(out: Path, identity: Plain, settings: StructuredPruning) -> bool:
     before = out / "pruning.json"
     if not before.is_file():
-        if (out / "recipe.json").is_file():
-            raise UserError(f"{out} already holds a run; choose another --out")
+        require_no_run(out)
         return False
     stored = read_mapping(before)
     changed = [key for key in identity if identity[key] != stored.get(key)]

@@ -8,12 +8,12 @@ from typing import Any
 
 from torch import nn
 
-from torchcaps.core import Plain, UserError
+from torchcaps.core import Plain
 from torchcaps.models import config_as_json
 from torchcaps.prune import shrink
 from torchcaps.storage import save_weights, write_text
 
-from ..run import Run, load_run, write_recipe
+from ..run import Run, load_run, require_no_run, write_recipe
 from ..techniques import iterative_routings
 
 
@@ -22,8 +22,7 @@ def shrink_run(source: Run, out: Path) -> Run:
 
     Its recipe trains on from these weights.
     """
-    if (out / "recipe.json").is_file():
-        raise UserError(f"{out} already holds a run; choose another --out")
+    require_no_run(out)
     network = shrink(source.model)
     model = {**source.recipe.model, **_changes(source.model, network)}
     recipe = replace(source.recipe, model=model, start_from=str(out))

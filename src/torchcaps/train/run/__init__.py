@@ -8,6 +8,7 @@ from .folder import (
     is_finished,
     read_result,
     removed_if_refused,
+    require_no_run,
 )
 from .health import health_inputs, inspect_run
 from .provenance import device_name, provenance, source_commit
@@ -32,6 +33,7 @@ __all__ = [
     "read_data_card",
     "read_result",
     "removed_if_refused",
+    "require_no_run",
     "source_commit",
     "write_recipe",
 ]

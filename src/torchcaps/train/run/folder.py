@@ -77,6 +77,12 @@ def check_outside_classes(recipe: Recipe, out: Path, data_dir: Path | None) -> N
             )
 
 
+def require_no_run(out: Path, remedy: str = "choose another --out") -> None:
+    """Raise where `out` holds a run already, with what to do instead."""
+    if (out / "recipe.json").is_file():
+        raise UserError(f"{out} already holds a run; {remedy}")
+
+
 def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
     """Raise where training in `out` would mix two runs.
 
@@ -88,7 +94,7 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
     if (out / "pruning.json").is_file():
         raise UserError(f"{out} holds the network that a search has pruned; choose another --out to train it")
     if not resume:
-        raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
+        require_no_run(out, "continue it with --resume or choose another --out")
     before = read_recipe(out)
     assert before is not None
     now, then = _what_decides(recipe), _what_decides(before)

@@ -84,7 +84,7 @@ class Pose(Task[PoseOutput, PoseTarget]):
         if augment.is_geometric:
             raise UserError(
                 "recipe.data.augment moves pixels, and the rotations of a pose task do not move with them; "
-                "leave rotation, shear, scale, translation, squish, crop, flip and shift off"
+                "leave rotation, shear, scale, translation, squish, crop, flip, shift and margin_shift off"
             )
 
     def call(

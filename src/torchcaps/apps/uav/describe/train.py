@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torchcaps.core import Plain, UserError
 from torchcaps.data import PlacePlan, SeasonStack, write_map_folder
-from torchcaps.train import Machine, Recipe, Watcher, train
+from torchcaps.train import Machine, Recipe, Watcher, require_no_run, train
 
 from .describe import load_describer
 from .matching import measure_matching
@@ -42,8 +42,8 @@ def train_descriptor(
         )
     machine = machine or Machine()
     folder = out / _MAPS
-    if (out / "recipe.json").is_file() and not resume:
-        raise UserError(f"{out} already holds a run; continue it with --resume or choose another --out")
+    if not resume:
+        require_no_run(out, "continue it with --resume or choose another --out")
     if not (resume and (folder / _PLAN).is_file()):
         _check_alone(folder, len(stacks))
         write_map_folder(folder, stacks, plan or PlacePlan())

@@ -1,0 +1,67 @@
+"""Which weights of a run are evaluated and kept: those that learn, or their moving average."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+from torchcaps.core import Plain
+
+from .optimizer import Optim, make_average
+
+
+class LearntWeights:
+    """The weights as the last step left them.
+
+    Attributes:
+        judged: The model that is evaluated.
+        network: The network behind it, whose weights are kept.
+    """
+
+    def __init__(self, judged: Any, network: nn.Module) -> None:
+        self.judged, self.network = judged, network
+
+    def follow(self) -> None:
+        """A step is over."""
+
+    def use(self, state: dict[str, Tensor]) -> None:
+        """The network goes on with other weights."""
+
+    def state(self) -> Plain:
+        """What a checkpoint holds beside the network that learns."""
+        return {}
+
+    def restore(self, state: Plain) -> None:
+        """Go on from a checkpoint."""
+
+
+class AveragedWeights(LearntWeights):
+    """The moving average of the weights of a network that learns."""
+
+    def __init__(self, average: AveragedModel, learning: nn.Module) -> None:
+        super().__init__(average.module, average.module)
+        self._average, self._learning = average, learning
+
+    def follow(self) -> None:
+        """Take in the weights after a step."""
+        self._average.update_parameters(self._learning)
+
+    def use(self, state: dict[str, Tensor]) -> None:
+        """Go on with these weights as the average."""
+        self.network.load_state_dict(state)
+
+    def state(self) -> Plain:
+        """The average, and of how many steps it is."""
+        return {"average": self._average.state_dict()}
+
+    def restore(self, state: Plain) -> None:
+        """Go on with the average of a checkpoint."""
+        self._average.load_state_dict(state["average"])
+
+
+def choose_weights(model: Any, network: nn.Module, settings: Optim) -> LearntWeights:
+    """The average where the recipe asks for one, else the weights that learn; `model` wraps `network`."""
+    average = make_average(network, settings)
+    return LearntWeights(model, network) if average is None else AveragedWeights(average, network)
