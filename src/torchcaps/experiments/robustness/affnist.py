@@ -11,7 +11,7 @@ from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, regist
 from ..rem import CHAPTER
 from ..rem.setting import Schedule, rem_pair
 from .claims import AFFNIST, AFFNIST_CLAIMS
-from .networks import CAPSULES, CONV, SHARED, SMOKE, VIT, small_networks
+from .networks import CAPSULES, CONV, DR, SHARED, SMOKE, VIT, small_networks, without_capsules
 from .perform import Metrics, look_at, plain_accuracy
 
 TEST = "affnist_style"
@@ -60,6 +60,9 @@ def _undertrained(network: Run, machine: Machine) -> Metrics:
     }
 
 
+_THESIS_PARAMETERS = 11_228_064  # of DR-CapsNet at 40 px
+
+
 def _settings() -> tuple[Setting, ...]:
     routing: Values = {"routing": {"name": "dynamic", "gradient": "last"}}
     plain, rem = rem_pair(
@@ -69,24 +72,30 @@ def _settings() -> tuple[Setting, ...]:
         quick=_QUICK,
         smoke={"model": {**_TINY, **routing}},
     )
-    others = small_networks(40, 10)
+    small, large = small_networks(40, 10), without_capsules(40, 10, 1, _THESIS_PARAMETERS)
+    others = {
+        f"{DR}, 1.8 million parameters": small[DR],
+        SHARED: small[SHARED],
+        **{f"{name}, 1.8 million parameters": small[name] for name in (CONV, VIT)},
+        **{f"{name}, 11.2 million parameters": network for name, network in large.items()},
+    }
     shorter = {"epochs": _QUICK.epochs, "optim.decay": _QUICK.decay, "patience": 0}
     return (
         replace(plain, thesis=_THESIS),
         replace(rem, thesis=_THESIS_REM),
         *(
             Setting(
-                name=f"{name}, 1.8 million parameters" if name != SHARED else name,
+                name=name,
                 recipe=CAPSULES,
                 changes={
-                    "model": others[name].model,
+                    "model": network.model,
                     "data": _DATA,
                     "keep_epochs": list(_KEPT),
-                    **others[name].changes,
+                    **network.changes,
                 },
                 budgets={"quick": shorter},
             )
-            for name in ("DR-CapsNet", SHARED, CONV, VIT)
+            for name, network in others.items()
         ),
     )
 
@@ -113,8 +122,9 @@ register(
             "the published ranges from a fixed seed. Their accuracies are not those of affNIST.",
             "The under-trained network is the first epoch, of those kept, with 99.22 % on the validation "
             "images; a run that never got there has no such row. The thesis prints quantized accuracies.",
-            "Networks of 1.8 million parameters have equal sizes within 5 %; shared matrices have the "
-            "convolutions of that DR-CapsNet and fewer matrices.",
+            "Networks of 1.8 million parameters have equal sizes within 5 %, and so have those of 11.2 "
+            "million and the thesis's DR-CapsNet; shared matrices have the convolutions of the small "
+            "one and fewer matrices.",
         ),
         other_data=(
             *("affnist_style_quantized_accuracy", "affnist_style_entropy"),
