@@ -19,9 +19,7 @@ def squash(poses: Float[Tensor, "*where pose"], eps: float = 1e-8) -> Float[Tens
         return squash(poses.float(), eps).to(poses.dtype)
     poses = poses / squash_divisor(poses)
     squared_length = poses.square().sum(-1, keepdim=True)
-    beyond = 1 + squared_length
-    # n²/(1+n²), for large n written as 1 - 1/(1+n²), which is never above one; for small n that would cancel
-    shrink = torch.where(squared_length < 1, squared_length / beyond, 1 - beyond.reciprocal())
+    shrink = squared_length / (1 + squared_length)  # finite, and never above one: the divisor saw to that
     return poses * ((squared_length + eps).rsqrt() * shrink)
 
 

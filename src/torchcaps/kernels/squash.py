@@ -19,7 +19,7 @@ def squash_backward(
     pooled = pooled / divisor
     squared = pooled.square().sum(-1, keepdim=True)
     inverse = (squared + _EPS).rsqrt()
-    shrink = torch.where(squared < 1, squared / (1 + squared), 1 - 1 / (1 + squared))
+    shrink = squared / (1 + squared)
     twice_slope = inverse * (2 * (1 + squared).square().reciprocal() - shrink * inverse.square())
     along = (pooled * grad).sum(-1, keepdim=True)
     return torch.addcmul(grad * (shrink * inverse), pooled, twice_slope * along) / divisor
