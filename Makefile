@@ -30,8 +30,9 @@ test-slow: $(VENV)/.dev
 test-compile: $(VENV)/.dev
 	$(TESTS) -m compile
 
+# pytest-benchmark, where it is installed, warns of processes, and tests take warnings for errors
 test-gpu:
-	$(PYTHON) -m pytest -m gpu
+	$(PYTHON) -m pytest -m gpu -n 4 --dist worksteal -p no:benchmark
 
 bench: $(VENV)/.dev
 	device=$$($(BIN)/python -c "import torch; print('cuda' if torch.cuda.is_available() else 'cpu')"); \

@@ -14,7 +14,10 @@ jaxtyping.jaxtyped = checking.jaxtyped  # what its import hook writes above each
 # tests call the command line hundreds of times in one process: its commands are read once
 typer.main.get_command = typer.testing._get_command = functools.cache(typer.main.get_command)
 
-if not torch.cuda.is_available():  # beside a GPU, float64 references on the CPU may take all cores
+_PROCESSES = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+if torch.cuda.is_available():  # float64 references on the CPU take all cores, and processes share them
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // _PROCESSES))
+else:
     torch.set_num_threads(1)  # tests run side by side: more threads than cores would wait for each other
 
 # each training asks all installed packages for what they add to lightning
