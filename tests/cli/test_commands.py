@@ -25,11 +25,12 @@ from typer.main import get_command
 from torchcaps import inspect
 from torchcaps.cli.main import _EXTRAS, _message_for, app
 from torchcaps.cli.main import run as run_command
+from torchcaps.cli.on_runs.evaluate import show_result
 from torchcaps.cli.start import say_how_to_go_on
 from torchcaps.cli.terminal.examples import EXAMPLES
 from torchcaps.core import UserError
 from torchcaps.storage import load_weights, save_weights
-from torchcaps.train import load_recipe, load_run, load_split
+from torchcaps.train import load_recipe, load_run, load_split, task_named
 
 RECIPE = """
 model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10}
@@ -556,3 +557,12 @@ def test_every_missing_package_names_an_extra_that_brings_it():
 
 def test_an_unknown_option_is_exit_code_2():
     assert torchcaps("train", "--unknown").returncode == 2
+
+
+def test_values_of_classes_stand_below_each_other_however_long_their_names_are(capsys):
+    names = ["a", "one of many words and letters"]
+    result = {"data": "x", "split": "test", "images": 4, "loss": 1.0, "accuracy": 0.5}
+    tables = {"class_accuracy": dict.fromkeys(names, 0.5), "confusion": [[1, 1], [1, 1]]}
+    show_result({**result, **tables}, task_named("classification"))
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.endswith("50.00%")][-2:]
+    assert len({line.index("50.00%") for line in rows}) == 1

@@ -191,6 +191,15 @@ def test_the_file_holds_everything_and_asks_nobody(folders, tmp_path):
     assert path.read_text() == "mine"
 
 
+def test_the_file_says_what_was_done_to_each_image(folders, tmp_path):
+    Image.new("L", (40, 60), 120).save(tmp_path / "photo.png")
+    explainer = Explainer(load_run(folders.plain), reference=20)
+    names = [str(tmp_path / "photo.png"), "test:3"]
+    write_explorer(explainer, names, tmp_path / "explorer.html")
+    page = (tmp_path / "explorer.html").read_text()
+    assert re.findall(r'"prepared": "([^"]*)"', page) == ["brought to 28x28 px", "taken as it is"]
+
+
 @pytest.mark.parametrize(("limit", "value"), [("MOST_BYTES", 10**6), ("_MOST_ERROR", 0.0)])
 def test_a_file_without_its_decoder_shows_one_number_at_a_time(folders, tmp_path, monkeypatch, limit, value):
     monkeypatch.setattr(f"torchcaps.explorer.as_file.{limit}", value)

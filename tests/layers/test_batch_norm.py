@@ -112,3 +112,8 @@ def test_a_second_derivative_is_refused_instead_of_wrong(passes):
     (grad,) = torch.autograd.grad(norm(maps).pow(3).sum(), maps, create_graph=True)  # by PyTorch
     (second,) = torch.autograd.grad(grad.square().sum(), maps)
     assert second.any()
+
+
+def test_it_takes_samples_one_by_one_in_evaluation():
+    norm, maps = BatchNorm2d(3).eval(), torch.randn(4, 3, 6, 6)
+    torch.testing.assert_close(torch.func.vmap(lambda each: norm(each[None])[0])(maps), norm(maps))

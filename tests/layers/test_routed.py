@@ -133,6 +133,22 @@ def test_a_tensor_in_place_of_capsules_is_answered_with_what_to_give(make):
         layer(GRID.poses)
 
 
+@pytest.mark.compile  # the run-time type checks would answer first
+@pytest.mark.parametrize("make", [*LAYERS.values(), lambda: Conv3dRoutingCaps(3, 2, 4, 5)])
+def test_activations_of_other_capsules_than_the_poses_are_refused(make):
+    layer = make()
+    with pytest.raises(UserError, match=rf"{type(layer).__name__} expects poses .* an activation for each"):
+        layer(Capsules(GRID.poses, GRID.activations[:1]))
+    with pytest.raises(UserError, match=r"got \(3, 4\) and \(3,\)"):
+        layer(Capsules(GRID.poses[0, 0, 0], GRID.activations[0, 0, 0]))
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, 4, 5), (6, -3, 4, 5), (6, 3, 0, 5), (6, 3, 4, -5)])
+def test_a_layer_without_capsules_or_poses_is_refused(sizes):
+    with pytest.raises(UserError):
+        FcCaps(*sizes)
+
+
 @pytest.mark.parametrize(
     ("make", "sizes"),
     [

@@ -69,6 +69,16 @@ def test_a_tree_that_cannot_be_compared_names_the_images_that_lack(tmp_path, bit
     assert f"Not known: no {split} image that was looked at was read as" in page
 
 
+def test_the_page_says_what_was_done_to_a_photograph(tmp_path):
+    explainer = Explainer(make_run(tmp_path), reference=10)
+    found = explainer.explain(explainer.read("test:0"))
+    assert "done to the photograph" not in build_page(found, explainer.info.classes, {}).to_html()
+    turned = replace(found, source=replace(found.source, preparation="inverted"))
+    assert turned.as_json(explainer.info.classes)["preparation"] == "inverted"
+    page = build_page(turned, explainer.info.classes, {}).to_html()
+    assert "What was done to the photograph: inverted." in page
+
+
 @pytest.mark.slow
 def test_what_explain_wrote_is_written_anew(written, tmp_path):
     explainer = Explainer(make_run(tmp_path, primary_pose=2, class_pose=1), reference=20)

@@ -136,6 +136,21 @@ def test_contributions_get_a_row_of_their_own():
     assert_draws(figures[1])
 
 
+@pytest.mark.parametrize("count", [1, 2, 5, 8])
+@pytest.mark.parametrize("label", [0, 1])
+def test_the_name_of_a_class_is_whole_where_there_is_room(count, label):
+    images, heat, names = (
+        torch.rand(count, 8, 8),
+        torch.rand(count, 8, 8),
+        ["heads of horses", "Mops und Co."],
+    )
+    lengths, labels = torch.tensor([[0.9, 0.4]] * count), torch.full((count,), label)
+    figure = draw_evidence(images, heat, lengths, labels=labels, class_names=names)
+    assert_draws(figure)
+    titles = " ".join(axes.get_title() for axes in figure.axes)
+    assert (names[0] in titles) == (count < 8)
+
+
 def test_the_panels_of_one_image_stand_side_by_side_above_its_classes():
     lengths = torch.tensor([[0.2, 0.9, 0.4]])
     heat = torch.rand(1, 6, 18)

@@ -77,6 +77,25 @@ def test_marks_beside_the_digit_are_left_out_and_counted():
     assert "left out" not in clean.words
 
 
+@pytest.mark.parametrize("place", [(-60, 60), (260, 60), (100, -90), (100, 250)])
+def test_a_digit_that_runs_off_the_picture_is_said_to(place):
+    cut = on_paper(written("3", box=(*place, 200, 280)))
+    assert "touches the edge" in prepare_digit(Image.fromarray(cut.astype(np.uint8))).words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
+def test_a_whole_and_upright_digit_is_not_doubted(page):
+    words = prepare_digit(photograph(page, "3")).words
+    assert "touches the edge" not in words
+    assert "wider than high" not in words
+
+
+def test_two_digits_side_by_side_are_said_to_be_wide():
+    both = written("4", box=(60, 120, 120, 180)) + written("2", box=(200, 120, 120, 180))
+    page = Image.fromarray(on_paper(np.minimum(both, 1)).astype(np.uint8))
+    assert "wider than high (several digits, or a turned page?)" in prepare_digit(page).words
+
+
 @pytest.mark.parametrize("size", [(1, 1), (3, 90), (90, 2), (9, 9)])
 def test_a_blank_strip_of_any_size_is_refused_in_words(size):
     with pytest.raises(UserError, match="no digit to be seen"):

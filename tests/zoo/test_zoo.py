@@ -215,10 +215,11 @@ def test_an_own_run_on_digits_gets_a_photograph_as_the_packed_one_does(run, weig
     )
     assert by_run.row == by_name.row
     own = torchcaps.load_run(run)
-    seen = load.read_photo(own, tmp_path / "photo.png", own.info())
+    seen, preparation = load.read_photo(own, tmp_path / "photo.png", own.info())
+    assert preparation == by_run.row["preparation"]
     assert float(seen[0, 0, 0, 0]) == 0  # the paper is black, as in MNIST
     with Image.open(tmp_path / "photo.png") as picture:
-        assert torch.equal(load.read_photo(own, picture, own.info()), seen)
+        assert torch.equal(load.read_photo(own, picture, own.info()).image, seen)
 
 
 def test_a_photograph_without_a_digit_is_named(run, tmp_path):

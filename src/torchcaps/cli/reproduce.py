@@ -168,7 +168,8 @@ def _gather(
     from torchcaps.experiments import gather_runs, pack_runs
 
     made_by = f"torchcaps reproduce {experiment.label} --budget {budget}"
-    gather_runs(experiment, out, place, budget=budget, command=made_by)
+    if gather_runs(experiment, out, place, budget=budget, command=made_by):
+        yield f"gathered in {place / experiment.slug}.md"
     if pack is not None:
         yield f"{pack_runs(out, pack)} files packed into {pack}"
 

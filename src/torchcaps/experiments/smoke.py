@@ -8,6 +8,14 @@ from __future__ import annotations
 
 from .plan import Experiment, Setting, register
 
+# drawn digits: the 10,000 of MNIST's test take a CPU minutes a network
+_SMOKE = {
+    "data.name": "synthetic_mnist",
+    "data.limit": 64,
+    "data.validation": 0.25,
+    "batch_size": 16,
+    "epochs": 1,
+}
 _SHORT = {"epochs": 3, "optim.decay": 0.5}
 _DIGITS = {
     "data": {"name": "mnist", "augment": {"shift": 2}},
@@ -23,7 +31,7 @@ register(
         data=("mnist",),
         gpu_minutes=5,
         seeds=3,
-        budgets={"smoke": {"data.limit": 64, "data.validation": 0.25, "batch_size": 16, "epochs": 1}},
+        budgets={"smoke": _SMOKE},
         settings=(
             Setting(
                 name="DR-CapsNet, decoder",

@@ -12,6 +12,7 @@ from torchcaps.core import UserError
 from torchcaps.layers import ConvDecoder, FcDecoder
 from torchcaps.parse import Explainer, Source
 from torchcaps.storage import write_text
+from torchcaps.train.numbered import is_numbered
 
 from .embedded import embed_decoder, round_decoder, rounding_error
 from .page import file_page
@@ -85,8 +86,14 @@ def _covered(subject: Subject, image: Tensor, winner: int) -> Tensor:
     return covering.heat()
 
 
+def _say_prepared(source: Source) -> str:
+    if is_numbered(source.name):
+        return "taken as it is"
+    return source.preparation or f"brought to {source.image.shape[-1]}x{source.image.shape[-2]} px"
+
+
 def _view(subject: Subject, reference: Reference, source: Source, look: Look) -> dict[str, Any]:
-    view = view_look(look, subject, label=source.label, prepared="taken as it is")
+    view = view_look(look, subject, label=source.label, prepared=_say_prepared(source))
     view["name"] = source.name
     view["earlier"] = []
     if look.last is not None:

@@ -29,8 +29,9 @@ class BatchNorm2d(nn.BatchNorm2d):
 
     def takes(self, maps: Tensor) -> bool:
         """Whether these maps are normalised here, and not by PyTorch."""
-        is_last = maps.is_contiguous(memory_format=torch.channels_last) and not maps.is_contiguous()
-        return is_last and maps.numel() > 0 and self.learns_from(maps)
+        if not self.learns_from(maps) or not maps.numel():  # `vmap` cannot tell where channels lie
+            return False
+        return maps.is_contiguous(memory_format=torch.channels_last) and not maps.is_contiguous()
 
     def learns_from(self, maps: Tensor) -> bool:
         """Whether maps like these are normalised here if they have their channels last."""

@@ -30,6 +30,12 @@ def require_capsules(layer: nn.Module, children: Capsules, dtype: torch.dtype | 
             f"{type(layer).__name__} expects Capsules(poses, activations), got {type(children).__name__}; "
             "the activations of vector capsules are their lengths: Capsules(poses, poses.norm(dim=-1))"
         )
+    poses, activations = children
+    if poses.ndim < 3 or poses.shape[:-1] != activations.shape:
+        raise UserError(
+            f"{type(layer).__name__} expects poses (batch, ..., capsules, pose) and an activation for each "
+            f"capsule, got {tuple(poses.shape)} and {tuple(activations.shape)}"
+        )
     return children if dtype is None else Capsules(children.poses.to(dtype), children.activations.to(dtype))
 
 

@@ -28,6 +28,6 @@ def cast_votes(
 
 def matrix_columns(in_pose: int, out_pose: int, pose_rows: int) -> tuple[int, int]:
     """Columns of a child's and of a parent's pose matrix of `pose_rows` rows."""
-    if in_pose % pose_rows or out_pose % pose_rows:
+    if min(in_pose, out_pose, pose_rows) < 1 or in_pose % pose_rows or out_pose % pose_rows:
         raise UserError(f"poses of {in_pose} and {out_pose} dimensions are no matrices of {pose_rows} rows")
     return in_pose // pose_rows, out_pose // pose_rows

@@ -84,11 +84,13 @@ def explain(
 def _read(explainer: Explainer, image: Tensor | Image.Image | str | os.PathLike[str]) -> Source:
     if isinstance(image, str | os.PathLike):
         return explainer.read(str(image))
+    preparation = None
     if isinstance(image, Image.Image):
-        image = read_photo(explainer.run, image, explainer.info)
+        image, preparation = read_photo(explainer.run, image, explainer.info)
     if image.ndim not in (3, 4) or (image.ndim == 4 and len(image) != 1):
         raise UserError(f"one image (channels, height, width) is explained, got {tuple(image.shape)}")
-    return Source("image", image.reshape(1, *image.shape[-3:]).to(explainer.device))
+    shaped = image.reshape(1, *image.shape[-3:]).to(explainer.device)
+    return Source("image", shaped, preparation=preparation)
 
 
 def _run_of(source: Run | Network | str | os.PathLike[str], classes: Sequence[str] | None) -> Run:

@@ -114,6 +114,8 @@ def _verdict(found: Explanation, classes: Sequence[str]) -> str:
     verdict = f"{found.source.name}: the network reads {classes[winner]}{truth}."
     if found.tree.chosen != winner:
         verdict += f" With quantized couplings it reads {classes[found.tree.chosen]}, and so does this page."
+    if found.source.preparation is not None:
+        verdict += f" What was done to the photograph: {found.source.preparation}."
     return verdict
 
 

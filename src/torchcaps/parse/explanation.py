@@ -19,11 +19,12 @@ FEW = 20  # images of which a share is no number to go by
 
 @dataclass(frozen=True)
 class Source:
-    """An image to explain: bytes (1, channels, height, width), what to call it, and its class if known."""
+    """An image to explain: bytes (1, channels, height, width), what to call it, and what is known of it."""
 
     name: str
     image: Tensor
     label: int | None = None
+    preparation: str | None = None  # what was done to a photograph, in words
 
 
 def rank_in_words(share: float, count: int) -> str:
@@ -85,6 +86,7 @@ class Explanation:
         values = self.activations.tolist()
         return {
             "image": self.source.name,
+            "preparation": self.source.preparation,
             "class": classes[winner],
             "quantized_class": classes[self.tree.chosen],
             "label": None if self.source.label is None else classes[self.source.label],

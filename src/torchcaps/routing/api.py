@@ -90,6 +90,9 @@ def create_routing(name: str, shape: RoutingShape, **settings: Any) -> Routing:
 
 def build_routing(spec: RoutingSpec, shape: RoutingShape) -> Routing:
     """A routing from its name or `{"name": ..., setting: value}`; a callable is taken as it is."""
+    if min(shape) < 1:
+        sizes = f"{shape.in_caps} children, {shape.out_caps} parents and poses of {shape.pose} dimensions"
+        raise UserError(f"a routed layer needs at least one of each, got {sizes}")
     if isinstance(spec, str):
         return create_routing(spec, shape)
     if isinstance(spec, Mapping):

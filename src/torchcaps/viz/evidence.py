@@ -26,7 +26,7 @@ from .style import (
     canvas,
     pixel_size,
 )
-from .text import drawable_labels, literal, shorten
+from .text import drawable_labels, literal, shorten, width_of
 
 _LEFT, _GAP = 96, 18  # beside the first column, and between columns
 _FLAT = 1e-6  # of its largest value, by which a map has to vary before it is drawn
@@ -94,7 +94,7 @@ def _draw_one(
         axes.set_title(name, fontsize=TEXT, color=MUTED, pad=8)
     bars = axes_at(figure, (_LEFT, top + cell + below, right - _LEFT, height))
     _draw_ranking(bars, lengths, names)
-    _name_class(bars, names, int(lengths.argmax()), label)
+    _name_class(bars, names, int(lengths.argmax()), label, room=48)
     return figure
 
 
@@ -113,7 +113,7 @@ def _draw_columns(
             _draw_panel(axes, colours[column], None if heat is None else heat[column])
         bars = axes_at(figure, (x, below + 40, cell, 74))
         _draw_lengths(bars, lengths[column], names)
-        _name_class(bars, names, int(lengths[column].argmax()), truth[column])
+        _name_class(bars, names, int(lengths[column].argmax()), truth[column], room=cell // 7)
     rows = {name: top + cell / 2 for name, top in zip(("input", *heats), tops, strict=True)}
     _label_rows(figure, {**rows, "class\nactivations": below + 77})
     return figure
@@ -197,14 +197,15 @@ def _draw_lengths(axes: Axes, lengths: Array, names: list[str]) -> None:
     axes.tick_params(length=0, labelsize=SMALL, labelcolor=MUTED, pad=3)
 
 
-def _name_class(axes: Axes, names: list[str], guess: int, label: int | None) -> None:
-    text = shorten(names[guess], 10)
-    is_wrong = label is not None and label != guess
-    if label is not None and is_wrong:
-        text += f", not {shorten(names[label], 10)}"
-    size = TEXT + 1 if len(text) < 14 else SMALL
-    colour = WRONG if is_wrong else INK
-    axes.set_title(literal(text), fontsize=size, fontweight="bold", color=colour, pad=6)
+def _name_class(axes: Axes, names: list[str], guess: int, label: int | None, *, room: int) -> None:
+    """The class above its bars, no wider than `room` letters; a wrong one with the true one."""
+    lines, colour = [shorten(names[guess], room)], INK
+    if label is not None and label != guess:
+        both = f"{names[guess]}, not {names[label]}"
+        colour = WRONG
+        lines = [both] if width_of(both) <= room else [*lines, f"not {shorten(names[label], room - 4)}"]
+    size = TEXT + 1 if len(lines) == 1 and width_of(lines[0]) < min(14, room) else SMALL
+    axes.set_title(literal("\n".join(lines)), fontsize=size, fontweight="bold", color=colour, pad=6)
 
 
 def _label_rows(figure: Figure, rows: dict[str, Number]) -> None:

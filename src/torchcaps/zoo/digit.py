@@ -25,6 +25,7 @@ _DARKEST = 0.25  # share of the full tone below which paper is no paper, but a t
 _INK = 0.4  # share of the strongest ink from which on a pixel belongs to a stroke
 _FAINT = 0.15  # and below which there is none: the lines of a notebook, a shadow's edge
 _RULED = 0.9  # share of a row or column that is ink where it is a ruled line
+_WIDEST = 1.25  # width by height of most digits that are single and upright; 2 % of MNIST are wider
 _Levels = NDArray[np.float64]
 _Pixels = NDArray[np.bool_]
 
@@ -66,6 +67,7 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     is_digit, others = _strokes(small / strength)
     digit, box = _cut_out(np.minimum(ink / strength, 1), is_digit)
     steps += [
+        *_doubts(box, ink.shape),
         "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
         *([f"left out {others} other mark{'s' if others > 1 else ''}"] if others else []),
         f"cropped to the digit, {round(larger * (box.right - box.left))}x"
@@ -171,6 +173,16 @@ def _cut_out(ink: _Levels, is_digit: _Pixels) -> tuple[_Levels, _Box]:
     rows, columns = np.flatnonzero(alone.any(1)), np.flatnonzero(alone.any(0))
     box = _Box(int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1)
     return alone[box.top : box.bottom, box.left : box.right], box
+
+
+def _doubts(box: _Box, shape: tuple[int, ...]) -> list[str]:
+    """Why what lies in the box may be no whole, single and upright digit."""
+    is_at_edge = box.top == 0 or box.left == 0 or box.bottom == shape[0] or box.right == shape[1]
+    is_wide = box.right - box.left > _WIDEST * (box.bottom - box.top)
+    return [
+        *(["the digit touches the edge (a part of it may be missing)"] if is_at_edge else []),
+        *(["it is wider than high (several digits, or a turned page?)"] if is_wide else []),
+    ]
 
 
 def _centred(digit: _Levels) -> Image.Image:

@@ -7,8 +7,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
@@ -97,13 +98,20 @@ def is_pretrained(name: str, weights: Path = PACKAGED) -> bool:
     return not is_taken and any(entry.name == name for entry in list_weights(folder=weights))
 
 
-def read_photo(run: Run, path: Path | Image.Image, info: DatasetInfo) -> Tensor:
-    """An image file, or an open one, as bytes (1, channels, height, width); a digit as MNIST has it."""
+class Photo(NamedTuple):
+    """A photograph as a network takes it, and what was done to get it, in words where that is known."""
+
+    image: UInt8[Tensor, "1 channels height width"]
+    preparation: str | None = None
+
+
+def read_photo(run: Run, path: Path | Image.Image, info: DatasetInfo) -> Photo:
+    """An image file, or an open one, for the network of a run; a digit as MNIST has it."""
     if preparation_of(run.recipe.data.name) != "digit":
-        return read_image(path, info)
+        return Photo(read_image(path, info))
     with nullcontext() if isinstance(path, Image.Image) else _naming(path):
-        prepared = prepare_digit(open_any(path, may_be_deep=True)).picture
-    return as_bytes(fit_picture(prepared, info.height, info.width, info.fit)).unsqueeze(0)
+        picture, words = prepare_digit(open_any(path, may_be_deep=True))
+    return Photo(as_bytes(fit_picture(picture, info.height, info.width, info.fit)).unsqueeze(0), words)
 
 
 @contextmanager

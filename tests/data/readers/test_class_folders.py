@@ -180,6 +180,13 @@ def test_all_usual_image_files_are_read(ending, root):
     assert (found.images == 100).flatten(1).all(1).sum() == 1
 
 
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_photographs_of_phones_are_not_left_out_without_a_word(root, split):
+    (root / split / "a/IMG_1.HEIC").touch()
+    with pytest.raises(UserError, match=r"IMG_1\.HEIC cannot be read .* save it as JPEG first"):
+        load_dataset(f"folder:{root}", split)
+
+
 def test_sixteen_bit_images_are_refused(root):
     Image.fromarray(np.zeros((16, 16), np.uint16)).save(root / "train/a/deep.png")
     with pytest.raises(UserError, match=r"deep\.png has more than 8 bits"):

@@ -38,6 +38,14 @@ def load(root, split="train", **options):
     return load_dataset(f"folder:{root}", split, task="segmentation", **options)
 
 
+def test_masks_of_several_pages_are_refused(tmp_path):
+    write_pairs(tmp_path, mask=".tif")
+    page = Image.fromarray(square(1))
+    page.save(tmp_path / "masks" / "3.tif", save_all=True, append_images=[page])
+    with pytest.raises(UserError, match=r"3\.tif has 2 pages"):
+        load(tmp_path)
+
+
 @pytest.mark.parametrize("image", [".png", ".jpg", ".tiff", ".webp", ".npy"])
 @pytest.mark.parametrize("mask", [".png", ".tif", ".npy"])
 def test_every_format_is_read(tmp_path, image, mask):

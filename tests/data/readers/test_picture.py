@@ -51,6 +51,15 @@ def test_a_picture_without_clear_parts_stays_as_it_is():
         assert without_transparency(picture) is picture
 
 
+def test_of_a_file_with_several_pages_none_is_chosen(tmp_path):
+    page, preview = Image.fromarray(PIXELS), Image.new("L", (1, 1))
+    page.save(tmp_path / "stack.tif", save_all=True, append_images=[page, preview])
+    page.save(tmp_path / "page.tif", save_all=True, append_images=[preview])
+    with pytest.raises(UserError, match=r"stack\.tif has 2 pages; save each"):
+        open_any(tmp_path / "stack.tif")
+    assert np.array_equal(np.asarray(open_any(tmp_path / "page.tif")), PIXELS)
+
+
 def test_a_format_of_phones_is_answered_with_what_to_do(tmp_path):
     (tmp_path / "IMG_1.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + bytes(50))
     with pytest.raises(UserError, match="save it as JPEG first"):

@@ -135,6 +135,7 @@ def test_the_command_merges_and_packs(tmp_path):
     command += ["--results", str(tmp_path / "r"), "--data-dir", str(tmp_path)]
     done = CliRunner().invoke(app, command)
     assert "1 files packed" in done.output
+    assert f"gathered in {tmp_path / 'r' / 'smoke-mnist.md'}" in done.output.replace("\n", "")
     assert "smoke-mnist: 1 of 24 runs done, 0 failed" in done.output
     several = CliRunner().invoke(app, [*command[:1], "fig:annealing", *command[1:], "--json"])
     assert list(json.loads(several.stdout)) == ["fig:annealing", "smoke-mnist"]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from torchcaps.core import UserError
-from torchcaps.data import write_twin
+from torchcaps.data import dataset_info, write_twin
 from torchcaps.experiments import LABELS, list_experiments
 from torchcaps.experiments.plan import (
     EXPERIMENTS,
@@ -304,3 +304,10 @@ def test_the_list_names_every_table_with_its_state(tmp_path):
         assert found[label].state == "data missing"
     assert found["fig:fashion"].state == "data missing"
     assert found["fig:fashion"].planned == 6 * 3 * 3 * 5
+
+
+def test_a_smoke_run_of_every_family_tests_few_images():
+    experiment = EXPERIMENTS["smoke-mnist"]
+    for setting in experiment.settings:
+        planned = PlannedRun(experiment=experiment, setting=setting, budget="smoke", seed=42)
+        assert dataset_info(planned.recipe.data.name).num_test <= 1000

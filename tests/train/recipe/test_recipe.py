@@ -220,3 +220,9 @@ def test_a_file_without_keys_is_no_recipe(text, tmp_path):
     path.write_text(text)
     with pytest.raises(UserError, match="should hold the keys of a recipe"):
         load_recipe(path, ["epochs=1"])
+
+
+def test_a_folder_in_place_of_a_recipe_is_answered_with_the_command_for_it(tmp_path):
+    (tmp_path / "my photos").mkdir()
+    with pytest.raises(UserError, match=r"torchcaps train photos/efficient_capsnet --data '.*my photos'"):
+        load_recipe(str(tmp_path / "my photos"))

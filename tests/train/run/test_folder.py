@@ -117,6 +117,14 @@ def test_a_run_does_not_lie_among_the_classes_it_learns(inside, is_refused, tmp_
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize("name", ["recipe.yaml", "data.json", "photo.JPG"])
+def test_files_of_the_user_in_the_folder_of_a_run_are_kept(name, tmp_path):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match=rf"{name}.*choose another --out"):
+        train(recipe(1, optim={"learning_rate": 1e30}), tmp_path, CPU)  # what diverges is removed again
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: "mine"}
+
+
 def test_in_a_folder_of_classes_alone_there_is_no_place_for_a_run(tmp_path):
     write_twin("folder", tmp_path, 40)
     tested = recipe(1, data={"name": f"folder:{tmp_path / 'train'}"})

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -82,6 +84,15 @@ def test_the_chosen_of_many_classes_is_named_inside_the_figure():
     figure = draw_tree(torch.rand(3, 16, 16), tree, class_names=["a long name of a class"] * 60)
     assert_draws(figure)
     assert "a long name of a cl…" in caption(figure)
+
+
+@pytest.mark.parametrize("sizes", [(8, 4), (8, 5, 4)])
+def test_a_class_is_named_whole_where_there_is_room(sizes):
+    tree = parse_tree(random_layers(0, sizes), chosen=1)
+    names = [f"a class of words {number}" for number in range(4)]
+    figure = draw_tree(torch.rand(3, 16, 16), tree, class_names=names)
+    assert_draws(figure)
+    assert re.search(r"(predicted|explaining) a class of words 1", caption(figure))
 
 
 def test_an_image_keeps_its_proportions():

@@ -68,6 +68,18 @@ def test_dots_stand_where_capsules_look(sizes, field):
         assert middle == pytest.approx((left + width * across, top + height * down))
 
 
+@pytest.mark.parametrize("seed", range(14, 18))
+def test_the_frame_is_that_of_the_largest_dot(seed):
+    tree = parse_tree(
+        random_layers(seed, (72, 3), sharpness=0.5), grid=(3, 4, 6)
+    )  # most places have several capsules
+    scene = arrange(tree, (12, 16, 3), ["a", "b", "c"], field=ReceptiveField((2.0, 2.0), 4.0, 1.0))
+    (frame,) = (shape.box for shape in scene.shapes if shape.kind == "field")
+    largest = max((shape.box for shape in scene.shapes if shape.kind == "dot"), key=lambda box: box[2])
+    middles = [(box[0] + box[2] / 2, box[1] + box[3] / 2) for box in (frame, largest)]
+    assert middles[0] == pytest.approx(middles[1])
+
+
 def test_classes_are_all_there_or_the_strongest_and_the_chosen():
     layers = random_layers(0, (8, 30))
     tree = parse_tree(layers, chosen=int(layers[-1].routed.activations[0].argmin()))

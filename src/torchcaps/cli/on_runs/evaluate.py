@@ -149,12 +149,15 @@ def show_result(result: dict[str, Any], task: AnyTask) -> None:
     typer.echo(f"{result['data']} {result['split']}: {result['images']:,} images")
     found = [f"{each.title} {each.format(result[each.name])}" for each in task.metrics]
     typer.echo(", ".join([*found, f"loss {result['loss']:.5f}"]))
+    wide = max([12, *map(len, result.get("class_accuracy", {})), *map(len, result.get("classes", {}))])
     for name, accuracy in result.get("class_accuracy", {}).items():
-        typer.echo(f"  {name:<12} " + ("no images" if accuracy is None else f"{accuracy:.2%}"))
+        typer.echo(f"  {name:<{wide}} " + ("no images" if accuracy is None else f"{accuracy:.2%}"))
     if "class_accuracy" in result:
         _print_confusion(list(result["class_accuracy"]), result["confusion"])
     for name, values in result.get("classes", {}).items():
-        typer.echo(f"  {name:<12} " + "  ".join(_value(task, key, value) for key, value in values.items()))
+        typer.echo(
+            f"  {name:<{wide}} " + "  ".join(_value(task, key, value) for key, value in values.items())
+        )
 
 
 def _print_confusion(classes: list[str], counts: list[list[int]]) -> None:

@@ -67,7 +67,8 @@ def command(
         return
     for row in rows:
         details = f"activation {row['activation']:.3f}{_runner_up(row)}{_rank(row)}"
-        typer.echo(f"{row['image']}: {row['class']} ({details})")
+        prepared = "" if row["preparation"] is None else f"; {row['preparation']}"
+        typer.echo(f"{row['image']}: {row['class']} ({details}){prepared}")
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
     if len(rows) > 1:
         typer.echo(f"all of them: {out / 'index.html'}")

@@ -11,10 +11,12 @@ from .imagenette import IMAGENETTE, read_imagenette
 from .mnist5k import MNIST5K, read_mnist5k
 from .picture import (
     PICTURE_MODES,
+    SUFFIXES,
     as_bytes,
     find_images,
     open_any,
     opened_picture,
+    visible_files,
     without_transparency,
 )
 from .smallnorb import SMALLNORB, SmallNorbInfo, read_smallnorb, read_smallnorb_info
@@ -32,6 +34,7 @@ __all__ = [
     "PICTURE_MODES",
     "SMALLNORB",
     "SMALLNORB_VIEWS",
+    "SUFFIXES",
     "SVHN",
     "DamagedFileError",
     "Eth80",
@@ -58,5 +61,6 @@ __all__ = [
     "read_smallnorb_info",
     "read_smallnorb_views",
     "read_svhn",
+    "visible_files",
     "without_transparency",
 ]

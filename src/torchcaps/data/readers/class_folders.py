@@ -20,8 +20,8 @@ from .picture import (
     raise_all,
     read_picture,
     read_pictures,
-    visible_files,
     visible_folders,
+    visible_images,
 )
 
 _LAYOUT = "PATH/train/<class>/ and PATH/test/<class>/, or PATH/<class>/ alone, with an image file in each"
@@ -31,8 +31,8 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     """A folder of class folders.
 
     The training images decide: greyscale if all of them are, else RGB, and their folders are the classes.
-    Files without the ending of an image are skipped. Without `train` and `test`, a fifth of each class is
-    set aside for testing.
+    Files without the ending of an image are skipped, those of phones refused. Without `train` and `test`, a
+    fifth of each class is set aside for testing.
     """
     files = _list_splits(root)
     classes = tuple(dict.fromkeys(path.parent.name for path in files["train"]))
@@ -80,7 +80,7 @@ def _class_names(folder: Path) -> tuple[str, ...]:
 
 
 def _class_files(folder: Path, least: int) -> list[Path]:
-    files = visible_files(folder, SUFFIXES)
+    files = visible_images(folder)
     if len(files) < least:
         raise UserError(
             f"{folder} is a class with {len(files)} images, and needs {least} or more "
@@ -98,7 +98,7 @@ def list_files(root: Path, split: Split, classes: Sequence[str]) -> list[tuple[P
             raise UserError(
                 f"{class_folder} is not a folder of one of the training classes: {', '.join(classes)}"
             )
-        files += [(path, classes.index(class_folder.name)) for path in visible_files(class_folder, SUFFIXES)]
+        files += [(path, classes.index(class_folder.name)) for path in visible_images(class_folder)]
     if not files:
         raise MissingDataError(f"{folder} has no images")
     return files

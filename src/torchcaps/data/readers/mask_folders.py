@@ -29,6 +29,7 @@ from .picture import (
     read_picture,
     read_pictures,
     visible_files,
+    visible_images,
 )
 
 _CLASS_FILE = "classes.txt"
@@ -130,7 +131,7 @@ def _pairs_in(folder: Path) -> list[_Pair]:
     for name in ("images", "masks"):
         if not (folder / name).is_dir():
             raise MissingDataError(f"{folder} has no folder {name}")
-    images = visible_files(folder / "images", SUFFIXES | {ARRAY_SUFFIX})
+    images = visible_images(folder / "images", SUFFIXES | {ARRAY_SUFFIX})
     found = visible_files(folder / "masks", _MASK_SUFFIXES)
     masks = {path.stem: path for path in found}
     if not images:

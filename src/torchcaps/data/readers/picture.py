@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, ImageSequence, UnidentifiedImageError
 from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError
@@ -38,6 +38,13 @@ def visible_files(folder: Path, suffixes: set[str]) -> list[Path]:
         for path in folder.iterdir()
         if path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file()
     )
+
+
+def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
+    """The image files of a folder to learn from; photographs of phones that cannot be read are an error."""
+    phones = visible_files(folder, _OF_PHONES)
+    raise_all([f"{path} cannot be read as an image ({_what_it_is(path)})" for path in phones])
+    return visible_files(folder, suffixes)
 
 
 def visible_folders(folder: Path) -> list[Path]:
@@ -85,6 +92,7 @@ def opened_picture(
     """
     try:
         with Image.open(path if content is None else content) as image:
+            _check_pages(image, path)
             _set_upright(image, str(path), may_be_deep=may_be_deep)
             yield image
     except UserError:
@@ -95,6 +103,17 @@ def opened_picture(
         raise UserError(f"{path} cannot be read as an image ({_what_it_is(path)})") from error
     except Exception as error:  # pillow raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as an image ({error})") from error
+
+
+def _check_pages(image: Image.Image, path: Path) -> None:
+    """Raise for a TIFF of several pages, of which the first alone would be read; previews are smaller."""
+    if image.format != "TIFF":
+        return
+    size = image.size
+    pages = sum(page.size == size for page in ImageSequence.Iterator(image))
+    image.seek(0)
+    if pages > 1:
+        raise UserError(f"{path} has {pages} pages; save each of them as a file of its own")
 
 
 def _set_upright(image: Image.Image, name: str, *, may_be_deep: bool = False) -> None:

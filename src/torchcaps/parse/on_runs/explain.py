@@ -61,7 +61,8 @@ class Explainer:
     def read(self, name: str) -> Source:
         """An image file, or `test:17` for an image of the run's own data."""
         if not is_numbered(name):
-            return Source(name, read_photo(self.run, Path(name), self.info).to(self.device))
+            photo = read_photo(self.run, Path(name), self.info)
+            return Source(name, photo.image.to(self.device), preparation=photo.preparation)
         data, index = self._own.find(name)
         assert isinstance(data, LabelledImages)
         return Source(name, data.images[index : index + 1], int(data.labels[index]))

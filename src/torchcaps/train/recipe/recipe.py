@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
@@ -249,6 +250,10 @@ def read_values(name: str | Path) -> dict[str, Any]:
         return _keys(read_text(path), str(name))
     if str(name) not in packaged_recipes():
         advice = "`torchcaps list recipes` shows the names, and a file must end in .yaml"
+        if path.is_dir():
+            advice = (
+                f"for a folder of images: torchcaps train photos/efficient_capsnet --data {quote(str(name))}"
+            )
         raise unknown_name("recipe", str(name), packaged_recipes(), advice)
     return copy.deepcopy(_packaged_keys(str(name)))
 

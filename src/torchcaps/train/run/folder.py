@@ -11,12 +11,13 @@ from typing import Any
 from torchcaps.core import UserError
 from torchcaps.data import find_info
 from torchcaps.data.api import FOLDER_PREFIX, resolve_data_dir
-from torchcaps.data.readers import folders_of_classes, parse_folder_name
+from torchcaps.data.readers import SUFFIXES, folders_of_classes, parse_folder_name, visible_files
 from torchcaps.storage import read_mapping
 
 from ..recipe import Recipe, read_recipe, recipe_as_json
 
-_WRITTEN_AT_START = ("recipe.json", "recipe.yaml", "data.json", "metrics.jsonl")
+_WRITTEN_AT_START = ("recipe.json", "recipe.yaml", "data.json", "metrics.jsonl")  # the first before others
+_WRITTEN = (*_WRITTEN_AT_START, "last.ckpt", "weights.safetensors", "result.json")
 
 
 @contextmanager
@@ -78,18 +79,30 @@ def check_outside_classes(recipe: Recipe, out: Path, data_dir: Path | None) -> N
 
 
 def require_no_run(out: Path, remedy: str = "choose another --out") -> None:
-    """Raise where `out` holds a run already, with what to do instead."""
+    """Raise where `out` holds a run already, with what to do instead, or files of the user."""
     if (out / "recipe.json").is_file():
         raise UserError(f"{out} already holds a run; {remedy}")
+    _require_no_files(out)
+
+
+def _require_no_files(out: Path) -> None:
+    """Raise where a folder without a run holds what a run would overwrite, or images."""
+    names = [name for name in _WRITTEN if (out / name).exists()]
+    if names:
+        raise UserError(f"{out / names[0]} is of no run and would be overwritten; choose another --out")
+    images = visible_files(out, SUFFIXES) if out.is_dir() else []
+    if images:
+        raise UserError(f"{out} is a folder of images, such as {images[0].name}; choose another --out")
 
 
 def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
-    """Raise where training in `out` would mix two runs.
+    """Raise where training in `out` would mix two runs, or a run with files of the user.
 
     A run may be continued with more epochs than it was started with: nothing in training looks ahead to the
     last one, so it ends as if it had been started with them. A cosine schedule does look ahead.
     """
     if not (out / "recipe.json").is_file():
+        _require_no_files(out)
         return
     if (out / "pruning.json").is_file():
         raise UserError(f"{out} holds the network that a search has pruned; choose another --out to train it")

@@ -53,12 +53,16 @@ def add_links(scene: Scene, places: dict[Key, Place], ends: dict[Key, Place], *,
 
 
 def add_field(scene: Scene, tree: ParseTree, box: Box, shape: tuple[int, ...], field: ReceptiveField) -> None:
-    """A frame around what the strongest capsule sees of the image."""
+    """A frame around what the capsules at the largest dot see of the image."""
     nodes = {node.index: node for node in tree.layer(0)}
-    strongest = [nodes[edge.child] for edge in tree.edges if edge.layer == 0]  # strongest first
-    if not strongest or strongest[0].position is None:
+    totals: dict[Box, float] = {}
+    for edge in tree.edges:
+        if edge.layer == 0 and nodes[edge.child].position is not None:
+            patch = seen_patch(nodes[edge.child], field, shape)
+            totals[patch] = totals.get(patch, 0.0) + max(edge.contribution, 0.0)
+    if not totals:
         return
-    left, top, width, height = seen_patch(strongest[0], field, shape)
+    left, top, width, height = max(totals, key=totals.__getitem__)
     across, down = box[2] / shape[1], box[3] / shape[0]
     frame = (box[0] + left * across, box[1] + top * down, width * across, height * down)
     scene.shapes.append(Shape("field", frame, 5, edge=WARM, edge_width=1.4, is_dashed=True))

@@ -19,7 +19,8 @@ _ROUNDED = (
 def verdict(tree: ParseTree, names: list[str], label: int | None) -> str:
     """The class that the tree explains, and the true one if it is known."""
     is_predicted = tree.chosen == int(np.argmax(tree.class_activations))
-    words = f"{'predicted' if is_predicted else 'explaining'} {shorten(names[tree.chosen], 8)}"
+    name = shorten(names[tree.chosen], 20 if label is None else 8)
+    words = f"{'predicted' if is_predicted else 'explaining'} {name}"
     return words if label is None else f"{words}, true {shorten(names[label], 8)}"
 
 
