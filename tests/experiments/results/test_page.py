@@ -8,6 +8,7 @@ from torchcaps.experiments.results import (
     mean_curve,
     render_overview,
     render_page,
+    render_table,
     rows_in,
     write_results,
 )
@@ -48,6 +49,19 @@ def row(ours, **changes):
 )
 def test_a_row_is_judged_by_its_spread_and_protocol(found, verdict):
     assert judge(found, 90.0) == verdict
+
+
+def test_a_figure_of_fewer_seeds_than_its_line_says_so():
+    table = render_table(
+        [
+            row(91.0, metric="entropy", thesis=None, runs=RUNS[:1], spread=None),
+            row(90.0),
+            row(50.0, metric="sparsity", runs=RUNS[:2]),
+        ]
+    )
+    assert (
+        "| 91.00 (1 seed) | 90.00 ± 0.50 (thesis 90.00) | 50.00 ± 0.50 (thesis 90.00, 2 seeds) | 3 |" in table
+    )
 
 
 def test_a_page_holds_table_claims_and_protocol(tmp_path):

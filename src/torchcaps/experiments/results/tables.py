@@ -30,18 +30,24 @@ def _one_row_per_setting(rows: Rows, metrics: Sequence[str]) -> str:
     for row in rows:
         settings.setdefault(row.setting, {})[row.metric] = row
 
-    def cell(row: Row | None) -> str:
-        if row is None:
-            return ""
-        thesis, ours = figures_of(row)
-        return ours if thesis == "-" else f"{ours} (thesis {thesis})"
-
     lines = []
     for name, found in settings.items():
-        some = next(iter(found.values()))
-        cells = (cell(found.get(metric)) for metric in metrics)
-        lines.append((name, *cells, some.seeds, some.protocol))
+        most = max(found.values(), key=lambda row: row.seeds)
+        cells = (_cell(found.get(metric), most.seeds) for metric in metrics)
+        lines.append((name, *cells, most.seeds, most.protocol))
     return _markdown(("setting", *map(metric_heading, metrics), "seeds", "protocol"), lines)
+
+
+def _cell(row: Row | None, seeds: int) -> str:
+    """A figure in a line whose other figures are of so many seeds."""
+    if row is None:
+        return ""
+    thesis, ours = figures_of(row)
+    known = [
+        *([f"thesis {thesis}"] if thesis != "-" else []),
+        *([f"{row.seeds} seed{'s' if row.seeds > 1 else ''}"] if row.seeds < seeds else []),
+    ]
+    return f"{ours} ({', '.join(known)})" if known else ours
 
 
 def figures_of(row: Row) -> tuple[str, str]:
