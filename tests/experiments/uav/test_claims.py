@@ -190,6 +190,22 @@ def test_more_and_fewer_can_come_out_either_way(spread, is_open):
     assert verdict(claims.fewer("label", "found_share", "a", "c")) == "open"
 
 
+@pytest.mark.parametrize(("share", "verdict"), [(100.0, "beyond"), (40.0, "open")])
+def test_updates_of_the_few_flights_that_converge_say_nothing_for_a_setting(share, verdict):
+    rows = [
+        a_row(name, metric, value, seeds=3, spread=0.1)
+        for name, values in (("a", (9.0, share)), ("b", (12.0, 98.0)))
+        for metric, value in zip(("updates_to_convergence", "converged_share"), values, strict=True)
+    ]
+    for check in (
+        claims.fewer("label", "updates_to_convergence", "a", "b"),
+        claims.no_later("label", "a", "b"),
+    ):
+        assert check(lambda label: rows).verdict == verdict
+    worse = claims.fewer("label", "updates_to_convergence", "b", "a")
+    assert worse(lambda label: rows).verdict == "not confirmed"
+
+
 @pytest.mark.parametrize(
     ("label", "number", "larger"),
     [
@@ -197,9 +213,9 @@ def test_more_and_fewer_can_come_out_either_way(spread, is_open):
         (SENTINEL, 0, "NAIP, clear"),
         (SENTINEL, 1, "Sentinel-2, clear"),
         (SENTINEL, 2, "Sentinel-2, clear"),
-        (STORAGE, 0, "^D=16 as int8"),
-        (ROUTING, 0, "^three rounds"),
-        (TABLE, 7, "D=8,"),
+        (STORAGE, 0, "^D=16 as int8 . updates"),
+        (ROUTING, 0, "^three rounds . updates"),
+        (TABLE, 7, "D=8,.* . updates"),
         (TABLE, 8, "^Caps|^FCN"),
     ],
 )
