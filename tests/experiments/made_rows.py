@@ -1,5 +1,7 @@
 """Rows and results as runs would have left them."""
 
+import re
+
 from torchcaps.experiments.records import Details, Protocol, Row, RowRun, RunFacts, RunResult
 from torchcaps.experiments.rem.setting import PLAIN, REM
 
@@ -58,3 +60,29 @@ def assert_claims_are_decided(experiment):
     ]
     for claim in experiment.claims:
         assert claim.check(lambda label: rows).verdict != "open", claim.text
+
+
+def rows_where(experiment, larger, *, noise=0.0):
+    """Rows of three seeds: 2.0 where "setting | metric" matches `larger`, else 1.0.
+
+    Noise is against: the seeds of one kind scatter in the other order than those of the other.
+    """
+    rows = []
+    for setting in experiment.settings:
+        for metric in experiment.metrics:
+            is_larger = re.search(larger, f"{setting.name} | {metric}") is not None
+            value, scatter = (2.0, noise) if is_larger else (1.0, -noise)
+            runs = tuple(a_run(value + seed * scatter, seed=seed) for seed in (-1, 0, 1))
+            rows.append(a_row(setting.name, metric, value, spread=max(noise, 0.01), runs=runs))
+    return lambda label: rows if label == experiment.label else []
+
+
+def assert_decided_both_ways(experiment, number, larger):
+    """A claim holds where what matches `larger` has more, not where it has less, and is open in noise."""
+    claim = experiment.claims[number]
+    assert claim.check(rows_where(experiment, larger)).verdict in ("confirmed", "beyond"), claim.text
+    turned = rf"^(?!.*(?:{larger}))"
+    assert claim.check(rows_where(experiment, turned)).verdict == "not confirmed", claim.text
+    equal = claim.check(rows_where(experiment, "")).verdict
+    assert equal in ("not confirmed", "open"), claim.text
+    assert claim.check(rows_where(experiment, larger, noise=9.0)).verdict == "open", claim.text

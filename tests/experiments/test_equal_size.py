@@ -58,6 +58,7 @@ def test_capsules_lead_only_where_they_are_better_everywhere():
     better = {f"{name}_accuracy": (0.9, 0.8) for name in ("test", "rotated", "warped", "occluded")}
     assert verdict("beyond:equal-size", **better) == "beyond"
     assert verdict("beyond:equal-size", **{**better, "warped_accuracy": (0.7, 0.8)}) == "not confirmed"
+    assert verdict("beyond:equal-size", **{**better, "warped_accuracy": (0.8005, 0.8)}) == "open"
     assert verdict("beyond:equal-size", test_accuracy=(0.9, 0.8)) == "open"
 
 
@@ -73,4 +74,5 @@ def test_shrinking_pays_only_where_time_and_size_fall():
 def test_a_shrunk_network_may_lose_half_a_point():
     assert verdict("beyond:shrunk", claim=1, test_accuracy=(0.98, 0.98)) == "beyond"
     assert verdict("beyond:shrunk", claim=1, test_accuracy=(0.98, 0.97)) == "not confirmed"
+    assert verdict("beyond:shrunk", claim=1, test_accuracy=(0.98, 0.9755)) == "open"
     assert verdict("beyond:shrunk", claim=1) == "open"

@@ -5,8 +5,9 @@ import torch
 from torch.nn import functional as F
 from torch.testing import assert_close
 
+from torchcaps.layers import ReceptiveField
 from torchcaps.models import create_model
-from torchcaps.parse import find_regions, fully_connected, through_layers
+from torchcaps.parse import CapsuleMap, Regions, find_regions, fully_connected, through_layers
 from torchcaps.parse.regions import weights_of_levels
 from torchcaps.parse.truth import owners_in_regions
 from torchcaps.parse.whole_map import places_of_map, split_over_map
@@ -95,3 +96,23 @@ def test_capsules_on_several_grids_have_types_and_places_of_their_own():
 def test_a_network_without_capsules_has_no_regions():
     network = create_model("conv_baseline_tiny_test")
     assert find_regions(network, torch.rand(1, *network.image_shape)) is None
+
+
+def test_types_and_weights_go_from_capsules_to_places_by_hand():
+    """Capsules are ordered by row, column and type; a map of ones is one at every place that is looked at."""
+    wide = CapsuleMap((1, 2, 2), ReceptiveField((1.0, 1.0), 2, 1))  # places (1, 1) and (1, 3)
+    high = CapsuleMap((2, 1, 1), ReceptiveField((0.0, 4.0), 1, 1))  # places (0, 4) and (1, 4)
+    assert Regions((wide, high)).types.tolist() == [0, 1, 0, 1, 2, 2]
+    weights = torch.tensor([[1.0, 3.0, 5.0, 9.0]])
+    placed = Regions((wide,)).on_image(weights, (4, 5))[0]
+    assert placed[1].tolist() == [1.0, 2.0, 4.5, 7.0, 3.5]  # means over types, bilinear between and around
+    both = Regions((wide, high)).on_image(torch.cat([weights, torch.tensor([[20.0, 40.0]])], dim=1), (4, 5))
+    assert_close(both[0, :2, 4], placed[:2, 4] + torch.tensor([20.0, 40.0]))
+    assert_close(both[0, :, :3], placed[:, :3])
+    even = Regions((wide,)).flat(torch.zeros(1, 4, 5))[0]
+    assert even.tolist() == [
+        [0.25, 0.5, 0.5, 0.5, 0.25],
+        [0.5, 1, 1, 1, 0.5],
+        [0.25, 0.5, 0.5, 0.5, 0.25],
+        [0] * 5,
+    ]

@@ -71,6 +71,20 @@ def test_eval_takes_names_and_folders_together(zoo):
     assert by_name["accuracy"] == by_folder["accuracy"]
 
 
+def test_masks_of_one_class_are_compared_whatever_it_is_called(tmp_path):
+    for folder in ("images", "masks"):
+        (tmp_path / "scans" / folder).mkdir(parents=True)
+        for number in range(5):
+            Image.fromarray((np.tri(16) * 200).astype(np.uint8)).save(
+                tmp_path / "scans" / folder / f"{number}.png"
+            )
+    name = packed_name("segmentation")
+    unnamed = json.loads(run("eval", name, "--data", tmp_path / "scans", "--json"))
+    (tmp_path / "scans" / "classes.txt").write_text("nodule\n")
+    named = json.loads(run("eval", name, "--data", tmp_path / "scans", "--json"))
+    assert named["dice"] == unnamed["dice"]
+
+
 @pytest.mark.slow
 def test_explain_and_export_write_into_a_folder_of_that_name_here(zoo, picture, tmp_path):
     name = packed_name("classification")

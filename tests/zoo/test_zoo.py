@@ -3,6 +3,7 @@
 import json
 import socket
 import tomllib
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -36,6 +37,7 @@ from torchcaps.zoo import (
     store,
 )
 from torchcaps.zoo.card import describe_entry
+from torchcaps.zoo.entry import PACKAGED
 from torchcaps.zoo.renew_cards import renewed
 
 CLONE = Path(__file__).parents[2]
@@ -126,10 +128,23 @@ def test_names_that_lead_out_of_the_folder_are_refused(run, tmp_path):
     pack_run(run, NAME, out=tmp_path)
     path = tmp_path / NAME / "entry.json"
     content = json.loads(path.read_text())
-    content["sha256"]["../../evil"] = "0"
-    path.write_text(json.dumps(content))
-    with pytest.raises(UserError, match="is no plain file name"):
-        list_weights(folder=tmp_path)
+    for evil in ("../../evil", "/evil", "..", "a/b", ".evil", "a\\..\\evil", "", "\0evil"):
+        path.write_text(json.dumps({**content, "sha256": {**content["sha256"], evil: "0"}}))
+        with pytest.raises(UserError, match="is no plain file name"):
+            list_weights(folder=tmp_path)
+        path.write_text(json.dumps({**content, "name": evil}))
+        with pytest.raises(UserError, match="is no plain file name"):
+            list_weights(folder=tmp_path)
+
+
+def test_a_folder_of_the_user_does_not_stand_in_for_a_packaged_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path))
+    known = find_entry("dr_capsnet_minimal.mnist")
+    packed = json.loads((PACKAGED / known.name / "entry.json").read_text())
+    for folder in (known.name, "zzz"):
+        write_json(tmp_path / folder / "entry.json", {**packed, "sha256": {"weights.safetensors": "0"}})
+        assert find_entry(known.name) == known
+        assert load_pretrained(known.name).recipe.model["name"] == known.model
 
 
 def test_missing_files_are_fetched_from_the_configured_address_and_verified(weights, tmp_path, monkeypatch):
@@ -154,17 +169,9 @@ def test_missing_files_are_fetched_from_the_configured_address_and_verified(weig
         get_weights(entry, tmp_path)
 
 
-ANSWERS = {
-    "no web server": b"220 mail.example ESMTP\r\n",
-    "torn": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100\r\nhalf",
-    "not there": b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
-    "to a file": b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
-    "silent": b"",
-}
-
-
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-def test_an_answer_that_is_no_file_is_one_line(answer):
+@contextmanager
+def answering(answer):
+    """The address of a server that gives this answer once."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve():
@@ -174,9 +181,29 @@ def test_an_answer_that_is_no_file_is_one_line(answer):
 
         thread = Thread(target=serve)
         thread.start()
-        with pytest.raises(UserError, match="could not be fetched"):
-            store._fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/weights.safetensors")
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/weights.safetensors"
         thread.join()
+
+
+ANSWERS = {
+    "no web server": b"220 mail.example ESMTP\r\n",
+    "torn": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100\r\nhalf",
+    "not there": b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+    "to a file": b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
+    "silent": b"",
+}
+
+
+def test_a_file_that_ends_too_soon_is_said_to_be_cut_off():
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + 400 * b"x"
+    with answering(answer) as address, pytest.raises(UserError, match="ended after 400 of 1,000 bytes"):
+        store._fetch(address)
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_that_is_no_file_is_one_line(answer):
+    with answering(answer) as address, pytest.raises(UserError, match="could not be fetched"):
+        store._fetch(address)
 
 
 def test_an_address_that_is_none_is_one_line():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isnan, nan
 
 import torch
 from torch import Tensor
@@ -140,7 +141,7 @@ def _collect(network: Network, drawn: PartWhole, pipeline: Pipeline) -> _Found |
         found.activations.append(layers[0].children.activations.flatten(1))
         found.owners.append(owners)
         found.types = regions.types
-        found.trees += _compare(layers, owners, drawn, _MOST_TREES - len(found.trees))
+        found.trees += _compare(layers, owners[: _MOST_TREES - start], drawn, start)
     return found
 
 
@@ -160,9 +161,11 @@ def _maps(network: Network, output: CapsuleOutput, regions: Regions, like: Tenso
     return maps
 
 
-def _compare(layers: tuple[LayerTrace, ...], owners: Tensor, drawn: PartWhole, most: int) -> list[Trees]:
+def _compare(layers: tuple[LayerTrace, ...], owners: Tensor, drawn: PartWhole, start: int) -> list[Trees]:
+    """The trees of the images of one batch, the first of which has the number `start`."""
     return [
-        compare_trees(layers, sample, owners[sample], drawn.tree) for sample in range(min(len(owners), most))
+        compare_trees(layers, sample, looked_at, drawn.tree, seed=start)
+        for sample, looked_at in enumerate(owners)
     ]
 
 
@@ -177,6 +180,9 @@ def _summary(found: _Found, drawn: PartWhole) -> dict[str, float]:
     metrics |= {"part_purity": purity.purity, "part_purity_base": purity.base}
     for kind, prefix in (("carved", ""), ("even", "even_"), ("random", "random_")):
         those = [getattr(trees, kind) for trees in found.trees]
-        metrics[f"{prefix}tree_precision"] = sum(each.precision for each in those) / len(those)
+        precisions = [
+            each.precision for each in those if not isnan(each.precision)
+        ]  # a tree may have no edge
+        metrics[f"{prefix}tree_precision"] = sum(precisions) / len(precisions) if precisions else nan
         metrics[f"{prefix}tree_recall"] = sum(each.recall for each in those) / len(those)
     return metrics

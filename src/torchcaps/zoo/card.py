@@ -82,7 +82,7 @@ def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain, tr
         + _named(entry, classes)
         + _ground(ground),
         f"Data: {_data(entry)}; licence: {entry.licence}.",
-        f"Test images: {_measured(entry)}, of this one run.",
+        f"Test images: {_measured(entry)}, of this one run.{_as_trained(entry)}",
         *_over_seeds(entry.evidence),
         *truth,
         f"Size: {entry.parameters:,} parameters in {entry.bytes / 1e6:.2f} MB, stored as {entry.stored_as}; "
@@ -119,6 +119,16 @@ def _ground(ground: Plain) -> str:
 def _measured(entry: Entry) -> str:
     found = (f"{metric_of(key).title} {metric_of(key).format(value)}" for key, value in entry.metrics.items())
     return ", ".join(found) or "not measured"
+
+
+def _as_trained(entry: Entry) -> str:
+    """That the numbers are those of the training, where the stored weights or float32 may give others."""
+    if entry.rounding is None and entry.trained_in == "32":
+        return ""
+    return (
+        " They were measured in the precision of its training; as stored it may answer a few images in "
+        "10,000 otherwise."
+    )
 
 
 def _training(result: Plain) -> str:

@@ -81,9 +81,15 @@ class Entry:
         """From the mapping in a file; names that lead out of its folder are refused."""
         entry = build_dataclass(cls, values, where)
         for name in (entry.name, *entry.sha256):
-            if Path(name).name != name or name.startswith("."):
+            if not _is_plain(name):
                 raise UserError(f"{where}: {name!r} is no plain file name")
         return entry
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is that of a file in a folder, on any system."""
+    leads_out = Path(name).name != name or "\\" in name or name.startswith(".")
+    return bool(name) and name.isprintable() and not leads_out
 
 
 def preparation_of(data: str) -> Preparation:
@@ -117,8 +123,8 @@ def packaged_weights() -> list[Entry]:
 
 
 def _entries_in(folder: Path) -> dict[str, Entry]:
-    paths = folder.glob(f"*/{ENTRY}")
-    return {path.parent.name: Entry.from_plain(read_json(path), str(path)) for path in paths}
+    entries = (Entry.from_plain(read_json(path), str(path)) for path in sorted(folder.glob(f"*/{ENTRY}")))
+    return {entry.name: entry for entry in entries}
 
 
 def find_entry(name: str, folder: Path = PACKAGED) -> Entry:

@@ -67,6 +67,7 @@ def _fetch(url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
             content: bytes = answer.read(_MOST_BYTES + 1)
+            announced = int(answer.headers.get("Content-Length") or 0)
     except (
         OSError,
         http.client.HTTPException,
@@ -75,6 +76,8 @@ def _fetch(url: str) -> bytes:
         raise UserError(f"{url} could not be fetched: {error}") from error
     if len(content) > _MOST_BYTES:
         raise UserError(f"{url} is larger than {_MOST_BYTES // 2**20} MB and was not fetched")
+    if len(content) < announced:
+        raise UserError(f"{url} ended after {len(content):,} of {announced:,} bytes; fetch it again")
     return content
 
 

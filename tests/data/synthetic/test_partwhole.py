@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
+from torch.testing import assert_close
 
 from torchcaps.core import UserError
 from torchcaps.data import (
     Design,
+    PartWhole,
     draw_named,
     draw_partwhole,
     find_info,
@@ -166,6 +168,23 @@ def test_clutter_and_texture_are_off_at_zero_and_grow():
     assert plain.images[:, 0][plain.owners == 0].float().mean() < 3  # outlines alone
     assert full.present.all()
     assert full.images[:, 0][full.owners == 0].float().std() > 10
+
+
+def test_object_and_clutter_are_told_apart_by_their_numbers():
+    drawn = draw_partwhole(1, Design(branches=(2,), classes=2))
+    owners = torch.tensor([[[0, 1, 2, 3, 4]]], dtype=torch.uint8)  # background, two parts, two distractors
+    drawn = PartWhole(*(owners if name == "owners" else getattr(drawn, name) for name in PartWhole._fields))
+    assert drawn.is_object.tolist() == [[[False, True, True, False, False]]]
+    assert drawn.is_clutter.tolist() == [[[False, False, False, True, True]]]
+    assert drawn.part_masks.int().tolist() == [[[[0, 1, 0, 0, 0]], [[0, 0, 1, 0, 0]]]]
+
+
+def test_each_distractor_is_there_with_the_probability_of_clutter_whatever_its_size():
+    drawn = draw_partwhole(512, Design(clutter=0.3, size=16))
+    share = float(drawn.present.double().mean())
+    assert abs(share - 0.3) < 4 * (0.3 * 0.7 / drawn.present.numel()) ** 0.5
+    sizes = torch.linalg.det(drawn.loose_poses[..., :2])
+    assert_close(sizes[drawn.present].mean(), sizes[~drawn.present].mean(), rtol=0.03, atol=0)
 
 
 def test_what_is_written_is_read_back(tmp_path):

@@ -1,8 +1,10 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from experiments.made_rows import a_row, a_run
 
+from torchcaps.experiments.annealing.couplings import couplings_polarise
 from torchcaps.experiments.annealing.curve_claims import (
     annealed_is_above,
     annealed_loss_falls,
@@ -20,7 +22,7 @@ from torchcaps.experiments.annealing.grid_claims import (
 )
 from torchcaps.experiments.annealing.names import ANNEALED, FIXED, GRID, WAYS, full_name, grid_name
 from torchcaps.experiments.annealing.trend import decide_trend, rank_correlation
-from torchcaps.experiments.records import MeanCurve
+from torchcaps.experiments.records import Details, MeanCurve
 
 
 def row(setting, metric, value, **more):
@@ -164,6 +166,36 @@ def test_fixed_training_that_was_cut_short_is_no_measure(check):
     """Each added iteration comes with epochs: against training of few epochs annealing can hardly lose."""
     cut = curves(lambda r: 0.1 + 0.01 * r, lambda r: 0.1 - 0.001 * r, epochs=25, epochs_allowed=25)
     assert check(cut).verdict == "open"
+
+
+@pytest.mark.parametrize("check", [annealed_loss_falls, annealed_is_above])
+def test_a_loss_against_training_that_was_cut_short_counts_anyway(check):
+    cut = curves(lambda r: 0.1 - 0.001 * r, lambda r: 0.1 + 0.01 * r, epochs=25, epochs_allowed=25)
+    assert check(cut).verdict == "not confirmed"
+
+
+SPLIT = [10.0, 9.9, 9.6, 8.0, 4.0, 2.0, 1.3]  # parents by iterations, of ten classes
+
+
+@pytest.mark.parametrize(
+    ("seeds", "verdict"),
+    [
+        ((SPLIT, SPLIT), "confirmed"),
+        ((SPLIT,), "open"),  # one seed
+        ((), "open"),
+        (([*SPLIT[:-2], 2.6, 2.5],) * 2, "not confirmed"),  # others do not go to zero
+        (([9.0, *SPLIT[1:]],) * 2, "not confirmed"),  # not equal at one iteration
+        (([10.0, 5.0, 6.0, 4.0, 3.0, 2.0, 1.3],) * 2, "not confirmed"),  # not falling
+        ((SPLIT, [*SPLIT[:-2], 2.6, 2.5]), "open"),
+    ],
+)
+def test_couplings_polarise_where_every_seed_says_so(seeds, verdict):
+    runs = tuple(
+        a_run(1.0, Details(series={"parents": np.array(parents), "capsule": np.zeros((7, 10))}), seed=seed)
+        for seed, parents in enumerate(seeds)
+    )
+    rows = [a_row("net", "parents", 1.0, runs=runs)] if runs else []
+    assert couplings_polarise(lambda label: rows).verdict == verdict
 
 
 def test_gradients_through_all_rounds_are_compared_at_the_most_iterations():

@@ -164,12 +164,27 @@ def test_claims_are_decided_by_the_rows():
     assert [claim.check(lambda label: rows(whole)).verdict for claim in FIGURE_CLAIMS[:2]] == [
         "confirmed"
     ] * 2
+    whole |= {capsnet_name("ResNet-50", 1.0, "factorised"): 82.0, baseline_name("random"): 81.0}
+    assert [claim.check(lambda label: rows(whole)).verdict for claim in FIGURE_CLAIMS[4:]] == [
+        "beyond",
+        "not confirmed",
+    ]
     for changes in ({"seeds": 1}, {"spread": 30.0}):
         unclear = rows(whole, **changes)
         verdicts = [claim.check(lambda label, unclear=unclear: unclear).verdict for claim in FIGURE_CLAIMS]
         assert set(verdicts) == {"open"}
     every_claim = (*FIGURE_CLAIMS, *PHOTOGRAPH_CLAIMS, *TABLE_CLAIMS)
     assert {claim.check(lambda label: []).verdict for claim in every_claim} == {"open"}
+
+
+def test_one_trunk_against_a_claim_decides_it_before_the_other_has_run():
+    def verdicts(frozen, factorised):
+        values = {capsnet_name("MobileNetV1", 1.0, "factorised"): factorised}
+        values |= {capsnet_name("MobileNetV1", 1.0, way): 80.0 - frozen * (way == "frozen") for way in WAYS}
+        return [FIGURE_CLAIMS[number].check(lambda label: rows(values)).verdict for number in (2, 5)]
+
+    assert verdicts(frozen=-5, factorised=70.0) == ["not confirmed"] * 2
+    assert verdicts(frozen=5, factorised=80.0) == ["open"] * 2
 
 
 def test_claims_on_photographs_are_decided_by_photographs():
@@ -211,3 +226,29 @@ def test_the_table_claims_a_fall():
     in_eights[published_name(1.0)] = published[published_name(1.0)] = 2.0
     faster = rows(published | in_eights, "epoch_seconds")
     assert TABLE_CLAIMS[2].check(lambda label: faster).verdict == "beyond"
+
+
+@pytest.mark.parametrize(
+    ("costs", "changes", "verdict"),
+    [
+        ((9.0, 8.0, 7.0, 6.0), {}, "confirmed"),
+        ((6.0, 7.0, 8.0, 9.0), {}, "not confirmed"),
+        ((9.0, 8.0, 8.5, 6.0), {}, "not confirmed"),
+        ((9.0, 8.0, 7.9, 6.0), {}, "open"),  # two measurements of one cost differ as much
+        ((9.0, 8.0, 8.1, 6.0), {}, "open"),
+        ((9.0, 8.0, 7.0, 6.0), {"seeds": 1}, "confirmed"),
+        ((9.0, 8.0, 7.0, 6.0), {"spread": 3.0}, "open"),
+        ((6.0, 7.0, 8.0, 9.0), {"spread": 3.0}, "open"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("number", "metric"), [(0, "gpu_memory_gb"), (1, "epoch_seconds"), (2, "epoch_seconds")]
+)
+def test_a_cost_falls_where_every_step_is_more_than_noise(number, metric, costs, changes, verdict):
+    shares = (1.0, 0.75, 0.5, 0.25)
+    names = [published_name(kept, in_eights=number == 2 and kept < 1) for kept in shares]
+    found = rows(dict(zip(names, costs, strict=True)), metric, **changes)
+    if number == 2 and verdict == "confirmed":
+        verdict = "beyond"
+    assert TABLE_CLAIMS[number].check(lambda label: found).verdict == verdict
+    assert TABLE_CLAIMS[number].check(lambda label: found[1:]).verdict == "open"

@@ -4,7 +4,17 @@ from statistics import mean
 import pytest
 from experiments.made_rows import a_row, a_run
 
-from torchcaps.experiments.plan import Effect, Mean, decide, decide_together, difference, excess, gain
+from torchcaps.experiments.plan import (
+    Effect,
+    Finding,
+    Mean,
+    decide,
+    decide_best,
+    decide_together,
+    difference,
+    excess,
+    gain,
+)
 from torchcaps.experiments.plan.evidence import student_quantile
 from torchcaps.experiments.records import Protocol
 
@@ -113,3 +123,18 @@ def test_one_case_against_it_decides_and_all_have_to_be_for_it():
     assert decide_together({**together, "c": "open"}, 3, "x").verdict == "open"
     assert decide_together({**together, "c": "not confirmed"}, 4, "x").verdict == "not confirmed"
     assert decide_together({}, 0, "x").verdict == "open"
+
+
+@pytest.mark.parametrize(
+    ("best", "others", "missing", "verdict"),
+    [
+        ("confirmed", ["not confirmed"], 3, "confirmed"),
+        ("open", ["not confirmed"], 0, "open"),
+        ("not confirmed", ["not confirmed"], 0, "not confirmed"),
+        ("not confirmed", [], 0, "not confirmed"),
+        ("not confirmed", ["open"], 0, "open"),
+        ("not confirmed", ["not confirmed"], 1, "open"),
+    ],
+)
+def test_one_case_for_it_is_enough_and_all_have_to_be_against_it(best, others, missing, verdict):
+    assert decide_best(Finding(best, "x"), others, missing).verdict == verdict

@@ -45,6 +45,9 @@ def row(ours, **changes):
         (row(60.0, metric="keys"), "beyond"),  # fewer trees are better
         (row(60.0, metric="keys", protocols=(QUICK,)), "open"),  # less training may have made them fewer
         (row(60.0, metric="primary_capsules"), "not confirmed"),
+        (row(90.4, spread=0.2, metric="entropy"), "confirmed"),
+        (row(90.4, spread=0.2, metric="novel_entropy"), "confirmed"),
+        (row(92.0, spread=0.2, metric="novel_entropy"), "not confirmed"),  # half a bit, no twentieth
     ],
 )
 def test_a_row_is_judged_by_its_spread_and_protocol(found, verdict):

@@ -1,7 +1,7 @@
 """The claims on robustness are decided by rows, and open without them."""
 
 import pytest
-from experiments.made_rows import assert_claims_are_decided, seeds_row
+from experiments.made_rows import assert_claims_are_decided, assert_decided_both_ways, seeds_row
 
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import larger, larger_metric
@@ -22,6 +22,37 @@ def test_every_claim_speaks_of_settings_and_metrics_that_exist(label):
     assert_claims_are_decided(EXPERIMENTS[label])
 
 
+@pytest.mark.parametrize(
+    ("label", "number", "larger"),
+    [
+        (CLUTTER, 0, "^convolutional"),
+        (CLUTTER, 1, r"\+REM"),
+        (CLUTTER, 2, "^DR-CapsNet, clutter"),
+        (CLUTTER, 3, "test_accuracy"),
+        (CLUTTER, 4, "test_accuracy"),
+        (CLUTTER, 5, "^DR-CapsNet, clutter"),
+        (CLUTTER, 6, r"\| tree_precision"),
+        (CLUTTER, 7, r"\| tree_precision"),
+        (CLUTTER, 8, "part_purity$"),
+        (CLUTTER, 9, "^DR-CapsNet, clutter"),
+        (IMAGES, 0, "^DR-CapsNet, [0-9]"),
+        (SCENES, 0, "^gamma"),
+        (SCENES, 1, "^gamma"),
+        (PAIRS, 0, "^DR-CapsNet, shift"),
+        (PAIRS, 1, "^DR-CapsNet, shift"),
+        (PAIRS, 2, "class_mean_error"),
+        (AFFNIST, 0, r"\+REM"),
+        (AFFNIST, 1, "^DR-CapsNet, 1.8"),
+    ],
+)
+def test_every_claim_can_hold_fail_and_stay_open(label, number, larger):
+    assert_decided_both_ways(EXPERIMENTS[label], number, larger)
+
+
+def test_all_claims_are_among_those():
+    assert [len(EXPERIMENTS[label].claims) for label in LABELS] == [10, 1, 2, 3, 2]
+
+
 @pytest.mark.parametrize(("second", "verdict"), [(1.0, "confirmed"), (3.0, "not confirmed")])
 def test_every_pair_has_to_be_in_order(second, verdict):
     rows = [seeds_row("a", "m", 2.0), seeds_row("b", "m", 1.0), seeds_row("c", "m", second)]
@@ -29,6 +60,13 @@ def test_every_pair_has_to_be_in_order(second, verdict):
     assert finding.verdict == verdict
     assert ("not in c" in finding.because) == (verdict == "not confirmed")
     assert "a 2.00 ± 0.01 %" in finding.because
+
+
+def test_a_pair_against_a_claim_decides_it_before_the_others_have_run():
+    pairs = [("a", "b"), ("a", "c")]
+    for second, verdict in ((1.0, "open"), (3.0, "not confirmed")):
+        rows = [seeds_row("a", "m", 2.0), seeds_row("c", "m", second)]
+        assert larger("label", "m", pairs)(lambda label, rows=rows: rows).verdict == verdict
 
 
 @pytest.mark.parametrize(

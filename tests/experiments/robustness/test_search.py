@@ -41,6 +41,12 @@ def test_nothing_is_won_before_the_stem_alone_was_tried():
     assert verdict(80, 70, without=(TWIN,)) == "open"
 
 
+def test_capsules_have_not_lost_before_all_of_them_were_tried():
+    one = next(name for name in candidates() if name not in WITHOUT_CAPSULES)
+    assert verdict(70, 80, without=(one,)) == "open"
+    assert verdict(80, 70, without=(one,)) == "beyond"
+
+
 def test_without_runs_nothing_is_said():
     assert EXPERIMENT.claims[0].check(lambda label: []).verdict == "open"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from experiments.made_rows import a_row
+from experiments.made_rows import a_row, assert_decided_both_ways
 
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Details, Protocol
@@ -59,6 +59,10 @@ def by_likelihood(head, size, likelihood):
     return [20.0, 22.0, 21.0, 23.0] if likelihood == "bayesian" else [31.0, 33.0, 32.0, -1.0]
 
 
+def by_likelihood_turned(head, size, likelihood):
+    return by_likelihood(head, size, "linear" if likelihood == "bayesian" else "bayesian")
+
+
 def test_claims_are_open_without_rows():
     for label in LABELS:
         for claim in EXPERIMENTS[label].claims:
@@ -67,6 +71,7 @@ def test_claims_are_open_without_rows():
 
 def test_the_bayesian_likelihood_is_judged_flight_by_flight():
     assert claims.bayesian_is_faster(table(by_likelihood, "quick")).verdict == "confirmed"
+    assert claims.bayesian_is_faster(table(by_likelihood_turned)).verdict == "not confirmed"
     same = table(lambda *design: [20.0, 22.0, 21.0, 23.0])
     assert claims.bayesian_is_faster(same).verdict == "not confirmed"
     noisy = table(
@@ -136,6 +141,8 @@ def test_two_settings_are_compared_flight_by_flight():
     assert claims.sooner("label", "a", "b")(lambda label: rows).verdict == "beyond"
     assert claims.sooner("label", "b", "a")(lambda label: rows).verdict == "not confirmed"
     assert claims.sooner("label", "a", "c")(lambda label: rows).verdict == "open"
+    scattered = [rows[0], a_row("b", "converged_share", 1.0, details=details([4.0, 9.0, 8.0]))]
+    assert claims.sooner("label", "a", "b")(lambda label: scattered).verdict == "open"
 
 
 @pytest.mark.parametrize(("updates", "verdict"), [(12.5, "beyond"), (15.0, "not confirmed")])
@@ -144,7 +151,10 @@ def test_one_update_more_is_no_later(updates, verdict):
         a_row(name, "updates_to_convergence", value, seeds=3, spread=0.1)
         for name, value in (("whole", 12.0), ("pruned", updates))
     ]
-    assert claims.no_later("label", "pruned", "whole")(lambda label: rows).verdict == verdict
+    check = claims.no_later("label", "pruned", "whole")
+    assert check(lambda label: rows).verdict == verdict
+    noisy = [a_row(row.setting, row.metric, row.ours, seeds=3, spread=5.0) for row in rows]
+    assert check(lambda label: noisy).verdict == "open"
 
 
 def test_claims_of_the_thesis_need_its_budget_and_ours_any():
@@ -159,9 +169,58 @@ def test_claims_of_the_thesis_need_its_budget_and_ours_any():
     assert ours(lambda label: rows("quick")).verdict == "beyond"
     assert thesis(lambda label: rows("full")).verdict == "confirmed"
     assert thesis(lambda label: rows("quick")).verdict == "open"
-    assert (
-        claims.fewer("label", "found_share", "a", "b")(lambda label: rows("full")).verdict == "not confirmed"
-    )
+
+
+@pytest.mark.parametrize(("spread", "is_open"), [(1.0, False), (90.0, True)])
+def test_more_and_fewer_can_come_out_either_way(spread, is_open):
+    rows = [
+        a_row(name, "found_share", value, seeds=3, spread=spread)
+        for name, value in (("a", 90.0), ("b", 40.0))
+    ]
+
+    def verdict(check):
+        return check(lambda label: rows).verdict
+
+    for one, two in (("a", "b"), ("b", "a")):
+        more = verdict(claims.finds_more("label", [one], [two]))
+        fewer = verdict(claims.fewer("label", "found_share", two, one))
+        expected = "beyond" if one == "a" else "not confirmed"
+        assert more == fewer == ("open" if is_open else expected)
+    assert verdict(claims.finds_more("label", ["a"], ["b", "c"])) == "open"  # the third has not flown
+    assert verdict(claims.fewer("label", "found_share", "a", "c")) == "open"
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(100.0, "beyond"), (40.0, "open")])
+def test_updates_of_the_few_flights_that_converge_say_nothing_for_a_setting(share, verdict):
+    rows = [
+        a_row(name, metric, value, seeds=3, spread=0.1)
+        for name, values in (("a", (9.0, share)), ("b", (12.0, 98.0)))
+        for metric, value in zip(("updates_to_convergence", "converged_share"), values, strict=True)
+    ]
+    for check in (
+        claims.fewer("label", "updates_to_convergence", "a", "b"),
+        claims.no_later("label", "a", "b"),
+    ):
+        assert check(lambda label: rows).verdict == verdict
+    worse = claims.fewer("label", "updates_to_convergence", "b", "a")
+    assert worse(lambda label: rows).verdict == "not confirmed"
+
+
+@pytest.mark.parametrize(
+    ("label", "number", "larger"),
+    [
+        (TERRAIN, 0, "^Caps|^FCN"),
+        (SENTINEL, 0, "NAIP, clear"),
+        (SENTINEL, 1, "Sentinel-2, clear"),
+        (SENTINEL, 2, "Sentinel-2, clear"),
+        (STORAGE, 0, "^D=16 as int8 . updates"),
+        (ROUTING, 0, "^three rounds . updates"),
+        (TABLE, 7, "D=8,.* . updates"),
+        (TABLE, 8, "^Caps|^FCN"),
+    ],
+)
+def test_every_comparison_can_hold_fail_and_stay_open(label, number, larger):
+    assert_decided_both_ways(EXPERIMENTS[label], number, larger)
 
 
 def test_every_claim_speaks_of_settings_that_exist():

@@ -34,15 +34,17 @@ def larger(
     is_distinct = len({more for more, _ in pairs}) == len(pairs)
 
     def check(rows_of: RowsOf) -> Finding:
-        rows = rows_named(rows_of, label, metric, *names)
-        if rows is None:
-            return MISSING
-        found = {name: Mean.of_row(row, any_budget=any_budget) for name, row in zip(names, rows, strict=True)}
+        rows = by_setting(rows_of(label), metric)
+        found = {name: Mean.of_row(row, any_budget=any_budget) for name, row in rows.items()}
         verdicts = {
             more if is_distinct else less: decide(difference(found[more], found[less]))
             for more, less in pairs
+            if more in found and less in found
         }
-        return decide_together(verdicts, len(pairs), "; ".join(with_spread(row, unit) for row in rows))
+        if not verdicts:
+            return MISSING
+        words = "; ".join(with_spread(rows[name], unit) for name in names if name in rows)
+        return decide_together(verdicts, len(pairs), words)
 
     return check
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
@@ -118,6 +118,19 @@ def decide_together(verdicts: dict[str, Verdict], planned: int, because: str) ->
         shown = len(verdicts) - len(undecided)
         return Finding("open", f"{because}; shown in {shown} of {max(planned, len(verdicts))}")
     return Finding("confirmed", because)
+
+
+def decide_best(best: Finding, others: Iterable[Verdict], missing: int) -> Finding:
+    """A claim that one of several cases is enough for, by the best of them.
+
+    It comes out against the claim once no other case is undecided, or still has to run.
+    """
+    if best.verdict != "not confirmed":
+        return best
+    if missing > 0:
+        return Finding("open", f"{best.because}; {missing} settings have not run")
+    undecided = sum(verdict != "not confirmed" for verdict in others)
+    return Finding("open", f"{best.because}; {undecided} others are undecided") if undecided else best
 
 
 def decide_each(effects: Mapping[str, Effect], planned: int, title: str) -> Finding:

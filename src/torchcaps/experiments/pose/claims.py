@@ -12,6 +12,7 @@ from ..plan import (
     Mean,
     RowsOf,
     decide,
+    decide_best,
     decide_together,
     excess,
     larger,
@@ -55,10 +56,8 @@ def below(label: str, metric: str, limit: Number, names: tuple[str, ...]) -> Che
             return MISSING
         best = min(rows, key=lambda row: row.ours)
         finding = _lies_below(best, limit, f"best: {with_spread(best, '°')}")
-        missing = len(names) - len(rows)
-        if finding.verdict == "not confirmed" and missing:
-            return Finding("open", f"{finding.because}; {missing} settings have not run")
-        return finding
+        others = (_lies_below(row, limit, "").verdict for row in rows if row is not best)
+        return decide_best(finding, others, len(names) - len(rows))
 
     return ours(check)
 

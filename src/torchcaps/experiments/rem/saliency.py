@@ -38,7 +38,6 @@ from .setting import TreeSetting
 from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
-_ON_BLACK = ("mnist", "fashion_mnist")  # datasets with a black background
 _BLACK = 0.1  # what is brighter belongs to the object, where the background is black
 _MOST_DELETIONS = 2000  # test images, each looked at four times
 _BATCH = 100  # votes of a convolutional layer that returns its couplings take 21 MB an image
@@ -92,7 +91,7 @@ def _compare(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[M
     network, data, pipeline = trained.run.model, trained.data, trained.pipeline
     found = find_maps(network, data, pipeline, levels=setting.levels)
     metrics: Metrics = {"peak": float(map_peaks(found.saliency).mean())}
-    if trained.run.recipe.data.name in _ON_BLACK:
+    if trained.run.recipe.data.name in claims.ON_BLACK:
         is_object = (pipeline.for_evaluation(data.images).images.mean(1) > _BLACK).float()
         metrics["on_object_share"] = share_on_object(found.saliency, is_object, found.where)
         metrics["even_map_share"] = share_on_object(torch.ones_like(found.saliency), is_object, found.where)

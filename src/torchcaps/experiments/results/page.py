@@ -24,8 +24,8 @@ _LEGEND = (
 )
 FigureVerdict = Verdict | Literal["other data"]
 OTHER_DATA: Final = "other data"
-_SAME = {"entropy": 0.5, "sparsity": 5.0}  # in the unit of the metric
-_SAME_PERCENT, _SAME_SHARE = 0.5, 0.05
+_SAME_SPARSITY, _SAME_SHARE = 5.0, 0.05
+_SAME_UNITS = {"%": 0.5, "bits": 0.5}
 _GROSS = 10  # times what counts as the same: more than a shorter protocol explains
 
 _MOST_NETWORKS = 20  # on one page; a grid has one for each of its points
@@ -128,8 +128,9 @@ def judge(row: Row, thesis: Number) -> Verdict:
 
 def same_as(metric: str, figure: Number) -> float:
     """How far from a figure counts as the same, in the unit of the metric."""
-    percent = metric_of(metric).unit == "%"
-    return _SAME.get(metric, _SAME_PERCENT if percent else _SAME_SHARE * abs(figure))
+    if metric == "sparsity":
+        return _SAME_SPARSITY
+    return _SAME_UNITS.get(metric_of(metric).unit, _SAME_SHARE * abs(figure))
 
 
 def _protocol(experiment: Experiment, rows: Rows) -> str:

@@ -16,8 +16,10 @@ from ..plan import (
     RowsOf,
     Setting,
     Values,
+    Verdict,
     as_ours,
     decide,
+    decide_best,
     decide_together,
     difference,
     join_changes,
@@ -109,14 +111,25 @@ def capsules_win(rows_of: RowsOf) -> Finding:
     if not found:
         return MISSING
     verdicts = {
-        f"clutter {strength:g}": decide(difference(mean_of(capsules), mean_of(other)))
-        for strength, (capsules, other) in found.items()
+        f"clutter {strength:g}": _decide_win(rows, f"clutter {strength:g}", other)
+        for strength, (_, other) in found.items()
     }
     words = "; ".join(
         f"{with_spread(capsules, ' %')} against {with_spread(other, ' %')}"
         for capsules, other in found.values()
     )
     return as_ours(decide_together(verdicts, len(STRENGTHS), words))
+
+
+def _decide_win(rows: list[Row], variant: str, other: Row) -> Verdict:
+    """Whether some capsule network is ahead of another one; not decided against it before all have run."""
+    capsules = sorted(
+        (row for row in rows if row.variant == variant and row.network not in WITHOUT_CAPSULES),
+        key=lambda row: -row.ours,
+    )
+    best, *others = (decide(difference(mean_of(row), mean_of(other))) for row in capsules)
+    missing = len(candidates()) - len(WITHOUT_CAPSULES) - len(capsules)
+    return decide_best(Finding(best, ""), others, missing).verdict
 
 
 def _best_of_each_kind(rows: list[Row], variant: str) -> tuple[Row, Row] | None:

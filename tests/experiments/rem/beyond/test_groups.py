@@ -61,12 +61,21 @@ WHOLE = {"as trained": (98.0, 0.0, 100.0, 100.0)}
         ),
     ],
 )
-def test_groups_shrink(table, verdict, because):
+def test_groups_shrink(table, verdict, because, monkeypatch):
+    monkeypatch.setattr(groups, "_settings", tuple)  # no other has to run
     found = groups_shrink(rows_of(table))
     assert found.verdict == verdict
     assert because in found.because
     assert groups_shrink(rows_of(table, seeds=1)).verdict == "open"
     assert groups_shrink(rows_of(table, spread=50.0)).verdict == "open"
+
+
+def test_groups_are_not_given_up_before_all_have_run_and_are_decided():
+    planned = [s.name for s in EXPERIMENTS[LABEL].settings if s.name.startswith("capsule")]
+    table = WHOLE | dict.fromkeys(planned, (98.0, 50.0, 60.0, 60.0))
+    assert groups_shrink(rows_of(table)).verdict == "not confirmed"
+    table.pop(planned[0])
+    assert groups_shrink(rows_of(table)).verdict == "open"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +87,12 @@ def test_groups_shrink(table, verdict, because):
     ],
 )
 def test_weights_stay(values, verdict):
-    assert weights_stay(rows_of(WHOLE | {"single weights, tolerance 1": values})).verdict == verdict
+    table = WHOLE | {"single weights, tolerance 1": values}
+    assert weights_stay(rows_of(table)).verdict == verdict
+    for changes in ({"seeds": 1}, {"spread": 20.0}):
+        assert weights_stay(rows_of(table, **changes)).verdict == "open"
+    least = table | {"single weights, tolerance 2": (97.0, 60.0, 80.0, 80.0)}
+    assert weights_stay(rows_of(least)).verdict == "not confirmed"
 
 
 def test_a_run_says_what_shrinking_leaves(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from ...plan import (
     RowsOf,
     as_ours,
     decide,
+    decide_best,
     decide_together,
     difference,
     excess,
@@ -71,16 +72,24 @@ def groups_shrink(rows_of: RowsOf) -> Finding:
     best = min(
         cut, key=lambda name: (cut[name]["test_accuracy"].value < least, cut[name]["operations_share"].value)
     )
-    share, accuracy = cut[best]["operations_share"], cut[best]["test_accuracy"]
+    findings = {name: _shrinks(name, metrics, whole["test_accuracy"]) for name, metrics in cut.items()}
+    others = (finding.verdict for name, finding in findings.items() if name != best)
+    planned = sum(setting.variant not in (_WHOLE, _WEIGHTS) for setting in _settings())
+    return as_ours(decide_best(findings[best], others, planned - len(cut)))
+
+
+def _shrinks(name: str, metrics: dict[str, Mean], whole: Mean) -> Finding:
+    """Whether one pruned network has half of the operations at an accuracy within half a point."""
+    share, accuracy = metrics["operations_share"], metrics["test_accuracy"]
     because = (
-        f"{share.value:.1f} % of the operations at {accuracy.value:.2f} % ({best}), as trained "
-        f"{whole['test_accuracy'].value:.2f} %"
+        f"{share.value:.1f} % of the operations at {accuracy.value:.2f} % ({name}), as trained "
+        f"{whole.value:.2f} %"
     )
     verdicts = {
         "the operations": decide(excess(share.times(-1), -50)),
-        "the accuracy": decide(difference(accuracy, whole["test_accuracy"]), at_least=-_KEPT),
+        "the accuracy": decide(difference(accuracy, whole), at_least=-_KEPT),
     }
-    return as_ours(decide_together(verdicts, len(verdicts), because))
+    return decide_together(verdicts, len(verdicts), because)
 
 
 def weights_stay(rows_of: RowsOf) -> Finding:
