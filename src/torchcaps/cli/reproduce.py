@@ -116,7 +116,7 @@ def command(
 
 def _check_nothing_asked(**asked: object) -> None:
     """Raise where an option is about runs, but no label says of which experiments."""
-    from torchcaps.core.errors import UserError
+    from torchcaps.core import UserError
 
     given = [f"--{name}" for name, value in asked.items() if value]
     if given:
@@ -199,7 +199,7 @@ def _summary(experiment: Experiment, out: Path, done: dict[str, int], which: _Wh
 
 def _runner(cluster: str | None, processes: int | None) -> Callable[..., dict[str, int]]:
     """What makes the missing runs of an experiment."""
-    from torchcaps.core.errors import UserError
+    from torchcaps.core import UserError
     from torchcaps.experiments import run_missing, run_on_cluster
 
     if cluster is not None and processes is not None:

@@ -10,9 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.core.fields import Plain, as_plain, build_dataclass, convert, shown
-from torchcaps.core.types import Output, Targets
+from torchcaps.core import Output, Plain, Targets, UserError, as_plain, build_dataclass, convert, shown
 from torchcaps.losses import LOSSES, AnyLoss, MarginLoss, coupling_entropy_loss, reconstruction_loss
 
 _WEIGHTS = ("reconstruction", "coupling_entropy")

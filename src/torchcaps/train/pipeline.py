@@ -10,8 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchcaps.core import ImageSize, UserError, generator, sides
-from torchcaps.core.types import Targets
+from torchcaps.core import ImageSize, Targets, UserError, generator, sides
 from torchcaps.data import (
     Augment,
     DatasetInfo,

@@ -22,8 +22,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import UserError, as_plain, generator
-from torchcaps.core.rotation import distinct_numbers
+from torchcaps.core import UserError, as_plain, distinct_numbers, generator
 from torchcaps.data.rendering import Mesh, MeshSet, Rendered, View, held_out_instances, rasterise, save_meshes
 from torchcaps.storage import write_atomically, write_json, write_text
 

@@ -10,8 +10,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError, build_dataclass, generator
-from torchcaps.core.rotation import euler_grid, quaternions_of_euler, random_rotations, rotation_matrices
+from torchcaps.core import (
+    MissingDataError,
+    UserError,
+    build_dataclass,
+    euler_grid,
+    generator,
+    quaternions_of_euler,
+    random_rotations,
+    rotation_matrices,
+)
 from torchcaps.data.rendering import THESIS_LIGHTS, Camera, Light, MeshSet, View, cube_tetrahedron
 from torchcaps.storage import expanded
 from torchcaps.train.recipe import read_yaml

@@ -17,7 +17,7 @@ from .options import is_first_process
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from torchcaps.core.metric import Metric
+    from torchcaps.core import Metric
 
 _SECONDS_BETWEEN_LINES = 30.0  # where there is no terminal
 _FAST = 10.0  # images per second

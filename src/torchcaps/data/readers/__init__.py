@@ -11,10 +11,13 @@ from .imagenette import IMAGENETTE, read_imagenette
 from .mnist5k import MNIST5K, read_mnist5k
 from .picture import (
     PICTURE_MODES,
+    SUFFIXES,
     as_bytes,
     find_images,
     open_any,
     opened_picture,
+    visible_files,
+    visible_folders,
     without_transparency,
 )
 from .smallnorb import SMALLNORB, SmallNorbInfo, read_smallnorb, read_smallnorb_info
@@ -32,6 +35,7 @@ __all__ = [
     "PICTURE_MODES",
     "SMALLNORB",
     "SMALLNORB_VIEWS",
+    "SUFFIXES",
     "SVHN",
     "DamagedFileError",
     "Eth80",
@@ -58,5 +62,7 @@ __all__ = [
     "read_smallnorb_info",
     "read_smallnorb_views",
     "read_svhn",
+    "visible_files",
+    "visible_folders",
     "without_transparency",
 ]

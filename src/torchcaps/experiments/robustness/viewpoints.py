@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from torchcaps.suites.viewpoint import views_of
+from torchcaps.suites import views_of
 from torchcaps.train import Machine, Watcher
 
 from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from torchcaps.parse import Evenness, rank_in_words
-from torchcaps.parse.explanation import FEW
-from torchcaps.viz.text import join_words
+from torchcaps.parse import FEW_IMAGES, Evenness, rank_in_words
+from torchcaps.viz import join_words
 
 from .reference import Compared
 from .rounds import Round
@@ -126,7 +125,7 @@ def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
 
 def _say_strange(share: float, others: int) -> str:
     """Whether a rank is unusual: among a few images, one in so many is the strangest of all by chance."""
-    if others < FEW:
+    if others < FEW_IMAGES:
         return "They are too few to say what is usual."
     unusual = "That is unusual: be careful with this answer."
     return unusual if share >= 0.95 else "That is within the usual range."

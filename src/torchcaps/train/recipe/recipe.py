@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from torchcaps.core import MissingDataError, UserError, unknown_name
-from torchcaps.core.fields import as_plain, build_dataclass, shown
+from torchcaps.core import MissingDataError, UserError, as_plain, build_dataclass, shown, unknown_name
 from torchcaps.data import FOLDER_PREFIX, Augment, Fit, Preprocess
 from torchcaps.losses import list_losses
 from torchcaps.models import MODELS, Network, build_model

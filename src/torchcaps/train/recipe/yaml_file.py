@@ -7,8 +7,7 @@ from typing import Any
 
 import yaml
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.core.fields import shown
+from torchcaps.core import MissingDataError, UserError, shown
 from torchcaps.storage import read_text
 
 _MOST_VALUES = 10_000  # of a file, with what aliases repeat

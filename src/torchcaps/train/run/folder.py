@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core import UserError
-from torchcaps.data import find_info
-from torchcaps.data.api import FOLDER_PREFIX, resolve_data_dir
+from torchcaps.data import FOLDER_PREFIX, find_info, resolve_data_dir
 from torchcaps.data.readers import folders_of_classes, parse_folder_name
 from torchcaps.storage import read_mapping
 
