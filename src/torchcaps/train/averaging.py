@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from torchcaps.core import Plain
+from torchcaps.models import Network
 
 from .optimizer import Optim, make_average
 
@@ -20,7 +19,7 @@ class LearntWeights:
         network: The network behind it, whose weights are kept.
     """
 
-    def __init__(self, judged: Any, network: nn.Module) -> None:
+    def __init__(self, judged: nn.Module, network: Network) -> None:
         self.judged, self.network = judged, network
 
     def follow(self) -> None:
@@ -41,7 +40,9 @@ class AveragedWeights(LearntWeights):
     """The moving average of the weights of a network that learns."""
 
     def __init__(self, average: AveragedModel, learning: nn.Module) -> None:
-        super().__init__(average.module, average.module)
+        network = average.module
+        assert isinstance(network, Network)
+        super().__init__(network, network)
         self._average, self._learning = average, learning
 
     def follow(self) -> None:
@@ -61,7 +62,7 @@ class AveragedWeights(LearntWeights):
         self._average.load_state_dict(state["average"])
 
 
-def choose_weights(model: Any, network: nn.Module, settings: Optim) -> LearntWeights:
+def choose_weights(model: nn.Module, network: Network, settings: Optim) -> LearntWeights:
     """The average where the recipe asks for one, else the weights that learn; `model` wraps `network`."""
     average = make_average(network, settings)
     return LearntWeights(model, network) if average is None else AveragedWeights(average, network)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
 
 import torch
+from torch import nn
 
 from torchcaps.core import UserError, evaluating
 from torchcaps.data import Examples
@@ -26,7 +26,7 @@ def evaluation_batch(examples: Examples) -> int:
 
 @torch.no_grad()
 def evaluate(
-    model: Any,
+    model: nn.Module,
     examples: Examples,
     task: AnyTask,
     pipeline: Pipeline,

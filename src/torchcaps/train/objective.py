@@ -12,6 +12,7 @@ from torch import Tensor
 
 from torchcaps.core import Output, Plain, Targets, UserError, as_plain, build_dataclass, convert, shown
 from torchcaps.losses import LOSSES, AnyLoss, MarginLoss, coupling_entropy_loss, reconstruction_loss
+from torchcaps.models import Network
 
 _WEIGHTS = ("reconstruction", "coupling_entropy")
 
@@ -75,6 +76,7 @@ class Objective:
                 "(model.reconstruction of a SegCaps)"
             )
         self.settings = settings
+        self.reads_couplings = settings.coupling_entropy > 0  # of a network that is trained
         self._now, self._final = (
             {
                 name: torch.tensor(value, device=device)
@@ -83,10 +85,10 @@ class Objective:
             for epoch in (0, math.inf)
         )
 
-    @property
-    def reads_couplings(self) -> bool:
-        """Whether the network has to return its couplings in training."""
-        return self.settings.coupling_entropy > 0
+    @classmethod
+    def of_network(cls, network: Network, settings: LossSettings, device: torch.device) -> Objective:
+        """The loss of a network, which draws its images or does not."""
+        return cls(settings, has_decoder=network.decoder is not None, device=device)
 
     def start_epoch(self, epoch: int) -> None:
         """Move to the values of this epoch."""

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from torchcaps.core import Plain, UserError
-from torchcaps.models import config_as_json
-from torchcaps.storage import load_weights, save_weights, write_json_lines
+from torchcaps.storage import load_weights, write_json_lines
 
-from ..run import card_of, read_data_card, write_recipe
+from ..run import card_of, read_data_card, write_recipe, write_weights
 from ..tasks import Evaluation
 from .checkpoint import described_damage, load_checkpoint, save_checkpoint
 from .session import Session
@@ -129,10 +128,8 @@ class KeptRun:
         """Write the weights of now to `<name>.safetensors` in the folder of the run."""
         session = self.session
         if session.fabric.is_global_zero:
-            config = config_as_json(session.network.config)
-            header = {"model": session.recipe.model, "config": config, "epoch": epoch}
-            header |= self.technique.header()
-            save_weights(self.out / f"{name}.safetensors", session.kept_state, header)
+            header = {"model": session.recipe.model, "epoch": epoch, **self.technique.header()}
+            write_weights(self.out / f"{name}.safetensors", session.weights.network, header)
 
     def use_weights(self, name: str) -> Plain:
         """Go on with the weights in `<name>.safetensors`; what its header says."""

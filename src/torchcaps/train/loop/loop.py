@@ -123,7 +123,8 @@ class _Loop:
     def _close_epoch(self, validation: Evaluation, seconds: float) -> None:
         session = self.session
         self.run.check_folder()
-        noticed = watch_health(session.kept, health_inputs(session.splits.validation, session.pipeline))
+        some = health_inputs(session.splits.validation, session.pipeline)
+        noticed = watch_health(session.weights.network, some)
         findings = {"findings": noticed.pop("findings")} if "findings" in noticed else {}
         row = {
             "epoch": self.run.progress.next_epoch,

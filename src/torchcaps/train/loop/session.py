@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -89,10 +89,10 @@ class Session:
     def _build_training(self, capture: bool) -> None:
         fabric, recipe, device = self.fabric, self.recipe, self.fabric.device
         self.pipeline = Pipeline(recipe.data, self.splits.info)
-        self.objective = Objective(recipe.loss, has_decoder=self.network.decoder is not None, device=device)
+        self.objective = Objective.of_network(self.network, recipe.loss, device)
         self.optimizer: Optimizer = make_optimizer(self.network, recipe.optim, device)
-        compiled: Any = torch.compile(self.network) if recipe.compile else self.network
-        self.model: Any
+        compiled = cast(nn.Module, torch.compile(self.network)) if recipe.compile else self.network
+        self.model: nn.Module
         self.model, optimizer = fabric.setup(compiled, self.optimizer)
         self.steps_per_epoch = len(self._batches(0))
         self.schedule = make_schedule(
@@ -114,11 +114,6 @@ class Session:
             clip=recipe.optim.clip,
         )
 
-    @property
-    def judged(self) -> Any:
-        """The model that is evaluated and kept: the averaged one where there is one."""
-        return self.weights.judged
-
     def evaluate(
         self, examples: Examples, on_images: Callable[[int], None] = lambda images: None
     ) -> Evaluation:
@@ -127,18 +122,9 @@ class Session:
         All processes get what the first one found: rounding, and the batch statistics in an average, differ,
         and what follows from the numbers must not.
         """
-        found = evaluate(self.judged, examples, self.task, self.pipeline, self.objective, on_images=on_images)
+        model = self.weights.judged
+        found = evaluate(model, examples, self.task, self.pipeline, self.objective, on_images=on_images)
         return self.fabric.broadcast(found)
-
-    @property
-    def kept(self) -> nn.Module:
-        """The network behind the model that is judged."""
-        return self.weights.network
-
-    @property
-    def kept_state(self) -> dict[str, Tensor]:
-        """The weights of the model that is judged."""
-        return self.kept.state_dict()
 
     def use(self, state: dict[str, Tensor]) -> None:
         """Go on with other weights."""

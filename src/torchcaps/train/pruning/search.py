@@ -10,23 +10,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.inspection import count_parameters
-from torchcaps.models import config_as_json
 from torchcaps.storage import (
     load_weights,
     read_json_lines,
     read_mapping,
-    save_weights,
     write_json,
     write_text,
 )
 
 from ..machine import Machine, launch, settled
-from ..recipe import Recipe, recipe_as_json
-from ..run import load_run, provenance, read_data_card, read_result, require_no_run, write_recipe
+from ..recipe import recipe_as_json
+from ..run import load_run, provenance, read_result, require_no_run, write_untrained
 from .candidates import Candidates, StructuredPruning, plan_candidates
 
 _AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most
@@ -62,7 +58,8 @@ def prune_run(
     (pruned,) = candidates.adapted([widths])
     model = {**run.recipe.model, "trunk_widths": list(widths)}
     recipe = replace(run.recipe, model=model, start_from=str(out))
-    _save_run(out, recipe, pruned, source)
+    _, header = load_weights(source / "weights.safetensors")
+    write_untrained(out, recipe, pruned, card=run.card, header=header)
     test = candidates.evaluate(pruned, run.source(data_dir=machine.data_dir).test(fabric.device))
     leading = run.task.leading_metric.name
     result = {
@@ -139,12 +136,3 @@ def _scored(path: Path, metric: str) -> list[dict[str, Any]]:
     if not all(isinstance(row.get(metric), float | int) for row in rows):
         raise UserError(f"{path} is damaged (no {metric} in a line); delete it to score the candidates again")
     return rows
-
-
-def _save_run(out: Path, recipe: Recipe, model: nn.Module, source: Path) -> None:
-    _, info = load_weights(source / "weights.safetensors")
-    config: Any = model.config
-    info |= {"model": recipe.model, "config": config_as_json(config), "epoch": -1}
-    save_weights(out / "weights.safetensors", model.state_dict(), info)
-    write_recipe(out, recipe, read_data_card(source))
-    write_text(out / "metrics.jsonl", "")

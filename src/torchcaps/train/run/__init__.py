@@ -12,7 +12,8 @@ from .folder import (
 )
 from .health import health_inputs, inspect_run
 from .provenance import device_name, provenance, source_commit
-from .run import Run, evaluate_run, load_labelled, load_run, load_split, read_data_card, write_recipe
+from .run import Run, evaluate_run, load_labelled, load_run, load_split, read_data_card
+from .write import write_recipe, write_untrained, write_weights
 
 __all__ = [
     "DataCard",
@@ -36,4 +37,6 @@ __all__ = [
     "require_no_run",
     "source_commit",
     "write_recipe",
+    "write_untrained",
+    "write_weights",
 ]
