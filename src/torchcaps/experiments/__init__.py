@@ -7,6 +7,7 @@ from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
 from .results import gather_runs
 from .runner import (
+    RunCounts,
     Visit,
     merge_runs,
     outdated_runs,
@@ -23,6 +24,7 @@ __all__ = [
     "Budget",
     "Experiment",
     "Progress",
+    "RunCounts",
     "Visit",
     "annealing",
     "backbones",

@@ -2,7 +2,17 @@
 
 from .evaluate import evaluate, evaluation_batch
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
-from .loop import DivergedError, Several, Silent, StoppedError, TensorBoard, Watcher, side_by_side, train
+from .loop import (
+    DivergedError,
+    Several,
+    Silent,
+    StartFacts,
+    StoppedError,
+    TensorBoard,
+    Watcher,
+    side_by_side,
+    train,
+)
 from .machine import Machine, check_machine, device_of, has_native_bf16, launch, settled
 from .numbered import NumberedImages, is_numbered
 from .objective import LossSettings, Objective
@@ -77,6 +87,7 @@ __all__ = [
     "Several",
     "Silent",
     "Source",
+    "StartFacts",
     "StoppedError",
     "StructuredPruning",
     "Task",

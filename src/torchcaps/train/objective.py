@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,7 +42,7 @@ class LossSettings:
         return next(name for name in LOSSES.names() if LOSSES[name] is type(self.task_loss))
 
     @classmethod
-    def from_plain(cls, values: Any, where: str) -> LossSettings:
+    def from_plain(cls, values: object, where: str) -> LossSettings:
         """From the mapping of a recipe: a name, the settings of that loss, and weights."""
         if not isinstance(values, Mapping):
             raise UserError(f"{where}: expected a mapping, got {shown(values)}")

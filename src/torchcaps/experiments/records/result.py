@@ -70,7 +70,7 @@ class RunResult:
         )
 
 
-def _groups(content: Any) -> tuple[Mapping[str, Number], Mapping[str, Any]]:
+def _groups(content: object) -> tuple[Mapping[str, Number], Mapping[str, Any]]:
     """Metrics and recipe, checked: results also come from other machines."""
     groups = content if isinstance(content, Mapping) else {}
     metrics, recipe = groups.get("metrics"), groups.get("recipe")

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchcaps.core import UserError, as_plain, build_dataclass
+from torchcaps.core import Plain, UserError, as_plain, build_dataclass
 from torchcaps.data import Augment, Fit, Preprocess
 from torchcaps.losses import list_losses
 from torchcaps.models import MODELS, Network, build_model
@@ -177,7 +177,6 @@ def recipe_as_yaml(recipe: Recipe) -> str:
     return as_yaml(recipe_as_json(recipe))
 
 
-def recipe_as_json(recipe: Recipe) -> dict[str, Any]:
+def recipe_as_json(recipe: Recipe) -> Plain:
     """The resolved recipe as plain lists, mappings and numbers."""
-    plain: dict[str, Any] = as_plain(recipe)
-    return plain
+    return as_plain(recipe)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict
 from math import isfinite
-from typing import Any
 
 from torch import nn
 
@@ -53,10 +52,10 @@ class AnnealedTraining(Technique):
         steps = []
         for number, step in enumerate(self.annealer.tried):
             run.use_weights(f"step-{number}")
-            self._set(step["iterations"])
+            self._set(step.iterations)
             found = run.session.evaluate(test)
             metrics = {f"test_{name}": value for name, value in found.metrics.items()}
-            steps.append({**step, "test_loss": found.loss, **metrics})
+            steps.append({**asdict(step), "test_loss": found.loss, **metrics})
         return {"annealing": steps}
 
     @property
@@ -76,7 +75,7 @@ class AnnealedTraining(Technique):
         """The iterations that the weights were trained with."""
         return {"iterations": self.annealer.iterations}
 
-    def adopt(self, network: Any, header: Plain) -> None:
+    def adopt(self, network: nn.Module, header: Plain) -> None:
         """Route as often as the weights of the file were trained with."""
         self._network = network
         self._kept = header["iterations"]
@@ -88,7 +87,7 @@ class AnnealedTraining(Technique):
 
     def restore(self, state: Plain) -> None:
         """Go on with the iterations of the checkpoint."""
-        self.annealer = replace(self.annealer, **state)
+        self.annealer = self.annealer.restored(state)
         self._follow()
 
     def _follow(self) -> None:
