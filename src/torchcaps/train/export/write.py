@@ -62,7 +62,7 @@ def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None
     """
     _check_target(path, format)
     network = inference_network(run.model, run.task)
-    images = torch.randn(2, *_image_shape(run), generator=torch.Generator().manual_seed(0))
+    images = torch.randn(2, *run.model.image_shape, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         names = tuple(run.task.outputs(run.task.call(network.model, images, None)))
     card = _card(run, names, data_dir)
@@ -121,15 +121,11 @@ def _check_target(path: Path, format: str) -> None:
         raise UserError(f'writing ONNX needs {", ".join(missing)}: pip install "torchcaps[export]"')
 
 
-def _image_shape(run: Run) -> tuple[int, int, int]:
-    return run.model.image_shape
-
-
 def _card(run: Run, outputs: tuple[str, ...], data_dir: Path | None) -> Card:
     return Card(
         **vars(card_of(run.info(data_dir))),
         recipe=run.recipe,
-        input=_image_shape(run),
+        input=run.model.image_shape,
         outputs=outputs,
         epoch=run.epoch,
         version=torchcaps.__version__,

@@ -59,7 +59,9 @@ class KeptRun:
                 session.restore(state)
                 self.progress, self.rows = Progress.restored(state["progress"]), list(state["rows"])
         if session.fabric.is_global_zero:
-            (self.out / "result.json").unlink(missing_ok=True)  # there where a finished run gets more epochs
+            (self.out / "result.json").unlink(
+                missing_ok=True
+            )  # left by a finished run that now gets more epochs
             write_recipe(self.out, session.recipe, card_of(session.splits.info))
             write_json_lines(self.out / "metrics.jsonl", self.rows)
 
@@ -135,7 +137,7 @@ class KeptRun:
         """Go on with the weights in `<name>.safetensors`; what its header says."""
         state, header = load_weights(self.out / f"{name}.safetensors")
         self.session.use(state)
-        self.technique.adopt(self.session.network, header)
+        self.technique.adopt(header)
         return header
 
     def save_checkpoint(self) -> None:

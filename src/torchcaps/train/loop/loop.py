@@ -58,7 +58,7 @@ def train(
     fabric = launch(machine)
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:
-            check_folder(recipe, out, resume=resume)  # another may have come since
+            check_folder(recipe, out, resume=resume)  # another process may have started in it meanwhile
         session = Session(fabric, recipe, machine.data_dir)
         if recipe.data.name.startswith(FOLDER_PREFIX):  # an unreadable test image is reported before training
             session.source.test(torch.device("cpu"))
@@ -106,7 +106,7 @@ class _Loop:
     def _train_epoch(self, epoch: int) -> None:
         session = self.session
         self.watcher.epoch_started(epoch, session.steps_per_epoch)
-        checks_each_step = session.fabric.device.type == "cpu"  # elsewhere reading it would stop the device
+        checks_each_step = session.fabric.device.type == "cpu"  # on a GPU the host would wait for the device
         try:
             for indices in session.epoch(epoch):
                 session.step(indices)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.inspection import count_parameters
+from torchcaps.models import Network
 from torchcaps.storage import (
     load_weights,
     read_json_lines,
@@ -21,8 +22,8 @@ from torchcaps.storage import (
 )
 
 from ..machine import Machine, launch, settled
-from ..recipe import recipe_as_json
-from ..run import load_run, provenance, read_result, require_no_run, write_untrained
+from ..recipe import Recipe, recipe_as_json
+from ..run import Run, load_run, provenance, read_result, require_no_run, write_untrained
 from .candidates import Candidates, StructuredPruning, plan_candidates
 
 _AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most
@@ -56,10 +57,7 @@ def prune_run(
     best = run.task.leading_metric.best(scores)
     widths = drawn.widths[scores.index(best)]
     (pruned,) = candidates.adapted([widths])
-    model = {**run.recipe.model, "trunk_widths": list(widths)}
-    recipe = replace(run.recipe, model=model, start_from=str(out))
-    _, header = load_weights(source / "weights.safetensors")
-    write_untrained(out, recipe, pruned, card=run.card, header=header)
+    recipe = _write_pruned(run, out, pruned, widths)
     test = candidates.evaluate(pruned, run.source(data_dir=machine.data_dir).test(fabric.device))
     leading = run.task.leading_metric.name
     result = {
@@ -80,6 +78,15 @@ def prune_run(
     }
     write_json(out / "result.json", result)
     return result
+
+
+def _write_pruned(run: Run, out: Path, pruned: Network, widths: Sequence[int]) -> Recipe:
+    """Leave the pruned network of `run` as a run in `out`; the recipe, which trains on from its weights."""
+    model = {**run.recipe.model, "trunk_widths": list(widths)}
+    recipe = replace(run.recipe, model=model, start_from=str(out))
+    _, header = load_weights(run.folder / "weights.safetensors")
+    write_untrained(out, recipe, pruned, card=run.card, header=header)
+    return recipe
 
 
 def _identity(source: Path, settings: StructuredPruning) -> Plain:

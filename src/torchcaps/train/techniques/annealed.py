@@ -21,8 +21,8 @@ class AnnealedTraining(Technique):
     def __init__(self, settings: Annealing, network: nn.Module) -> None:
         self.settings, self._network = settings, network
         self.annealer = start_annealer(settings, network)
-        self._follow()
         self._kept: Iterations = self.annealer.iterations
+        self._set(self._kept)
 
     def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
         """Algorithm 3, lines 7 to 12: the best weights of each step are one file."""
@@ -75,9 +75,8 @@ class AnnealedTraining(Technique):
         """The iterations that the weights were trained with."""
         return {"iterations": self.annealer.iterations}
 
-    def adopt(self, network: nn.Module, header: Plain) -> None:
+    def adopt(self, header: Plain) -> None:
         """Route as often as the weights of the file were trained with."""
-        self._network = network
         self._kept = header["iterations"]
         self._set(self._kept)
 
@@ -88,9 +87,6 @@ class AnnealedTraining(Technique):
     def restore(self, state: Plain) -> None:
         """Go on with the iterations of the checkpoint."""
         self.annealer = self.annealer.restored(state)
-        self._follow()
-
-    def _follow(self) -> None:
         self._set(self.annealer.iterations)
 
     def _set(self, iterations: Iterations) -> None:

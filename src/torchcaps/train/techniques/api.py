@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from torch import nn
-
 from torchcaps.core import Plain
 from torchcaps.data import Examples
 
@@ -78,7 +76,7 @@ class Technique:
         """What a file of weights must say so that they can be used."""
         return {}
 
-    def adopt(self, network: nn.Module, header: Plain) -> None:
+    def adopt(self, header: Plain) -> None:
         """The network got weights from a file with this header."""
 
     def state(self) -> Plain:
