@@ -59,9 +59,7 @@ class KeptRun:
                 session.restore(state)
                 self.progress, self.rows = Progress.restored(state["progress"]), list(state["rows"])
         if session.fabric.is_global_zero:
-            (self.out / "result.json").unlink(
-                missing_ok=True
-            )  # left by a finished run that now gets more epochs
+            (self.out / "result.json").unlink(missing_ok=True)  # of a finished run that now gets more epochs
             write_recipe(self.out, session.recipe, card_of(session.splits.info))
             write_json_lines(self.out / "metrics.jsonl", self.rows)
 
