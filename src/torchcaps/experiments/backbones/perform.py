@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 from torch import nn
 
+from torchcaps.core import Plain
 from torchcaps.inspection import count_parameters
 from torchcaps.models import BackboneCapsNet, build_model
 from torchcaps.storage import read_json
@@ -84,7 +84,7 @@ def _prepared_trunk(
     return tuned
 
 
-def _train_once(recipe: Recipe, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+def _train_once(recipe: Recipe, folder: Path, machine: Machine, watcher: Watcher) -> Plain:
     result = train(recipe, folder, machine, resume=True, watcher=watcher)
     (folder / "last.ckpt").unlink(missing_ok=True)  # half a gigabyte, of no use once there is a result
     return result
