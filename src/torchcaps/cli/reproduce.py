@@ -105,7 +105,7 @@ def command(
     if processes is not None:
         run_in_processes(experiments, out, machine, processes=processes, visit=visit, **which)
     counts = {}
-    for experiment in experiments:  # after processes: what must be alone
+    for experiment in experiments:  # runs that must be alone come after the processes
         done = counts[experiment.label] = make(experiment, out, machine, visit=visit, **which)
         for words in _gather(experiment, out, place, pack, which["budget"]):
             say(words)

@@ -26,7 +26,7 @@ class Contributions(NamedTuple):
 
     @property
     def length(self) -> Float[Tensor, " batch"]:
-        """Of the class capsule before its squash."""
+        """The length of the class capsule before its squash."""
         return self.parts.sum(1) + self.bias
 
     @property

@@ -23,10 +23,10 @@ class LearntWeights:
         self.judged, self.network = judged, network
 
     def follow(self) -> None:
-        """A step is over."""
+        """Called after each step."""
 
     def use(self, state: dict[str, Tensor]) -> None:
-        """The network goes on with other weights."""
+        """Called when the network gets other weights."""
 
     def state(self) -> Plain:
         """What a checkpoint holds beside the network that learns."""
@@ -54,7 +54,7 @@ class AveragedWeights(LearntWeights):
         self.network.load_state_dict(state)
 
     def state(self) -> Plain:
-        """The average, and of how many steps it is."""
+        """The average, and the number of steps that it was taken over."""
         return {"average": self._average.state_dict()}
 
     def restore(self, state: Plain) -> None:

@@ -1,4 +1,4 @@
-"""A model over a whole split, read from the device once."""
+"""Evaluates a model on a split; results are read from the device once, at the end."""
 
 from __future__ import annotations
 

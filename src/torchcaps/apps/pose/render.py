@@ -169,7 +169,7 @@ def _tested(scene: Scene, meshes: MeshSet, rotations: Tensor) -> Tensor:
 
 
 def _drawn(count: int, share: float) -> Tensor:
-    """Of `count` things the share that tests, drawn at random."""
+    """Which of `count` things test: a share of them, drawn at random."""
     return torch.randperm(count, generator=generator(0, "scene split")) < round(share * count)
 
 

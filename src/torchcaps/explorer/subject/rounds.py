@@ -54,7 +54,7 @@ def earlier_rounds(network: nn.Module, inputs: Tensor, chosen: int, grid: GridSh
 
 
 def count_rounds(network: nn.Module) -> int:
-    """Of the layer that has most."""
+    """The number of rounds of the layer that has most."""
     return max((routing.iterations for _, routing in iterative_routings(network)), default=1)
 
 
@@ -71,7 +71,7 @@ def _mean_distance(layers: tuple[LayerTrace, ...]) -> float:
 
 @contextmanager
 def _at_most(network: nn.Module, number: int) -> Iterator[None]:
-    """While open, no routing of the network takes more rounds."""
+    """While open, each routing of the network stops after so many rounds."""
     before = [(routing, routing.iterations) for _, routing in iterative_routings(network)]
     try:
         for routing, own in before:

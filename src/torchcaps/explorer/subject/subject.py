@@ -152,7 +152,7 @@ class Subject:
         """Activation times coupling on the image, and what each child adds to the winner's length."""
         try:
             layers = fully_connected(output.layers)
-        except UserError:  # said where the tree would be
+        except UserError:  # the page says why in the place of the tree
             return None, None
         heat = None
         if self._maps:

@@ -29,7 +29,7 @@ def say_answer(names: Sequence[str], values: Sequence[float], winner: int, label
 
 
 def _say_limits(names: Sequence[str]) -> str:
-    """That a network knows nothing else, for images of which nobody knows what they show."""
+    """Say that the network knows no other classes; for images whose class is unknown."""
     return f"It knows {len(names)} classes and names one of them, even if the image shows something else."
 
 
@@ -68,7 +68,7 @@ def say_round(here: Round, last: int) -> str:
 
 
 def say_hardly(layers: Sequence[Evenness]) -> str:
-    """That couplings stay close to even, where they do."""
+    """Say that couplings stay close to even; empty where they do not."""
     idle = sum(layer.hardly_routes for layer in layers)
     if not idle:
         return ""

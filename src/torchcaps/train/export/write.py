@@ -105,7 +105,7 @@ def _checked_difference(
 
 
 def _root_of(error: BaseException) -> str:
-    """The first line of what an error goes back to."""
+    """The first line of the error that caused all others."""
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error).partition("\n")[0]

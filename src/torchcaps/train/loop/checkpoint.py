@@ -46,7 +46,7 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Plain:
 
 @contextmanager
 def described_damage(path: Path) -> Iterator[None]:
-    """While open, contents of a checkpoint that do not fit the run are an error that says how to go on."""
+    """While open, contents that do not fit the run raise an error that says how to go on."""
     try:
         yield
     except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:

@@ -48,7 +48,7 @@ def use_channels_last(network: nn.Module) -> None:
 
 
 def is_better_with_channels_last(network: nn.Module, device: torch.device) -> bool:
-    """Whether convolutions are faster so, and nothing is less accurate.
+    """Whether channels last makes convolutions faster and no result less accurate.
 
     On a CPU a batch norm of PyTorch rounds a thousand times as much with channels last; ours does not.
     """
@@ -117,7 +117,7 @@ class Session:
     def evaluate(
         self, examples: Examples, on_images: Callable[[int], None] = lambda images: None
     ) -> Evaluation:
-        """The model that is judged, as it is now, on a split; `on_images` is told the size of each batch.
+        """Evaluate the model that is judged on a split; `on_images` is told the size of each batch.
 
         All processes get what the first one found: rounding, and the batch statistics in an average, differ,
         and what follows from the numbers must not.
@@ -127,7 +127,7 @@ class Session:
         return self.fabric.broadcast(found)
 
     def use(self, state: dict[str, Tensor]) -> None:
-        """Go on with other weights."""
+        """Replace the weights of the network, and of their average where there is one."""
         self.network.load_state_dict(state)
         self.weights.use(state)
 
@@ -163,7 +163,7 @@ class Session:
                     value.zero_()
 
     def epoch(self, number: int) -> Iterator[Tensor]:
-        """Put every random stream at the start of an epoch; its batches of indices.
+        """Start an epoch: seed all random streams, then yield the batches of indices.
 
         Each is to be followed by `step` and `advance`.
         """
@@ -185,7 +185,7 @@ class Session:
             yield batch
 
     def advance(self) -> None:
-        """Follow a step: the learning rate of the next, and the average of the weights."""
+        """Follow a step: set the learning rate of the next one, and update the average of the weights."""
         self.schedule.step()
         self.weights.follow()
 

@@ -168,7 +168,7 @@ _STREAMS = threading.local()
 
 
 def stream_of_thread(name: str) -> torch.cuda.Stream:
-    """A stream of the calling thread's own, the same each time.
+    """The CUDA stream of that name that belongs to the calling thread.
 
     PyTorch hands out 32 streams in turn: a new one for each run would soon be another run's.
     """
@@ -180,7 +180,7 @@ def stream_of_thread(name: str) -> torch.cuda.Stream:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No garbage collection inside: it could free the graph of another run, which a capture forbids."""
+    """Switch garbage collection off: it could free the graph of another run, which a capture forbids."""
     gc.disable()
     try:
         yield

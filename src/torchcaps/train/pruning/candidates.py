@@ -85,7 +85,7 @@ def plan_candidates(model: nn.Module, settings: StructuredPruning) -> tuple[Trun
 
 
 class Candidates:
-    """Builds, adapts and scores pruned versions of a run's network; each is what it would be alone."""
+    """Builds, adapts and scores pruned versions of a run's network; several at once give the same."""
 
     def __init__(
         self, fabric: Fabric, run: Run, settings: StructuredPruning, data_dir: Path | None = None
@@ -141,7 +141,7 @@ class Candidates:
 
 @contextmanager
 def _without_tuning() -> Iterator[None]:
-    """Every candidate has convolutions of its own sizes: looking for the fastest would take the longest."""
+    """Switch off the search for the fastest convolutions: every candidate has its own sizes."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = False
     try:
@@ -155,7 +155,7 @@ def _show(models: Sequence[nn.Module], inputs: Tensor) -> None:
         for model in models:
             model(inputs)
         return
-    # a stream for each model: alone it would leave most of the device idle
+    # each model has its own stream: one alone would leave most of the device idle
     here, streams = torch.cuda.current_stream(), _side_streams(len(models))
     for model, stream in zip(models, streams, strict=True):
         stream.wait_stream(here)

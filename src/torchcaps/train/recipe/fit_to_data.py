@@ -17,7 +17,7 @@ _LEAST_STEPS = 4  # an epoch of one or two steps teaches little
 
 
 class Fitted(NamedTuple):
-    """A recipe, the keys of it that follow from the data, and whether that is other than the recipe's."""
+    """A recipe, its keys that were chosen from the data, and whether `data` replaced its own dataset."""
 
     recipe: Recipe
     chosen: dict[str, int]

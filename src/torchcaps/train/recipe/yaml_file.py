@@ -39,7 +39,7 @@ def parse_yaml(text: str, name: str) -> object:
     """The plain data in a text; `name` says where it stands."""
     try:
         values = yaml.load(text, _Loader)
-    # also a date, a number or a truth value that is none
+    # also text that looks like a date or a number and is none
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
         problem = " ".join(str(error).split())
         raise UserError(f"{name} is not valid YAML: {problem[:_LONGEST_PROBLEM]}") from error

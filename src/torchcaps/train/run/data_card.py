@@ -1,4 +1,4 @@
-"""What is left of a dataset when its files are gone: enough to read an image as those of training were."""
+"""The card of a dataset: it says how to prepare an image as in training when the dataset is gone."""
 
 from __future__ import annotations
 

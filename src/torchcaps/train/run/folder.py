@@ -34,7 +34,7 @@ def held_alone(out: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UserError(busy) from error
-        if not _is_at(path, file.fileno()):  # its last holder removed it: a third one may hold the next
+        if not _is_at(path, file.fileno()):  # removed by its last holder: a new one may be held
             raise UserError(busy)
         try:
             yield
@@ -54,7 +54,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def removed_if_refused(out: Path) -> Iterator[None]:
-    """Remove what a start wrote to `out` when it ends in a user's error before there is a network."""
+    """Remove the files of a start from `out` if a user's error ends the run before it has weights."""
     try:
         yield
     except UserError:
