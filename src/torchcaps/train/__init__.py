@@ -50,7 +50,9 @@ from .recipe import (
 )
 from .run import (
     DataCard,
+    PruneResult,
     Run,
+    TrainResult,
     evaluate_run,
     inspect_run,
     load_labelled,
@@ -82,6 +84,7 @@ __all__ = [
     "Optim",
     "Pipeline",
     "Predictor",
+    "PruneResult",
     "Recipe",
     "Run",
     "Several",
@@ -92,6 +95,7 @@ __all__ = [
     "StructuredPruning",
     "Task",
     "TensorBoard",
+    "TrainResult",
     "Watcher",
     "annotated_recipe",
     "answers",

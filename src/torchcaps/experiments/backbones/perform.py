@@ -9,11 +9,20 @@ from statistics import median
 import torch
 from torch import nn
 
-from torchcaps.core import Plain
 from torchcaps.inspection import count_parameters
 from torchcaps.models import BackboneCapsNet, build_model
 from torchcaps.storage import read_json
-from torchcaps.train import Machine, Recipe, Watcher, device_of, load_recipe, load_run, prune_run, train
+from torchcaps.train import (
+    Machine,
+    Recipe,
+    TrainResult,
+    Watcher,
+    device_of,
+    load_recipe,
+    load_run,
+    prune_run,
+    train,
+)
 
 from ..plan import Outcome, PlannedRun, Setting, leave_result
 from .claims import PruningMethod
@@ -84,7 +93,7 @@ def _prepared_trunk(
     return tuned
 
 
-def _train_once(recipe: Recipe, folder: Path, machine: Machine, watcher: Watcher) -> Plain:
+def _train_once(recipe: Recipe, folder: Path, machine: Machine, watcher: Watcher) -> TrainResult:
     result = train(recipe, folder, machine, resume=True, watcher=watcher)
     (folder / "last.ckpt").unlink(missing_ok=True)  # half a gigabyte, of no use once there is a result
     return result

@@ -7,7 +7,7 @@ import io
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,16 @@ from .read import exported_from, quietly
 SUFFIXES = {"onnx": ".onnx", "torch-export": ".pt2"}
 _LIMIT = 1e-2  # far above rounding, which is below 1e-5
 _NOISY = "torch.onnx._internal.exporter._registration"  # names each operator of torchvision that is not there
+
+
+class Written(TypedDict):
+    """An exported file: where it is, what it gives, and how far that is from the network at most."""
+
+    path: str
+    format: str
+    bytes: int
+    outputs: list[str]
+    largest_difference: float
 
 
 class Inference(nn.Module):
@@ -48,7 +58,7 @@ def inference_network(model: nn.Module, task: AnyTask) -> Inference:
     return Inference(twin, task).eval()
 
 
-def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None = None) -> dict[str, Any]:
+def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None = None) -> Written:
     """Write the network of `run` for inference on batches of any size; what was written, and how exact.
 
     Args:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.inspection import count_parameters
@@ -23,7 +23,7 @@ from torchcaps.storage import (
 
 from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json
-from ..run import Run, load_run, provenance, read_result, require_no_run, write_untrained
+from ..run import PruneResult, Run, load_run, provenance, read_result, require_no_run, write_untrained
 from .candidates import Candidates, StructuredPruning, plan_candidates
 
 _AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most
@@ -38,7 +38,7 @@ def prune_run(
     machine: Machine | None = None,
     *,
     on_candidate: Callable[[int, int, str], None] = lambda done, planned, best: None,
-) -> Plain:
+) -> PruneResult:
     """Prune the network of run `source` and leave it as a run in `out`; the content of its result.json.
 
     Scored candidates are kept in `out/candidates.jsonl`: a search that was interrupted goes on there and ends
@@ -47,7 +47,7 @@ def prune_run(
     machine, started = settled(machine or Machine()), time.perf_counter()
     identity = _identity(source, settings)
     if _is_finished(out, identity, settings):
-        return read_result(out, *_PRINTED)
+        return cast(PruneResult, read_result(out, *_PRINTED))
     fabric = launch(machine)
     run = load_run(source, fabric.device)
     cost, drawn = plan_candidates(run.model, settings)  # an impossible target ends here, before data is read
@@ -60,7 +60,7 @@ def prune_run(
     recipe = _write_pruned(run, out, pruned, widths)
     test = candidates.evaluate(pruned, run.source(data_dir=machine.data_dir).test(fabric.device))
     leading = run.task.leading_metric.name
-    result = {
+    result: PruneResult = {
         "recipe": recipe_as_json(recipe),
         "metrics": {
             f"val_{leading}": best,

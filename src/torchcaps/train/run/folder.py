@@ -6,12 +6,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from torchcaps.core import UserError
+from torchcaps.core import Plain, UserError
 from torchcaps.data import FOLDER_PREFIX, find_info, resolve_data_dir
 from torchcaps.data.readers import folders_of_classes, parse_folder_name
-from torchcaps.storage import read_mapping
 
 from ..recipe import Recipe, read_recipe, recipe_as_json
 
@@ -123,24 +121,12 @@ def _check_continues(recipe: Recipe, before: Recipe, changed: list[str], out: Pa
     )
 
 
-def _what_decides(recipe: Recipe) -> dict[str, Any]:
+def _what_decides(recipe: Recipe) -> Plain:
     """The settings that the numbers of a run depend on; `fit` matters only for files of several sizes."""
     settings, name = recipe_as_json(recipe), recipe.data.name
     if not name.startswith(FOLDER_PREFIX) and find_info(name).framed_reader is None:
         del settings["data"]["fit"]
     return settings
-
-
-def read_result(out: Path, *keys: str) -> dict[str, Any]:
-    """The content of result.json, which must have `keys`; "metrics.epochs" is a key inside a group."""
-    path = out / "result.json"
-    result = read_mapping(path)
-    for key in keys:
-        group, _, name = key.rpartition(".")
-        place = result.get(group) if group else result
-        if not isinstance(place, dict) or name not in place:
-            raise UserError(f"{path} is damaged (no {key}); delete it and call the same command again")
-    return result
 
 
 def is_finished(recipe: Recipe, out: Path) -> bool:

@@ -12,7 +12,7 @@ from torchcaps.data import Examples
 
 from ..tasks import Evaluation
 from .annealing import Annealing, Decision, Iterations, set_iterations, start_annealer
-from .api import Technique, TrainingRun
+from .api import FinalResults, Technique, TrainingRun
 
 
 class AnnealedTraining(Technique):
@@ -47,7 +47,7 @@ class AnnealedTraining(Technique):
             run.keep_if_best(header["epoch"], tried)
             self.after_epoch(run, header["epoch"], tried)
 
-    def finish(self, run: TrainingRun, test: Examples) -> Plain:
+    def finish(self, run: TrainingRun, test: Examples) -> FinalResults:
         """Every step with what its best weights give on the test images."""
         steps = []
         for number, step in enumerate(self.annealer.tried):

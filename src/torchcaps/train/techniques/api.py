@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypedDict, runtime_checkable
 
 from torchcaps.core import Plain
 from torchcaps.data import Examples
@@ -32,6 +32,12 @@ class TrainingRun(Protocol):
         ...
 
 
+class FinalResults(TypedDict, total=False):
+    """What result.json says beside metrics."""
+
+    annealing: list[Plain]  # each number of iterations that was tried, with its metrics
+
+
 class Technique:
     """Plain training, which adds nothing; a technique overrides the verbs that it needs."""
 
@@ -54,7 +60,7 @@ class Technique:
     def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
         """An epoch is over, and kept if it was the best."""
 
-    def finish(self, run: TrainingRun, test: Examples) -> Plain:
+    def finish(self, run: TrainingRun, test: Examples) -> FinalResults:
         """Training is over; what result.json says beside metrics."""
         del run, test
         return {}
