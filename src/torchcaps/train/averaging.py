@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
@@ -9,6 +11,12 @@ from torchcaps.core import Plain
 from torchcaps.models import Network
 
 from .optimizer import Optim, make_average
+
+
+class AverageState(TypedDict, total=False):
+    """What a checkpoint holds of averaged weights; nothing where there is no average."""
+
+    average: Plain
 
 
 class LearntWeights:
@@ -28,11 +36,11 @@ class LearntWeights:
     def use(self, state: dict[str, Tensor]) -> None:
         """Called when the network gets other weights."""
 
-    def state(self) -> Plain:
+    def state(self) -> AverageState:
         """What a checkpoint holds beside the network that learns."""
         return {}
 
-    def restore(self, state: Plain) -> None:
+    def restore(self, state: AverageState) -> None:
         """Go on from a checkpoint."""
 
 
@@ -53,11 +61,11 @@ class AveragedWeights(LearntWeights):
         """Go on with these weights as the average."""
         self.network.load_state_dict(state)
 
-    def state(self) -> Plain:
+    def state(self) -> AverageState:
         """The average, and the number of steps that it was taken over."""
         return {"average": self._average.state_dict()}
 
-    def restore(self, state: Plain) -> None:
+    def restore(self, state: AverageState) -> None:
         """Go on with the average of a checkpoint."""
         self._average.load_state_dict(state["average"])
 

@@ -11,7 +11,7 @@ from torchcaps.storage import load_weights, write_json_lines
 
 from ..run import card_of, read_data_card, write_recipe, write_weights
 from ..tasks import Evaluation
-from .checkpoint import described_damage, load_checkpoint, save_checkpoint
+from .checkpoint import Checkpoint, described_damage, load_checkpoint, save_checkpoint
 from .session import Session
 
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
@@ -63,7 +63,7 @@ class KeptRun:
             write_recipe(self.out, session.recipe, card_of(session.splits.info))
             write_json_lines(self.out / "metrics.jsonl", self.rows)
 
-    def _check_precision(self, state: Plain) -> None:
+    def _check_precision(self, state: Checkpoint) -> None:
         before, now = state.get("precision", self.precision), self.precision
         if before != now:
             raise UserError(
@@ -131,12 +131,12 @@ class KeptRun:
             header = {"model": session.recipe.model, "epoch": epoch, **self.technique.header()}
             write_weights(self.out / f"{name}.safetensors", session.weights.network, header)
 
-    def use_weights(self, name: str) -> Plain:
-        """Go on with the weights in `<name>.safetensors`; what its header says."""
+    def use_weights(self, name: str) -> int:
+        """Go on with the weights in `<name>.safetensors`; the epoch that they are of."""
         state, header = load_weights(self.out / f"{name}.safetensors")
         self.session.use(state)
         self.technique.adopt(header)
-        return header
+        return int(header["epoch"])
 
     def save_checkpoint(self) -> None:
         """Write all that the run needs to go on from here."""
@@ -144,6 +144,11 @@ class KeptRun:
             return
         if self.technique.keeps_last:
             self.save_weights("weights", self.progress.next_epoch - 1)
-        own = {"progress": asdict(self.progress), "rows": self.rows, "precision": self.precision}
-        save_checkpoint(self.checkpoint, self.session.state() | own)
+        state: Checkpoint = {
+            **self.session.state(),
+            "progress": asdict(self.progress),
+            "rows": self.rows,
+            "precision": self.precision,
+        }
+        save_checkpoint(self.checkpoint, state)
         self._saved_at = time.monotonic()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from torchcaps.core import Plain, UserError, derive_seed, generator
+from torchcaps.core import UserError, derive_seed, generator
 from torchcaps.data import Examples
 from torchcaps.models import Network, build_model
 
@@ -23,6 +23,7 @@ from ..pipeline import Pipeline, Splits, source_of
 from ..recipe import Recipe, require_memory
 from ..tasks import Evaluation
 from ..techniques import choose_technique
+from .checkpoint import Checkpoint, SessionState
 from .step import CapturedStep, TrainStep, Work
 from .warm_start import start_from
 
@@ -131,7 +132,7 @@ class Session:
         self.network.load_state_dict(state)
         self.weights.use(state)
 
-    def state(self) -> Plain:
+    def state(self) -> SessionState:
         """What a checkpoint holds of the session."""
         return {
             "model": self.network.state_dict(),
@@ -141,19 +142,19 @@ class Session:
             **self.weights.state(),
         }
 
-    def restore(self, state: Plain) -> None:
-        """Go on from a checkpoint; before 0.1.0 it held neither schedule nor technique by these names."""
+    def restore(self, state: Checkpoint) -> None:
+        """Go on from a checkpoint."""
         self.network.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.weights.restore(state)
         if "schedule" in state:
             self.schedule.load_state_dict(state["schedule"])
-        else:
+        else:  # before 0.1.0
             done = state["progress"]["next_epoch"] * self.steps_per_epoch
             before = {"last_epoch": done - 1, "_step_count": done + 1}
             self.schedule.load_state_dict(self.schedule.state_dict() | before)
             self.schedule.step()  # the checkpoint has the rate of the step before
-        self.technique.restore(state.get("technique") or state.get("annealing") or state.get("pruning") or {})
+        self.technique.restore(state["technique"])
 
     def reset_optimizer(self) -> None:
         """Forget the optimizer's moments, in place: a captured step keeps its buffers."""

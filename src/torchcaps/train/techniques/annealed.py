@@ -37,15 +37,15 @@ class AnnealedTraining(Technique):
         session = run.session
         session.fabric.barrier()
         iterations = self.annealer.iterations
-        header = run.use_weights(f"step-{self.annealer.source}")
+        epoch = run.use_weights(f"step-{self.annealer.source}")
         if self.settings.optimizer == "reset":
             session.reset_optimizer()
         self._set(iterations)
         session.step.forget_graph()
         tried = session.evaluate(session.splits.validation)
         if isfinite(tried.loss):  # else they may recover as they learn on; the loop ends a run that does not
-            run.keep_if_best(header["epoch"], tried)
-            self.after_epoch(run, header["epoch"], tried)
+            run.keep_if_best(epoch, tried)
+            self.after_epoch(run, epoch, tried)
 
     def finish(self, run: TrainingRun, test: Examples) -> FinalResults:
         """Every step with what its best weights give on the test images."""

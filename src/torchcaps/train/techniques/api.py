@@ -27,8 +27,8 @@ class TrainingRun(Protocol):
         """Write the weights of now to `<name>.safetensors` in the folder of the run."""
         ...
 
-    def use_weights(self, name: str) -> Plain:
-        """Go on with the weights in `<name>.safetensors`; what its header says."""
+    def use_weights(self, name: str) -> int:
+        """Go on with the weights in `<name>.safetensors`; the epoch that they are of."""
         ...
 
 
