@@ -1,4 +1,4 @@
-"""What every other package stands on: registry, types, errors, seeding and the squash functions."""
+"""What every other package stands on: registry, types, errors, seeding, rotations and squash functions."""
 
 from .errors import MissingDataError, UnknownNameError, UserError, unknown_name
 from .extras import need
