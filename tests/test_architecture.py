@@ -65,6 +65,20 @@ def test_imports_point_downwards(path):
             assert LEVEL[other] < LEVEL[own], f"{own} imports {module}"
 
 
+def names_a_module(name: str, own: str) -> bool:
+    """Whether an import reaches past the `__init__.py` of another package, to a module in it."""
+    root, *parts = name.split(".")
+    return root == "torchcaps" and len(parts) > 1 and parts[0] != own and not SOURCE.joinpath(*parts).is_dir()
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent != SOURCE], ids=place)
+def test_what_another_package_offers_stands_in_its_init_file(path):
+    own = place(path).partition("/")[0]
+    past = {name for name in imported_modules(path) if names_a_module(name, own)}
+    is_excused = own == "kernels"
+    assert is_excused or past <= {"torchcaps.kernels.point_mass.passes"}  # Triton is imported when it is used
+
+
 @pytest.mark.parametrize("path", FILES, ids=place)
 def test_heavy_libraries_stay_where_they_belong(path):
     for module in imported_modules(path):

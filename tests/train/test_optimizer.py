@@ -192,12 +192,12 @@ def test_the_average_is_what_is_evaluated_and_kept():
         run.step(indices)
         run.advance()
         seen.append({name: values.clone() for name, values in run.network.state_dict().items()})
-    judged = run.judged.state_dict()
+    judged, kept = run.weights.judged.state_dict(), run.weights.network.state_dict()
     for name, first in seen[0].items():
         by_hand = 0.7 * first + 0.3 * seen[1][name]
-        torch.testing.assert_close(run.kept_state[name], by_hand)
-        assert torch.equal(judged[name], run.kept_state[name])
-    assert not torch.equal(run.kept_state["stem.weight"], run.network.state_dict()["stem.weight"])
+        torch.testing.assert_close(kept[name], by_hand)
+        assert torch.equal(judged[name], kept[name])
+    assert not torch.equal(kept["stem.weight"], run.network.state_dict()["stem.weight"])
 
 
 def test_a_run_ends_with_averaged_weights(tmp_path):

@@ -203,12 +203,12 @@ def _explain(measurement: Measurement, error: Exception, free: int | None) -> st
 def _provenance(device: torch.device) -> dict[str, Any]:
     found = provenance(device)
     try:
-        found["versions"]["triton"] = version("triton")
+        triton: str | None = version("triton")
     except PackageNotFoundError:
-        found["versions"]["triton"] = None
-    found["versions"]["cuda"] = torch.version.cuda
+        triton = None
     return {
         **found,
+        "versions": {**found["versions"], "triton": triton, "cuda": torch.version.cuda},
         "device": device_name(device),
         "threads": torch.get_num_threads(),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import UserError
-from torchcaps.core.rotation import random_rotations
+from torchcaps.core import UserError, random_rotations
 from torchcaps.data.rendering import RADIUS, Mesh, Rendered, View, cube, rasterise
 
 from .bench import Bench, Measurement
@@ -79,7 +78,7 @@ def sphere(divisions: int) -> Mesh:
 def _engines() -> dict[str, Draw | str]:
     """What draws, by the name of its backend, or why it does not."""
     try:
-        from torchcaps.apps.pose.opengl import opengl_renderer
+        from torchcaps.apps.pose import opengl_renderer
 
         return {"torch": rasterise, "opengl": opengl_renderer()}
     except (UserError, ModuleNotFoundError) as error:

@@ -97,7 +97,7 @@ def _repeats(ms: float, effort: Effort) -> int:
 
 
 def _warm_up(work: Work, device: torch.device, effort: Effort) -> None:
-    """As often as the effort says, but not much longer than the repeats themselves may take."""
+    """Warm up as often as the effort says, but not much longer than the repeats may take."""
     started = time.perf_counter()
     for _ in range(effort.warm_ups):
         work()

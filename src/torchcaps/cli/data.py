@@ -35,8 +35,7 @@ def check(name: NameOrFolder, data_dir: DataDir = None, json: Json = False) -> N
     """Check the files of a dataset; exit code 1 when one is missing or damaged."""
     from dataclasses import asdict
 
-    from torchcaps.data import check_dataset
-    from torchcaps.data.api import FOLDER_PREFIX
+    from torchcaps.data import FOLDER_PREFIX, check_dataset
 
     findings = check_dataset(name, data_dir)
     rows = [asdict(finding) | {"path": str(finding.path)} for finding in findings]

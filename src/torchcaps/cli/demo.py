@@ -19,7 +19,7 @@ def command(
 
     Two small networks, one of them with REM; the page shows what they learnt and how they decide.
     """
-    from torchcaps.experiments.demonstration import describe_demo, record_demo
+    from torchcaps.experiments import describe_demo, record_demo
     from torchcaps.pages import run_demo
 
     with ProgressBar(is_shown=not quiet) as bar:

@@ -150,7 +150,7 @@ def run() -> None:
 def _message_for(error: Exception) -> str | None:
     """What to tell the user, or None where the mistake is ours and a traceback helps."""
     # imported here: the package imports torch, and --help answers before that
-    from torchcaps.core.errors import UserError
+    from torchcaps.core import UserError
     from torchcaps.storage import is_disk_error
 
     if isinstance(error, UserError):

@@ -83,7 +83,7 @@ def _plan(
     sources: list[str], out: Path, changes: list[str], machine: Machine, *, levels: str
 ) -> list[Run | _Training]:
     """Every source as a run or a training; what cannot be done is refused before anything is trained."""
-    from torchcaps.core.errors import UserError
+    from torchcaps.core import UserError
     from torchcaps.parse import check_levels
     from torchcaps.train import check_machine, load_run
     from torchcaps.zoo import find_run, is_pretrained
@@ -109,7 +109,7 @@ def _plan(
 
 
 def _training(source: str, out: Path, changes: list[str]) -> _Training:
-    from torchcaps.core.errors import UnknownNameError, UserError
+    from torchcaps.core import UnknownNameError, UserError
     from torchcaps.pages import rem_recipe
 
     try:

@@ -13,7 +13,7 @@ import typer
 from .terminal import DataDir, Device, Json, choose_precision, print_json, print_table
 
 if TYPE_CHECKING:
-    from torchcaps.experiments import Budget, Experiment, Progress
+    from torchcaps.experiments import Budget, Experiment, Progress, RunCounts
 
 _RESULTS = Path("results")
 
@@ -105,18 +105,18 @@ def command(
     if processes is not None:
         run_in_processes(experiments, out, machine, processes=processes, visit=visit, **which)
     counts = {}
-    for experiment in experiments:  # after processes: what must be alone
+    for experiment in experiments:  # runs that must be alone come after the processes
         done = counts[experiment.label] = make(experiment, out, machine, visit=visit, **which)
         for words in _gather(experiment, out, place, pack, which["budget"]):
             say(words)
         say(_summary(experiment, out, done, which))
     if json:
-        print_json(counts)
+        print_json({label: asdict(counted) for label, counted in counts.items()})
 
 
 def _check_nothing_asked(**asked: object) -> None:
     """Raise where an option is about runs, but no label says of which experiments."""
-    from torchcaps.core.errors import UserError
+    from torchcaps.core import UserError
 
     given = [f"--{name}" for name, value in asked.items() if value]
     if given:
@@ -188,19 +188,19 @@ def _take_stock(
         yield f"{aside} runs with an older recipe set aside"
 
 
-def _summary(experiment: Experiment, out: Path, done: dict[str, int], which: _Which) -> str:
+def _summary(experiment: Experiment, out: Path, done: RunCounts, which: _Which) -> str:
     from torchcaps.experiments import outdated_runs
 
-    words = f"{experiment.label}: {done['done']} of {done['planned']} runs done, {done['failed']} failed"
+    words = f"{experiment.label}: {done.done} of {done.planned} runs done, {done.failed} failed"
     outdated = len(outdated_runs(experiment, out, **which))
     return (
         f"{words}; {outdated} of them with an older recipe, --renew makes these again" if outdated else words
     )
 
 
-def _runner(cluster: str | None, processes: int | None) -> Callable[..., dict[str, int]]:
+def _runner(cluster: str | None, processes: int | None) -> Callable[..., RunCounts]:
     """What makes the missing runs of an experiment."""
-    from torchcaps.core.errors import UserError
+    from torchcaps.core import UserError
     from torchcaps.experiments import run_missing, run_on_cluster
 
     if cluster is not None and processes is not None:

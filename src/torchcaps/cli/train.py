@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,7 +26,7 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
-    from torchcaps.train import Recipe
+    from torchcaps.train import Recipe, TrainResult
 
 
 def command(
@@ -75,7 +75,7 @@ def command(
         typer.echo(f"see why it decides as it does: torchcaps explain {quote(str(folder))} test:0")
 
 
-def summary(result: dict[str, Any], recipe: Recipe, folder: Path) -> str:
+def summary(result: TrainResult, recipe: Recipe, folder: Path) -> str:
     """What came out of a training, in one line."""
     metrics, task = result["metrics"], recipe.task
     found = ", ".join(f"{each.title} {each.format(metrics[f'test_{each.name}'])}" for each in task.metrics)

@@ -18,7 +18,7 @@ def list_(
     json: Json = False,
 ) -> None:
     """List pretrained networks with what they reach on their test images."""
-    from torchcaps.core.fields import as_plain
+    from torchcaps.core import as_plain
     from torchcaps.zoo import is_here, list_weights
 
     entries = list_weights(pattern)

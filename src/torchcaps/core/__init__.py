@@ -1,28 +1,60 @@
-"""What every other package stands on: registry, types, errors, seeding and the squash functions."""
+"""What every other package stands on: registry, types, errors, seeding, rotations and squash functions."""
 
 from .errors import MissingDataError, UnknownNameError, UserError, unknown_name
 from .extras import need
-from .fields import Plain, as_plain, build_dataclass
-from .metric import METRICS, Metric, metric_of, register_metrics
+from .fields import (
+    Plain,
+    as_plain,
+    build_dataclass,
+    convert,
+    finite_or_none,
+    require_equal_lengths,
+    shown,
+    whole_numbers,
+)
+from .labels import require_labels
+from .levels import even_levels
+from .metric import METRICS, Better, Metric, metric_of, register_metrics
 from .modes import evaluating
+from .precision import without_autocast
 from .registry import Registry
+from .rotation import (
+    AXIAL_SQUARINGS,
+    axial_mean,
+    distinct_numbers,
+    euler_grid,
+    euler_of_quaternions,
+    hamilton,
+    quaternions_of_euler,
+    random_rotations,
+    rotation_angle,
+    rotation_matrices,
+    rotations_of_6d,
+)
 from .seeding import derive_seed, generator
 from .sides import ImageSize, Sides, sides
 from .squash import squash, squash_exponential
+from .symmetry import group_table
 from .types import (
     CapsuleOutput,
     Capsules,
     DescriptorOutput,
     LayerTrace,
     Number,
+    Output,
+    OutputT,
     PoseOutput,
     PoseTarget,
     Routed,
     SegmentationOutput,
+    Targets,
+    TargetsT,
 )
 
 __all__ = [
+    "AXIAL_SQUARINGS",
     "METRICS",
+    "Better",
     "CapsuleOutput",
     "Capsules",
     "DescriptorOutput",
@@ -31,6 +63,8 @@ __all__ = [
     "Metric",
     "MissingDataError",
     "Number",
+    "Output",
+    "OutputT",
     "Plain",
     "PoseOutput",
     "PoseTarget",
@@ -38,18 +72,39 @@ __all__ = [
     "Routed",
     "SegmentationOutput",
     "Sides",
+    "Targets",
+    "TargetsT",
     "UnknownNameError",
     "UserError",
     "as_plain",
+    "axial_mean",
     "build_dataclass",
+    "convert",
     "derive_seed",
+    "distinct_numbers",
+    "euler_grid",
+    "euler_of_quaternions",
     "evaluating",
+    "even_levels",
+    "finite_or_none",
     "generator",
+    "group_table",
+    "hamilton",
     "metric_of",
     "need",
+    "quaternions_of_euler",
+    "random_rotations",
     "register_metrics",
+    "require_equal_lengths",
+    "require_labels",
+    "rotation_angle",
+    "rotation_matrices",
+    "rotations_of_6d",
+    "shown",
     "sides",
     "squash",
     "squash_exponential",
     "unknown_name",
+    "whole_numbers",
+    "without_autocast",
 ]

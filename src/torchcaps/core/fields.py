@@ -17,7 +17,7 @@ _LONGEST = 200  # characters of a value in a message
 _LARGEST = 2**63 - 1  # whole number that a tensor holds
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as a message shows it: as Python writes it, cut where it is long."""
     try:
         text = repr(value)
@@ -26,7 +26,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def build_dataclass(kind: type[T], values: Any, where: str) -> T:
+def build_dataclass(kind: type[T], values: object, where: str) -> T:
     """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors with a place."""
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: expected a mapping, got {shown(values)}")

@@ -20,7 +20,7 @@ from .api import (
 )
 from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
-from .corrupt import CORRUPTIONS, STRENGTHS, corrupt_images
+from .corrupt import CORRUPTIONS, STRENGTHS, add_noise, blur, corrupt_images, occlude
 from .derived import Overlaid, affine_versions, overlay_digits
 from .download import get_dataset
 from .examples import (
@@ -104,7 +104,7 @@ from .transforms import (
     standardize,
 )
 from .twin import write_twin
-from .warp import AffineLimits, affine, squish, warp
+from .warp import AffineLimits, affine, inverse_map, squish, warp
 
 __all__ = [
     "CORRUPTIONS",
@@ -145,11 +145,13 @@ __all__ = [
     "Split",
     "Tree",
     "Views",
+    "add_noise",
     "affine",
     "affine_versions",
     "as_bytes",
     "augment",
     "augment_pairs",
+    "blur",
     "center_crop",
     "check_dataset",
     "corrupt_images",
@@ -167,12 +169,14 @@ __all__ = [
     "get_dataset",
     "has_files",
     "horizontal_flip",
+    "inverse_map",
     "jitter",
     "list_datasets",
     "load_dataset",
     "load_partwhole",
     "load_stack",
     "normalize",
+    "occlude",
     "open_any",
     "open_dataset",
     "opened_picture",

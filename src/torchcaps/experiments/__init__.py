@@ -2,10 +2,12 @@
 
 from . import annealing, backbones, equal_size, lung, modern, pose, rem, robustness, shrunk, smoke, uav
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
+from .demonstration import describe_demo, record_demo
 from .plan import EXPERIMENTS, Experiment
 from .records import Budget, read_budget
 from .results import gather_runs
 from .runner import (
+    RunCounts,
     Visit,
     merge_runs,
     outdated_runs,
@@ -22,9 +24,11 @@ __all__ = [
     "Budget",
     "Experiment",
     "Progress",
+    "RunCounts",
     "Visit",
     "annealing",
     "backbones",
+    "describe_demo",
     "equal_size",
     "find_experiment",
     "gather_runs",
@@ -36,6 +40,7 @@ __all__ = [
     "pack_runs",
     "pose",
     "read_budget",
+    "record_demo",
     "rem",
     "robustness",
     "run_in_processes",

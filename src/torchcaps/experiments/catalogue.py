@@ -16,7 +16,7 @@ from .plan import EXPERIMENTS, Experiment
 from .pose import CHAPTER as _POSE
 from .records import BUDGETS, Budget, Rows, by_setting, load_rows
 from .rem import CHAPTER as _REM
-from .runner import count_runs
+from .runner import RunCounts, count_runs
 from .uav import CHAPTER as _UAV
 
 State = Literal["reproduced", "partly", "not started", "data missing", "not built"]
@@ -121,8 +121,8 @@ def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path |
         chapter=experiment.chapter,
         needs="; ".join(filter(None, needs)),
         state=_state(experiment, rows, runs, data_dir),
-        done=max(runs["full"]["done"] + runs["quick"]["done"], _gathered(rows)),
-        planned=runs["full"]["planned"],
+        done=max(runs["full"].done + runs["quick"].done, _gathered(rows)),
+        planned=runs["full"].planned,
         thesis=[row.thesis for row in accuracies] or None,
         ours=[row.ours for row in accuracies] or None,
     )
@@ -133,13 +133,11 @@ def _gathered(rows: Rows) -> int:
     return len({(row.setting, run.facts.seed) for row in rows for run in row.runs})
 
 
-def _state(
-    experiment: Experiment, rows: Rows, runs: dict[Budget, dict[str, int]], data_dir: Path | None
-) -> State:
+def _state(experiment: Experiment, rows: Rows, runs: dict[Budget, RunCounts], data_dir: Path | None) -> State:
     is_whole = {row.setting for row in rows} >= {setting.name for setting in experiment.settings}
     if is_whole and all(row.seeds >= experiment.seeds and row.budget == "full" for row in rows):
         return "reproduced"
-    if rows or runs["full"]["done"] or runs["quick"]["done"]:
+    if rows or runs["full"].done or runs["quick"].done:
         return "partly"
     has_data = all(has_files(name, data_dir) for name in experiment.data)
     return "not started" if has_data else "data missing"

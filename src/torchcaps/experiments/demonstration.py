@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from torchcaps.pages import Demo
-from torchcaps.pages.compare import RunSummary
+from torchcaps.pages import Demo, RunSummary
 from torchcaps.storage import read_json
 
 from .records import Details, Protocol, Row, Rows, RunResult

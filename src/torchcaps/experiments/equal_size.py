@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from torchcaps.core import generator
-from torchcaps.data import LabelledImages
-from torchcaps.data.warp import AffineLimits, affine
-from torchcaps.parse.on_runs.analyse import count_hits
+from torchcaps.data import AffineLimits, LabelledImages, affine
+from torchcaps.parse.on_runs import count_hits
 from torchcaps.train import Machine, Watcher, load_labelled
 
 from .plan import (

@@ -53,7 +53,7 @@ def write_explorer(explainer: Explainer, names: Sequence[str], path: Path) -> in
 
 
 def _page(subject: Subject, reference: Reference, sources: Sequence[Source], looks: Sequence[Look]) -> str:
-    """With the decoder inside, so that sliders move together; else with pictures of each slider alone."""
+    """The page with the decoder, so that sliders combine; if that is too large, with pictures of each."""
     views = [_view(subject, reference, source, look) for source, look in zip(sources, looks, strict=True)]
     decoder = subject.run.model.decoder
     if decoder is None:
@@ -72,7 +72,7 @@ def _page(subject: Subject, reference: Reference, sources: Sequence[Source], loo
 def _embedded(decoder: nn.Module, looks: Sequence[Look], sheets: Sequence[Tensor]) -> dict[str, Any] | None:
     """The decoder for the page, or None if the page would draw otherwise than the network."""
     if not isinstance(decoder, FcDecoder | ConvDecoder):
-        return None  # somebody's own: the page knows ours
+        return None  # a decoder of the user: the page can run ours alone
     rounded = round_decoder(decoder)
     error = max(rounding_error(rounded, *each) for each in zip(looks, sheets, strict=True))
     if not error <= _MOST_ERROR:

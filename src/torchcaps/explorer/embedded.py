@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torchcaps.core import Plain
 from torchcaps.layers import ConvDecoder, FcDecoder
 from torchcaps.parse import perturb_capsule
-from torchcaps.viz.style import INK_MAP
+from torchcaps.viz import INK_MAP
 
 from .subject import Look
 

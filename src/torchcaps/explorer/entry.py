@@ -56,5 +56,5 @@ class Entry:
 
 
 def _is_equal(given: str, wanted: str) -> bool:
-    """In a time that says nothing about where they differ."""
+    """Compare in constant time, which does not tell where two texts differ."""
     return compare_digest(given.encode(), wanted.encode())

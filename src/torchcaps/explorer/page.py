@@ -8,7 +8,7 @@ from html import escape
 from string import Template
 from typing import Any
 
-from torchcaps.viz.markup import read_template, to_script
+from torchcaps.viz import read_template, to_script
 
 from .given import Given
 from .tabs import describe_tabs

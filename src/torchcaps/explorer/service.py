@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import Plain, UserError
-from torchcaps.viz.pictures import to_pictures
+from torchcaps.viz import to_pictures
 
 from .shelf import Shelf
 from .subject import Subject, heat_uri, picture_uri, view_earlier, view_look, view_typical

@@ -80,7 +80,7 @@ def _open(content: bytes, *, is_digit: bool) -> tuple[Image.Image, list[str]]:
 
 
 def _count_pixels(content: bytes) -> int | float:
-    """As the head of a file says, before anything is decoded; 0 where it cannot be read.
+    """The pixels that the header of a file states, before it is decoded; 0 where it cannot be read.
 
     Infinite where there are so many that pillow does not say how many.
     """
@@ -89,7 +89,7 @@ def _count_pixels(content: bytes) -> int | float:
             return picture.width * picture.height
     except Image.DecompressionBombError:
         return inf
-    except Exception:  # pillow raises many kinds
+    except Exception:  # Pillow raises errors of many classes
         return 0
 
 

@@ -12,8 +12,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import LayerTrace, UserError, evaluating
-from torchcaps.core.fields import finite_or_none
+from torchcaps.core import LayerTrace, UserError, evaluating, finite_or_none
 
 from .diagnosis import Limits, find_problems
 from .layer_health import ActivationRange, LayerHealth

@@ -7,17 +7,18 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core import Capsules, Routed, UserError, squash
-from torchcaps.core.precision import without_autocast
+from torchcaps.core import Capsules, Routed, UserError, squash, without_autocast
 from torchcaps.routing import (
     Gradient,
     RoutingCost,
     RoutingShape,
+    length_cost,
     of_inner_rounds,
     require_gradient,
     require_iterations,
+    softmax_cost,
+    squash_cost,
 )
-from torchcaps.routing.cost import length_cost, softmax_cost, squash_cost
 
 from .routed import require_capsules
 

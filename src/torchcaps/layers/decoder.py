@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core.labels import require_labels
+from torchcaps.core import require_labels
 
 
 class FcDecoder(nn.Module):

@@ -9,8 +9,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from torchcaps.core import Routed
-from torchcaps.routing import EMRouting, FusedPath, Parts, RoutingShape, UncastVotes, keep_float32
-from torchcaps.routing.em import EMCosts, EMSettings, fit_parents
+from torchcaps.routing import (
+    EMCosts,
+    EMRouting,
+    EMSettings,
+    FusedPath,
+    Parts,
+    RoutingShape,
+    UncastVotes,
+    fit_parents,
+    keep_float32,
+)
 
 _SAMPLES_AT_ONCE = 8  # on a CPU 128 samples took 10 GB and nearly three times as long
 

@@ -9,10 +9,9 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import Capsules, ImageSize, sides
+from torchcaps.core import Capsules, ImageSize, sides, without_autocast
 from torchcaps.core import squash as squash_by_square
-from torchcaps.core.precision import without_autocast
-from torchcaps.routing.fused import is_watched
+from torchcaps.routing import is_watched
 
 from .geometry import StagePadding, pad_same
 from .product_conv2d import convolve_map, covers_map, reduce_map

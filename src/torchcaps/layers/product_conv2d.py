@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core.precision import without_autocast
+from torchcaps.core import without_autocast
 
 _ALIGNED = 8  # values in a row: matrix units need this alignment for 16-bit numbers
 

@@ -8,8 +8,7 @@ from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from torchcaps.core import UserError
-from torchcaps.core.rotation import hamilton
+from torchcaps.core import UserError, hamilton
 
 from .fc import FcCaps
 

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from torchcaps.core import Capsules, Routed, UserError
-from torchcaps.core.precision import without_autocast
+from torchcaps.core import Capsules, Routed, UserError, without_autocast
 from torchcaps.routing import Parts, RoutesInParts, Routing, StoredVotes, UncastVotes, fused_path
 
 from .vote import cast_votes

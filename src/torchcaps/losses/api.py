@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Generic, TypeAlias
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import Registry
-from torchcaps.core.types import OutputT, TargetsT
+from torchcaps.core import OutputT, Registry, TargetsT
 
 
 class Loss(ABC, Generic[OutputT, TargetsT]):

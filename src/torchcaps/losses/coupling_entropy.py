@@ -9,8 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core.labels import require_labels
-from torchcaps.core.levels import even_levels
+from torchcaps.core import even_levels, require_labels
 
 _LEAST = 1e-12  # the slope of the entropy is infinite at a share of 0
 

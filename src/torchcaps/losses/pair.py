@@ -9,8 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import CapsuleOutput
-from torchcaps.core.labels import require_labels
+from torchcaps.core import CapsuleOutput, require_labels
 
 from .api import LOSSES, Loss
 from .margin import MarginLoss, to_margins

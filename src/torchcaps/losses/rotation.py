@@ -10,10 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.core import PoseOutput, PoseTarget, UserError
-from torchcaps.core.labels import require_labels
-from torchcaps.core.rotation import hamilton
-from torchcaps.core.symmetry import group_table
+from torchcaps.core import PoseOutput, PoseTarget, UserError, group_table, hamilton, require_labels
 
 from .api import LOSSES, Loss
 from .spread import margin_by_epoch, spread_loss

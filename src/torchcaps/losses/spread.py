@@ -10,8 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import CapsuleOutput
-from torchcaps.core.labels import require_labels
+from torchcaps.core import CapsuleOutput, require_labels
 
 from .api import LOSSES, Loss
 

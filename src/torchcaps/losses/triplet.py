@@ -9,8 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.core import DescriptorOutput, UserError
-from torchcaps.core.labels import require_labels
+from torchcaps.core import DescriptorOutput, UserError, require_labels
 
 from .api import LOSSES, Loss
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
-from torchcaps.core import Registry, UserError, unknown_name
-from torchcaps.core.fields import convert, whole_numbers
+from torchcaps.core import Registry, UserError, convert, unknown_name, whole_numbers
 
 from .network import ModelConfig, Network
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from torchcaps.core import Capsules, ImageSize, LayerTrace, UserError, sides, squash
 from torchcaps.layers import (
+    Conv3dRoutingCaps,
     ConvStage,
     PrimaryCaps,
     StagePadding,
@@ -20,7 +21,6 @@ from torchcaps.layers import (
     map_sizes,
     too_small,
 )
-from torchcaps.layers.conv3d_routing import Conv3dRoutingCaps
 from torchcaps.routing import Gradient, RoutingSpec
 
 from .api import register_variants

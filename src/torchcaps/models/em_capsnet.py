@@ -16,18 +16,17 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import Capsules, ImageSize, LayerTrace, sides
-from torchcaps.core.fields import require_equal_lengths
+from torchcaps.core import Capsules, ImageSize, LayerTrace, require_equal_lengths, sides
 from torchcaps.layers import (
     ConvCaps2d,
     ConvStage,
+    CoordinateAddition,
     FcCaps,
     PositionalEM,
     flatten_grid,
     map_sizes,
     receptive_field,
 )
-from torchcaps.layers.coordinates import CoordinateAddition
 from torchcaps.routing import EMRouting, Routing, RoutingShape, RoutingSpec, build_routing
 
 from .api import register_variants

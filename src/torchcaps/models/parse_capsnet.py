@@ -8,8 +8,7 @@ from itertools import pairwise
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, LayerTrace, UserError
-from torchcaps.core.fields import require_equal_lengths
+from torchcaps.core import ImageSize, LayerTrace, UserError, require_equal_lengths
 from torchcaps.layers import ConvStage, FcCaps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 

@@ -12,8 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core import ImageSize, PoseOutput, UserError, squash
-from torchcaps.core.rotation import rotations_of_6d
+from torchcaps.core import ImageSize, PoseOutput, UserError, rotations_of_6d, squash
 from torchcaps.layers import ConvStage, map_sizes
 
 from .api import register_variants

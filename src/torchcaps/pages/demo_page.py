@@ -20,7 +20,7 @@ from torchcaps.parse import (
     through_layers,
 )
 from torchcaps.train import Pipeline, Run
-from torchcaps.train.tasks.confusion import Confusion
+from torchcaps.train.tasks import Confusion
 from torchcaps.viz import (
     Report,
     draw_confusion,

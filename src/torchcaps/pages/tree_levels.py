@@ -10,11 +10,9 @@ from torch import Tensor
 
 from torchcaps.core import LayerTrace
 from torchcaps.data import PartWhole
-from torchcaps.parse import ParseTree, Regions, parse_tree
-from torchcaps.parse.regions import weights_of_levels
-from torchcaps.parse.truth.agreement import TrueTree, judge_edges, parts_looked_at
-from torchcaps.viz import LevelTree, Link, Seen
-from torchcaps.viz.pictures import to_array
+from torchcaps.parse import ParseTree, Regions, parse_tree, weights_of_levels
+from torchcaps.parse.truth import TrueTree, judge_edges, parts_looked_at
+from torchcaps.viz import LevelTree, Link, Seen, to_array
 
 
 @dataclass(frozen=True)

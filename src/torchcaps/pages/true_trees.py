@@ -10,8 +10,7 @@ import torch
 from torchcaps.core import LayerTrace, UserError
 from torchcaps.data import PartWhole
 from torchcaps.parse import ParseTree, find_regions, fully_connected, parse_tree
-from torchcaps.parse.truth import Agreement, Trees, compare_trees, owners_in_regions
-from torchcaps.parse.truth.agreement import with_even_couplings
+from torchcaps.parse.truth import Agreement, Trees, compare_trees, owners_in_regions, with_even_couplings
 from torchcaps.suites import draw_test_images, measure_truth
 from torchcaps.train import Pipeline, Run
 from torchcaps.viz import Branch, TreeOnImage, draw_tree_levels, draw_true_trees

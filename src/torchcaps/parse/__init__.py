@@ -10,7 +10,7 @@ from .choose_levels import ChosenLevels, choose_levels
 from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
 from .evenness import Evenness, distance_from_even, measure_evenness
-from .explanation import Explanation, Source, Usual, rank_in_words
+from .explanation import FEW_IMAGES, Explanation, Source, Usual, rank_in_words
 from .on_runs import (
     Analysis,
     Explainer,
@@ -24,6 +24,7 @@ from .perturb import OFFSETS, perturb_capsule
 from .places import (
     CapsuleMap,
     capsule_maps,
+    contribution_maps,
     contribution_on_image,
     evidence_on_image,
     fully_connected,
@@ -38,13 +39,14 @@ from .quantize import (
     quantize,
     quantized,
 )
-from .regions import Regions, find_regions
-from .saliency import capsule_grid, map_peaks, place_heat, place_map, saliency_map, upsample_map
+from .regions import Regions, find_regions, weights_of_levels
+from .saliency import GridShape, capsule_grid, map_peaks, place_heat, place_map, saliency_map, upsample_map
 from .silence import Silenced, silence_carriers
 from .tree import Edge, Node, ParseTree, parse_tree
 from .typicality import TreeModel, learn_trees, roc_auc, share_below
 
 __all__ = [
+    "FEW_IMAGES",
     "OFFSETS",
     "Analysis",
     "CapsuleMap",
@@ -57,6 +59,7 @@ __all__ = [
     "Evenness",
     "Explainer",
     "Explanation",
+    "GridShape",
     "KeyCollector",
     "Keys",
     "Levels",
@@ -80,6 +83,7 @@ __all__ = [
     "choose_levels_of_run",
     "collect_keys",
     "contribution_map",
+    "contribution_maps",
     "contribution_obstacle",
     "contribution_on_image",
     "contributions",
@@ -109,4 +113,5 @@ __all__ = [
     "some_images",
     "through_layers",
     "upsample_map",
+    "weights_of_levels",
 ]

@@ -95,7 +95,7 @@ def carriers(
 
 
 def _evenness_along(trace: LayerTrace, parts: Tensor) -> list[Evenness]:
-    """Of the couplings at positions that something is carried through."""
+    """The evenness of the couplings at positions that something is carried through."""
     coupling = trace.routed.coupling
     if coupling is None or coupling.shape[-1] < 2:
         return []

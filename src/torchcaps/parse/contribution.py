@@ -10,11 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, einsum, nn
 
 from torchcaps.core import Capsules, LayerTrace, UserError
-from torchcaps.layers import FcCaps, SelectedFcCaps, flatten_grid
-from torchcaps.layers.vote import cast_votes
+from torchcaps.layers import FcCaps, SelectedFcCaps, cast_votes, flatten_grid
 from torchcaps.routing import SumsVotes
 
-from .saliency import Grid, check_chosen, check_grid
+from .saliency import GridShape, check_chosen, check_grid
 
 _VOTES_AT_ONCE = 1 << 22  # numbers: 16 MB, and a copy of them
 
@@ -27,7 +26,7 @@ class Contributions(NamedTuple):
 
     @property
     def length(self) -> Float[Tensor, " batch"]:
-        """Of the class capsule before its squash."""
+        """The length of the class capsule before its squash."""
         return self.parts.sum(1) + self.bias
 
     @property
@@ -126,7 +125,7 @@ def _split_length(layer: FcCaps, children: Capsules, coupling: Tensor, parent: i
 
 
 def contribution_map(
-    parts: Float[Tensor, "batch in_caps"], grid: Grid
+    parts: Float[Tensor, "batch in_caps"], grid: GridShape
 ) -> Float[Tensor, "batch height width"]:
     """The positive parts at each position, summed over types.
 

@@ -14,7 +14,7 @@ from .contribution import Contributions
 from .places import CapsuleMap
 from .tree import ParseTree
 
-FEW = 20  # images of which a share is no number to go by
+FEW_IMAGES = 20  # images of which a share is no number to go by
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Source:
 
 def rank_in_words(share: float, count: int) -> str:
     """A share of `count` images; how many they are where a percentage of so few would say too much."""
-    return f"{round(share * count)} of {count}" if count < FEW else f"{share:.0%} of {count:,}"
+    return f"{round(share * count)} of {count}" if count < FEW_IMAGES else f"{share:.0%} of {count:,}"
 
 
 @dataclass(frozen=True)

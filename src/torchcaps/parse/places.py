@@ -14,13 +14,13 @@ from torchcaps.layers import ReceptiveField, map_sizes, receptive_field
 from torchcaps.models import CapsuleGrid, Network
 
 from .contribution import contribution_map
-from .saliency import Grid, place_heat, saliency_map
+from .saliency import GridShape, place_heat, saliency_map
 
 
 class CapsuleMap(NamedTuple):
     """A grid of capsules, and where each looks."""
 
-    grid: Grid
+    grid: GridShape
     field: ReceptiveField
 
     @property

@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
-from torchcaps.core import Routed, UserError
-from torchcaps.core.levels import even_levels
+from torchcaps.core import Routed, UserError, even_levels
 from torchcaps.routing import ReadsOut
 
 # One number for all routed layers, one for each, or what `even_levels` gives for the parents of each. A layer

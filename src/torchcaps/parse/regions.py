@@ -61,7 +61,7 @@ class Regions:
         ).sum(0)
 
     def alone(self, sample: int) -> Regions:
-        """Those of one image."""
+        """The regions of one image."""
         return self if self.shares is None else Regions(self.maps, self.shares[sample : sample + 1])
 
     def _on_grids(self, weights: Tensor) -> list[Tensor]:

@@ -14,10 +14,10 @@ from torch.nn import functional as F
 from torchcaps.core import ImageSize, UserError
 from torchcaps.layers import ConvStage, ReceptiveField, map_sizes
 
-Grid = tuple[int, int, int]
+GridShape = tuple[int, int, int]  # height, width and types of capsules on a map
 
 
-def capsule_grid(in_caps: int, image_size: ImageSize, stages: Sequence[ConvStage]) -> Grid:
+def capsule_grid(in_caps: int, image_size: ImageSize, stages: Sequence[ConvStage]) -> GridShape:
     """Height, width and types of `in_caps` capsules that stand on the map behind `stages`."""
     height, width = map_sizes(image_size, stages)[-1]
     types, rest = divmod(in_caps, height * width)
@@ -26,7 +26,7 @@ def capsule_grid(in_caps: int, image_size: ImageSize, stages: Sequence[ConvStage
     return height, width, types
 
 
-def check_grid(grid: Grid, in_caps: int) -> None:
+def check_grid(grid: GridShape, in_caps: int) -> None:
     """Refuse a grid that does not hold `in_caps` capsules."""
     if min(grid) < 1 or prod(grid) != in_caps:
         raise UserError(f"a grid of {'x'.join(map(str, grid))} capsules does not hold {in_caps} of them")
@@ -42,7 +42,7 @@ def saliency_map(
     activations: Float[Tensor, "batch in_caps"],
     coupling: Float[Tensor, "batch in_caps out_caps"],
     chosen: Int[Tensor, " batch"],
-    grid: Grid,
+    grid: GridShape,
 ) -> Float[Tensor, "batch height width"]:
     """Mean over types of activation times coupling to the chosen class (thesis, Parse Trees Visualization).
 
@@ -69,7 +69,7 @@ def map_peaks(maps: Float[Tensor, "batch ..."]) -> Float[Tensor, " batch"]:
     return torch.where(mean > 0, strongest / mean, 0.0)
 
 
-def _check_sizes(activations: Tensor, coupling: Tensor, chosen: Tensor, grid: Grid) -> None:
+def _check_sizes(activations: Tensor, coupling: Tensor, chosen: Tensor, grid: GridShape) -> None:
     batch, in_caps = activations.shape
     if coupling.shape[:2] != (batch, in_caps) or chosen.shape != (batch,):
         raise UserError(

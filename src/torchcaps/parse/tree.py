@@ -15,7 +15,7 @@ from torch import Tensor
 from torchcaps.core import LayerTrace, UserError
 
 from .evenness import Evenness, measure_evenness
-from .saliency import Grid, check_grid
+from .saliency import GridShape, check_grid
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ParseTree:
     class_activations: tuple[float, ...]
     layer_sizes: tuple[int, ...]
     thresholds: tuple[float, ...]  # one for each routed layer
-    grid: Grid | None
+    grid: GridShape | None
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     alternatives: tuple[Edge, ...]
@@ -107,7 +107,7 @@ def parse_tree(
     layers: Sequence[LayerTrace],
     *,
     sample: int = 0,
-    grid: Grid | None = None,
+    grid: GridShape | None = None,
     chosen: int | None = None,
     threshold: float | None = None,
     top: int | None = 32,
@@ -185,7 +185,7 @@ def _read(trace: LayerTrace, number: int, sample: int, threshold: float | None) 
     return _Layer(activations, _row(coupling, sample), limit)
 
 
-def _check_chain(layers: list[_Layer], grid: Grid | None, top: int | None) -> None:
+def _check_chain(layers: list[_Layer], grid: GridShape | None, top: int | None) -> None:
     if not layers:
         raise UserError("no routed layers: run the model with return_routing=True")
     if top is not None and top < 1:
@@ -240,7 +240,7 @@ def _alternatives(layers: list[_Layer], edges: list[Edge]) -> list[Edge]:
 
 
 def _nodes(
-    edges: list[Edge], values: list[NDArray[np.float64]], root: int, grid: Grid | None
+    edges: list[Edge], values: list[NDArray[np.float64]], root: int, grid: GridShape | None
 ) -> tuple[Node, ...]:
     kept = sorted({(edge.layer, edge.child) for edge in edges} | {(len(values) - 1, root)})
     return tuple(
@@ -249,7 +249,7 @@ def _nodes(
     )
 
 
-def _position(index: int, grid: Grid | None) -> tuple[int, int, int] | None:
+def _position(index: int, grid: GridShape | None) -> tuple[int, int, int] | None:
     if grid is None:
         return None
     place, kind = divmod(index, grid[2])

@@ -24,7 +24,7 @@ class MapParts(NamedTuple):
 
     @property
     def length(self) -> Float[Tensor, "batch capsules"]:
-        """Of the capsules before their squash."""
+        """The lengths of the capsules before their squash."""
         return self.parts.sum((2, 3)) + self.bias
 
     @property

@@ -9,7 +9,7 @@ from .shrink import NetworkSize, measure_size, shrink
 from .sparsity import count_sparsity
 from .structured import Drawn, Target, draw_widths, even_widths
 from .threshold import Cut, prune_to_loss
-from .trunk_cost import TrunkCost
+from .trunk_cost import TrunkCost, prunable_trunk
 
 __all__ = [
     "Cut",
@@ -29,6 +29,7 @@ __all__ = [
     "measure_size",
     "measure_units",
     "prunable_layers",
+    "prunable_trunk",
     "prunable_weights",
     "prune_to_loss",
     "random_channels",

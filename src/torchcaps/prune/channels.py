@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -16,6 +17,7 @@ from torchcaps.models import Cut, OnTrunk
 from .iterations import copy_iterations
 from .trunk_cost import prunable_trunk
 
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
 Kept = list[Int64[Tensor, " _"]]  # of each group, in ascending order
 
 
@@ -46,7 +48,7 @@ def random_channels(trunk: Trunk, widths: Sequence[int], random: torch.Generator
     return [channels.sort().values for channels in chosen]
 
 
-def remove_channels(model: nn.Module, kept: Kept) -> nn.Module:
+def remove_channels(model: NetworkT, kept: Kept) -> NetworkT:
     """A copy of the model without the channels that are not kept, on the same device.
 
     What becomes of the head is declared by the family, in its method `head_cuts`.
@@ -61,7 +63,7 @@ def remove_channels(model: nn.Module, kept: Kept) -> nn.Module:
     state = {name: _cut(values, cuts.get(name, ())) for name, values in model.state_dict().items()}
     config = replace(model.config, trunk_widths=tuple(len(channels) for channels in kept))
     with torch.device("meta"):
-        pruned: nn.Module = type(model)(config)
+        pruned: NetworkT = type(model)(config)
     for name, values in pruned.state_dict().items():
         if values.shape != state[name].shape:
             raise UserError(f"{name} cannot follow the channels that are removed: its routing has no rule")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,8 @@ from torchcaps.models import MODELS, KeptSizes, Removable, Shrinkable
 from .dead_channels import fold_constants, slice_step, used_channels
 from .iterations import copy_iterations
 from .silent_children import drops_children, silent_coupling
+
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 
 class NetworkSize(NamedTuple):
@@ -37,7 +39,7 @@ def measure_size(network: nn.Module) -> NetworkSize:
 
 
 @torch.no_grad()
-def shrink(network: nn.Module) -> nn.Module:
+def shrink(network: NetworkT) -> NetworkT:
     """The network without the capsules and channels that pruning has cut off.
 
     A capsule that votes zero for every class goes, and a primary type with its filters when none of its
@@ -57,7 +59,7 @@ def shrink(network: nn.Module) -> nn.Module:
         is_last = reader is parts.reader.conv
         fold_constants(step, reader, is_padded=is_last and parts.is_padded)
     plan = _Plan.of(parts)
-    smaller: nn.Module = type(source)(source.resized(plan.sizes))
+    smaller = type(network)(source.resized(plan.sizes))
     copy_iterations(source, smaller)
     weight = parts.parents.weight
     state = source.state_dict() | plan.slice(parts)

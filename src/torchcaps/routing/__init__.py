@@ -16,9 +16,9 @@ from .api import (
     list_routings,
     require_iterations,
 )
-from .cost import RoutingCost
+from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .dynamic import DynamicRouting, dynamic_routing, of_inner_rounds, require_gradient
-from .em import EMRouting, em_routing
+from .em import EMCosts, EMRouting, EMSettings, em_routing, fit_parents
 from .em_rotation import EMRotationRouting, em_rotation_routing, fit_rotations
 from .fused import (
     FusedPath,
@@ -29,6 +29,7 @@ from .fused import (
     StoredVotes,
     UncastVotes,
     fused_path,
+    is_watched,
 )
 from .inverted_attention import InvertedAttentionRouting, inverted_attention_routing
 from .scaled_distance import ScaledDistanceRouting, scaled_distance_routing
@@ -41,8 +42,10 @@ from .variational_bayes import VariationalBayesRouting, variational_bayes_routin
 __all__ = [
     "ROUTINGS",
     "DynamicRouting",
+    "EMCosts",
     "EMRotationRouting",
     "EMRouting",
+    "EMSettings",
     "FusedPath",
     "FusedRouting",
     "FusedStoredRouting",
@@ -71,10 +74,13 @@ __all__ = [
     "em_rotation_routing",
     "em_routing",
     "even_routing",
+    "fit_parents",
     "fit_rotations",
     "fused_path",
     "inverted_attention_routing",
+    "is_watched",
     "keep_float32",
+    "length_cost",
     "list_routings",
     "of_inner_rounds",
     "require_gradient",
@@ -83,5 +89,7 @@ __all__ = [
     "self_attention_routing",
     "self_routing",
     "slot_attention_routing",
+    "softmax_cost",
+    "squash_cost",
     "variational_bayes_routing",
 ]

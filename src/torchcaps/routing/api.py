@@ -11,9 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import Registry, Routed, UserError, unknown_name
-from torchcaps.core.fields import convert
-from torchcaps.core.precision import without_autocast
+from torchcaps.core import Registry, Routed, UserError, convert, unknown_name, without_autocast
 
 
 @runtime_checkable

@@ -15,8 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 
-from torchcaps.core import Routed
-from torchcaps.core.rotation import AXIAL_SQUARINGS, axial_mean
+from torchcaps.core import AXIAL_SQUARINGS, Routed, axial_mean
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
 from .cost import RoutingCost, sigmoid_cost, softmax_cost

@@ -6,6 +6,7 @@ from .compare import as_json, draw_suite, table_of
 from .ground_truth import measure_truth
 from .overlap import overlay_pairs
 from .partwhole import draw_test_images
+from .viewpoint import views_of
 
 __all__ = [
     "SUITES",
@@ -23,4 +24,5 @@ __all__ = [
     "partwhole",
     "table_of",
     "viewpoint",
+    "views_of",
 ]

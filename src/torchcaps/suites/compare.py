@@ -9,8 +9,7 @@ from typing import Any
 
 from torchcaps.core import Metric, metric_of
 from torchcaps.storage import write_bytes
-from torchcaps.viz import Measured, draw_dots, to_png
-from torchcaps.viz.text import drawable_labels
+from torchcaps.viz import Measured, draw_dots, drawable_labels, to_png
 
 from .api import Measurement
 

@@ -8,13 +8,12 @@ from math import isnan, nan
 import torch
 from torch import Tensor
 
-from torchcaps.core import CapsuleOutput, LayerTrace, UserError, evaluating
-from torchcaps.core.metric import Better, Metric, register_metrics
-from torchcaps.data import PartWhole, warp
-from torchcaps.data.warp import inverse_map
+from torchcaps.core import Better, CapsuleOutput, LayerTrace, Metric, UserError, evaluating, register_metrics
+from torchcaps.data import PartWhole, inverse_map, warp
 from torchcaps.models import Network
 from torchcaps.parse import (
     Regions,
+    contribution_maps,
     contribution_obstacle,
     contributions,
     evened,
@@ -24,7 +23,6 @@ from torchcaps.parse import (
     quantizable_routings,
     through_layers,
 )
-from torchcaps.parse.places import contribution_maps
 from torchcaps.parse.truth import (
     Trees,
     compare_trees,

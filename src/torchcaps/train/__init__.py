@@ -1,13 +1,36 @@
 """Recipes, tasks, the training loop, and what a run leaves behind."""
 
-from .evaluate import evaluate
+from .evaluate import evaluate, evaluation_batch
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
-from .loop import DivergedError, Several, Silent, StoppedError, TensorBoard, Watcher, side_by_side, train
+from .loop import (
+    DivergedError,
+    Several,
+    Silent,
+    StartFacts,
+    StoppedError,
+    TensorBoard,
+    Watcher,
+    side_by_side,
+    train,
+)
 from .machine import Machine, check_machine, device_of, has_native_bf16, launch, settled
+from .numbered import NumberedImages, is_numbered
 from .objective import LossSettings, Objective
 from .optimizer import Optim
 from .pipeline import Batch, Pipeline, Source
-from .predict import Predictor, answers, predict, read_image, top_classes
+from .predict import (
+    Predictor,
+    answers,
+    fit_to_data,
+    open_named,
+    open_picture,
+    own_images,
+    predict,
+    predictor_of,
+    read_image,
+    read_named,
+    top_classes,
+)
 from .pruning import StructuredPruning, prune_run, shrink_run
 from .recipe import (
     Data,
@@ -27,7 +50,9 @@ from .recipe import (
 )
 from .run import (
     DataCard,
+    PruneResult,
     Run,
+    TrainResult,
     evaluate_run,
     inspect_run,
     load_labelled,
@@ -54,19 +79,23 @@ __all__ = [
     "Fitted",
     "LossSettings",
     "Machine",
+    "NumberedImages",
     "Objective",
     "Optim",
     "Pipeline",
     "Predictor",
+    "PruneResult",
     "Recipe",
     "Run",
     "Several",
     "Silent",
     "Source",
+    "StartFacts",
     "StoppedError",
     "StructuredPruning",
     "Task",
     "TensorBoard",
+    "TrainResult",
     "Watcher",
     "annotated_recipe",
     "answers",
@@ -75,10 +104,13 @@ __all__ = [
     "device_of",
     "evaluate",
     "evaluate_run",
+    "evaluation_batch",
     "export_run",
+    "fit_to_data",
     "has_native_bf16",
     "inspect_run",
     "is_exported",
+    "is_numbered",
     "launch",
     "load_labelled",
     "load_predictor",
@@ -87,11 +119,16 @@ __all__ = [
     "load_split",
     "name_dataset",
     "open_exported",
+    "open_named",
+    "open_picture",
+    "own_images",
     "packaged_recipes",
     "predict",
+    "predictor_of",
     "provenance",
     "prune_run",
     "read_image",
+    "read_named",
     "read_recipe",
     "recipe_as_json",
     "recipe_as_yaml",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from torchcaps.core import Plain
+from torchcaps.models import Network
 
 from .optimizer import Optim, make_average
+
+
+class AverageState(TypedDict, total=False):
+    """What a checkpoint holds of averaged weights; nothing where there is no average."""
+
+    average: Plain
 
 
 class LearntWeights:
@@ -20,20 +27,20 @@ class LearntWeights:
         network: The network behind it, whose weights are kept.
     """
 
-    def __init__(self, judged: Any, network: nn.Module) -> None:
+    def __init__(self, judged: nn.Module, network: Network) -> None:
         self.judged, self.network = judged, network
 
     def follow(self) -> None:
-        """A step is over."""
+        """Called after each step."""
 
     def use(self, state: dict[str, Tensor]) -> None:
-        """The network goes on with other weights."""
+        """Called when the network gets other weights."""
 
-    def state(self) -> Plain:
+    def state(self) -> AverageState:
         """What a checkpoint holds beside the network that learns."""
         return {}
 
-    def restore(self, state: Plain) -> None:
+    def restore(self, state: AverageState) -> None:
         """Go on from a checkpoint."""
 
 
@@ -41,7 +48,9 @@ class AveragedWeights(LearntWeights):
     """The moving average of the weights of a network that learns."""
 
     def __init__(self, average: AveragedModel, learning: nn.Module) -> None:
-        super().__init__(average.module, average.module)
+        network = average.module
+        assert isinstance(network, Network)
+        super().__init__(network, network)
         self._average, self._learning = average, learning
 
     def follow(self) -> None:
@@ -52,16 +61,16 @@ class AveragedWeights(LearntWeights):
         """Go on with these weights as the average."""
         self.network.load_state_dict(state)
 
-    def state(self) -> Plain:
-        """The average, and of how many steps it is."""
+    def state(self) -> AverageState:
+        """The average, and the number of steps that it was taken over."""
         return {"average": self._average.state_dict()}
 
-    def restore(self, state: Plain) -> None:
+    def restore(self, state: AverageState) -> None:
         """Go on with the average of a checkpoint."""
         self._average.load_state_dict(state["average"])
 
 
-def choose_weights(model: Any, network: nn.Module, settings: Optim) -> LearntWeights:
+def choose_weights(model: nn.Module, network: Network, settings: Optim) -> LearntWeights:
     """The average where the recipe asks for one, else the weights that learn; `model` wraps `network`."""
     average = make_average(network, settings)
     return LearntWeights(model, network) if average is None else AveragedWeights(average, network)

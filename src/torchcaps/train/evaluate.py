@@ -1,12 +1,12 @@
-"""A model over a whole split, read from the device once."""
+"""Evaluates a model on a split; results are read from the device once, at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
 
 import torch
+from torch import nn
 
 from torchcaps.core import UserError, evaluating
 from torchcaps.data import Examples
@@ -26,7 +26,7 @@ def evaluation_batch(examples: Examples) -> int:
 
 @torch.no_grad()
 def evaluate(
-    model: Any,
+    model: nn.Module,
     examples: Examples,
     task: AnyTask,
     pipeline: Pipeline,

@@ -36,7 +36,7 @@ class Machine:
     devices: int = 1
     precision: Precision = "32"
     data_dir: Path | None = None
-    tune_convolutions: bool = True  # time the algorithms for each size: seconds that a short run never earns
+    tune_convolutions: bool = True  # time the algorithms of each size; does not pay in a short run
 
 
 def check_machine(machine: Machine) -> None:
@@ -98,7 +98,7 @@ def _product_seconds(device: torch.device, dtype: torch.dtype, repeats: int = 7)
 
 def launch(machine: Machine) -> Fabric:
     """Lightning's Fabric on the devices chosen, with the other processes started, if any."""
-    from lightning.fabric import Fabric  # only here: it takes seconds, and who only predicts needs none
+    from lightning.fabric import Fabric  # imported here: it takes seconds, and predictions do without
 
     machine = settled(machine)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would announce each setting

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.core.fields import Plain, as_plain, build_dataclass, convert, shown
-from torchcaps.core.types import Output, Targets
+from torchcaps.core import Output, Plain, Targets, UserError, as_plain, build_dataclass, convert, shown
 from torchcaps.losses import LOSSES, AnyLoss, MarginLoss, coupling_entropy_loss, reconstruction_loss
+from torchcaps.models import Network
 
 _WEIGHTS = ("reconstruction", "coupling_entropy")
 
@@ -44,7 +42,7 @@ class LossSettings:
         return next(name for name in LOSSES.names() if LOSSES[name] is type(self.task_loss))
 
     @classmethod
-    def from_plain(cls, values: Any, where: str) -> LossSettings:
+    def from_plain(cls, values: object, where: str) -> LossSettings:
         """From the mapping of a recipe: a name, the settings of that loss, and weights."""
         if not isinstance(values, Mapping):
             raise UserError(f"{where}: expected a mapping, got {shown(values)}")
@@ -77,6 +75,7 @@ class Objective:
                 "(model.reconstruction of a SegCaps)"
             )
         self.settings = settings
+        self.reads_couplings = settings.coupling_entropy > 0  # of a network that is trained
         self._now, self._final = (
             {
                 name: torch.tensor(value, device=device)
@@ -85,10 +84,10 @@ class Objective:
             for epoch in (0, math.inf)
         )
 
-    @property
-    def reads_couplings(self) -> bool:
-        """Whether the network has to return its couplings in training."""
-        return self.settings.coupling_entropy > 0
+    @classmethod
+    def of_network(cls, network: Network, settings: LossSettings, device: torch.device) -> Objective:
+        """The loss of a network, which draws its images or does not."""
+        return cls(settings, has_decoder=network.decoder is not None, device=device)
 
     def start_epoch(self, epoch: int) -> None:
         """Move to the values of this epoch."""

@@ -120,7 +120,7 @@ def make_average(model: nn.Module, settings: Optim) -> AveragedModel | None:
     def follow(averages: _Tensors, values: _Tensors, _: Tensor | int) -> None:
         if averages[0].is_floating_point():  # all are of one type
             torch._foreach_lerp_(averages, values, 1 - settings.average)
-        else:  # numbers of capsules have no mean, and that of two equal ones is rounded down
+        else:  # counts: their mean would be rounded, also that of two equal ones
             torch._foreach_copy_(averages, values)
 
     return AveragedModel(model, multi_avg_fn=follow, use_buffers=True)

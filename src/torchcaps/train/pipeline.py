@@ -10,8 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchcaps.core import ImageSize, UserError, generator, sides
-from torchcaps.core.types import Targets
+from torchcaps.core import ImageSize, Targets, UserError, generator, sides
 from torchcaps.data import (
     Augment,
     DatasetInfo,
@@ -92,7 +91,7 @@ class Source:
         return self._stored(self._checked(self._dataset.examples("test")), device)
 
     def _checked(self, found: Examples) -> Examples:
-        """The examples themselves where the task learns from such, else an error."""
+        """Return the examples if the task learns from such ones; else raise."""
         if not isinstance(found, self.task.examples):
             raise UserError(
                 f"dataset {self.settings.name} is for {found.task}, "

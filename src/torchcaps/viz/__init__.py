@@ -18,21 +18,27 @@ from .charts import (
     with_deviation,
 )
 from .confusion import draw_confusion
-from .evidence import draw_evidence
+from .evidence import draw_evidence, heat_colours
+from .flight import FlightDrawing, draw_belief, draw_errors, flight_page
+from .markup import read_template, to_script
+from .pictures import png_uri, to_array, to_colours, to_data_uri, to_pictures
 from .reconstructions import draw_pairs, draw_perturbations, draw_reconstructions
 from .report import Report
 from .saliency import SaliencyPanel, draw_saliency
 from .slice_detail import SliceDetail, draw_slice_detail
 from .slice_viewer import Finding, SliceView, slice_viewer
-from .style import to_png, to_svg
+from .style import INK_MAP, to_png, to_svg
+from .text import drawable_labels, join_words
 from .tree_levels import LevelTree, Link, Seen, draw_tree_levels
 from .trees import Forest, draw_forest, draw_tree, tree_markup, tree_piece
 from .true_trees import Branch, TreeOnImage, draw_true_trees
 
 __all__ = [
+    "INK_MAP",
     "Branch",
     "EntropyDot",
     "Finding",
+    "FlightDrawing",
     "Forest",
     "LevelShares",
     "LevelTree",
@@ -47,12 +53,14 @@ __all__ = [
     "TreeOnImage",
     "draw_accuracy_entropy",
     "draw_bars",
+    "draw_belief",
     "draw_bench",
     "draw_confusion",
     "draw_coupling_fans",
     "draw_curves",
     "draw_distributions",
     "draw_dots",
+    "draw_errors",
     "draw_evidence",
     "draw_forest",
     "draw_lines",
@@ -65,9 +73,20 @@ __all__ = [
     "draw_tree",
     "draw_tree_levels",
     "draw_true_trees",
+    "drawable_labels",
+    "flight_page",
+    "heat_colours",
+    "join_words",
     "measure_seeds",
+    "png_uri",
+    "read_template",
     "slice_viewer",
+    "to_array",
+    "to_colours",
+    "to_data_uri",
+    "to_pictures",
     "to_png",
+    "to_script",
     "to_svg",
     "tree_markup",
     "tree_piece",

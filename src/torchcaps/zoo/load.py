@@ -17,9 +17,17 @@ from torchcaps import models
 from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any
 from torchcaps.models import Network
-from torchcaps.train import Answer, Predictor, Run, load_predictor, load_run, read_image
-from torchcaps.train.numbered import is_numbered
-from torchcaps.train.predict import open_picture, predictor_of
+from torchcaps.train import (
+    Answer,
+    Predictor,
+    Run,
+    is_numbered,
+    load_predictor,
+    load_run,
+    open_picture,
+    predictor_of,
+    read_image,
+)
 
 from .digit import prepare_digit
 from .entry import PACKAGED, Entry, cache_folder, entry_of_model, find_entry, list_weights, preparation_of

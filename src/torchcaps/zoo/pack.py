@@ -151,7 +151,7 @@ def _tested(run: Run, packing: Packing) -> Plain:
 
 
 def _test_metrics(run: Run, result: Plain) -> dict[str, float]:
-    """Those of the task, the leading one first, and the loss."""
+    """The metrics of the task, the leading one first, and the loss."""
     keys = [f"test_{name}" for name in (*run.task.metric_names, "loss") if name in METRICS]
     try:
         return {key: float(result["metrics"][key]) for key in keys if key in result["metrics"]}

@@ -10,10 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.core.rotation import rotation_angle
-from torchcaps.train import Run, load_split
-from torchcaps.train.evaluate import evaluation_batch
+from torchcaps.core import MissingDataError, UserError, rotation_angle
+from torchcaps.train import Run, evaluation_batch, load_split
 from torchcaps.train.tasks import predicted_masks
 
 Outputs = Mapping[str, Tensor]

@@ -46,7 +46,7 @@ def test_trunks_are_made_once_and_every_setting_is_measured(tmp_path):
     machine = Machine(device="cpu", data_dir=tmp_path)
     names = [capsnet_name("MobileNetV1", 0.5, way) for way in WAYS]
     chosen = replace(FIGURE, settings=tuple(s for s in FIGURE.settings if s.name in names))
-    assert run_missing(chosen, tmp_path, machine, budget="smoke", seeds=1)["done"] == 2
+    assert run_missing(chosen, tmp_path, machine, budget="smoke", seeds=1).done == 2
     store = tmp_path / "fig-flops_vs_acc" / "smoke" / "trunks"
     assert sorted(path.name for path in store.iterdir()) == [
         f"mobilenetv1-42{suffix}" for suffix in ("", "-eagleeye-0.5", "-eagleeye-0.5-pruned")
@@ -71,7 +71,7 @@ def test_photographs_have_a_trunk_that_learnt_photographs(tmp_path):
     machine = Machine(device="cpu", data_dir=tmp_path)
     name = capsnet_name("ResNet-50", 0.5, "frozen")
     chosen = replace(PHOTOGRAPHS, settings=tuple(s for s in PHOTOGRAPHS.settings if s.name == name))
-    assert run_missing(chosen, tmp_path, machine, budget="smoke", seeds=1)["done"] == 1
+    assert run_missing(chosen, tmp_path, machine, budget="smoke", seeds=1).done == 1
     recipes = list((tmp_path / "beyond-flops-imagenette/smoke").rglob("recipe.json"))
     assert len(recipes) == 4  # the whole trunk, pruned, tuned, and the capsules
     assert {json.loads(path.read_text())["data"]["name"] for path in recipes} == {"imagenette"}

@@ -51,4 +51,4 @@ def test_regions_with_and_without_nodules_lie_apart(tmp_path):
 def test_whole_scans_are_measured_after_training(tmp_path):
     experiment = EXPERIMENTS[false_marks.LABEL]
     done = run_missing(experiment, tmp_path, Machine(device="cpu"), budget="smoke", seeds=1)
-    assert done["done"] == 2
+    assert done.done == 2

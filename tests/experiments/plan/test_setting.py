@@ -3,7 +3,7 @@ import pytest
 from torchcaps.core import UserError
 from torchcaps.experiments.plan import join_changes
 from torchcaps.train.recipe import load_recipe
-from torchcaps.train.recipe.recipe import with_changes
+from torchcaps.train.recipe.values import with_changes
 
 
 def test_a_later_change_of_the_same_key_is_made_later():

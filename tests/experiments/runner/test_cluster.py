@@ -8,7 +8,7 @@ import torch
 
 from torchcaps.core import UserError
 from torchcaps.experiments.plan import Experiment, Outcome, Setting, leave_result, train_recipe
-from torchcaps.experiments.runner import run_on_cluster
+from torchcaps.experiments.runner import RunCounts, run_on_cluster
 from torchcaps.train import Machine
 
 CPU = Machine(device="cpu")
@@ -50,7 +50,7 @@ def test_a_killed_worker_loses_no_finished_run(tmp_path):
 
     counts = run_on_cluster(experiment(perform), tmp_path / "runs", CPU, address="local")
     assert Path(killed).exists()
-    assert counts == {"done": 6, "failed": 2, "left": 0, "planned": 8}
+    assert counts == RunCounts(done=6, failed=2, left=0, planned=8)
     results = [json.loads(path.read_text()) for path in (tmp_path / "runs").rglob("result.json")]
     assert sorted(result["seed"] for result in results) == [42] * 3 + [43] * 3
     assert {result["concurrency"] for result in results} == {1}

@@ -20,7 +20,7 @@ from torchcaps.experiments.plan import (
 )
 from torchcaps.experiments.records import protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
-from torchcaps.experiments.runner import Visit, run_missing
+from torchcaps.experiments.runner import RunCounts, Visit, run_missing
 from torchcaps.storage import DiskError
 from torchcaps.train import Machine, StoppedError
 from torchcaps.train.recipe import Recipe, recipe_as_json
@@ -68,7 +68,7 @@ def test_one_seed_of_every_setting_comes_before_the_second_of_any(experiment):
 
 def test_what_is_missing_is_run_once_and_failures_do_not_stop_the_others(experiment, tmp_path):
     counts = run_missing(experiment, tmp_path, CPU)
-    assert counts == {"done": 4, "failed": 2, "left": 0, "planned": 6}
+    assert counts == RunCounts(done=4, failed=2, left=0, planned=6)
     errors = list(tmp_path.rglob("error.json"))
     assert "unknown dataset 'nothing'" in json.loads(errors[0].read_text())["error"]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
@@ -97,7 +97,7 @@ def test_a_run_may_be_more_than_training(experiment, tmp_path):
         draw=lambda rows: b"%d rows" % len(rows),
         metrics=("rounds",),
     )
-    assert run_missing(changed, tmp_path, CPU)["done"] == 2
+    assert run_missing(changed, tmp_path, CPU).done == 2
     gather_runs(changed, tmp_path, tmp_path, budget="full", command="c")
     (row,) = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
     assert (row["ours"], row["thesis"]) == (2 * 42.5, 80.0)
@@ -137,7 +137,7 @@ def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, t
     said = []
     lost = replace(experiment, perform=crash)
     counts = run_missing(lost, tmp_path, CPU, visit=Visit(on_run=said.append))
-    assert counts == {"done": 0, "failed": 0, "left": 6, "planned": 6}
+    assert counts == RunCounts(done=0, failed=0, left=6, planned=6)
     assert len(said) == 2  # begun, and stopped: the others were not begun
     assert "device was lost (CUDA error: unspecified launch failure)" in said[1]
 
@@ -148,7 +148,7 @@ def test_a_full_disk_is_no_failure_of_the_run_and_ends_the_visit(experiment, tmp
 
     said = []
     counts = run_missing(replace(experiment, perform=fill), tmp_path, CPU, visit=Visit(on_run=said.append))
-    assert counts == {"done": 0, "failed": 0, "left": 6, "planned": 6}
+    assert counts == RunCounts(done=0, failed=0, left=6, planned=6)
     assert len(said) == 2  # begun, and stopped: the others were not begun
     assert "No space left on device" in said[1]
 
@@ -163,7 +163,7 @@ def test_a_run_without_its_data_is_left_for_later_and_the_others_go_on(experimen
         seeds=1,
         visit=Visit(on_run=said.append),
     )
-    assert counts == {"done": 1, "failed": 0, "left": 1, "planned": 2}
+    assert counts == RunCounts(done=1, failed=0, left=1, planned=2)
     assert said[1].startswith("absent, seed 42 left out: ")
 
 
@@ -190,8 +190,8 @@ def test_a_budget_changes_the_recipe_and_a_setting_adds_to_it(experiment):
 
 
 def test_a_visit_ends_in_time_and_the_next_goes_on(experiment, tmp_path):
-    assert run_missing(experiment, tmp_path, CPU, visit=Visit(0.0))["left"] == 6
-    assert run_missing(experiment, tmp_path, CPU, seeds=1)["done"] == 2
+    assert run_missing(experiment, tmp_path, CPU, visit=Visit(0.0)).left == 6
+    assert run_missing(experiment, tmp_path, CPU, seeds=1).done == 2
 
 
 @pytest.mark.slow
@@ -214,8 +214,8 @@ def test_time_that_is_up_stops_all_runs_and_each_goes_on_later(experiment, tmp_p
         return train_recipe(run, out, machine, watcher)
 
     stopping = replace(experiment, settings=experiment.settings[1:], perform=perform)
-    assert run_missing(stopping, tmp_path, CPU, visit=visit, seeds=1)["left"] == 2
-    assert run_missing(replace(stopping, perform=train_recipe), tmp_path, CPU, seeds=1)["done"] == 2
+    assert run_missing(stopping, tmp_path, CPU, visit=visit, seeds=1).left == 2
+    assert run_missing(replace(stopping, perform=train_recipe), tmp_path, CPU, seeds=1).done == 2
 
 
 def test_an_interrupted_visit_stops_the_runs_under_way(experiment, tmp_path):
@@ -267,7 +267,7 @@ def test_every_experiment_runs_at_its_smoke_budget(label, tmp_path, monkeypatch)
             pytest.skip("no stand-in for ETH-80 is drawn")
         write_twin(name, tmp_path, 150)
     counts = run_missing(chosen, tmp_path / "runs", replace(CPU, data_dir=tmp_path), budget="smoke", seeds=1)
-    assert counts["done"] == counts["planned"], [p.read_text() for p in tmp_path.rglob("error.json")]
+    assert counts.done == counts.planned, [p.read_text() for p in tmp_path.rglob("error.json")]
     assert gather_runs(chosen, tmp_path / "runs", tmp_path, budget="smoke", command="c") > 0
     page = (tmp_path / f"{experiment.slug}.md").read_text()
     assert page.count("**open**") + page.count("confirmed**") >= len(experiment.claims)

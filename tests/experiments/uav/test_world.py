@@ -6,6 +6,7 @@ import pytest
 from torchcaps.core import MissingDataError
 from torchcaps.data import SeasonStack, save_stack
 from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.runner import RunCounts
 from torchcaps.experiments.uav.flights import FlownFlight, flight_details, measure_flights
 from torchcaps.experiments.uav.world import coarsened, make_world, scale_of
 
@@ -119,4 +120,4 @@ def test_a_smoke_run_flies_all_settings(tmp_path):
     counts = run_missing(
         EXPERIMENTS["beyond:uav-terrain"], tmp_path, Machine(device="cpu"), budget="smoke", seeds=1
     )
-    assert counts == {"done": 7, "failed": 0, "left": 0, "planned": 7}
+    assert counts == RunCounts(done=7, failed=0, left=0, planned=7)

@@ -8,7 +8,7 @@ from torchcaps.data import DATASETS
 from torchcaps.models import MODELS
 from torchcaps.train import Machine, load_recipe, packaged_recipes, train
 from torchcaps.train.recipe import build, recipe_as_json
-from torchcaps.train.recipe.recipe import apply_overrides, read_values
+from torchcaps.train.recipe.values import apply_overrides, read_values
 
 from sweep import first_of_each
 

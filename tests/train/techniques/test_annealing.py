@@ -120,7 +120,7 @@ def test_an_annealer_goes_on_from_its_state(losses, cut):
         if whole.is_done:
             break
         if number == cut:
-            part = Annealer(settings, ("a", "b"), **json.loads(json.dumps(part.state())))
+            part = part.restored(json.loads(json.dumps(part.state())))
         assert whole.observe(loss) is part.observe(loss)
         assert whole.state() == part.state()
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError, evaluating
-from torchcaps.data.api import FOLDER_PREFIX
+from torchcaps.data import FOLDER_PREFIX
 from torchcaps.storage import read_mapping
 from torchcaps.train import Run
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError, build_dataclass
 from torchcaps.data import FOLDER_PREFIX, resolve_data_dir
-from torchcaps.data.readers.folder import parse_folder_name
+from torchcaps.data.readers import parse_folder_name
 from torchcaps.data.rendering import (
     TINY_FILE,
     MeshSet,
@@ -23,10 +23,9 @@ from torchcaps.data.rendering import (
     render_smooth,
 )
 from torchcaps.storage import read_mapping
-from torchcaps.train import Answer, Pipeline, Run
-from torchcaps.train.predict import fit_to_data, open_named, own_images, read_named
+from torchcaps.train import Answer, Pipeline, Run, fit_to_data, open_named, own_images, read_named
 
-from .uncertainty import SHARE, has_votes, read_calibration, vote_spread
+from .uncertainty import COVERED_SHARE, has_votes, read_calibration, vote_spread
 
 _SIDE = 256  # of each half of a picture
 _GAP = 8
@@ -63,8 +62,12 @@ class Estimator:
         if self.calibration is not None:
             spread = float(vote_spread(self.run.model, output.layers[0], winner))  # type: ignore[arg-type]
             usual, within = self.calibration.at(spread)
-            row["uncertainty"] = {"median": round(usual, 2), "within": round(within, 2), "share": SHARE}
-            words += f", usually {usual:.1f}° off, {SHARE:.0%} within {within:.1f}°"
+            row["uncertainty"] = {
+                "median": round(usual, 2),
+                "within": round(within, 2),
+                "share": COVERED_SHARE,
+            }
+            words += f", usually {usual:.1f}° off, {COVERED_SHARE:.0%} within {within:.1f}°"
         words += f", Euler angles {', '.join(f'{angle:.1f}°' for angle in row['euler'])}"
         pictures = {}
         if self.meshes is not None:

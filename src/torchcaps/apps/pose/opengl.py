@@ -10,10 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import UserError
-from torchcaps.core.rotation import rotation_matrices
-from torchcaps.data.rendering import Mesh, Rendered, View
-from torchcaps.data.rendering.shade import shade_faces
+from torchcaps.core import UserError, rotation_matrices
+from torchcaps.data.rendering import Mesh, Rendered, View, shade_faces
 
 _ATLAS = 2048  # pixels a side of the picture that holds many images
 _NEAR, _FAR = 0.01, 1000.0

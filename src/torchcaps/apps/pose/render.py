@@ -22,8 +22,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import UserError, as_plain, generator
-from torchcaps.core.rotation import distinct_numbers
+from torchcaps.core import UserError, as_plain, distinct_numbers, generator
 from torchcaps.data.rendering import Mesh, MeshSet, Rendered, View, held_out_instances, rasterise, save_meshes
 from torchcaps.storage import write_atomically, write_json, write_text
 
@@ -170,7 +169,7 @@ def _tested(scene: Scene, meshes: MeshSet, rotations: Tensor) -> Tensor:
 
 
 def _drawn(count: int, share: float) -> Tensor:
-    """Of `count` things the share that tests, drawn at random."""
+    """Which of `count` things test: a share of them, drawn at random."""
     return torch.randperm(count, generator=generator(0, "scene split")) < round(share * count)
 
 

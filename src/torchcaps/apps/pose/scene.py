@@ -10,8 +10,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError, build_dataclass, generator
-from torchcaps.core.rotation import euler_grid, quaternions_of_euler, random_rotations, rotation_matrices
+from torchcaps.core import (
+    MissingDataError,
+    UserError,
+    build_dataclass,
+    euler_grid,
+    generator,
+    quaternions_of_euler,
+    random_rotations,
+    rotation_matrices,
+)
 from torchcaps.data.rendering import THESIS_LIGHTS, Camera, Light, MeshSet, View, cube_tetrahedron
 from torchcaps.storage import expanded
 from torchcaps.train.recipe import read_yaml
@@ -129,15 +137,13 @@ class Scene:
 def load_scene(path: Path) -> Scene:
     """The scene in a YAML file; paths in it count from the folder of the file."""
     values = read_yaml(path)
-    values = {} if values is None else values  # an empty file is the thesis's scene
-    scene = build_dataclass(Scene, values, "scene")
-    if not scene.meshes.folder and scene.rotations.kind != "file":
-        return scene
-    for part, key in (("meshes", "folder"), ("rotations", "file")):
-        own = getattr(getattr(scene, part), key)
-        if own:
-            values = {**values, part: {**values[part], key: str(path.parent / expanded(own))}}
-    return build_dataclass(Scene, values, "scene")
+    scene = build_dataclass(Scene, {} if values is None else values, "scene")  # an empty file: the thesis's
+    meshes, rotations = scene.meshes, scene.rotations
+    if meshes.folder:
+        meshes = replace(meshes, folder=str(path.parent / expanded(meshes.folder)))
+    if rotations.file:
+        rotations = replace(rotations, file=str(path.parent / expanded(rotations.file)))
+    return replace(scene, meshes=meshes, rotations=rotations)
 
 
 def with_meshes(scene: Scene, folder: Path | None) -> Scene:

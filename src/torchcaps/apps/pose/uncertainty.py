@@ -19,8 +19,8 @@ from torchcaps.core import (
     UserError,
     as_plain,
     build_dataclass,
+    rotation_angle,
 )
-from torchcaps.core.rotation import rotation_angle
 from torchcaps.layers import cast_votes
 from torchcaps.losses import SpreadRotationLoss, nearest_symmetric, rotations_of
 from torchcaps.models import EMPoseNet
@@ -29,7 +29,7 @@ from torchcaps.storage import read_json, write_json
 from torchcaps.train import Run, load_split
 
 CALIBRATION_FILE = "calibration.json"
-SHARE = 0.9  # of images whose error is within the stated angle
+COVERED_SHARE = 0.9  # of images whose error is within the stated angle
 _BINS = 10
 _FEWEST = 10  # images of a bin; fewer than 9 know no angle that nine in ten stay within
 _AT_ONCE = 256
@@ -106,7 +106,7 @@ def _place_within(count: int) -> int:
     A new image is equally likely to come before, between or after them: the quantile of the images themselves
     would be too small.
     """
-    return min(count, math.ceil(SHARE * (count + 1))) - 1
+    return min(count, math.ceil(COVERED_SHARE * (count + 1))) - 1
 
 
 def has_votes(run: Run) -> bool:
@@ -115,7 +115,7 @@ def has_votes(run: Run) -> bool:
 
 
 @torch.no_grad()
-def judge(run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None) -> Judged:
+def judge_run(run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None) -> Judged:
     """Spreads and errors of a run on a split; known symmetries are forgiven."""
     network = run.model
     if not isinstance(network, EMPoseNet):
@@ -142,7 +142,7 @@ def _errors(run: Run, output: PoseOutput, winners: Tensor, targets: PoseTarget) 
 
 def calibrate_run(run: Run, data_dir: Path | None = None) -> Calibration:
     """Calibrate a run on its validation images and keep the result in its folder."""
-    found = replace(fit_calibration(judge(run, "validation", data_dir=data_dir)), epoch=run.epoch)
+    found = replace(fit_calibration(judge_run(run, "validation", data_dir=data_dir)), epoch=run.epoch)
     write_json(run.folder / CALIBRATION_FILE, as_plain(found))
     return found
 

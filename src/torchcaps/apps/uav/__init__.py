@@ -49,7 +49,9 @@ from .maps import (
     write_map,
     write_seasons,
 )
+from .mavlink import MavlinkSender
 from .results import Recorder, record_flight, summarize, write_results
+from .stream import localize_lines
 
 __all__ = [
     "LIKELIHOODS",
@@ -67,6 +69,7 @@ __all__ = [
     "Look",
     "MapInfo",
     "Matching",
+    "MavlinkSender",
     "NetworkDescriber",
     "Orthophoto",
     "Pairing",
@@ -82,6 +85,7 @@ __all__ = [
     "grid_of",
     "load_describer",
     "load_matching",
+    "localize_lines",
     "measure_matching",
     "onnx_segmenter",
     "open_map",

@@ -117,8 +117,7 @@ def write_results(recorder: Recorder, compiled: CompiledMap, out: Path, summary:
 
 
 def _draw(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) -> list[Path]:
-    from torchcaps.viz.flight import FlightDrawing, draw_belief, draw_errors, flight_page
-    from torchcaps.viz.style import to_png
+    from torchcaps.viz import FlightDrawing, draw_belief, draw_errors, flight_page, to_png
 
     grid = compiled.info.grid
     drawing = FlightDrawing(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import train as training
-from ..terminal import CountBar, DataDir, Device, Json, Precision, Quiet, RecipeCommand, print_json
+from ..terminal import CountBar, DataDir, Device, Json, Precision, Quiet, RecipeCommand, Resume, print_json
 
 app = typer.Typer(
     help="Lung nodules in CT: draw, prepare, train. Research software, not a medical device.",
@@ -89,9 +89,7 @@ def train(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: epochs=10.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/lung-MODEL.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
-    ] = False,
+    resume: Resume = False,
     device: Device = "auto",
     precision: Precision = "32",
     data_dir: DataDir = None,

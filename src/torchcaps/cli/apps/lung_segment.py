@@ -38,9 +38,8 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Dice, IoU, HD95 and volume error of a run, by nodule size and patient, with bootstrap intervals."""
-    from torchcaps.apps.lung.evaluate import evaluate_prepared
+    from torchcaps.apps.lung import choose_scans, evaluate_prepared, evaluate_scans
     from torchcaps.apps.lung.prepare import find_scans
-    from torchcaps.apps.lung.whole_scans import choose_scans, evaluate_scans
     from torchcaps.storage import write_json
     from torchcaps.train import load_run
 
@@ -120,7 +119,7 @@ def segment(
     json: Json = False,
 ) -> None:
     """Find nodules in a scan: NIfTI, DICOM-SEG, CSV, pictures and one page. Not a medical device."""
-    from torchcaps.apps.lung.scan import require_scan, segment_scan
+    from torchcaps.apps.lung import require_scan, segment_scan
     from torchcaps.train import load_run
 
     require_scan(source)

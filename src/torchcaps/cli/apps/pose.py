@@ -32,7 +32,7 @@ from ..terminal import (
 from ..train import summary
 
 if TYPE_CHECKING:
-    from torchcaps.apps.pose.render import EngineName
+    from torchcaps.apps.pose import EngineName
 
 app = typer.Typer(help="Class and rotation of objects, from objects we render.", no_args_is_help=True)
 
@@ -59,8 +59,14 @@ def render(
     json: Json = False,
 ) -> None:
     """Render a scene to images with quaternions (w, x, y, z), masks and the camera matrix."""
-    from torchcaps.apps.pose.render import choose_engine, prepare_meshes, render_scene
-    from torchcaps.apps.pose.scene import Scene, load_scene, with_meshes
+    from torchcaps.apps.pose import (
+        Scene,
+        choose_engine,
+        load_scene,
+        prepare_meshes,
+        render_scene,
+        with_meshes,
+    )
 
     settings = with_meshes(Scene() if scene is None else load_scene(scene), meshes)
 
@@ -99,7 +105,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a pose network and calibrate how certain its rotations are."""
-    from torchcaps.apps.pose.uncertainty import calibrate_run, has_votes
+    from torchcaps.apps.pose import calibrate_run, has_votes
     from torchcaps.train import Machine, load_run, recipe_for_data, run_name
     from torchcaps.train import train as train_recipe
 
@@ -135,7 +141,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Evaluate a run: accuracy, errors in degrees, and whether its uncertainty can be trusted."""
-    from torchcaps.apps.pose.uncertainty import SHARE, coverage, has_votes, judge, known_calibration
+    from torchcaps.apps.pose import COVERED_SHARE, coverage, has_votes, judge_run, known_calibration
     from torchcaps.train import evaluate_run, load_run
 
     loaded = load_run(run, choose_device(device))
@@ -143,14 +149,14 @@ def evaluate(
     result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
     if has_votes(loaded):
         calibration = known_calibration(loaded, data_dir)
-        judged = judge(loaded, split, data_name=data, data_dir=data_dir)
+        judged = judge_run(loaded, split, data_name=data, data_dir=data_dir)
         result["covered"] = coverage(calibration, judged)
     if json:
         print_json(result)
         return
     show_result(result, loaded.task)
     if "covered" in result:
-        typer.echo(f"within the angle stated for {SHARE:.0%}: {result['covered']:.1%} of the images")
+        typer.echo(f"within the angle stated for {COVERED_SHARE:.0%}: {result['covered']:.1%} of the images")
 
 
 @app.command("predict")
@@ -168,7 +174,7 @@ def predict(
     json: Json = False,
 ) -> None:
     """Say class, quaternion (w, x, y, z), Euler angles and uncertainty of the object in image files."""
-    from torchcaps.apps.pose.estimate import Estimator
+    from torchcaps.apps.pose import Estimator
     from torchcaps.data.rendering import load_meshes
     from torchcaps.train import load_run
 
@@ -187,8 +193,8 @@ def predict(
 def _engine(name: str) -> EngineName:
     from typing import get_args
 
-    from torchcaps.apps.pose.render import EngineName
-    from torchcaps.core.errors import unknown_name
+    from torchcaps.apps.pose import EngineName
+    from torchcaps.core import unknown_name
 
     if name not in get_args(EngineName):
         raise unknown_name("engine", name, get_args(EngineName))

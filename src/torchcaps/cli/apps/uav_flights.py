@@ -135,10 +135,8 @@ def stream(
 
     The keys are the columns of a flight log. A line that cannot be used is answered by its error.
     """
-    from torchcaps.apps.uav import Localizer, load_describer, load_matching
+    from torchcaps.apps.uav import Localizer, MavlinkSender, load_describer, load_matching, localize_lines
     from torchcaps.apps.uav.flight import degrees_of
-    from torchcaps.apps.uav.mavlink import MavlinkSender
-    from torchcaps.apps.uav.stream import localize_lines
 
     opened, matching = _checked_map(compiled), load_matching(run)
     matching.check_metres(opened.info.metres)

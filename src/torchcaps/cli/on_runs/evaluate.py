@@ -63,7 +63,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Loss and metrics of runs and of each class, or what a suite of changed images makes of them."""
-    from torchcaps.core.errors import UserError
+    from torchcaps.core import UserError
 
     if suite is not None:
         if data is not None or split != "test" or health:

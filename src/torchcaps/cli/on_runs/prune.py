@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..terminal import CountBar, DataDir, Device, Json, Precision, Quiet, RunFolder, print_json
+
+if TYPE_CHECKING:
+    from torchcaps.train import PruneResult
 
 
 def command(
@@ -60,7 +63,7 @@ def command(
         _print(result, folder)
 
 
-def _print(result: dict[str, Any], folder: Path) -> None:
+def _print(result: PruneResult, folder: Path) -> None:
     from torchcaps.train import read_recipe
 
     search, macs, metrics = result["search"], result["macs"], result["metrics"]

@@ -36,7 +36,7 @@ class ImageFiles:
 
     def answered(self, answer: Callable[[Path], Answer], *, has_bar: bool) -> Iterator[Answered]:
         """Each file with its answer; the only one there is raises its own error."""
-        from torchcaps.core.errors import UserError
+        from torchcaps.core import UserError
 
         for path, stem in self._tracked(has_bar=has_bar):
             try:

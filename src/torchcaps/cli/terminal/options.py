@@ -105,7 +105,7 @@ def faster_precision(machine: Machine) -> str:
 
 def read_levels(text: str) -> Levels | None:
     """Levels from an option: even, a number for all layers, several with commas between; None for auto."""
-    from torchcaps.core.errors import UserError
+    from torchcaps.core import UserError
 
     if text == "even":
         return "even"

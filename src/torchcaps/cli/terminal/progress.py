@@ -17,7 +17,8 @@ from .options import is_first_process
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from torchcaps.core.metric import Metric
+    from torchcaps.core import Metric
+    from torchcaps.train import StartFacts
 
 _SECONDS_BETWEEN_LINES = 30.0  # where there is no terminal
 _FAST = 10.0  # images per second
@@ -81,7 +82,7 @@ class ProgressBar:
         left = "" if task.time_remaining is None else f"  {timedelta(seconds=int(task.time_remaining))} left"
         self._say(f"{task.description}  {done}{speed}{left}")
 
-    def run_started(self, facts: dict[str, Any]) -> None:
+    def run_started(self, facts: StartFacts) -> None:
         """Say what is trained."""
         if self._task is not None:  # another run before this one
             self._bar.remove_task(self._task)

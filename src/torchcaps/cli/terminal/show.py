@@ -15,7 +15,7 @@ _ENDLESS = 10_000  # width where there is no terminal: a row stays one line
 
 def print_json(value: Any) -> None:
     """Print plain data as JSON; a number that is not finite, which JSON does not know, is null."""
-    from torchcaps.core.fields import finite_or_none
+    from torchcaps.core import finite_or_none
 
     typer.echo(json.dumps(finite_or_none(value), indent=1, ensure_ascii=False, allow_nan=False))
 

@@ -17,6 +17,7 @@ from .picture import (
     open_any,
     opened_picture,
     visible_files,
+    visible_folders,
     without_transparency,
 )
 from .smallnorb import SMALLNORB, SmallNorbInfo, read_smallnorb, read_smallnorb_info
@@ -62,5 +63,6 @@ __all__ = [
     "read_smallnorb_views",
     "read_svhn",
     "visible_files",
+    "visible_folders",
     "without_transparency",
 ]

@@ -13,6 +13,7 @@ from .poses import (
 )
 from .rasterise import Rendered, rasterise
 from .rendered import RenderedImages, render_smooth
+from .shade import shade_faces
 from .solids import cube, cube_tetrahedron, tetrahedron
 from .view import THESIS_LIGHTS, Camera, Light, View
 
@@ -40,6 +41,7 @@ __all__ = [
     "rasterise",
     "render_smooth",
     "save_meshes",
+    "shade_faces",
     "tetrahedron",
     "thesis_poses",
     "uniform_poses",

@@ -9,8 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from torchcaps.core import UserError, generator
-from torchcaps.core.rotation import euler_grid, quaternions_of_euler, random_rotations
+from torchcaps.core import UserError, euler_grid, generator, quaternions_of_euler, random_rotations
 
 from ..api import Split
 from ..examples import PosedImages

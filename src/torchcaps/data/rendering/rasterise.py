@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from torchcaps.core.rotation import rotation_matrices
+from torchcaps.core import rotation_matrices
 
 from .mesh import Mesh
 from .shade import faces_camera, pack_colours, shade_faces

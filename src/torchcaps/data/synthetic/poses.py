@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import generator
-from torchcaps.core.rotation import random_rotations, rotation_matrices
+from torchcaps.core import generator, random_rotations, rotation_matrices
 
 from ..api import DATASETS, DatasetInfo, Split
 from ..examples import PosedImages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from statistics import median
 
 from torchcaps.viz import LineChart, Measured, draw_dots, draw_lines, to_png, with_deviation
@@ -174,18 +175,22 @@ register(
         deviations=_DEVIATIONS,
     )
 )
+_on_grid = partial(
+    Experiment,
+    chapter=CHAPTER,
+    gpu_minutes=1500,
+    at_once=_AT_ONCE,
+    metrics=("test_accuracy", "iterations"),
+    budgets={"smoke": SMOKE},
+    draw=draw_grid,
+    deviations=_DEVIATIONS,
+)
 register(
-    Experiment(
+    _on_grid(
         label="fig:fashion",
-        chapter=CHAPTER,
         title="Accuracy on Fashion-MNIST over capsule types and dimensions",
         data=("fashion_mnist",),
-        gpu_minutes=1500,
-        at_once=_AT_ONCE,
-        metrics=("test_accuracy", "iterations"),
-        budgets={"smoke": SMOKE},
         settings=_grid({"data.name": "fashion_mnist"}),
-        draw=draw_grid,
         claims=(
             *_grid_claims("fig:fashion"),
             Claim(
@@ -193,19 +198,13 @@ register(
                 grid_claims.largest_finds_three,
             ),
         ),
-        deviations=_DEVIATIONS,
     )
 )
 register(
-    Experiment(
+    _on_grid(
         label="fig:cifar10",
-        chapter=CHAPTER,
         title="Accuracy on CIFAR-10 over capsule types and dimensions",
         data=("cifar10",),
-        gpu_minutes=1500,
-        at_once=_AT_ONCE,
-        metrics=("test_accuracy", "iterations"),
-        budgets={"smoke": SMOKE},
         settings=_grid(
             {
                 "data": {"name": "cifar10", "preprocess": {"center_crop": 24}, "augment": {"crop": 24}},
@@ -213,7 +212,6 @@ register(
                 "model.image_size": 24,
             }
         ),
-        draw=draw_grid,
         claims=(
             *_grid_claims("fig:cifar10"),
             Claim(
@@ -221,6 +219,5 @@ register(
                 grid_claims.datasets_differ,
             ),
         ),
-        deviations=_DEVIATIONS,
     )
 )

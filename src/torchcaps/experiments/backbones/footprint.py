@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +12,7 @@ from torchcaps.bench import Effort, PeakMemory, Work, as_graph, release_memory, 
 from torchcaps.inspection import count_flops
 from torchcaps.losses import margin_loss
 from torchcaps.models import BackboneCapsNet
-from torchcaps.prune import TrunkCost
+from torchcaps.prune import TrunkCost, prunable_trunk
 from torchcaps.train.loop import use_channels_last
 
 METRICS = (
@@ -38,7 +37,7 @@ def count_costs(model: BackboneCapsNet) -> dict[str, float]:
     The FLOPs of training are counted as in the thesis: multiply-adds, once forward and twice backward; a
     frozen trunk has no backward pass.
     """
-    trunk: Any = model.trunk
+    trunk = prunable_trunk(model.trunk)
     macs = count_flops(model)["products"] / 2
     frozen = TrunkCost(trunk, model.config.image_size).macs_of_full if model.config.freeze_trunk else 0
     return {
@@ -101,11 +100,11 @@ def measure_inference(
     for batch in batches:
         images = _images(model, batch, device)
 
-        def work(images: Tensor = images) -> Any:
+        def work(images: Tensor = images) -> Tensor:
             with _autocast(device, precision):
                 return model(images).activations
 
-        timed: Callable[[], Any] = as_graph(work) if name == "gpu" else work
+        timed: Callable[[], object] = as_graph(work) if name == "gpu" else work
         found[f"{name}_ms_{batch}"] = time_work(timed, device, effort).ms
     return found
 
@@ -115,7 +114,7 @@ def _images(model: BackboneCapsNet, batch: int, device: torch.device) -> Tensor:
     return images.to(memory_format=torch.channels_last) if device.type == "cuda" else images
 
 
-def _autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:
+def _autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
     is_mixed = precision == "bf16" and device.type == "cuda"
     # a captured graph would keep the cache of cast weights
     return torch.autocast("cuda", torch.bfloat16, cache_enabled=False) if is_mixed else nullcontext()

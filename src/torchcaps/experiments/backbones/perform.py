@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 from torch import nn
@@ -13,7 +12,17 @@ from torch import nn
 from torchcaps.inspection import count_parameters
 from torchcaps.models import BackboneCapsNet, build_model
 from torchcaps.storage import read_json
-from torchcaps.train import Machine, Recipe, Watcher, device_of, load_recipe, load_run, prune_run, train
+from torchcaps.train import (
+    Machine,
+    Recipe,
+    TrainResult,
+    Watcher,
+    device_of,
+    load_recipe,
+    load_run,
+    prune_run,
+    train,
+)
 
 from ..plan import Outcome, PlannedRun, Setting, leave_result
 from .claims import PruningMethod
@@ -84,7 +93,7 @@ def _prepared_trunk(
     return tuned
 
 
-def _train_once(recipe: Recipe, folder: Path, machine: Machine, watcher: Watcher) -> dict[str, Any]:
+def _train_once(recipe: Recipe, folder: Path, machine: Machine, watcher: Watcher) -> TrainResult:
     result = train(recipe, folder, machine, resume=True, watcher=watcher)
     (folder / "last.ckpt").unlink(missing_ok=True)  # half a gigabyte, of no use once there is a result
     return result

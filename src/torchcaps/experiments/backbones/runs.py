@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from torchcaps.layers.backbone import TRUNKS as TRUNK_BUILDERS
 
@@ -109,24 +110,27 @@ _MEASURING = (
 )
 _TINY_PUBLISHED = {"name": "backbone_capsnet_tiny_test", "decoder": "none", **TINY_SIZES}
 
+_on_trunks = partial(
+    Experiment,
+    chapter=CHAPTER,
+    seeds=3,
+    at_once=1,  # runs are timed, and share trunks
+    metrics=("test_accuracy", "trunk_accuracy", *METRICS),
+    perform=compare_trunks,
+    draw=draw_figure,
+)
 register(
-    Experiment(
+    _on_trunks(
         label=FIGURE,
-        chapter=CHAPTER,
         title="Accuracy of capsules on pruned trunks against their operations, CIFAR-10 at 64 px",
         data=("cifar10",),
         gpu_minutes=240,
-        seeds=3,
-        at_once=1,  # runs are timed, and share trunks
-        metrics=("test_accuracy", "trunk_accuracy", *METRICS),
         settings=(
             *(_setting(t, kept, way) for kept in (1.0, 0.5, 0.75, 0.25) for t in TRUNKS for way in WAYS),
             *(_setting(t, 1.0, "factorised") for t in TRUNKS),
             *map(_baseline, BASELINES),
             _in_eights(_HALF, f"{_HALF.name}, widths in eights"),
         ),
-        perform=compare_trunks,
-        draw=draw_figure,
         claims=FIGURE_CLAIMS,
         deviations=(
             "No ImageNet weights: trunks are trained on CIFAR-10 first, then pruned by a search of our own.",
@@ -140,18 +144,12 @@ register(
     )
 )
 register(
-    Experiment(
+    _on_trunks(
         label=PHOTOGRAPHS,
-        chapter=CHAPTER,
         title="Accuracy of capsules on a pruned ResNet-50 against their operations, Imagenette at 64 px",
         data=("imagenette",),
         gpu_minutes=40,
-        seeds=3,
-        at_once=1,  # runs are timed, and share trunks
-        metrics=("test_accuracy", "trunk_accuracy", *METRICS),
         settings=tuple(_photographs(kept, way) for kept in (1.0, 0.5, 0.75, 0.25) for way in WAYS),
-        perform=compare_trunks,
-        draw=draw_figure,
         claims=PHOTOGRAPH_CLAIMS,
         deviations=(
             "Not in the thesis, which shows CIFAR-10 at 64 px and Tiny ImageNet at 224 px.",

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
+from torchcaps.apps.lung import evaluate_scans
 from torchcaps.apps.lung.nodules import find_nodules
 from torchcaps.apps.lung.phantom import Protocol, draw_patient, patient_name, read_patient, scan_patient
 from torchcaps.apps.lung.prepare import Marked, share_name, split_patients
-from torchcaps.apps.lung.whole_scans import evaluate_scans
 from torchcaps.train import Machine, Run, Watcher
 
 from ..plan import Changes, Experiment, PlannedRun, Setting, leave_result, register

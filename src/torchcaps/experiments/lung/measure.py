@@ -9,7 +9,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from torchcaps.apps.lung.report import bootstrap_mean
+from torchcaps.apps.lung import bootstrap_mean
 from torchcaps.bench import Effort, PeakMemory, release_memory, time_work
 from torchcaps.core import evaluating
 from torchcaps.losses import DiceCrossEntropyLoss

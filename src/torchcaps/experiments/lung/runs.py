@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from torchcaps.apps.lung.phantom import draw_cuts, draw_empty_cuts, patient_name
 from torchcaps.apps.lung.prepare import Found, find_patients, fold_name, prepare, share_name
@@ -78,16 +77,19 @@ def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Wa
     store, device = folder.parent / "data", device_of(machine)
     patients = _prepare_slices(run.budget, store / "slices", machine)
     by_patient: dict[str, list[float]] = {}
-    seconds, result = 0.0, dict[str, Any]()
+    results = []
     for patient in patients:
         split = store / "slices" / "splits" / fold_name(patient)
         recipe = _with_data(run.recipe, f"folder:slices/splits/{split.name}")
         place = folder / split.name
-        result = train(recipe, place, replace(machine, data_dir=store), resume=True, watcher=watcher)
-        seconds += result["seconds"]
+        trained = train(recipe, place, replace(machine, data_dir=store), resume=True, watcher=watcher)
+        results.append(Outcome.of_training(trained))
         by_patient |= dice_by_patient(load_run(place, device), store / "slices", split, store)
-    trained = replace(Outcome.of_training(result), seconds=seconds)
-    outcome = replace(trained, metrics={"epochs": run.recipe.epochs, **summarise_dice(by_patient)})
+    outcome = replace(
+        results[-1],
+        metrics={"epochs": run.recipe.epochs, **summarise_dice(by_patient)},
+        seconds=sum(result.seconds for result in results),
+    )
     patients_dice = {name: sum(some) / len(some) for name, some in sorted(by_patient.items())}
     leave_result(run, out, device, replace(outcome, extra={"patient_dice": patients_dice}))
 

@@ -14,7 +14,7 @@ from .claim import Finding, Verdict
 
 # Student's 97.5 % quantile for 1 to 10 degrees of freedom; beyond, 1.96 + 2.6 / freedom is as good
 _QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-_DIGITS = 9  # of the gain of a run: what rounding leaves of two equal numbers is none
+_DIGITS = 9  # to which the gain of a run is rounded: that of equal numbers is zero
 
 
 class Mean(NamedTuple):
@@ -27,13 +27,13 @@ class Mean(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Row, *, any_budget: bool = False) -> Mean:
-        """That of a row; with `any_budget` its protocol is long enough whatever the budget."""
+        """The mean of a row; with `any_budget` runs of any budget count as long enough."""
         spread = None if row.spread is None else float(row.spread)
         return cls(float(row.ours), spread, row.seeds, row.budget != "full" and not any_budget)
 
     @classmethod
     def of_values(cls, values: Sequence[float]) -> Mean:
-        """That of one value a seed."""
+        """The mean of one value for each seed."""
         return cls(mean(values), stdev(values) if len(values) > 1 else None, len(values))
 
     def times(self, factor: Number) -> Mean:
@@ -43,7 +43,7 @@ class Mean(NamedTuple):
 
 
 def mean_of(row: Row) -> Mean:
-    """That of a row, whatever the budget of its runs: networks are compared that were trained alike."""
+    """The mean of a row of any budget, to compare networks that were trained alike."""
     return Mean.of_row(row, any_budget=True)
 
 
@@ -109,7 +109,7 @@ def decide(effect: Effect, *, at_least: float = 0.0) -> Verdict:
 
 
 def decide_together(verdicts: dict[str, Verdict], planned: int, because: str) -> Finding:
-    """A claim about all of several cases: one against it decides, and all planned ones have to be for it."""
+    """Decide a claim about several cases: one case refutes it, and all planned ones must confirm it."""
     against = [name for name, verdict in verdicts.items() if verdict == "not confirmed"]
     if against:
         return Finding("not confirmed", f"{because}; not in {', '.join(against)}")
@@ -134,7 +134,7 @@ def decide_best(best: Finding, others: Iterable[Verdict], missing: int) -> Findi
 
 
 def decide_each(effects: Mapping[str, Effect], planned: int, title: str) -> Finding:
-    """A claim that all of several effects lie above zero."""
+    """Decide the claim that several effects all lie above zero."""
     words = ", ".join(f"{name} {effect}" for name, effect in effects.items())
     verdicts = {name: decide(effect) for name, effect in effects.items()}
     return decide_together(verdicts, planned, f"{title}: {words or 'no runs'}")

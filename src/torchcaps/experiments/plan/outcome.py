@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from torchcaps.core import Number
 from torchcaps.storage import write_json
-from torchcaps.train import Machine, Run, Watcher, device_of, load_run, provenance, recipe_as_json, train
+from torchcaps.train import (
+    Machine,
+    Run,
+    TrainResult,
+    Watcher,
+    device_of,
+    load_run,
+    provenance,
+    recipe_as_json,
+    train,
+)
 
 from ..records import Details
 from .experiment import PlannedRun
@@ -29,9 +38,14 @@ class Outcome:
     extra: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of_training(cls, trained: Mapping[str, Any]) -> Outcome:
+    def of_training(cls, trained: TrainResult) -> Outcome:
         """What the training found, by the content of its `result.json`."""
-        return cls(**{key: trained[key] for key in ("metrics", "parameters", "seconds", "precision")})
+        return cls(
+            metrics=trained["metrics"],
+            parameters=trained["parameters"],
+            seconds=trained["seconds"],
+            precision=trained["precision"],
+        )
 
     def with_metrics(self, metrics: Mapping[str, Number]) -> Outcome:
         """The same with further metrics."""

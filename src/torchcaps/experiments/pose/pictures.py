@@ -8,8 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from torchcaps.core import generator
-from torchcaps.core.rotation import random_rotations
+from torchcaps.core import generator, random_rotations
 from torchcaps.data.rendering import TINY_FILE, MeshSet, View, cube_tetrahedron, load_meshes, render_smooth
 from torchcaps.train import Run, load_run
 from torchcaps.viz import SaliencyPanel, draw_pairs, draw_saliency, to_png

@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from torchcaps.core import PoseTarget, UserError
-from torchcaps.core.rotation import rotation_angle
+from torchcaps.core import PoseTarget, UserError, rotation_angle
 from torchcaps.data import load_dataset
 from torchcaps.data.rendering import RenderedImages, render_smooth
 from torchcaps.losses import rotations_of

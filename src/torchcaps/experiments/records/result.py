@@ -55,8 +55,10 @@ class RunResult:
     details: Details
 
     @classmethod
-    def from_json(cls, content: Any) -> RunResult:
+    def from_json(cls, content: object) -> RunResult:
         """Read the content of `result.json`; what is no result of a run is an error."""
+        if not isinstance(content, Mapping):
+            raise UserError("it lacks metrics or a recipe")
         metrics, recipe = _groups(content)
         known = {field.name: content[field.name] for field in fields(RunFacts) if field.name in content}
         if "epochs" in metrics:
@@ -70,10 +72,9 @@ class RunResult:
         )
 
 
-def _groups(content: Any) -> tuple[Mapping[str, Number], Mapping[str, Any]]:
+def _groups(content: Mapping[str, Any]) -> tuple[Mapping[str, Number], Mapping[str, Any]]:
     """Metrics and recipe, checked: results also come from other machines."""
-    groups = content if isinstance(content, Mapping) else {}
-    metrics, recipe = groups.get("metrics"), groups.get("recipe")
+    metrics, recipe = content.get("metrics"), content.get("recipe")
     if not isinstance(metrics, Mapping) or not isinstance(recipe, Mapping):
         raise UserError("it lacks metrics or a recipe")
     if lacking := _ASKED_OF_RECIPES - recipe.keys():

@@ -79,7 +79,7 @@ class Row:
 
     @property
     def budget(self) -> Budget | None:
-        """That of the runs; None where a script made them."""
+        """The budget of the runs; None where a script made them."""
         return self.protocols[0].budget if self.protocols else None
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torchcaps.core import Number, UserError
 from torchcaps.parse import analyse, quantizable_routings
-from torchcaps.parse.on_runs.analyse import count_hits
+from torchcaps.parse.on_runs import count_hits
 from torchcaps.suites import draw_test_images, measure_truth
 from torchcaps.train import Machine, Pipeline, Run, Watcher, load_labelled
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from torchcaps.suites.viewpoint import views_of
+from torchcaps.suites import views_of
 from torchcaps.train import Machine, Watcher
 
 from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network
@@ -133,17 +134,15 @@ def _with_thesis(setting: Setting) -> Setting:
     return replace(setting, thesis={**printed, **({"sparsity": sparsity} if sparsity else {})})
 
 
+_on_views = partial(
+    Experiment, chapter=CHAPTER, seeds=3, metrics=_METRICS, budgets={"smoke": SMOKE}, perform=train_and_view
+)
 register(
-    Experiment(
+    _on_views(
         label="robust:viewpoints-eth80",
-        chapter=CHAPTER,
         title="Familiar and novel viewpoints on ETH-80, in the form of table novelviewpoints",
         data=("eth80",),
         gpu_minutes=120,
-        seeds=3,
-        metrics=_METRICS,
-        budgets={"smoke": SMOKE},
-        perform=train_and_view,
         settings=(*_pairs("eth80", _ETH80, 3, 8), *_without_capsules("eth80", _ETH80, 3, 8)),
         deviations=(
             "ETH-80 stands for smallNORB: 8 classes, photographs at 32 px in colour. Two of ten objects in "
@@ -154,16 +153,11 @@ register(
     )
 )
 register(
-    Experiment(
+    _on_views(
         label="tab:novelviewpoints",
-        chapter=CHAPTER,
         title="Familiar and novel viewpoints on smallNORB",
         data=("smallnorb",),
         gpu_minutes=400,
-        seeds=3,
-        metrics=_METRICS,
-        budgets={"smoke": SMOKE},
-        perform=train_and_view,
         settings=(
             *map(_with_thesis, _pairs("smallnorb_views", _SMALLNORB, 2, 5)),
             *_without_capsules("smallnorb_views", _SMALLNORB, 2, 5),

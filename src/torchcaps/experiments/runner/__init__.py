@@ -2,12 +2,13 @@
 
 from .cluster import run_on_cluster
 from .exchange import merge_runs, pack_runs
-from .make import count_runs, missing_runs, perform_run, run_missing, uses_gpu
+from .make import RunCounts, count_runs, missing_runs, perform_run, run_missing, uses_gpu
 from .outdated import outdated_runs, set_aside
 from .processes import run_in_processes
 from .visit import StopInTime, Visit
 
 __all__ = [
+    "RunCounts",
     "StopInTime",
     "Visit",
     "count_runs",

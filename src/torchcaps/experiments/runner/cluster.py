@@ -13,7 +13,7 @@ from torchcaps.train import Machine
 
 from ..plan import Experiment, PlannedRun
 from ..records import Budget
-from .make import count_runs, missing_runs, perform_run
+from .make import RunCounts, count_runs, missing_runs, perform_run
 from .visit import Visit
 
 _KEPT = ("result.json", "error.json")
@@ -30,7 +30,7 @@ def run_on_cluster(
     budget: Budget = "full",
     seeds: int | None = None,
     visit: Visit | None = None,
-) -> dict[str, int]:
+) -> RunCounts:
     """Make the missing runs as tasks of a Ray cluster; how many runs are done, failed and left.
 
     A task trains in a folder of its worker and hands back its result, which is written below `out` as soon as

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import read_json, write_atomically, write_json
@@ -59,7 +58,7 @@ def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
     return merged
 
 
-def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
+def _results_in(source: Path) -> Iterator[tuple[str, object]]:
     """Folder, as experiment/budget/run, and content of each result."""
     if source.is_dir():
         for path in sorted(source.glob("*/*/*/result.json")):
@@ -70,7 +69,7 @@ def _results_in(source: Path) -> Iterator[tuple[str, Any]]:
         raise MissingDataError(f"there are no runs at {source}: neither a folder nor an archive")
 
 
-def _results_packed(archive: Path) -> Iterator[tuple[str, Any]]:
+def _results_packed(archive: Path) -> Iterator[tuple[str, object]]:
     """Read the members that are named like results; nothing is unpacked, other members are passed over."""
     try:
         with tarfile.open(archive) as packed:

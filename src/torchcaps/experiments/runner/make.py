@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,16 @@ _DEVICE_LOST: tuple[type[Exception], ...] = (
 _CONTINUES = "the next visit continues from its last checkpoint"
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunCounts:
+    """How many runs of an experiment have a result, an error, or neither."""
+
+    done: int
+    failed: int
+    left: int
+    planned: int
+
+
 def run_missing(
     experiment: Experiment,
     out: Path,
@@ -31,7 +41,7 @@ def run_missing(
     budget: Budget = "full",
     seeds: int | None = None,
     visit: Visit | None = None,
-) -> dict[str, int]:
+) -> RunCounts:
     """Make the runs that have no result yet, until the time is up; how many runs are done, failed and left.
 
     A run that fails leaves its error in `error.json` and is not tried again while that file is there.
@@ -109,11 +119,9 @@ def uses_gpu(machine: Machine) -> bool:
     return machine.device in ("auto", "cuda") and torch.cuda.is_available()
 
 
-def count_runs(
-    experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None
-) -> dict[str, int]:
+def count_runs(experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None) -> RunCounts:
     """How many of the planned runs are done, failed and left."""
     folders = [run.folder(out) for run in experiment.planned(budget, seeds)]
     done = sum((folder / "result.json").is_file() for folder in folders)
     failed = sum((folder / "error.json").is_file() for folder in folders)
-    return {"done": done, "failed": failed, "left": len(folders) - done - failed, "planned": len(folders)}
+    return RunCounts(done=done, failed=failed, left=len(folders) - done - failed, planned=len(folders))

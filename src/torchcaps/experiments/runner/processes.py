@@ -77,7 +77,7 @@ def _address(run: PlannedRun) -> _Address:
 
 
 def _make_run(address: _Address, out: Path, machine: Machine, ends_at: float, concurrency: int) -> list[str]:
-    """In a process of its own: make one run; the messages about it."""
+    """Make one run, in a process of its own; return the messages about it."""
     experiment = EXPERIMENTS[address.label]
     setting = next(found for found in experiment.settings if found.name == address.setting)
     run = PlannedRun(experiment=experiment, setting=setting, budget=address.budget, seed=address.seed)

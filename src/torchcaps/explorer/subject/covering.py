@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from time import perf_counter
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 
 _WINDOW = 4  # parts of a side that the cover takes one of
 _PLACES = 7  # along each side
+_SECONDS = 0.15  # that a call for more places takes
+_KEPT = 8  # images whose covering goes on where it stopped
 _AT_ONCE = 7  # more are hardly faster, and others wait for the network meanwhile
 
 
@@ -65,6 +68,27 @@ class Covering:
     def heat(self) -> Float[Tensor, "height width"]:
         """How much activation the class loses on average while a pixel is covered; gains count as 0."""
         return self._lost / self._seen.clamp(min=1)
+
+
+class Coverings:
+    """The coverings of the last images; each goes on where it stopped when it is asked for again."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._last: dict[tuple[int, bytes], Covering] = {}  # by class and image
+
+    def advance(self, winner: int, image: Tensor, start: Callable[[], Covering]) -> Covering:
+        """The covering of an image for a class, begun by `start`; each call adds places."""
+        key = winner, image.cpu().numpy().tobytes()
+        with self._lock:
+            if key not in self._last:
+                self._last[key] = start()
+                for oldest in list(self._last)[:-_KEPT]:
+                    del self._last[oldest]
+            covering = self._last[key]
+            if not covering.is_done:
+                covering.advance(_SECONDS)
+            return covering
 
 
 def _starts(side: int) -> list[int]:

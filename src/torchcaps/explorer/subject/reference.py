@@ -13,8 +13,7 @@ from torch import Tensor
 
 from torchcaps.core import UserError
 from torchcaps.data import LabelledImages
-from torchcaps.parse import Keys, Levels, collect_keys, learn_trees, share_below
-from torchcaps.parse.typicality import TreeModel
+from torchcaps.parse import Keys, Levels, TreeModel, collect_keys, learn_trees, share_below
 
 from .pool import Pool, find_pool
 from .subject import Subject

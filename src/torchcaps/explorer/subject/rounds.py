@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from torchcaps.core import CapsuleOutput, LayerTrace
-from torchcaps.parse import ParseTree, distance_from_even, fully_connected, parse_tree
-from torchcaps.parse.saliency import Grid
+from torchcaps.parse import GridShape, ParseTree, distance_from_even, fully_connected, parse_tree
 from torchcaps.train.techniques import iterative_routings
 
 _MOST = 6  # trees that a page holds of one image
@@ -40,12 +39,12 @@ def spread_rounds(last: int) -> list[int]:
     return sorted({1 + round((last - 1) * step / (_MOST - 1)) for step in range(_MOST)})
 
 
-def last_round(network: nn.Module, chosen: int, grid: Grid | None, output: CapsuleOutput) -> Round:
+def last_round(network: nn.Module, chosen: int, grid: GridShape | None, output: CapsuleOutput) -> Round:
     """The network as it is, whose output for one image is given."""
     return _round(count_rounds(network), output, chosen, grid)
 
 
-def earlier_rounds(network: nn.Module, inputs: Tensor, chosen: int, grid: Grid | None) -> list[Round]:
+def earlier_rounds(network: nn.Module, inputs: Tensor, chosen: int, grid: GridShape | None) -> list[Round]:
     """What the network would say of one image before its last round; it answers anew for each."""
     found = []
     for number in spread_rounds(count_rounds(network))[:-1]:
@@ -55,11 +54,11 @@ def earlier_rounds(network: nn.Module, inputs: Tensor, chosen: int, grid: Grid |
 
 
 def count_rounds(network: nn.Module) -> int:
-    """Of the layer that has most."""
+    """The number of rounds of the layer that has most."""
     return max((routing.iterations for _, routing in iterative_routings(network)), default=1)
 
 
-def _round(number: int, output: CapsuleOutput, chosen: int, grid: Grid | None) -> Round:
+def _round(number: int, output: CapsuleOutput, chosen: int, grid: GridShape | None) -> Round:
     layers = fully_connected(output.layers)
     tree = parse_tree(layers, grid=grid, chosen=chosen)
     return Round(number, tree, _mean_distance(layers), float(output.activations[0, chosen]))
@@ -72,7 +71,7 @@ def _mean_distance(layers: tuple[LayerTrace, ...]) -> float:
 
 @contextmanager
 def _at_most(network: nn.Module, number: int) -> Iterator[None]:
-    """While open, no routing of the network takes more rounds."""
+    """While open, each routing of the network stops after so many rounds."""
     before = [(routing, routing.iterations) for _, routing in iterative_routings(network)]
     try:
         for routing, own in before:

@@ -26,11 +26,8 @@ from torchcaps.train import Pipeline, Run
 from torchcaps.zoo import preparation_of
 
 from ..upload import Ready, make_ready
-from .covering import Covering
+from .covering import Covering, Coverings
 from .rounds import Round, count_rounds, earlier_rounds, last_round
-
-_COVERING = 0.15  # seconds that a call for more of a covering takes
-_KEPT = 8  # images whose covering goes on where it stopped
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ class Subject:
         self._grid = None if one is None else one.grid
         self.field = None if one is None else one.field  # what a capsule of the first layer sees
         self.num_rounds = count_rounds(run.model)
-        self._cover_lock = Lock()
-        self._coverings: dict[tuple[int, bytes], Covering] = {}  # of the last images
+        self._coverings = Coverings()
         self._lock = Lock()  # routing in rounds changes the network for a moment
 
     def read(self, content: bytes) -> Ready:
@@ -152,7 +148,7 @@ class Subject:
         """Activation times coupling on the image, and what each child adds to the winner's length."""
         try:
             layers = fully_connected(output.layers)
-        except UserError:  # said where the tree would be
+        except UserError:  # the page says why in the place of the tree
             return None, None
         heat = None
         if self._maps:
@@ -166,25 +162,16 @@ class Subject:
     def cover(self, image: Tensor, winner: int) -> Covering:
         """What covering places of an image costs a class; each call for the same image adds places."""
         self._check_class(winner)
-        key = winner, image.cpu().numpy().tobytes()
-        with self._cover_lock:
-            if key not in self._coverings:
-                self._coverings[key] = self._start_covering(image, winner)
-                for oldest in list(self._coverings)[:-_KEPT]:
-                    del self._coverings[oldest]
-            covering = self._coverings[key]
-            if not covering.is_done:
-                covering.advance(_COVERING)
-            return covering
-
-    def _start_covering(self, image: Tensor, winner: int) -> Covering:
         settings = self.pipeline.settings.preprocess
 
         def activation_of(images: Tensor) -> Tensor:
             with self._lock:
                 return self.run.model(normalize(images, settings, self.info)).activations[:, winner]
 
-        return Covering(activation_of, self.pipeline.for_evaluation(image.to(self.run.device)).images)
+        def start() -> Covering:
+            return Covering(activation_of, self.pipeline.for_evaluation(image.to(self.run.device)).images)
+
+        return self._coverings.advance(winner, image, start)
 
     @torch.no_grad()
     def reconstruct(self, winner: int, poses: Sequence[Sequence[float]]) -> Tensor:

@@ -9,9 +9,7 @@ from torch import Tensor
 
 from torchcaps.core import Plain
 from torchcaps.parse import OFFSETS, ParseTree
-from torchcaps.viz import tree_piece
-from torchcaps.viz.evidence import heat_colours
-from torchcaps.viz.pictures import to_array, to_colours, to_data_uri
+from torchcaps.viz import heat_colours, to_array, to_colours, to_data_uri, tree_piece
 
 from .reference import Compared, Reference
 from .rounds import Round

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from torchcaps.parse import Evenness, rank_in_words
-from torchcaps.parse.explanation import FEW
-from torchcaps.viz.text import join_words
+from torchcaps.parse import FEW_IMAGES, Evenness, rank_in_words
+from torchcaps.viz import join_words
 
 from .reference import Compared
 from .rounds import Round
@@ -30,7 +29,7 @@ def say_answer(names: Sequence[str], values: Sequence[float], winner: int, label
 
 
 def _say_limits(names: Sequence[str]) -> str:
-    """That a network knows nothing else, for images of which nobody knows what they show."""
+    """Say that the network knows no other classes; for images whose class is unknown."""
     return f"It knows {len(names)} classes and names one of them, even if the image shows something else."
 
 
@@ -69,7 +68,7 @@ def say_round(here: Round, last: int) -> str:
 
 
 def say_hardly(layers: Sequence[Evenness]) -> str:
-    """That couplings stay close to even, where they do."""
+    """Say that couplings stay close to even; empty where they do not."""
     idle = sum(layer.hardly_routes for layer in layers)
     if not idle:
         return ""
@@ -126,7 +125,7 @@ def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
 
 def _say_strange(share: float, others: int) -> str:
     """Whether a rank is unusual: among a few images, one in so many is the strangest of all by chance."""
-    if others < FEW:
+    if others < FEW_IMAGES:
         return "They are too few to say what is usual."
     unusual = "That is unusual: be careful with this answer."
     return unusual if share >= 0.95 else "That is within the usual range."

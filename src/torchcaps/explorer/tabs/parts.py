@@ -8,8 +8,7 @@ from typing import Any
 from torchcaps.core import UserError
 from torchcaps.pages import TrueTrees
 from torchcaps.train import load_run
-from torchcaps.viz import to_png
-from torchcaps.viz.pictures import png_uri
+from torchcaps.viz import png_uri, to_png
 
 from ..subject import say_hardly, say_truth
 

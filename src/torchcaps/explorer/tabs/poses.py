@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps.apps.pose.estimate import Estimator
-from torchcaps.core import UserError
-from torchcaps.core.rotation import hamilton, rotation_angle
+from torchcaps.apps.pose import Estimator
+from torchcaps.core import UserError, hamilton, rotation_angle
 from torchcaps.data import PosedImages, load_dataset
 from torchcaps.data.rendering import render_smooth
 from torchcaps.losses import SpreadRotationLoss, nearest_symmetric

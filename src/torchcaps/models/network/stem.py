@@ -10,10 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, UserError, squash_exponential
-from torchcaps.core.fields import require_equal_lengths
+from torchcaps.core import ImageSize, UserError, require_equal_lengths, squash_exponential
 from torchcaps.layers import BatchNorm2d, ConvStage, PrimaryCaps, StemConv2d
-from torchcaps.routing.fused import is_watched
+from torchcaps.routing import is_watched
 
 from .anatomy import ConvStep
 

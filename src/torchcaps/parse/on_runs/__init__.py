@@ -1,6 +1,6 @@
 """Parse trees of trained runs: a whole split analysed, the levels chosen, single images explained."""
 
-from .analyse import Analysis, analyse, analyse_run, collect_keys, some_images
+from .analyse import Analysis, analyse, analyse_run, collect_keys, count_hits, some_images
 from .choose_levels import choose_levels_of_run
 from .explain import Explainer
 
@@ -11,5 +11,6 @@ __all__ = [
     "analyse_run",
     "choose_levels_of_run",
     "collect_keys",
+    "count_hits",
     "some_images",
 ]

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from torchcaps.core import CapsuleOutput, LayerTrace, MissingDataError, UserError
 from torchcaps.data import LabelledImages
-from torchcaps.train import Pipeline, Run, load_labelled
-from torchcaps.train.numbered import NumberedImages, is_numbered
+from torchcaps.train import NumberedImages, Pipeline, Run, is_numbered, load_labelled
 from torchcaps.zoo import read_photo
 
 from ..contribution import Contributions, contribution_obstacle, contributions

@@ -1,6 +1,15 @@
 """What couplings say, measured against what is true of an image: its parts, their masks and their tree."""
 
-from .agreement import Agreement, Trees, compare_trees, measure_agreement
+from .agreement import (
+    Agreement,
+    Trees,
+    TrueTree,
+    compare_trees,
+    judge_edges,
+    measure_agreement,
+    parts_looked_at,
+    with_even_couplings,
+)
 from .equivariance import equivariance_error
 from .owners import owners_in_regions, owners_of_capsules
 from .purity import Purity, part_purity
@@ -11,11 +20,15 @@ __all__ = [
     "Purity",
     "Shares",
     "Trees",
+    "TrueTree",
     "compare_trees",
     "equivariance_error",
     "evidence_shares",
+    "judge_edges",
     "measure_agreement",
     "owners_in_regions",
     "owners_of_capsules",
     "part_purity",
+    "parts_looked_at",
+    "with_even_couplings",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo
@@ -27,7 +26,7 @@ class Card(DataCard):
     version: str
 
     @classmethod
-    def from_plain(cls, values: Any, where: str) -> Card:
+    def from_plain(cls, values: object, where: str) -> Card:
         """From the mapping in a file, also of an earlier version."""
         if isinstance(values, dict) and "recipe" in values:
             recipe = recipe_as_json(stored_recipe(values["recipe"], f"{where}.recipe"))

@@ -14,7 +14,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torchcaps.core import UserError
 
@@ -91,13 +91,13 @@ def _archive_of(entries: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _check_config(config: Any, path: Path) -> None:
+def _check_config(config: object, path: Path) -> None:
     for key, value in _items(config):
         if key == "use_pickle" and value is not False:
             raise _refusal(path, "pickled tensors")
 
 
-def _check_graph(graph: Any, path: Path) -> None:
+def _check_graph(graph: object, path: Path) -> None:
     for key, value in _items(graph):
         if key == "guards_code" and value:
             raise _refusal(path, "guards written as code")
@@ -109,7 +109,7 @@ def _check_graph(graph: Any, path: Path) -> None:
             raise _refusal(path, f"{key} {value[:60]!r}")
 
 
-def _items(tree: Any) -> Iterator[tuple[str, Any]]:
+def _items(tree: object) -> Iterator[tuple[str, object]]:
     if isinstance(tree, dict):
         for key, value in tree.items():
             yield key, value

@@ -137,7 +137,7 @@ def _load_program(content: bytes, path: Path) -> Exported:
     try:
         with quietly("torch.export"):  # it logs a traceback
             module = torch.export.load(io.BytesIO(content), extra_files=more).module()
-    except Exception as error:  # a damaged file ends in many kinds
+    except Exception as error:  # a damaged file raises errors of many classes
         raise UserError(
             f"{path} is damaged, or cannot be read by this PyTorch, {torch.__version__}: {_first_line(error)}"
         ) from error
@@ -157,7 +157,7 @@ def _load_program(content: bytes, path: Path) -> Exported:
 
 @contextmanager
 def quietly(name: str) -> Iterator[None]:
-    """While open, the logger `name` of PyTorch tells errors alone, and its deprecated tree specs nothing."""
+    """While open, PyTorch's logger `name` logs errors alone, and no warning is given of its tree specs."""
     logger = logging.getLogger(name)
     level = logger.level
     logger.setLevel(logging.ERROR)

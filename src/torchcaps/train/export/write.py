@@ -7,7 +7,7 @@ import io
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,16 @@ from .read import exported_from, quietly
 SUFFIXES = {"onnx": ".onnx", "torch-export": ".pt2"}
 _LIMIT = 1e-2  # far above rounding, which is below 1e-5
 _NOISY = "torch.onnx._internal.exporter._registration"  # names each operator of torchvision that is not there
+
+
+class Written(TypedDict):
+    """An exported file: where it is, what it gives, and how far that is from the network at most."""
+
+    path: str
+    format: str
+    bytes: int
+    outputs: list[str]
+    largest_difference: float
 
 
 class Inference(nn.Module):
@@ -48,7 +58,7 @@ def inference_network(model: nn.Module, task: AnyTask) -> Inference:
     return Inference(twin, task).eval()
 
 
-def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None = None) -> dict[str, Any]:
+def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None = None) -> Written:
     """Write the network of `run` for inference on batches of any size; what was written, and how exact.
 
     Args:
@@ -62,7 +72,7 @@ def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None
     """
     _check_target(path, format)
     network = inference_network(run.model, run.task)
-    images = torch.randn(2, *_image_shape(run), generator=torch.Generator().manual_seed(0))
+    images = torch.randn(2, *run.model.image_shape, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         names = tuple(run.task.outputs(run.task.call(network.model, images, None)))
     card = _card(run, names, data_dir)
@@ -105,7 +115,7 @@ def _checked_difference(
 
 
 def _root_of(error: BaseException) -> str:
-    """The first line of what an error goes back to."""
+    """The first line of the error that caused all others."""
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error).partition("\n")[0]
@@ -121,15 +131,11 @@ def _check_target(path: Path, format: str) -> None:
         raise UserError(f'writing ONNX needs {", ".join(missing)}: pip install "torchcaps[export]"')
 
 
-def _image_shape(run: Run) -> tuple[int, int, int]:
-    return run.model.image_shape
-
-
 def _card(run: Run, outputs: tuple[str, ...], data_dir: Path | None) -> Card:
     return Card(
         **vars(card_of(run.info(data_dir))),
         recipe=run.recipe,
-        input=_image_shape(run),
+        input=run.model.image_shape,
         outputs=outputs,
         epoch=run.epoch,
         version=torchcaps.__version__,

@@ -13,11 +13,11 @@ from torch import Tensor
 from torchcaps.core import MissingDataError, UserError, need
 from torchcaps.data import DATASETS, resize_and_crop
 from torchcaps.layers.backbone import ResNetTrunk, create_trunk
-from torchcaps.models import EfficientCapsNet, build_model, config_as_json
+from torchcaps.models import EfficientCapsNet, build_model
 from torchcaps.storage import save_weights
 
 from ..recipe import Recipe
-from ..run import require_no_run, write_recipe
+from ..run import require_no_run, write_untrained
 from .keras import keras_efficient_capsnet
 from .torchvision import torchvision_resnet
 
@@ -51,10 +51,7 @@ def import_efficient_capsnet_run(path: Path, recipe: Recipe, out: Path) -> Effic
         raise UserError(f"{recipe.model['name']!r} is no Efficient-CapsNet; choose another --recipe")
     _require_fitting_data(model, recipe)
     model.load_state_dict(keras_efficient_capsnet(read_keras_h5(path), model.config))
-    info = {"model": recipe.model, "config": config_as_json(model.config), "epoch": -1}
-    save_weights(out / "weights.safetensors", model.state_dict(), info)
-    write_recipe(out, recipe)
-    (out / "metrics.jsonl").touch()
+    write_untrained(out, recipe, model)
     return model
 
 

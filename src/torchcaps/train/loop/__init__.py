@@ -4,13 +4,14 @@ from .divergence import DivergedError
 from .loop import train
 from .session import Session, use_channels_last
 from .side_by_side import side_by_side
-from .watch import Several, Silent, StoppedError, TensorBoard, Watcher
+from .watch import Several, Silent, StartFacts, StoppedError, TensorBoard, Watcher
 
 __all__ = [
     "DivergedError",
     "Session",
     "Several",
     "Silent",
+    "StartFacts",
     "StoppedError",
     "TensorBoard",
     "Watcher",

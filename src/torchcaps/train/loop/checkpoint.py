@@ -6,14 +6,35 @@ import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NotRequired, cast
 
 import torch
+from torch import Tensor
 
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.storage import write_atomically
 
+from ..averaging import AverageState
 
-def save_checkpoint(path: Path, state: Plain) -> None:
+
+class SessionState(AverageState):
+    """What a checkpoint holds of a session; before 0.1.0 it had no schedule."""
+
+    model: dict[str, Tensor]
+    optimizer: Plain
+    schedule: NotRequired[Plain]
+    technique: Plain
+
+
+class Checkpoint(SessionState):
+    """All that a run needs to go on."""
+
+    progress: Plain
+    rows: list[Plain]  # of metrics.jsonl
+    precision: NotRequired[str]
+
+
+def save_checkpoint(path: Path, state: Checkpoint) -> None:
     """Write tensors and plain values, so that they load without unpickling anything else."""
 
     def fill(draft: Path) -> None:
@@ -28,7 +49,7 @@ def save_checkpoint(path: Path, state: Plain) -> None:
     write_atomically(path, fill)
 
 
-def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Plain:
+def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoint:
     """What `save_checkpoint` wrote; a damaged file is an error that says how to go on."""
     try:
         content = torch.load(path, map_location=device, weights_only=True)
@@ -41,12 +62,14 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Plain:
         ) from error
     if not isinstance(content, dict) or not content.keys() >= {"model", "optimizer", "progress", "rows"}:
         raise UserError(f"{path} is not the checkpoint of a run; delete it to start this run anew")
-    return content
+    if "technique" not in content:  # before 0.1.0 it had the name of the technique
+        content["technique"] = content.get("annealing") or content.get("pruning") or {}
+    return cast(Checkpoint, content)
 
 
 @contextmanager
 def described_damage(path: Path) -> Iterator[None]:
-    """While open, contents of a checkpoint that do not fit the run are an error that says how to go on."""
+    """While open, contents that do not fit the run raise an error that says how to go on."""
     try:
         yield
     except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +57,7 @@ def _repeat(run: KeptRun, last_epoch: int, last_step: int) -> Iterator[None]:
                 return
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def _tensors(value: object) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, tuple | list):
@@ -66,7 +65,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
             yield from _tensors(item)
 
 
-def _is_broken(value: Any) -> bool:
+def _is_broken(value: object) -> bool:
     return any(t.is_floating_point() and not bool(t.isfinite().all()) for t in _tensors(value))
 
 
@@ -88,8 +87,8 @@ class NonFiniteFinder:
         for hook in self._hooks:
             hook.remove()
 
-    def _check(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+    def _check(self, name: str) -> Callable[[nn.Module, object, object], None]:
+        def hook(module: nn.Module, inputs: object, output: object) -> None:
             if self.found is not None or not _is_broken(output):
                 return
             if _is_broken(inputs):

@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from torchcaps.core import Plain, UserError
-from torchcaps.models import config_as_json
-from torchcaps.storage import load_weights, save_weights, write_json_lines
+from torchcaps.storage import load_weights, write_json_lines
 
-from ..run import card_of, read_data_card, write_recipe
+from ..run import card_of, read_data_card, write_recipe, write_weights
 from ..tasks import Evaluation
-from .checkpoint import described_damage, load_checkpoint, save_checkpoint
+from .checkpoint import Checkpoint, described_damage, load_checkpoint, save_checkpoint
 from .session import Session
 
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
@@ -60,11 +59,11 @@ class KeptRun:
                 session.restore(state)
                 self.progress, self.rows = Progress.restored(state["progress"]), list(state["rows"])
         if session.fabric.is_global_zero:
-            (self.out / "result.json").unlink(missing_ok=True)  # there where a finished run gets more epochs
+            (self.out / "result.json").unlink(missing_ok=True)  # of a finished run that now gets more epochs
             write_recipe(self.out, session.recipe, card_of(session.splits.info))
             write_json_lines(self.out / "metrics.jsonl", self.rows)
 
-    def _check_precision(self, state: Plain) -> None:
+    def _check_precision(self, state: Checkpoint) -> None:
         before, now = state.get("precision", self.precision), self.precision
         if before != now:
             raise UserError(
@@ -129,17 +128,15 @@ class KeptRun:
         """Write the weights of now to `<name>.safetensors` in the folder of the run."""
         session = self.session
         if session.fabric.is_global_zero:
-            config = config_as_json(session.network.config)
-            header = {"model": session.recipe.model, "config": config, "epoch": epoch}
-            header |= self.technique.header()
-            save_weights(self.out / f"{name}.safetensors", session.kept_state, header)
+            header = {"model": session.recipe.model, "epoch": epoch, **self.technique.header()}
+            write_weights(self.out / f"{name}.safetensors", session.weights.network, header)
 
-    def use_weights(self, name: str) -> Plain:
-        """Go on with the weights in `<name>.safetensors`; what its header says."""
+    def use_weights(self, name: str) -> int:
+        """Go on with the weights in `<name>.safetensors`; the epoch that they are of."""
         state, header = load_weights(self.out / f"{name}.safetensors")
         self.session.use(state)
-        self.technique.adopt(self.session.network, header)
-        return header
+        self.technique.adopt(header)
+        return int(header["epoch"])
 
     def save_checkpoint(self) -> None:
         """Write all that the run needs to go on from here."""
@@ -147,6 +144,11 @@ class KeptRun:
             return
         if self.technique.keeps_last:
             self.save_weights("weights", self.progress.next_epoch - 1)
-        own = {"progress": asdict(self.progress), "rows": self.rows, "precision": self.precision}
-        save_checkpoint(self.checkpoint, self.session.state() | own)
+        state: Checkpoint = {
+            **self.session.state(),
+            "progress": asdict(self.progress),
+            "rows": self.rows,
+            "precision": self.precision,
+        }
+        save_checkpoint(self.checkpoint, state)
         self._saved_at = time.monotonic()

@@ -6,10 +6,11 @@ import math
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from typing import cast
 
 import torch
 
-from torchcaps.core import Plain, UserError
+from torchcaps.core import UserError
 from torchcaps.data import FOLDER_PREFIX
 from torchcaps.inspection import count_parameters, watch_health
 from torchcaps.storage import write_json
@@ -17,6 +18,7 @@ from torchcaps.storage import write_json
 from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json
 from ..run import (
+    TrainResult,
     check_folder,
     check_outside_classes,
     health_inputs,
@@ -27,6 +29,7 @@ from ..run import (
     removed_if_refused,
 )
 from ..tasks import Evaluation
+from ..techniques import FinalResults
 from .divergence import broken_step, broken_validation
 from .kept import KeptRun
 from .out_of_memory import explain_out_of_memory
@@ -42,7 +45,7 @@ def train(
     *,
     resume: bool = False,
     watcher: Watcher | None = None,
-) -> Plain:
+) -> TrainResult:
     """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
 
     The weights kept are those of the best epoch on the validation images; of the last epoch where the run
@@ -53,12 +56,12 @@ def train(
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
         metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)
-        return read_result(out, "seconds", "metrics.best_epoch", *metrics)
+        return cast(TrainResult, read_result(out, "seconds", "metrics.best_epoch", *metrics))
     check_outside_classes(recipe, out, machine.data_dir)
     fabric = launch(machine)
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:
-            check_folder(recipe, out, resume=resume)  # another may have come since
+            check_folder(recipe, out, resume=resume)  # another process may have started in it meanwhile
         session = Session(fabric, recipe, machine.data_dir)
         if recipe.data.name.startswith(FOLDER_PREFIX):  # an unreadable test image is reported before training
             session.source.test(torch.device("cpu"))
@@ -106,7 +109,7 @@ class _Loop:
     def _train_epoch(self, epoch: int) -> None:
         session = self.session
         self.watcher.epoch_started(epoch, session.steps_per_epoch)
-        checks_each_step = session.fabric.device.type == "cpu"  # elsewhere reading it would stop the device
+        checks_each_step = session.fabric.device.type == "cpu"  # on a GPU the host would wait for the device
         try:
             for indices in session.epoch(epoch):
                 session.step(indices)
@@ -123,7 +126,8 @@ class _Loop:
     def _close_epoch(self, validation: Evaluation, seconds: float) -> None:
         session = self.session
         self.run.check_folder()
-        noticed = watch_health(session.kept, health_inputs(session.splits.validation, session.pipeline))
+        some = health_inputs(session.splits.validation, session.pipeline)
+        noticed = watch_health(session.weights.network, some)
         findings = {"findings": noticed.pop("findings")} if "findings" in noticed else {}
         row = {
             "epoch": self.run.progress.next_epoch,
@@ -138,7 +142,7 @@ class _Loop:
         self.run.keep_epoch(row, validation)
         self.watcher.epoch_done(row | findings)
 
-    def test(self) -> Plain:
+    def test(self) -> TrainResult:
         """Test the kept weights and write result.json."""
         session, run = self.session, self.run
         run.check_folder()
@@ -153,7 +157,7 @@ class _Loop:
             write_json(run.out / "result.json", result)
         return result
 
-    def _result(self, test: Evaluation, more: Plain) -> Plain:
+    def _result(self, test: Evaluation, more: FinalResults) -> TrainResult:
         session, run = self.session, self.run
         return {
             "recipe": recipe_as_json(session.recipe),

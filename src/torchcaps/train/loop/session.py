@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from torchcaps.core import Plain, UserError, derive_seed, generator
+from torchcaps.core import UserError, derive_seed, generator
 from torchcaps.data import Examples
 from torchcaps.models import Network, build_model
 
@@ -23,6 +23,7 @@ from ..pipeline import Pipeline, Splits, source_of
 from ..recipe import Recipe, require_memory
 from ..tasks import Evaluation
 from ..techniques import choose_technique
+from .checkpoint import Checkpoint, SessionState
 from .step import CapturedStep, TrainStep, Work
 from .warm_start import start_from
 
@@ -48,7 +49,7 @@ def use_channels_last(network: nn.Module) -> None:
 
 
 def is_better_with_channels_last(network: nn.Module, device: torch.device) -> bool:
-    """Whether convolutions are faster so, and nothing is less accurate.
+    """Whether channels last makes convolutions faster and no result less accurate.
 
     On a CPU a batch norm of PyTorch rounds a thousand times as much with channels last; ours does not.
     """
@@ -89,10 +90,10 @@ class Session:
     def _build_training(self, capture: bool) -> None:
         fabric, recipe, device = self.fabric, self.recipe, self.fabric.device
         self.pipeline = Pipeline(recipe.data, self.splits.info)
-        self.objective = Objective(recipe.loss, has_decoder=self.network.decoder is not None, device=device)
+        self.objective = Objective.of_network(self.network, recipe.loss, device)
         self.optimizer: Optimizer = make_optimizer(self.network, recipe.optim, device)
-        compiled: Any = torch.compile(self.network) if recipe.compile else self.network
-        self.model: Any
+        compiled = cast(nn.Module, torch.compile(self.network)) if recipe.compile else self.network
+        self.model: nn.Module
         self.model, optimizer = fabric.setup(compiled, self.optimizer)
         self.steps_per_epoch = len(self._batches(0))
         self.schedule = make_schedule(
@@ -114,38 +115,24 @@ class Session:
             clip=recipe.optim.clip,
         )
 
-    @property
-    def judged(self) -> Any:
-        """The model that is evaluated and kept: the averaged one where there is one."""
-        return self.weights.judged
-
     def evaluate(
         self, examples: Examples, on_images: Callable[[int], None] = lambda images: None
     ) -> Evaluation:
-        """The model that is judged, as it is now, on a split; `on_images` is told the size of each batch.
+        """Evaluate the model that is judged on a split; `on_images` is told the size of each batch.
 
         All processes get what the first one found: rounding, and the batch statistics in an average, differ,
         and what follows from the numbers must not.
         """
-        found = evaluate(self.judged, examples, self.task, self.pipeline, self.objective, on_images=on_images)
+        model = self.weights.judged
+        found = evaluate(model, examples, self.task, self.pipeline, self.objective, on_images=on_images)
         return self.fabric.broadcast(found)
 
-    @property
-    def kept(self) -> nn.Module:
-        """The network behind the model that is judged."""
-        return self.weights.network
-
-    @property
-    def kept_state(self) -> dict[str, Tensor]:
-        """The weights of the model that is judged."""
-        return self.kept.state_dict()
-
     def use(self, state: dict[str, Tensor]) -> None:
-        """Go on with other weights."""
+        """Replace the weights of the network, and of their average where there is one."""
         self.network.load_state_dict(state)
         self.weights.use(state)
 
-    def state(self) -> Plain:
+    def state(self) -> SessionState:
         """What a checkpoint holds of the session."""
         return {
             "model": self.network.state_dict(),
@@ -155,19 +142,19 @@ class Session:
             **self.weights.state(),
         }
 
-    def restore(self, state: Plain) -> None:
-        """Go on from a checkpoint; before 0.1.0 it held neither schedule nor technique by these names."""
+    def restore(self, state: Checkpoint) -> None:
+        """Go on from a checkpoint."""
         self.network.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.weights.restore(state)
         if "schedule" in state:
             self.schedule.load_state_dict(state["schedule"])
-        else:
+        else:  # before 0.1.0
             done = state["progress"]["next_epoch"] * self.steps_per_epoch
             before = {"last_epoch": done - 1, "_step_count": done + 1}
             self.schedule.load_state_dict(self.schedule.state_dict() | before)
             self.schedule.step()  # the checkpoint has the rate of the step before
-        self.technique.restore(state.get("technique") or state.get("annealing") or state.get("pruning") or {})
+        self.technique.restore(state["technique"])
 
     def reset_optimizer(self) -> None:
         """Forget the optimizer's moments, in place: a captured step keeps its buffers."""
@@ -177,7 +164,7 @@ class Session:
                     value.zero_()
 
     def epoch(self, number: int) -> Iterator[Tensor]:
-        """Put every random stream at the start of an epoch; its batches of indices.
+        """Start an epoch: seed all random streams, then yield the batches of indices.
 
         Each is to be followed by `step` and `advance`.
         """
@@ -199,7 +186,7 @@ class Session:
             yield batch
 
     def advance(self) -> None:
-        """Follow a step: the learning rate of the next, and the average of the weights."""
+        """Follow a step: set the learning rate of the next one, and update the average of the weights."""
         self.schedule.step()
         self.weights.follow()
 

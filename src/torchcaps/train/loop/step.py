@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
 from torch.utils._pytree import tree_map
 
 from torchcaps.data import Examples
@@ -52,8 +53,8 @@ class TrainStep:
     def __init__(
         self,
         fabric: Fabric,
-        model: Any,
-        optimizer: Any,
+        model: nn.Module,
+        optimizer: Optimizer,
         *,
         work: Work,
         technique: Technique,
@@ -119,12 +120,9 @@ class TrainStep:
 class CapturedStep(TrainStep):
     """The same step as a CUDA graph: one launch instead of hundreds. Its first steps run uncaptured."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._indices: Tensor | None = None
-        self._side = stream_of_thread("side")
-        self._warm = 0
+    _graph: torch.cuda.CUDAGraph | None = None
+    _indices: Tensor | None = None  # where the graph reads them
+    _warm = 0  # steps that ran uncaptured
 
     def __call__(self, indices: Tensor) -> None:
         """Update the weights once."""
@@ -144,10 +142,11 @@ class CapturedStep(TrainStep):
 
     def _run_on_side_stream(self) -> None:
         assert self._indices is not None
-        self._side.wait_stream(torch.cuda.current_stream())
-        with _TAKING_TURNS, torch.cuda.stream(self._side):
+        side = stream_of_thread("side")
+        side.wait_stream(torch.cuda.current_stream())
+        with _TAKING_TURNS, torch.cuda.stream(side):
             super().__call__(self._indices)
-        torch.cuda.current_stream().wait_stream(self._side)
+        torch.cuda.current_stream().wait_stream(side)
         self._warm += 1
 
     def _capture(self) -> None:
@@ -158,7 +157,7 @@ class CapturedStep(TrainStep):
         with (
             _TAKING_TURNS,
             _uncollected(),
-            torch.cuda.graph(graph, stream=self._side, capture_error_mode="thread_local"),
+            torch.cuda.graph(graph, stream=stream_of_thread("side"), capture_error_mode="thread_local"),
         ):
             super().__call__(self._indices)
         self._graph = graph
@@ -169,7 +168,7 @@ _STREAMS = threading.local()
 
 
 def stream_of_thread(name: str) -> torch.cuda.Stream:
-    """A stream of the calling thread's own, the same each time.
+    """The CUDA stream of that name that belongs to the calling thread.
 
     PyTorch hands out 32 streams in turn: a new one for each run would soon be another run's.
     """
@@ -181,7 +180,7 @@ def stream_of_thread(name: str) -> torch.cuda.Stream:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No garbage collection inside: it could free the graph of another run, which a capture forbids."""
+    """Switch garbage collection off: it could free the graph of another run, which a capture forbids."""
     gc.disable()
     try:
         yield

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypedDict, runtime_checkable
 
-from torchcaps.core import Plain
+from torchcaps.core import Metric, Plain
 
 
 class StoppedError(Exception):
     """A watcher asked a run to stop; it left a checkpoint, and resuming continues it to the same bits."""
+
+
+class StartFacts(TypedDict):
+    """What a run is about to do."""
+
+    parameters: int
+    images: int  # to train on
+    epochs: int  # at most
+    metric: Metric  # that people quote
 
 
 @runtime_checkable
@@ -21,7 +30,7 @@ class Watcher(Protocol):
         """Whether the run should end before its next epoch, with `StoppedError`."""
         ...
 
-    def run_started(self, facts: Plain) -> None:
+    def run_started(self, facts: StartFacts) -> None:
         """The model is built and the data is loaded."""
         ...
 
@@ -54,7 +63,7 @@ class Silent:
         """Never."""
         return False
 
-    def run_started(self, facts: Plain) -> None:
+    def run_started(self, facts: StartFacts) -> None:
         """Do nothing."""
 
     def epoch_started(self, epoch: int, steps: int) -> None:
@@ -98,7 +107,7 @@ class Several(Silent):
         """Whether any of them wants it."""
         return any(watcher.wants_to_stop for watcher in self._watchers)
 
-    def run_started(self, facts: Plain) -> None:
+    def run_started(self, facts: StartFacts) -> None:
         """Pass it on."""
         for watcher in self._watchers:
             watcher.run_started(facts)

@@ -7,14 +7,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 
 from torchcaps.core import UserError, derive_seed, generator
 from torchcaps.data import Examples
-from torchcaps.models import OnTrunk
+from torchcaps.models import Network, OnTrunk
 from torchcaps.prune import (
     Drawn,
     Target,
@@ -22,6 +22,7 @@ from torchcaps.prune import (
     draw_widths,
     even_widths,
     fresh_statistics,
+    prunable_trunk,
     random_channels,
     remove_channels,
     strongest_channels,
@@ -33,6 +34,9 @@ from ..objective import Objective
 from ..pipeline import Pipeline
 from ..run import Run
 from ..tasks import Evaluation
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,17 +85,15 @@ def plan_candidates(model: nn.Module, settings: StructuredPruning) -> tuple[Trun
 
 
 class Candidates:
-    """Builds, adapts and scores pruned versions of a run's network; each is what it would be alone."""
+    """Builds, adapts and scores pruned versions of a run's network; several at once give the same."""
 
     def __init__(
-        self, fabric: Any, run: Run, settings: StructuredPruning, data_dir: Path | None = None
+        self, fabric: Fabric, run: Run, settings: StructuredPruning, data_dir: Path | None = None
     ) -> None:
         self.fabric, self.model, self.settings, self.task = fabric, run.model, settings, run.task
         self.splits = run.source(data_dir=data_dir).splits(fabric.device)
         self.pipeline = Pipeline(run.recipe.data, self.splits.info)
-        self.objective = Objective(
-            run.recipe.loss, has_decoder=run.model.decoder is not None, device=fabric.device
-        )
+        self.objective = Objective.of_network(run.model, run.recipe.loss, fabric.device)
 
     def score(self, widths: Sequence[tuple[int, ...]]) -> list[float]:
         """The leading metric of each on the validation split, which is held out of the training images."""
@@ -104,7 +106,7 @@ class Candidates:
             return evaluate(model, data, self.task, self.pipeline, self.objective)
 
     @torch.no_grad()
-    def adapted(self, widths: Sequence[tuple[int, ...]]) -> list[nn.Module]:
+    def adapted(self, widths: Sequence[tuple[int, ...]]) -> list[Network]:
         """The network with each of these widths, its batch norms estimated anew on the same batches."""
         models = [self._prune(chosen) for chosen in widths]
         with ExitStack() as stack:
@@ -116,8 +118,8 @@ class Candidates:
                 _show(models, inputs)
         return models
 
-    def _prune(self, widths: tuple[int, ...]) -> nn.Module:
-        trunk: Any = self.model.get_submodule("trunk")
+    def _prune(self, widths: tuple[int, ...]) -> Network:
+        trunk = prunable_trunk(self.model.get_submodule("trunk"))
         if self.settings.method == "random":
             kept = random_channels(trunk, widths, generator(self.settings.seed, "channels"))
         else:
@@ -139,7 +141,7 @@ class Candidates:
 
 @contextmanager
 def _without_tuning() -> Iterator[None]:
-    """Every candidate has convolutions of its own sizes: looking for the fastest would take the longest."""
+    """Switch off the search for the fastest convolutions: every candidate has its own sizes."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = False
     try:
@@ -153,7 +155,7 @@ def _show(models: Sequence[nn.Module], inputs: Tensor) -> None:
         for model in models:
             model(inputs)
         return
-    # a stream for each model: alone it would leave most of the device idle
+    # each model has its own stream: one alone would leave most of the device idle
     here, streams = torch.cuda.current_stream(), _side_streams(len(models))
     for model, stream in zip(models, streams, strict=True):
         stream.wait_stream(here)
@@ -164,5 +166,5 @@ def _show(models: Sequence[nn.Module], inputs: Tensor) -> None:
 
 
 @lru_cache
-def _side_streams(count: int) -> list[Any]:
+def _side_streams(count: int) -> list[torch.cuda.Stream]:
     return [torch.cuda.Stream() for _ in range(count)]  # type: ignore[no-untyped-call]

@@ -5,28 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
-
-from torch import nn
+from typing import Any, cast
 
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.inspection import count_parameters
-from torchcaps.models import config_as_json
+from torchcaps.models import Network
 from torchcaps.storage import (
     load_weights,
     read_json_lines,
     read_mapping,
-    save_weights,
     write_json,
     write_text,
 )
 
 from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json
-from ..run import load_run, provenance, read_data_card, read_result, require_no_run, write_recipe
+from ..run import PruneResult, Run, load_run, provenance, read_result, require_no_run, write_untrained
 from .candidates import Candidates, StructuredPruning, plan_candidates
 
 _AT_ONCE = 4  # candidates that are shown the same batches; what a killed search scores again at most
@@ -41,7 +38,7 @@ def prune_run(
     machine: Machine | None = None,
     *,
     on_candidate: Callable[[int, int, str], None] = lambda done, planned, best: None,
-) -> Plain:
+) -> PruneResult:
     """Prune the network of run `source` and leave it as a run in `out`; the content of its result.json.
 
     Scored candidates are kept in `out/candidates.jsonl`: a search that was interrupted goes on there and ends
@@ -50,7 +47,7 @@ def prune_run(
     machine, started = settled(machine or Machine()), time.perf_counter()
     identity = _identity(source, settings)
     if _is_finished(out, identity, settings):
-        return read_result(out, *_PRINTED)
+        return cast(PruneResult, read_result(out, *_PRINTED))
     fabric = launch(machine)
     run = load_run(source, fabric.device)
     cost, drawn = plan_candidates(run.model, settings)  # an impossible target ends here, before data is read
@@ -60,12 +57,10 @@ def prune_run(
     best = run.task.leading_metric.best(scores)
     widths = drawn.widths[scores.index(best)]
     (pruned,) = candidates.adapted([widths])
-    model = {**run.recipe.model, "trunk_widths": list(widths)}
-    recipe = replace(run.recipe, model=model, start_from=str(out))
-    _save_run(out, recipe, pruned, source)
+    recipe = _write_pruned(run, out, pruned, widths)
     test = candidates.evaluate(pruned, run.source(data_dir=machine.data_dir).test(fabric.device))
     leading = run.task.leading_metric.name
-    result = {
+    result: PruneResult = {
         "recipe": recipe_as_json(recipe),
         "metrics": {
             f"val_{leading}": best,
@@ -83,6 +78,15 @@ def prune_run(
     }
     write_json(out / "result.json", result)
     return result
+
+
+def _write_pruned(run: Run, out: Path, pruned: Network, widths: Sequence[int]) -> Recipe:
+    """Leave the pruned network of `run` as a run in `out`; the recipe, which trains on from its weights."""
+    model = {**run.recipe.model, "trunk_widths": list(widths)}
+    recipe = replace(run.recipe, model=model, start_from=str(out))
+    _, header = load_weights(run.folder / "weights.safetensors")
+    write_untrained(out, recipe, pruned, card=run.card, header=header)
+    return recipe
 
 
 def _identity(source: Path, settings: StructuredPruning) -> Plain:
@@ -139,12 +143,3 @@ def _scored(path: Path, metric: str) -> list[dict[str, Any]]:
     if not all(isinstance(row.get(metric), float | int) for row in rows):
         raise UserError(f"{path} is damaged (no {metric} in a line); delete it to score the candidates again")
     return rows
-
-
-def _save_run(out: Path, recipe: Recipe, model: nn.Module, source: Path) -> None:
-    _, info = load_weights(source / "weights.safetensors")
-    config: Any = model.config
-    info |= {"model": recipe.model, "config": config_as_json(config), "epoch": -1}
-    save_weights(out / "weights.safetensors", model.state_dict(), info)
-    write_recipe(out, recipe, read_data_card(source))
-    write_text(out / "metrics.jsonl", "")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
-
-from torch import nn
 
 from torchcaps.core import Plain
-from torchcaps.models import config_as_json
+from torchcaps.models import Network
 from torchcaps.prune import shrink
-from torchcaps.storage import save_weights, write_text
 
-from ..run import Run, load_run, require_no_run, write_recipe
+from ..run import Run, load_run, require_no_run, write_untrained
 from ..techniques import iterative_routings
 
 
@@ -26,18 +22,15 @@ def shrink_run(source: Run, out: Path) -> Run:
     network = shrink(source.model)
     model = {**source.recipe.model, **_changes(source.model, network)}
     recipe = replace(source.recipe, model=model, start_from=str(out))
-    config: Any = network.config
-    info = {"model": model, "config": config_as_json(config), "epoch": source.epoch}
+    header = {}
     if recipe.annealing is not None:
         driven = iterative_routings(network, recipe.annealing.layers)
-        info["iterations"] = {name: routing.iterations for name, routing in driven}
-    save_weights(out / "weights.safetensors", network.state_dict(), info)
-    write_recipe(out, recipe, source.card)
-    write_text(out / "metrics.jsonl", "")
-    return load_run(out, next(source.model.parameters()).device)
+        header["iterations"] = {name: routing.iterations for name, routing in driven}
+    write_untrained(out, recipe, network, epoch=source.epoch, card=source.card, header=header)
+    return load_run(out, source.device)
 
 
-def _changes(before: nn.Module, after: nn.Module) -> Plain:
+def _changes(before: Network, after: Network) -> Plain:
     old, new = before.config, after.config
-    names = [field.name for field in fields(new)]  # type: ignore[arg-type]
+    names = [field.name for field in fields(new)]
     return {name: getattr(new, name) for name in names if getattr(new, name) != getattr(old, name)}

@@ -2,18 +2,10 @@
 
 from .fit_to_data import Fitted, name_dataset, recipe_for_data, run_name
 from .keys import annotated_recipe
+from .load import load_recipe, read_recipe, stored_recipe
 from .memory import require_memory
-from .recipe import (
-    Data,
-    Recipe,
-    build,
-    load_recipe,
-    packaged_recipes,
-    read_recipe,
-    recipe_as_json,
-    recipe_as_yaml,
-    stored_recipe,
-)
+from .recipe import Data, Recipe, build, recipe_as_json, recipe_as_yaml
+from .values import packaged_recipes
 from .yaml_file import read_yaml
 
 __all__ = [

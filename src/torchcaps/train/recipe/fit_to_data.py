@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from torchcaps.core import unknown_name
+from torchcaps.core import Plain, unknown_name
 from torchcaps.data import DATASETS, FOLDER_PREFIX, Outline, outline_dataset
 from torchcaps.data.readers import folder_path
 
-from .recipe import Recipe, apply_overrides, build, packaged_recipes, read_values, with_changes
+from .recipe import Recipe, build
+from .values import apply_overrides, packaged_recipes, read_values, with_changes
 
 _LEAST_STEPS = 4  # an epoch of one or two steps teaches little
 
 
 class Fitted(NamedTuple):
-    """A recipe, the keys of it that follow from the data, and whether that is other than the recipe's."""
+    """A recipe, its keys that were chosen from the data, and whether `data` replaced its own dataset."""
 
     recipe: Recipe
     chosen: dict[str, int]
@@ -64,7 +65,7 @@ def recipe_for_data(
     return Fitted(build(with_changes(values, chosen)), chosen, is_other)
 
 
-def _choose(recipe: Recipe, outline: Outline, stated: dict[str, Any], devices: int) -> dict[str, int]:
+def _choose(recipe: Recipe, outline: Outline, stated: Plain, devices: int) -> dict[str, int]:
     config, model = recipe.sketch().config, stated.get("model", {})
     fitting = {"num_classes": outline.num_classes, "in_channels": outline.channels}
     chosen = {

@@ -32,7 +32,7 @@ def annotated_recipe(recipe: Recipe) -> str:
     return "\n".join(_lines(recipe_as_json(recipe), recipe, "")) + "\n"
 
 
-def _lines(values: Mapping[str, Any], holder: Any, indent: str) -> Iterator[str]:
+def _lines(values: Mapping[str, object], holder: object, indent: str) -> Iterator[str]:
     words = _words_in(holder)
     for key, value in values.items():
         comment = f"  # {words[key]}" if key in words else ""
@@ -44,7 +44,7 @@ def _lines(values: Mapping[str, Any], holder: Any, indent: str) -> Iterator[str]
             yield f"{entry:<{_WIDEST_VALUE}}{comment}" if comment else entry
 
 
-def _words_in(holder: Any) -> dict[str, str]:
+def _words_in(holder: object) -> dict[str, str]:
     if isinstance(holder, LossSettings):
         return {"name": _LOSS_NAME, **words_of(LossSettings), **words_of(type(holder.task_loss))}
     return words_of(type(holder)) if is_dataclass(holder) else {}

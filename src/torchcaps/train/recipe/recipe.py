@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
-from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import torch
 
-from torchcaps.core import MissingDataError, UserError, unknown_name
-from torchcaps.core.fields import as_plain, build_dataclass, shown
-from torchcaps.data import FOLDER_PREFIX, Augment, Fit, Preprocess
+from torchcaps.core import Plain, UserError, as_plain, build_dataclass
+from torchcaps.data import Augment, Fit, Preprocess
 from torchcaps.losses import list_losses
 from torchcaps.models import MODELS, Network, build_model
 from torchcaps.prune import Lobster, measure_units
-from torchcaps.storage import read_mapping, read_text
 
 from ..objective import LossSettings
 from ..optimizer import Optim
 from ..tasks import AnyTask, task_named
 from ..techniques import Annealing, check_driven
-from .yaml_file import as_yaml, parse_yaml
+from .yaml_file import as_yaml
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +95,7 @@ class Recipe:
     pruning: Lobster | None = None
 
     @classmethod
-    def from_plain(cls, values: Any, where: str) -> Recipe:
+    def from_plain(cls, values: object, where: str) -> Recipe:
         """From mappings, lists and numbers; a loss without a name is the usual one of the model's task."""
         if isinstance(values, Mapping) and isinstance(values.get("loss", {}), Mapping):
             loss = {"name": _task_of(values.get("model")).default_loss, **values.get("loss", {})}
@@ -168,139 +161,15 @@ class Recipe:
             return build_model(self.model)
 
 
-def _task_of(model: Any) -> AnyTask:
+def _task_of(model: object) -> AnyTask:
     if not isinstance(model, Mapping) or not isinstance(model.get("name"), str):
         raise UserError("recipe.model needs a 'name', which is text; other keys override its fields")
     return task_named(MODELS[model["name"]].task)
 
 
-def read_recipe(folder: Path) -> Recipe | None:
-    """The recipe of the run in `folder`, also of an earlier version; None where there is no run."""
-    path = folder / "recipe.json"
-    if not path.is_file():
-        return None
-    values = read_mapping(path)
-    try:
-        return stored_recipe(values, str(path))
-    except UserError as error:
-        raise UserError(f"the run in {folder} has a recipe.json that cannot be read: {error}") from error
-
-
-def stored_recipe(values: Any, where: str = "recipe") -> Recipe:
-    """The recipe that a run wrote down, read with the keys of today.
-
-    Before 0.1.0 every loss was stored with the settings of the margin loss, folders of images were stretched,
-    and pruning began at a `min_accuracy`.
-    """
-    if not isinstance(values, dict) or "select_by" in values:
-        return build(values, where)
-    values = copy.deepcopy(values)
-    groups = (values.get(key) for key in ("loss", "data", "pruning"))
-    loss, data, pruning = (group if isinstance(group, dict) else {} for group in groups)
-    if loss.get("name") != "margin":
-        for key in ("present", "absent", "absent_weight"):
-            loss.pop(key, None)
-    data.setdefault("fit", "stretch" if str(data.get("name")).startswith(FOLDER_PREFIX) else "crop")
-    if "min_accuracy" in pruning:
-        pruning["min_metric"] = pruning.pop("min_accuracy") or None
-    return build(values, where)
-
-
-def build(values: Any, where: str = "recipe") -> Recipe:
+def build(values: object, where: str = "recipe") -> Recipe:
     """A recipe from plain data; unknown keys and wrong types are errors with a place."""
     return Recipe.from_plain(values, where)
-
-
-def packaged_recipes() -> list[str]:
-    """Names of the recipes shipped with the package, such as `mnist/dr_capsnet`."""
-    return list(_packaged_names())
-
-
-@cache
-def _packaged_names() -> tuple[str, ...]:
-    root = files("torchcaps") / "recipes"
-    folders = sorted((entry for entry in root.iterdir() if entry.is_dir()), key=lambda entry: entry.name)
-    return tuple(
-        f"{folder.name}/{entry.name.removesuffix('.yaml')}"
-        for folder in folders
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.name.endswith(".yaml")
-    )
-
-
-def load_recipe(
-    name: str | Path, overrides: Iterable[str] = (), changes: Mapping[str, object] | None = None
-) -> Recipe:
-    """The recipe at a path or of a packaged name, with `key.key=value` replaced, after `changes`.
-
-    Examples:
-        >>> recipe = load_recipe("mnist/dr_capsnet", ["epochs=3", "optim.learning_rate=3e-4"])
-        >>> recipe.epochs, recipe.optim.learning_rate
-        (3, 0.0003)
-    """
-    return build(apply_overrides(with_changes(read_values(name), changes or {}), overrides))
-
-
-def read_values(name: str | Path) -> dict[str, Any]:
-    """The keys that a recipe states, at a path or of a packaged name."""
-    path = Path(name)
-    if path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
-            raise MissingDataError(f"no recipe at {path}")
-        return _keys(read_text(path), str(name))
-    if str(name) not in packaged_recipes():
-        advice = "`torchcaps list recipes` shows the names, and a file must end in .yaml"
-        if path.is_dir():
-            advice = (
-                f"for a folder of images: torchcaps train photos/efficient_capsnet --data {quote(str(name))}"
-            )
-        raise unknown_name("recipe", str(name), packaged_recipes(), advice)
-    return copy.deepcopy(_packaged_keys(str(name)))
-
-
-@cache  # experiments read the same few files thousands of times
-def _packaged_keys(name: str) -> dict[str, Any]:
-    return _keys((files("torchcaps") / "recipes" / f"{name}.yaml").read_text(encoding="utf-8"), name)
-
-
-def _keys(text: str, name: str) -> dict[str, Any]:
-    values = parse_yaml(text, name)
-    if not isinstance(values, dict):
-        raise UserError(
-            f"{name} should hold the keys of a recipe, such as model and data; it has {shown(values)}"
-        )
-    return values
-
-
-def apply_overrides(values: Any, overrides: Iterable[str]) -> Any:
-    """The nested mapping with each `a.b=value` put in its place; values are read as YAML."""
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals or not key:
-            raise UserError(f"--set takes key=value, got {override!r}")
-        _put(values, key, parse_yaml(text, f"--set {key}"), f"--set {override}")
-    return values
-
-
-def with_changes(values: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str, Any]:
-    """The nested mapping with each value of `changes` put in its place, which its key `a.b` names.
-
-    Changes are made in their order. The values given are left as they are.
-    """
-    changed = copy.deepcopy(dict(values))
-    for key, value in changes.items():
-        _put(changed, key, copy.deepcopy(value), f"cannot change {key}")
-    return changed
-
-
-def _put(values: dict[str, Any], key: str, value: object, words: str) -> None:
-    """Put a value in the place of a nested mapping that its key `a.b` names; `words` begin an error."""
-    *parents, last = key.split(".")
-    for parent in parents:
-        values = values.setdefault(parent, {})
-        if not isinstance(values, dict):
-            raise UserError(f"{words}: {parent} is a single value, not a group of keys")
-    values[last] = value
 
 
 def recipe_as_yaml(recipe: Recipe) -> str:
@@ -308,7 +177,6 @@ def recipe_as_yaml(recipe: Recipe) -> str:
     return as_yaml(recipe_as_json(recipe))
 
 
-def recipe_as_json(recipe: Recipe) -> dict[str, Any]:
+def recipe_as_json(recipe: Recipe) -> Plain:
     """The resolved recipe as plain lists, mappings and numbers."""
-    plain: dict[str, Any] = as_plain(recipe)
-    return plain
+    return as_plain(recipe)

@@ -7,15 +7,14 @@ from typing import Any
 
 import yaml
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.core.fields import shown
+from torchcaps.core import MissingDataError, UserError, shown
 from torchcaps.storage import read_text
 
 _MOST_VALUES = 10_000  # of a file, with what aliases repeat
 _LONGEST_PROBLEM = 300  # characters
 
 
-def read_yaml(path: Path) -> Any:
+def read_yaml(path: Path) -> object:
     """The plain data in a YAML file that is no recipe, read as carefully."""
     if not path.is_file():
         raise MissingDataError(f"no file at {path}")
@@ -36,11 +35,11 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def parse_yaml(text: str, name: str) -> Any:
+def parse_yaml(text: str, name: str) -> object:
     """The plain data in a text; `name` says where it stands."""
     try:
         values = yaml.load(text, _Loader)
-    # also a date, a number or a truth value that is none
+    # also text that looks like a date or a number and is none
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
         problem = " ".join(str(error).split())
         raise UserError(f"{name} is not valid YAML: {problem[:_LONGEST_PROBLEM]}") from error
@@ -48,7 +47,7 @@ def parse_yaml(text: str, name: str) -> Any:
     return values
 
 
-def _check_amount(values: Any, name: str) -> None:
+def _check_amount(values: object, name: str) -> None:
     """Raise where aliases of YAML make a short text an endless recipe."""
     seen, waiting = 0, [values]
     while waiting:
@@ -60,6 +59,6 @@ def _check_amount(values: Any, name: str) -> None:
             raise UserError(f"{name} has more than {_MOST_VALUES:,} values; such files need far fewer")
 
 
-def as_yaml(values: Any) -> str:
+def as_yaml(values: object) -> str:
     """Plain data as text, with keys in their order."""
     return yaml.safe_dump(values, sort_keys=False)

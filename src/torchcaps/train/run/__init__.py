@@ -6,17 +6,20 @@ from .folder import (
     check_outside_classes,
     held_alone,
     is_finished,
-    read_result,
     removed_if_refused,
     require_no_run,
 )
 from .health import health_inputs, inspect_run
 from .provenance import device_name, provenance, source_commit
-from .run import Run, evaluate_run, load_labelled, load_run, load_split, read_data_card, write_recipe
+from .result import PruneResult, TrainResult, read_result
+from .run import Run, evaluate_run, load_labelled, load_run, load_split, read_data_card
+from .write import write_recipe, write_untrained, write_weights
 
 __all__ = [
     "DataCard",
+    "PruneResult",
     "Run",
+    "TrainResult",
     "card_of",
     "check_folder",
     "check_outside_classes",
@@ -36,4 +39,6 @@ __all__ = [
     "require_no_run",
     "source_commit",
     "write_recipe",
+    "write_untrained",
+    "write_weights",
 ]

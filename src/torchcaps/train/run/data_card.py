@@ -1,10 +1,9 @@
-"""What is left of a dataset when its files are gone: enough to read an image as those of training were."""
+"""The card of a dataset: it says how to prepare an image as in training when the dataset is gone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torchcaps.core import MissingDataError, UserError, build_dataclass
 from torchcaps.data import DatasetInfo, Examples, Fit, Split
@@ -28,7 +27,7 @@ class DataCard:
     task: str = "classification"
 
     @classmethod
-    def from_plain(cls, values: Any, where: str) -> DataCard:
+    def from_plain(cls, values: object, where: str) -> DataCard:
         """From the mapping in a file; before 0.1.0 a card said whether images were cropped or stretched."""
         if isinstance(values, dict) and "fit" not in values:
             values = {**values, "fit": "crop" if values.get("is_cropped") else "stretch"}

@@ -6,13 +6,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from torchcaps.core import UserError
-from torchcaps.data import find_info
-from torchcaps.data.api import FOLDER_PREFIX, resolve_data_dir
+from torchcaps.core import Plain, UserError
+from torchcaps.data import FOLDER_PREFIX, find_info, resolve_data_dir
 from torchcaps.data.readers import SUFFIXES, folders_of_classes, parse_folder_name, visible_files
-from torchcaps.storage import read_mapping
 
 from ..recipe import Recipe, read_recipe, recipe_as_json
 
@@ -36,7 +33,7 @@ def held_alone(out: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UserError(busy) from error
-        if not _is_at(path, file.fileno()):  # its last holder removed it: a third one may hold the next
+        if not _is_at(path, file.fileno()):  # removed by its last holder: a new one may be held
             raise UserError(busy)
         try:
             yield
@@ -56,7 +53,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def removed_if_refused(out: Path) -> Iterator[None]:
-    """Remove what a start wrote to `out` when it ends in a user's error before there is a network."""
+    """Remove the files of a start from `out` if a user's error ends the run before it has weights."""
     try:
         yield
     except UserError:
@@ -137,24 +134,12 @@ def _check_continues(recipe: Recipe, before: Recipe, changed: list[str], out: Pa
     )
 
 
-def _what_decides(recipe: Recipe) -> dict[str, Any]:
+def _what_decides(recipe: Recipe) -> Plain:
     """The settings that the numbers of a run depend on; `fit` matters only for files of several sizes."""
     settings, name = recipe_as_json(recipe), recipe.data.name
     if not name.startswith(FOLDER_PREFIX) and find_info(name).framed_reader is None:
         del settings["data"]["fit"]
     return settings
-
-
-def read_result(out: Path, *keys: str) -> dict[str, Any]:
-    """The content of result.json, which must have `keys`; "metrics.epochs" is a key inside a group."""
-    path = out / "result.json"
-    result = read_mapping(path)
-    for key in keys:
-        group, _, name = key.rpartition(".")
-        place = result.get(group) if group else result
-        if not isinstance(place, dict) or name not in place:
-            raise UserError(f"{path} is damaged (no {key}); delete it and call the same command again")
-    return result
 
 
 def is_finished(recipe: Recipe, out: Path) -> bool:

@@ -7,14 +7,22 @@ import platform
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import TypedDict
 
 import torch
 
 import torchcaps
-from torchcaps.core import Plain
 
 
-def provenance(device: torch.device) -> Plain:
+class Provenance(TypedDict):
+    """Where a result was made."""
+
+    commit: str | None
+    versions: dict[str, str]
+    device: str
+
+
+def provenance(device: torch.device) -> Provenance:
     """Versions, commit and device of this process, for every result that is written down."""
     return {
         "commit": source_commit(),

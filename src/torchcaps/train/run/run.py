@@ -10,15 +10,15 @@ from typing import Any, cast
 
 import torch
 
-from torchcaps.core import MissingDataError, UserError, as_plain
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 from torchcaps.models import Network, build_model
-from torchcaps.storage import load_weights, read_json, read_json_lines, write_json, write_text
+from torchcaps.storage import load_weights, read_json, read_json_lines
 
 from ..evaluate import evaluate
 from ..objective import Objective
 from ..pipeline import Pipeline, Source, source_of
-from ..recipe import Recipe, read_recipe, recipe_as_json, recipe_as_yaml, require_memory
+from ..recipe import Recipe, read_recipe, require_memory
 from ..tasks import AnyTask
 from ..techniques import set_iterations
 from .data_card import DataCard
@@ -68,14 +68,6 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """One row per epoch."""
         return read_json_lines(self.folder / "metrics.jsonl")
-
-
-def write_recipe(folder: Path, recipe: Recipe, card: DataCard | None = None) -> None:
-    """Write down what a run does, for programs and for people, and the card of its data."""
-    write_json(folder / "recipe.json", recipe_as_json(recipe))
-    if card is not None:
-        write_json(folder / "data.json", as_plain(card))
-    write_text(folder / "recipe.yaml", recipe_as_yaml(recipe))
 
 
 def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights: str = "weights") -> Run:
@@ -169,7 +161,7 @@ def evaluate_run(
     examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
     if run.task.knows_classes:
         _check_classes(examples.classes, pipeline)
-    objective = Objective(run.recipe.loss, has_decoder=run.model.decoder is not None, device=examples.device)
+    objective = Objective.of_network(run.model, run.recipe.loss, examples.device)
     found = evaluate(run.model, examples, run.task, pipeline, objective)
     if not math.isfinite(found.loss):
         raise UserError(f"the loss of {run.folder} is not finite; its weights are damaged")

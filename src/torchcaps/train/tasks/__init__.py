@@ -2,6 +2,7 @@
 
 from .api import TASKS, Answer, AnyTask, Evaluation, Meter, Task, task_named
 from .classification import Classification
+from .confusion import Confusion
 from .overlap import Overlap
 from .pose import Pose
 from .retrieval import Retrieval
@@ -12,6 +13,7 @@ __all__ = [
     "Answer",
     "AnyTask",
     "Classification",
+    "Confusion",
     "Evaluation",
     "Meter",
     "Overlap",

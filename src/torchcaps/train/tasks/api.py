@@ -11,8 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import METRICS, Metric, Plain, Registry, UserError
-from torchcaps.core.types import OutputT, TargetsT
+from torchcaps.core import METRICS, Metric, OutputT, Plain, Registry, TargetsT, UserError
 from torchcaps.data import Augment, DatasetInfo, Examples, split_validation
 from torchcaps.models import Network
 

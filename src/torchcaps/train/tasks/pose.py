@@ -9,8 +9,15 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from torchcaps.core import Metric, PoseOutput, PoseTarget, UserError, register_metrics
-from torchcaps.core.rotation import euler_of_quaternions, rotation_angle
+from torchcaps.core import (
+    Metric,
+    PoseOutput,
+    PoseTarget,
+    UserError,
+    euler_of_quaternions,
+    register_metrics,
+    rotation_angle,
+)
 from torchcaps.data import Augment, DatasetInfo, Examples, PosedImages
 from torchcaps.losses import SpreadRotationLoss, nearest_symmetric, rotations_of
 

@@ -31,7 +31,7 @@ class DescriptorMeter(Meter[DescriptorOutput, Tensor]):
         self._places: list[Tensor] = []
 
     def add(self, output: DescriptorOutput, targets: Tensor, images: Tensor) -> None:
-        """Take in a batch; its loss would depend on who happens to be in it."""
+        """Take in a batch. No loss is added: it would depend on which images share a batch."""
         del images
         self.measure(output, targets)
 

@@ -2,13 +2,14 @@
 
 from .annealed import AnnealedTraining
 from .annealing import Annealing, check_driven, iterative_routings, set_iterations
-from .api import Technique, TrainingRun
+from .api import FinalResults, Technique, TrainingRun
 from .choose import choose_technique
 from .pruned import PrunedTraining
 
 __all__ = [
     "AnnealedTraining",
     "Annealing",
+    "FinalResults",
     "PrunedTraining",
     "Technique",
     "TrainingRun",

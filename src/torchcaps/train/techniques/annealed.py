@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict
 from math import isfinite
-from typing import Any
 
 from torch import nn
 
@@ -13,7 +12,7 @@ from torchcaps.data import Examples
 
 from ..tasks import Evaluation
 from .annealing import Annealing, Decision, Iterations, set_iterations, start_annealer
-from .api import Technique, TrainingRun
+from .api import FinalResults, Technique, TrainingRun
 
 
 class AnnealedTraining(Technique):
@@ -22,8 +21,8 @@ class AnnealedTraining(Technique):
     def __init__(self, settings: Annealing, network: nn.Module) -> None:
         self.settings, self._network = settings, network
         self.annealer = start_annealer(settings, network)
-        self._follow()
         self._kept: Iterations = self.annealer.iterations
+        self._set(self._kept)
 
     def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
         """Algorithm 3, lines 7 to 12: the best weights of each step are one file."""
@@ -38,25 +37,25 @@ class AnnealedTraining(Technique):
         session = run.session
         session.fabric.barrier()
         iterations = self.annealer.iterations
-        header = run.use_weights(f"step-{self.annealer.source}")
+        epoch = run.use_weights(f"step-{self.annealer.source}")
         if self.settings.optimizer == "reset":
             session.reset_optimizer()
         self._set(iterations)
         session.step.forget_graph()
         tried = session.evaluate(session.splits.validation)
         if isfinite(tried.loss):  # else they may recover as they learn on; the loop ends a run that does not
-            run.keep_if_best(header["epoch"], tried)
-            self.after_epoch(run, header["epoch"], tried)
+            run.keep_if_best(epoch, tried)
+            self.after_epoch(run, epoch, tried)
 
-    def finish(self, run: TrainingRun, test: Examples) -> Plain:
+    def finish(self, run: TrainingRun, test: Examples) -> FinalResults:
         """Every step with what its best weights give on the test images."""
         steps = []
         for number, step in enumerate(self.annealer.tried):
             run.use_weights(f"step-{number}")
-            self._set(step["iterations"])
+            self._set(step.iterations)
             found = run.session.evaluate(test)
             metrics = {f"test_{name}": value for name, value in found.metrics.items()}
-            steps.append({**step, "test_loss": found.loss, **metrics})
+            steps.append({**asdict(step), "test_loss": found.loss, **metrics})
         return {"annealing": steps}
 
     @property
@@ -76,9 +75,8 @@ class AnnealedTraining(Technique):
         """The iterations that the weights were trained with."""
         return {"iterations": self.annealer.iterations}
 
-    def adopt(self, network: Any, header: Plain) -> None:
+    def adopt(self, header: Plain) -> None:
         """Route as often as the weights of the file were trained with."""
-        self._network = network
         self._kept = header["iterations"]
         self._set(self._kept)
 
@@ -88,10 +86,7 @@ class AnnealedTraining(Technique):
 
     def restore(self, state: Plain) -> None:
         """Go on with the iterations of the checkpoint."""
-        self.annealer = replace(self.annealer, **state)
-        self._follow()
-
-    def _follow(self) -> None:
+        self.annealer = self.annealer.restored(state)
         self._set(self.annealer.iterations)
 
     def _set(self, iterations: Iterations) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatch
 from math import inf
-from typing import Any, Literal
+from typing import Literal, Protocol, cast, runtime_checkable
 
 from torch import nn
 
@@ -48,11 +48,18 @@ class Annealing:
             raise UserError(f"annealing.r0 is {self.r0}, more than r_max, {self.r_max}")
 
 
-def iterative_routings(network: nn.Module, pattern: str = "*") -> Iterator[tuple[str, Any]]:
+@runtime_checkable
+class Iterative(Protocol):
+    """A routing that iterates as often as it is told."""
+
+    iterations: int
+
+
+def iterative_routings(network: nn.Module, pattern: str = "*") -> Iterator[tuple[str, Iterative]]:
     """The routings of a network that iterate, by name."""
     for name, module in network.named_modules():
         if isinstance(getattr(module, "iterations", None), int) and fnmatch(name, pattern):
-            yield name, module
+            yield name, cast(Iterative, module)
 
 
 def check_driven(network: nn.Module, settings: Annealing) -> None:
@@ -81,6 +88,15 @@ class Decision(Enum):
     DONE = "done"  # r_max was the last
 
 
+@dataclass(frozen=True)
+class AnnealingStep:
+    """What the training with one number of iterations came to: its lowest loss, and the epoch of that."""
+
+    iterations: int | dict[str, int]
+    loss: float
+    epoch: int
+
+
 @dataclass
 class Annealer:
     """The state of algorithm 3; `epoch` counts evaluations, as in the thesis.
@@ -97,7 +113,7 @@ class Annealer:
     epoch: int = 0
     best_loss: float = inf
     best_epoch: int = 0
-    steps: list[Plain] = field(default_factory=list)  # iterations, loss and epoch of finished steps
+    steps: list[AnnealingStep] = field(default_factory=list)  # that are finished
 
     def __post_init__(self) -> None:
         self.rounds = self.rounds or dict.fromkeys(self.layers, self.settings.r0)
@@ -118,7 +134,7 @@ class Annealer:
         return self.group >= len(self.groups)
 
     @property
-    def tried(self) -> list[Plain]:
+    def tried(self) -> list[AnnealingStep]:
         """The finished steps, and the one under way if it has a best epoch."""
         return [*self.steps, self._summary()] if self.best_loss < inf else self.steps
 
@@ -150,14 +166,19 @@ class Annealer:
         """Go on from the best step of all, which has tried the next group with r0 already."""
         first = self.settings.r0 + self.settings.step
         self.group = self.group + 1 if first <= self.settings.r_max else len(self.groups)
-        self.source = min(range(len(self.steps)), key=lambda number: self.steps[number]["loss"])
-        best: Iterations = self.steps[self.source]["iterations"]
+        self.source = min(range(len(self.steps)), key=lambda number: self.steps[number].loss)
+        best = self.steps[self.source].iterations
         self.rounds = dict.fromkeys(self.layers, best) if isinstance(best, int) else dict(best)
         return first
 
-    def _summary(self) -> Plain:
-        return {"iterations": self.iterations, "loss": self.best_loss, "epoch": self.best_epoch}
+    def _summary(self) -> AnnealingStep:
+        return AnnealingStep(self.iterations, self.best_loss, self.best_epoch)
 
     def state(self) -> Plain:
         """Plain data for a checkpoint."""
         return {key: value for key, value in asdict(self).items() if key not in ("settings", "layers")}
+
+    def restored(self, state: Plain) -> Annealer:
+        """The annealer that `state` was taken of."""
+        steps = [AnnealingStep(**step) for step in state.get("steps", ())]
+        return replace(self, **{**state, "steps": steps})

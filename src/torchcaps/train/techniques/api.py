@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypedDict, runtime_checkable
 
 from torchcaps.core import Plain
 from torchcaps.data import Examples
@@ -27,9 +27,15 @@ class TrainingRun(Protocol):
         """Write the weights of now to `<name>.safetensors` in the folder of the run."""
         ...
 
-    def use_weights(self, name: str) -> Plain:
-        """Go on with the weights in `<name>.safetensors`; what its header says."""
+    def use_weights(self, name: str) -> int:
+        """Go on with the weights in `<name>.safetensors`; the epoch that they are of."""
         ...
+
+
+class FinalResults(TypedDict, total=False):
+    """What result.json says beside metrics."""
+
+    annealing: list[Plain]  # each number of iterations that was tried, with its metrics
 
 
 class Technique:
@@ -54,7 +60,7 @@ class Technique:
     def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
         """An epoch is over, and kept if it was the best."""
 
-    def finish(self, run: TrainingRun, test: Examples) -> Plain:
+    def finish(self, run: TrainingRun, test: Examples) -> FinalResults:
         """Training is over; what result.json says beside metrics."""
         del run, test
         return {}
@@ -76,7 +82,7 @@ class Technique:
         """What a file of weights must say so that they can be used."""
         return {}
 
-    def adopt(self, network: Any, header: Plain) -> None:
+    def adopt(self, header: Plain) -> None:
         """The network got weights from a file with this header."""
 
     def state(self) -> Plain:

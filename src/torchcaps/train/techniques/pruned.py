@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from math import inf
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -38,6 +39,13 @@ class PruningState:
     evaluations: int = 0  # of all searches
 
 
+class LastSearch(NamedTuple):
+    """What the search after an epoch found, and how often it evaluated; nothing where there was none."""
+
+    threshold: float = 0.0
+    evaluations: int = 0
+
+
 class PrunedTraining(Technique):
     """Decides after each epoch whether to prune, searches the threshold and keeps account."""
 
@@ -47,7 +55,7 @@ class PrunedTraining(Technique):
         self.settings, self._network, self._leading = settings, network, leading
         self._pull = Pull(prunable_weights(network, settings.layers), settings)
         self.past = PruningState()
-        self._last: Plain = {}
+        self._last = LastSearch()
 
     def start_epoch(self, epoch: int) -> None:
         """Set the strength of the pull; the weights that are zero now stay zero."""
@@ -67,7 +75,7 @@ class PrunedTraining(Technique):
         plateau = Plateau(self.settings.patience, past.best_loss, past.waited)
         is_due = plateau.is_reached(validation.loss)
         past.best_loss, past.waited = plateau.best_loss, plateau.waited
-        self._last = {"threshold": 0.0, "search_evaluations": 0}
+        self._last = LastSearch()
         return self._prune(run, validation) if is_due and self._is_good_enough(validation) else validation
 
     def _is_good_enough(self, validation: Evaluation) -> bool:
@@ -88,7 +96,7 @@ class PrunedTraining(Technique):
         evaluations = cut.evaluations + (part is not whole)
         self.past.evaluations += evaluations
         self.past.threshold = max(cut.threshold, self.past.threshold)
-        self._last = {"threshold": cut.threshold, "search_evaluations": evaluations}
+        self._last = LastSearch(cut.threshold, evaluations)
         return run.session.evaluate(whole) if cut.pruned else validation
 
     def _cost(self, found: Evaluation) -> float:
@@ -100,8 +108,13 @@ class PrunedTraining(Technique):
 
     def row(self) -> Plain:
         """Sparsity, and what the search of the epoch found."""
-        sparsity = count_sparsity(self._network, self.settings.layers)
-        return {"sparsity": sparsity["sparsity"], "sparsity_total": sparsity["sparsity_total"], **self._last}
+        sparsity, last = count_sparsity(self._network, self.settings.layers), self._last
+        return {
+            "sparsity": sparsity["sparsity"],
+            "sparsity_total": sparsity["sparsity_total"],
+            "threshold": last.threshold,
+            "search_evaluations": last.evaluations,
+        }
 
     def metrics(self) -> Plain:
         """Sparsity and the evaluations of all searches."""

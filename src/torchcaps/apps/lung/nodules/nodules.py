@@ -35,7 +35,7 @@ class Nodule:
 
     @property
     def diameter_mm(self) -> float | None:
-        """Of the ball of the same volume."""
+        """The diameter of a ball of the same volume."""
         return None if self.volume_mm3 is None else equivalent_diameter(self.volume_mm3)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from torchcaps.core import Plain, UserError
+from torchcaps.core import UserError
 from torchcaps.data import PlacePlan, SeasonStack, write_map_folder
-from torchcaps.train import Machine, Recipe, Watcher, require_no_run, train
+from torchcaps.train import Machine, Recipe, TrainResult, Watcher, require_no_run, train
 
 from .describe import load_describer
 from .matching import measure_matching
@@ -24,7 +24,7 @@ def train_descriptor(
     machine: Machine | None = None,
     resume: bool = False,
     watcher: Watcher | None = None,
-) -> Plain:
+) -> TrainResult:
     """Train on the western part of each map and measure matches on the eastern fifth; the run's result.
 
     Args:

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError, build_dataclass
-from torchcaps.core.fields import convert
+from torchcaps.core import UserError, build_dataclass, convert
 from torchcaps.storage import read_mapping, write_json
 
 from ..filter import STORAGES, Codebook, Descriptors, Grid

@@ -9,7 +9,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from torchcaps.core import UserError, generator
-from torchcaps.data.corrupt import add_noise, blur, occlude
+from torchcaps.data import add_noise, blur, occlude
 
 _NOISE = 0.3  # deviation, of a range of 1
 _BLUR = 2.0  # deviation of the Gaussian, in pixels
