@@ -58,7 +58,7 @@ def train_and_count(run: PlannedRun, out: Path, machine: Machine, watcher: Watch
     found = analysis.as_json()
     trees = {name: found[name] for name in ("quantized_accuracy", "entropy", "keys")}
     metrics = {"parameters_left": trained.parameters, **trained.metrics, **trees}
-    metrics["decided"] = decided_children(analysis.keys)
+    metrics |= {"decided": decided_children(analysis.keys), "accuracy_with_even": analysis.even_accuracy}
     return network, replace(trained, metrics=metrics, extra={"classes": found["classes"]})
 
 
