@@ -329,6 +329,10 @@ def test_areas_that_scatter_over_seeds_decide_nothing():
     rows = [area("a", 0.9, 0.5, 0.8), area("b", 0.7, 0.5, 0.6)]
     assert detected_better("b", "a")(lambda label: rows).verdict == "open"
     assert detected_better("a", "b")(lambda label: rows).verdict == "open"
+    together = [area("a", 0.9, 0.5, 0.7), area("b", 0.8, 0.41, 0.59)]
+    assert detected_better("b", "a")(lambda label: together).verdict == "open"
+    assert detected_better("b", "a", in_same_networks=True)(lambda label: together).verdict == "beyond"
+    assert detected_better("a", "b", in_same_networks=True)(lambda label: together).verdict == "not confirmed"
     single = [area("a", 0.9), area("b", 0.1)]
     assert detected_better("b", "a")(lambda label: single).verdict == "open"
 

@@ -126,7 +126,9 @@ register(
             ),
             Claim(
                 "Trees detect strange images better than the length of the longest class capsule does.",
-                claims.detected_better(f"DR-CapsNet+REM, {_LENGTH}", "DR-CapsNet+REM, children, K = 11"),
+                claims.detected_better(
+                    f"DR-CapsNet+REM, {_LENGTH}", "DR-CapsNet+REM, children, K = 11", in_same_networks=True
+                ),
             ),
         ),
         deviations=(
