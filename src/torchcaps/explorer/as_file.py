@@ -12,7 +12,7 @@ from torchcaps.core import UserError
 from torchcaps.layers import ConvDecoder, FcDecoder
 from torchcaps.parse import Explainer, Source
 from torchcaps.storage import write_text
-from torchcaps.train.numbered import is_numbered
+from torchcaps.train import is_numbered
 
 from .embedded import embed_decoder, round_decoder, rounding_error
 from .page import file_page
