@@ -10,7 +10,8 @@ def made_map(storage="float32", size=16, **sides):
     grid = Grid(west=0.0, south=0.0, cell=10.0, **sides)
     vectors = np.random.default_rng(0).normal(size=(*grid.shape, size)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
-    book = learn_codebook(vectors.reshape(-1, size), storage, bytes_each=8)
+    sample = vectors.reshape(-1, size)[:20_000]  # more would take minutes, as it would of a real map
+    book = learn_codebook(sample, storage, bytes_each=8)
     return grid, vectors, book.wrap(np.stack([book.encode(plane) for plane in vectors]))
 
 
