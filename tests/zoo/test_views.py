@@ -1,5 +1,8 @@
 """What a command measured of a network of maps stands on its card, with the command."""
 
+import json
+import os
+import re
 import shutil
 from pathlib import Path
 
@@ -10,9 +13,13 @@ from torchcaps.core import UserError
 from torchcaps.storage import write_json
 from torchcaps.zoo import find_entry
 from torchcaps.zoo.card import describe_entry
+from torchcaps.zoo.entry import PACKAGED
 from torchcaps.zoo.renew_cards import renewed
 
+from command import torchcaps
+
 CLONE = Path(__file__).parents[2]
+NAME = "descriptor_capsules.naip"
 
 
 def measured(weights, **changes):
@@ -62,3 +69,30 @@ def test_numbers_of_other_weights_are_refused(packed):
 def test_a_damaged_file_is_named(packed, changes):
     with pytest.raises(UserError, match=r"views\.json is not what torchcaps uav eval"):
         packed[2](**changes)
+
+
+def test_the_page_says_which_views_the_packaged_network_was_measured_on():
+    found = json.loads((PACKAGED / NAME / "views.json").read_text())
+    page = " ".join((CLONE / "docs/zoo.md").read_text().split())
+    assert f"{found['images']:,} views of {found['places']} places" in page
+    plan = found["plan"]
+    assert f"--run {NAME} --places {plan['places']} --views {plan['views']}" in page
+    patterns = re.search(r"torchcaps uav eval (.*?) (?:\\ )?--run", page).group(1).split()
+    dates = [f"aerial/{date}.tif" for (ground,) in [found["maps"]] for date in ground["dates"]]
+    assert all(sum(Path(date).match(pattern) for pattern in patterns) == 1 for date in dates)
+
+
+@pytest.mark.slow
+def test_the_command_of_the_card_measures_what_the_card_says():
+    pytest.importorskip("rasterio")
+    aerial = Path(os.environ.get("TORCHCAPS_DATA", "")) / "aerial"
+    card = (PACKAGED / NAME / "card.md").read_text()
+    words = re.search(r"`torchcaps (uav eval [^`]+)`", card).group(1).split()
+    maps = [aerial / word for word in words if word.endswith(".tif")]
+    if not all(path.is_file() for path in maps):
+        pytest.skip("TORCHCAPS_DATA has no aerial images")
+    found = json.loads(torchcaps(*words[:2], *maps, *words[2 + len(maps) :], "--device", "cpu", "--json"))
+    stored = json.loads((PACKAGED / NAME / "views.json").read_text())
+    assert found["maps"] == stored["maps"]
+    assert found["recall_at_1"] == pytest.approx(stored["recall_at_1"], abs=1.5 / stored["images"])
+    assert found["loss"] == pytest.approx(stored["loss"], rel=1e-4)
