@@ -18,8 +18,10 @@ from .pack import Packing, pack_run
 from .rounding import Rounding
 from .store import checksum_of, entry_folder, get_weights, is_here
 from .table import render_weights
+from .turns import ANGLES, better_turns
 
 __all__ = [
+    "ANGLES",
     "WEIGHTS",
     "Entry",
     "Evidence",
@@ -28,6 +30,7 @@ __all__ = [
     "Prepared",
     "Rounding",
     "SeedMean",
+    "better_turns",
     "checksum_of",
     "create_model",
     "entry_folder",
