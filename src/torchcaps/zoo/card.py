@@ -14,6 +14,7 @@ from torchcaps.storage import read_json
 from .entry import Entry
 from .evidence import Evidence
 from .truth import TRUTH, say_truth
+from .turns import TURNS, say_turns
 from .views import VIEWS, MeasuredViews
 
 CARD = "card.md"
@@ -73,6 +74,7 @@ def describe_entry(entry: Entry, folder: Path) -> str:
         f"Test images: {_measured(entry)}, {_how_measured(entry, _read(folder / VIEWS))}",
         *_over_seeds(entry.evidence),
         *say_truth(_read(folder / TRUTH)),
+        *say_turns(_read(folder / TURNS)),
     ]
     return _card(entry, result, data.get("classes", ()), ground, measured)
 

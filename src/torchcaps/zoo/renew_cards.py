@@ -1,7 +1,8 @@
 """Write the cards of the packaged networks anew, in a clone: `python -m torchcaps.zoo.renew_cards`.
 
 What a card says of several seeds is read again from the result file that it names; what was measured of the
-stored weights, from the file in the folder of the network that `torchcaps uav eval ... --out FILE` wrote.
+stored weights, from files in the folder of the network: `views.json` is what `torchcaps uav eval` wrote as
+its `--out`, `turns.json` what `torchcaps eval NAME --suite turns --json` printed.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from .card import CARD, describe_entry
 from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, packaged_weights
 from .evidence import read_evidence
 from .store import checksum_of
+from .turns import TURNS
 from .views import VIEWS, MeasuredViews
 
 
 def renewed(entry: Entry, clone: Path, packaged: Path = PACKAGED) -> Entry:
     """The entry with what the result files of a clone, and those beside its weights, say now."""
-    return _with_views(_with_evidence(entry, clone), packaged / entry.name)
+    folder = packaged / entry.name
+    entry = _with_views(_with_evidence(entry, clone), folder)
+    measured = {file: checksum_of(folder / file) for file in (VIEWS, TURNS) if (folder / file).is_file()}
+    return replace(entry, sha256={**entry.sha256, **measured})
 
 
 def _with_evidence(entry: Entry, clone: Path) -> Entry:
@@ -38,11 +43,7 @@ def _with_views(entry: Entry, folder: Path) -> Entry:
     if not path.is_file():
         return entry
     found = MeasuredViews.from_plain(read_json(path))
-    return replace(
-        entry,
-        metrics=found.metrics_of(entry.sha256[WEIGHTS]),
-        sha256={**entry.sha256, VIEWS: checksum_of(path)},
-    )
+    return replace(entry, metrics=found.metrics_of(entry.sha256[WEIGHTS]))
 
 
 if __name__ == "__main__":
