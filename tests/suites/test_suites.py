@@ -10,11 +10,20 @@ from typer.testing import CliRunner
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.core.metric import METRICS
-from torchcaps.data import Preprocess, load_dataset
-from torchcaps.suites import SUITES, Measurement, draw_suite, draw_test_images, measure_run, overlay_pairs
+from torchcaps.data import LabelledImages, Preprocess, load_dataset
+from torchcaps.suites import (
+    SUITES,
+    Material,
+    Measurement,
+    draw_suite,
+    draw_test_images,
+    measure_run,
+    overlay_pairs,
+    turns,
+)
 from torchcaps.suites.affine import transform
 from torchcaps.suites.viewpoint import has_novel_views, with_setting
-from torchcaps.train import evaluate_run
+from torchcaps.train import evaluate_run, load_labelled
 from torchcaps.viz import draw_dots
 from torchcaps.zoo import load_pretrained
 
@@ -23,13 +32,13 @@ def by_condition(found):
     return {(each.group, each.condition): each.metrics for each in found}
 
 
-@pytest.mark.parametrize("suite", ["affine", "corruption"])
+@pytest.mark.parametrize("suite", ["affine", "corruption", "turns"])
 def test_unchanged_images_have_the_accuracy_of_the_evaluation(digits, suite):
     first = measure_run(digits, suite)[0]
     assert first.metrics["accuracy"] == pytest.approx(evaluate_run(digits)["accuracy"])
 
 
-@pytest.mark.parametrize("suite", ["affine", "corruption", "overlap"])
+@pytest.mark.parametrize("suite", ["affine", "corruption", "overlap", "turns"])
 def test_a_suite_repeats_itself_and_its_metrics_are_known(digits, suite):
     found = measure_run(digits, suite, limit=40)
     assert found == measure_run(digits, suite, limit=40)
@@ -115,7 +124,7 @@ def test_datasets_with_novel_views_are_known(name, is_split):
     assert has_novel_views(name) is is_split
 
 
-@pytest.mark.parametrize("suite", ["affine", "corruption", "overlap"])
+@pytest.mark.parametrize("suite", ["affine", "corruption", "overlap", "turns"])
 def test_suites_run_on_a_pretrained_network(suite):
     found = measure_run(load_pretrained("dr_capsnet_small.mnist5k-types"), suite, limit=10)
     assert all(0 <= value <= 1 for each in found for value in each.metrics.values())
@@ -133,8 +142,27 @@ def test_one_setting_of_a_name_is_replaced():
     assert with_setting("smallnorb_views", "views", "novel") == "smallnorb_views:views=novel"
 
 
-def test_five_suites_are_known():
-    assert SUITES.names() == ["affine", "corruption", "overlap", "partwhole", "viewpoint"]
+def test_six_suites_are_known():
+    assert SUITES.names() == ["affine", "corruption", "overlap", "partwhole", "turns", "viewpoint"]
+
+
+def test_a_network_that_knows_upright_images_alone_says_how_to_turn_the_others(digits, monkeypatch):
+    def activations(material, images):
+        """Sure of images whose first pixel is bright, and less sure of another class of others."""
+        is_upright = images[:, 0, 0, 0] == 255
+        classes = (material.data.labels + ~is_upright) % 10
+        return torch.nn.functional.one_hot(classes, 10) * torch.where(is_upright, 0.9, 0.6).unsqueeze(1)
+
+    data, pipeline = load_labelled(digits, "test")
+    images = data.images[:20].clone()
+    images[:, :, [0, 0, -1, -1], [0, -1, 0, -1]] = torch.tensor([255, 0, 0, 0], dtype=torch.uint8)
+    marked = LabelledImages(images, data.labels[:20], data.classes)
+    monkeypatch.setattr(turns, "activations_of", activations)
+    found = turns.measure_turns(Material(digits, marked, pipeline, None, None))
+    upright, *turned = (each.metrics for each in found)
+    assert upright == {"accuracy": 1.0, "hinted": 0.0}
+    for each in turned:
+        assert each == {"accuracy": 0.0, "hinted": 1.0, "hinted_back": 1.0, "hinted_errors": 1.0}
 
 
 def test_the_command_compares_runs_in_one_table_and_figure(digits, tmp_path):

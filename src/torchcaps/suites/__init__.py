@@ -1,6 +1,6 @@
 """Suites: how runs fare when images turn, overlap, are seen from elsewhere, spoiled or drawn of parts."""
 
-from . import affine, corruption, overlap, partwhole, viewpoint
+from . import affine, corruption, overlap, partwhole, turns, viewpoint
 from .api import SUITES, Material, Measurement, measure_run
 from .compare import as_json, draw_suite, table_of
 from .ground_truth import measure_truth
@@ -23,6 +23,7 @@ __all__ = [
     "overlay_pairs",
     "partwhole",
     "table_of",
+    "turns",
     "viewpoint",
     "views_of",
 ]

@@ -1,7 +1,7 @@
 """Pretrained networks: listed, verified, loaded, packed, and shown photographs."""
 
 from .digit import Prepared, prepare_digit
-from .entry import Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
+from .entry import WEIGHTS, Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
 from .evidence import Evidence, SeedMean
 from .load import (
     PhotoPredictor,
@@ -16,10 +16,13 @@ from .load import (
 )
 from .pack import Packing, pack_run
 from .rounding import Rounding
-from .store import entry_folder, get_weights, is_here
+from .store import checksum_of, entry_folder, get_weights, is_here
 from .table import render_weights
+from .turns import ANGLES, better_turns
 
 __all__ = [
+    "ANGLES",
+    "WEIGHTS",
     "Entry",
     "Evidence",
     "Packing",
@@ -27,6 +30,8 @@ __all__ = [
     "Prepared",
     "Rounding",
     "SeedMean",
+    "better_turns",
+    "checksum_of",
     "create_model",
     "entry_folder",
     "entry_of_model",

@@ -14,6 +14,8 @@ from torchcaps.storage import read_json
 from .entry import Entry
 from .evidence import Evidence
 from .truth import TRUTH, say_truth
+from .turns import TURNS, say_turns
+from .views import VIEWS, MeasuredViews
 
 CARD = "card.md"
 _MOST_CLASSES = 20  # named on a card
@@ -68,23 +70,27 @@ _OF_OTHERS = _Words("what its task gives", "those of its training images.", "tor
 def describe_entry(entry: Entry, folder: Path) -> str:
     """The card of a network as Markdown, from its entry and the files in its folder."""
     result, data, ground = (_read(folder / name) for name in ("result.json", "data.json", "matching.json"))
-    return _card(entry, result, data.get("classes", ()), ground, say_truth(_read(folder / TRUTH)))
+    measured = [
+        f"Test images: {_measured(entry)}, {_how_measured(entry, _read(folder / VIEWS))}",
+        *_over_seeds(entry.evidence),
+        *say_truth(_read(folder / TRUTH)),
+        *say_turns(_read(folder / TURNS)),
+    ]
+    return _card(entry, result, data.get("classes", ()), ground, measured)
 
 
 def _read(path: Path) -> Plain:
     return read_json(path) if path.is_file() else {}
 
 
-def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain, truth: Sequence[str]) -> str:
+def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain, measured: Sequence[str]) -> str:
     words = WORDS.get(entry.task, _OF_OTHERS)
     lines = [
         f"Use: `{words.command.format(name=entry.name)}`. It gives {words.gives}."
         + _named(entry, classes)
         + _ground(ground),
         f"Data: {_data(entry)}; licence: {entry.licence}.",
-        f"Test images: {_measured(entry)}, of this one run.{_as_trained(entry)}",
-        *_over_seeds(entry.evidence),
-        *truth,
+        *measured,
         f"Size: {entry.parameters:,} parameters in {entry.bytes / 1e6:.2f} MB, stored as {entry.stored_as}; "
         f"trained in {_BITS.get(entry.trained_in, entry.trained_in)}.{_rounded(entry)}",
         f"Training: {_training(result)}seed {entry.seed}, commit {result.get('commit')}, "
@@ -121,13 +127,15 @@ def _measured(entry: Entry) -> str:
     return ", ".join(found) or "not measured"
 
 
-def _as_trained(entry: Entry) -> str:
-    """That the numbers are those of the training, where the stored weights or float32 may give others."""
+def _how_measured(entry: Entry, views: Plain) -> str:
+    """By which command, where one wrote a file; else in training, which stored weights may not repeat."""
+    if views:
+        return f"of this one run, {MeasuredViews.from_plain(views).words(entry.name)}."
     if entry.rounding is None and entry.trained_in == "32":
-        return ""
+        return "of this one run."
     return (
-        " They were measured in the precision of its training; as stored it may answer a few images in "
-        "10,000 otherwise."
+        "of this one run. They were measured in the precision of its training; as stored it may answer a few "
+        "images in 10,000 otherwise."
     )
 
 

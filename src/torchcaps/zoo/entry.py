@@ -33,7 +33,8 @@ class Entry:
         parameters: How many numbers it learnt.
         data: The dataset, as its recipe names it; a folder has the name of what lay in it.
         licence: Of the data.
-        metrics: Of the test images, as the run measured them, the leading one first; shares, not percent.
+        metrics: Of the test images, the leading one first, as the run measured them, or as a command measured
+            the stored weights; shares, not percent.
         seed: That of the run.
         evidence: The same network over several seeds, where a result file has it.
         prepare: What is done to a photograph first; "digit" finds, turns and centres a handwritten one.

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
@@ -32,7 +33,9 @@ from torchcaps.train import (
 from .digit import prepare_digit
 from .entry import PACKAGED, Entry, cache_folder, entry_of_model, find_entry, list_weights, preparation_of
 from .store import entry_folder
+from .turns import better_turns, may_hint, say_turn
 
+_QUARTERS = (Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_180, Image.Transpose.ROTATE_270)  # to the left
 _ALIKE = 0.8  # from which on a name that is no folder is taken for a misspelt one
 
 
@@ -134,10 +137,13 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 class PhotoPredictor:
-    """Answers for photographs: prepares each for the network behind it, and says how."""
+    """Answers for photographs: prepares each for the network behind it, and says how.
 
-    def __init__(self, predictor: Predictor, entry: Entry | None = None) -> None:
-        self.predictor, self.entry = predictor, entry
+    With `hints`, an answer also says where a digit would be another one on a turned page.
+    """
+
+    def __init__(self, predictor: Predictor, entry: Entry | None = None, *, hints: bool = False) -> None:
+        self.predictor, self.entry, self._hints = predictor, entry, hints
         data = predictor.recipe.data.name
         self._preparation = preparation_of(data) if entry is None else entry.prepare
 
@@ -147,8 +153,18 @@ class PhotoPredictor:
             return self.predictor.answer(picture)
         prepared = prepare_digit(picture)
         answer = self.predictor.answer(prepared.picture)
-        row = {**answer.row, "preparation": prepared.words}
-        return replace(answer, row=row, words=f"{answer.words}; {prepared.words}")
+        hint = self._hint(answer, prepared.picture) if self._hints else ""
+        row = {**answer.row, **({"hint": hint} if hint else {}), "preparation": prepared.words}
+        words = (answer.words, hint, prepared.words)
+        return replace(answer, row=row, words="; ".join(part for part in words if part))
+
+    def _hint(self, answer: Answer, digit: Image.Image) -> str:
+        """What the answer would be if the digit were turned, where that is surer; "" where it is not."""
+        others = [self.predictor.answer(digit.transpose(turn)) for turn in _QUARTERS]
+        rows = [each.row for each in (answer, *others)]
+        turns = better_turns(torch.tensor([[list(row["activations"].values()) for row in rows]]))
+        best = rows[int(turns)]
+        return say_turn(int(turns), best["class"], best["activation"]) if turns.any() else ""
 
     def answers(self, paths: Sequence[Path]) -> Iterator[tuple[Path, Answer]]:
         """What the network says of each image file, one after the other."""
@@ -177,8 +193,9 @@ def photo_predictor(
     entry = find_entry(source, weights) if is_pretrained(source, weights) else None
     if entry is None:
         found = find_run(source, weights)
-        return PhotoPredictor(load_predictor(found, device, data_dir, trust=trust))
-    return PhotoPredictor(predictor_of(load_run(entry_folder(entry, weights), device), data_dir), entry)
+        return PhotoPredictor(load_predictor(found, device, data_dir, trust=trust), hints=may_hint(found))
+    folder = entry_folder(entry, weights)
+    return PhotoPredictor(predictor_of(load_run(folder, device), data_dir), entry, hints=may_hint(folder))
 
 
 def predict(
@@ -201,6 +218,8 @@ def predict(
     paths = [Path(name) for name in find_images([str(name) for name in names])]
     if isinstance(source, Path | str):
         found = photo_predictor(str(source), data_dir=data_dir)
+    elif isinstance(source, Run):
+        found = PhotoPredictor(predictor_of(source, data_dir), hints=may_hint(source.folder))
     else:
-        found = PhotoPredictor(predictor_of(source, data_dir) if isinstance(source, Run) else source)
+        found = PhotoPredictor(source)
     return [{"image": str(path), **answer.row} for path, answer in found.answers(paths)]

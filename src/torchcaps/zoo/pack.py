@@ -18,11 +18,12 @@ from .evidence import read_evidence
 from .rounding import halved, measure_rounding
 from .store import checksum_of
 from .truth import TRUTH, say_truth
+from .turns import TURNS, say_turns
 from .without_paths import recipe_without_paths, without_paths
 
 RESULT = "result.json"
-# what was measured after training: by applications, which need it again, and by the suite of true trees
-_BESIDE = ("matching.json", "calibration.json", TRUTH)
+# what was measured after training: by applications, which need it again, and by suites
+_BESIDE = ("matching.json", "calibration.json", TRUTH, TURNS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +138,7 @@ def _content(run: Run, trained_on: str, packing: Packing) -> _Content:
     recipe = recipe_as_json(recipe_without_paths(run.recipe, trained_on))
     beside = {file: read_json(run.folder / file) for file in _BESIDE if (run.folder / file).is_file()}
     say_truth(beside.get(TRUTH, {}))  # a damaged one is an error before anything is written
+    say_turns(beside.get(TURNS, {}))
     return _Content(
         {**without_paths(result, trained_on), "recipe": recipe},
         {file: without_paths(values, trained_on) for file, values in beside.items()},

@@ -1,6 +1,8 @@
 """Write the cards of the packaged networks anew, in a clone: `python -m torchcaps.zoo.renew_cards`.
 
-What a card says of several seeds is read again from the result file that it names.
+What a card says of several seeds is read again from the result file that it names; what was measured of the
+stored weights, from files in the folder of the network: `views.json` is what `torchcaps uav eval` wrote as
+its `--out`, `turns.json` what `torchcaps eval NAME --suite turns --json` printed.
 """
 
 from __future__ import annotations
@@ -9,21 +11,39 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchcaps.core import as_plain
-from torchcaps.storage import write_json, write_text
+from torchcaps.storage import read_json, write_json, write_text
 
 from .card import CARD, describe_entry
-from .entry import ENTRY, PACKAGED, Entry, packaged_weights
+from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, packaged_weights
 from .evidence import read_evidence
+from .store import checksum_of
+from .turns import TURNS
+from .views import VIEWS, MeasuredViews
 
 
-def renewed(entry: Entry, clone: Path) -> Entry:
-    """The entry with what the result files of a clone say now."""
+def renewed(entry: Entry, clone: Path, packaged: Path = PACKAGED) -> Entry:
+    """The entry with what the result files of a clone, and those beside its weights, say now."""
+    folder = packaged / entry.name
+    entry = _with_views(_with_evidence(entry, clone), folder)
+    measured = {file: checksum_of(folder / file) for file in (VIEWS, TURNS) if (folder / file).is_file()}
+    return replace(entry, sha256={**entry.sha256, **measured})
+
+
+def _with_evidence(entry: Entry, clone: Path) -> Entry:
     if entry.evidence is None:
         return entry
     told = entry.evidence
     return replace(
         entry, evidence=replace(read_evidence(clone / told.file, told.setting, entry.model), file=told.file)
     )
+
+
+def _with_views(entry: Entry, folder: Path) -> Entry:
+    path = folder / VIEWS
+    if not path.is_file():
+        return entry
+    found = MeasuredViews.from_plain(read_json(path))
+    return replace(entry, metrics=found.metrics_of(entry.sha256[WEIGHTS]))
 
 
 if __name__ == "__main__":

@@ -50,7 +50,9 @@ def command(
     ] = False,
     suite: Annotated[
         str | None,
-        typer.Option("--suite", help="affine, viewpoint, overlap, corruption or partwhole, on test images."),
+        typer.Option(
+            "--suite", help="affine, turns, viewpoint, overlap, corruption or partwhole, on test images."
+        ),
     ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="With --suite: use this many test images.")

@@ -51,7 +51,7 @@ def command(
         best = {} if top is None else {"top": _top(answer, top)}
         rows.append({"image": str(path), **answer.row, **best, **({"files": saved} if saved else {})})
         if not json:
-            words = answer.words if top is None else _listed(best["top"], answer.row.get("preparation"))
+            words = answer.words if top is None else _listed(best["top"], answer)
             typer.echo(f"{path}: {words}" + "".join(f"\n  {file}" for file in saved))
     if json:
         print_json(rows)
@@ -64,6 +64,6 @@ def _top(answer: Answer, count: int) -> list[dict[str, Any]]:
     return [{"class": name, "activation": value} for name, value in top_classes(answer.row, count)]
 
 
-def _listed(best: list[dict[str, Any]], preparation: str | None) -> str:
+def _listed(best: list[dict[str, Any]], answer: Answer) -> str:
     classes = ", ".join(f"{each['class']} {each['activation']:.3f}" for each in best)
-    return classes if preparation is None else f"{classes}; {preparation}"
+    return "; ".join([classes, *(answer.row[key] for key in ("hint", "preparation") if key in answer.row)])

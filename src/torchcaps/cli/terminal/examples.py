@@ -84,6 +84,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "torchcaps uav terrain maps",
         "torchcaps uav stack maps --out maps.npz",
         "torchcaps uav train maps/*.tif --out runs/uav",
+        "torchcaps uav eval maps/*.tif --run runs/uav",
         "torchcaps uav abbrief maps/*.tif --out runs/abbrief",
         "torchcaps uav building-ratio maps/*.tif --out runs/buildings",
         "torchcaps uav compile-map maps/summer.tif --run runs/uav --out map.tcmap",

@@ -2,6 +2,7 @@
 
 from .building_ratio import BuildingRatio, Segmenter, building_ratio, colour_segmenter, onnx_segmenter
 from .describe import AbBrief, Describer, NetworkDescriber, load_describer
+from .evaluate import evaluate_descriptor
 from .matching import LIKELIHOODS, Matching, Pairing, describe_places, load_matching, measure_matching
 from .train import train_descriptor
 
@@ -17,6 +18,7 @@ __all__ = [
     "building_ratio",
     "colour_segmenter",
     "describe_places",
+    "evaluate_descriptor",
     "load_describer",
     "load_matching",
     "measure_matching",

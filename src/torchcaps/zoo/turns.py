@@ -1,0 +1,102 @@
+"""Whether a digit on a turned page would be another one: how that is noticed, and how often rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from torchcaps.core import Plain, UserError
+from torchcaps.storage import read_json
+
+TURNS = "turns.json"  # in a run folder: what `torchcaps eval RUN --suite turns --json` printed
+UPRIGHT, *TURNED = ANGLES = ("0°", "90°", "180°", "270°")
+_METRICS = ("accuracy", "hinted", "hinted_back")
+_WAYS = ("a quarter to the left", "upside down", "a quarter to the right")
+_LEAD = 0.1  # chosen on validation images of MNIST, for `efficient_capsnet_mnist.mnist`
+_MOST_FALSE, _LEAST_TRUE = 0.01, 0.5  # shares of upright images and of turned ones
+
+
+def better_turns(activations: Float[Tensor, "batch 4 classes"]) -> Int64[Tensor, " batch"]:
+    """How many quarters to the left each image would have to be turned, by what a network says of its turns.
+
+    It is 0 where no turn makes the network surer of another class by 0.1 than it is of the first one.
+
+    Args:
+        activations: Of each image as it is, and turned to the left by one, two and three quarters.
+    """
+    certainty, classes = activations.max(2)
+    lead, turn = (certainty - certainty[:, :1]).max(1)
+    is_other = classes.gather(1, turn.unsqueeze(1)).squeeze(1) != classes[:, 0]
+    return torch.where(is_other & (lead > _LEAD), turn, 0)
+
+
+def say_turn(quarters: int, name: str, activation: float) -> str:
+    """What a better turn means for somebody who photographed a digit."""
+    way = _WAYS[quarters - 1]
+    return f"turned {way} it would be {name} (activation {activation:.3f}): does it stand upright?"
+
+
+@dataclass(frozen=True)
+class MeasuredTurns:
+    """How a network fares on turned test images, and how often it notices.
+
+    Attributes:
+        shares: By angle and metric.
+        is_whole: Whether all test images were used.
+    """
+
+    shares: Mapping[str, Mapping[str, float]]
+    is_whole: bool
+
+    @classmethod
+    def from_plain(cls, found: Plain) -> Self:
+        """From what the suite printed of one run."""
+        try:
+            (rows,) = found["runs"].values()
+            by_angle = {row["condition"]: row for row in rows}
+            shares = {angle: {key: float(by_angle[angle][key]) for key in _METRICS} for angle in TURNED}
+            shares[UPRIGHT] = {"hinted": float(by_angle[UPRIGHT]["hinted"])}
+            return cls(shares, found["limit"] is None)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UserError(
+                f"{TURNS} is not what torchcaps eval RUN --suite turns --json prints; write it again"
+            ) from error
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether hints are right often enough to be given: for most turned images and few upright ones."""
+        noticed = sum(self.shares[angle]["hinted"] for angle in TURNED) / len(TURNED)
+        return self.is_whole and self.shares[UPRIGHT]["hinted"] < _MOST_FALSE and noticed > _LEAST_TRUE
+
+    def __str__(self) -> str:
+        accuracy, hinted, back = (
+            ", ".join(f"{self.shares[angle][key]:.1%}" for angle in TURNED) for key in _METRICS
+        )
+        false = f"{self.shares[UPRIGHT]['hinted']:.2%} of upright ones"
+        said = (
+            f"`torchcaps predict` says of {hinted} of these that they may be turned, with the right turn for "
+            f"{back}, and of {false}"
+            if self.is_trusted
+            else f"`torchcaps predict` does not say that an image may be turned: it would say so of {false}"
+        )
+        return (
+            "Test images turned by 90°, 180° and 270° (`torchcaps eval NAME --suite turns`): accuracy "
+            f"{accuracy}; {said}."
+        )
+
+
+def say_turns(found: Plain) -> list[str]:
+    """A line on turned images; none where nothing was measured."""
+    return [str(MeasuredTurns.from_plain(found))] if found else []
+
+
+def may_hint(folder: Path) -> bool:
+    """Whether it was measured of the run in a folder that its hints are right often enough."""
+    path = folder / TURNS
+    return path.is_file() and MeasuredTurns.from_plain(read_json(path)).is_trusted
