@@ -75,7 +75,7 @@ def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Wa
     """Train once for each patient, who is tested, and put the test regions of all together."""
     folder = run.folder(out)
     store, device = folder.parent / "data", device_of(machine)
-    patients = _prepare_slices(run.budget, store / "slices", machine)
+    patients = _prepare_slices(run.budget, store / "slices", machine.data_dir)
     by_patient: dict[str, list[float]] = {}
     results = []
     for patient in patients:
@@ -108,12 +108,12 @@ def _with_data(recipe: Recipe, name: str) -> Recipe:
     return replace(recipe, data=replace(recipe.data, name=name))
 
 
-def _prepare_slices(budget: Budget, place: Path, machine: Machine) -> tuple[str, ...]:
+def _prepare_slices(budget: Budget, place: Path, data_dir: Path | None) -> tuple[str, ...]:
     """The names of the patients; a smoke run draws them."""
     if budget == "smoke":
         drawn = {f"p{number}": partial(_draw, number, slices=1) for number in range(3)}
         return prepare(drawn, place).patients
-    source = resolve_data_dir(machine.data_dir) / "lidc_slices"
+    source = resolve_data_dir(data_dir) / "lidc_slices"
     if not source.is_dir():
         raise MissingDataError(f"no slices at {source}; they are NAME.png with NAME_mask.png")
     return prepare(find_patients(source), place).patients

@@ -15,18 +15,18 @@ from ..plan import PlannedRun, leave_result, train_network
 Metrics = dict[str, Number]
 
 
-def look_at(network: Run, data_name: str, machine: Machine) -> Metrics:
+def look_at(network: Run, data_name: str, data_dir: Path | None) -> Metrics:
     """Accuracy on a dataset; with couplings also quantized accuracy and the entropy of parse trees."""
-    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=machine.data_dir)
+    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=data_dir)
     if not can_quantize(network):
-        return {"accuracy": plain_accuracy(network, data_name, machine)}
+        return {"accuracy": plain_accuracy(network, data_name, data_dir)}
     found = analyse(network.model, data, pipeline, levels="even").as_json()
     return {name: found[name] for name in ("accuracy", "quantized_accuracy", "entropy")}
 
 
-def plain_accuracy(network: Run, data_name: str, machine: Machine) -> float:
+def plain_accuracy(network: Run, data_name: str, data_dir: Path | None) -> float:
     """The accuracy on another dataset of the same shape."""
-    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=machine.data_dir)
+    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=data_dir)
     return count_hits(network.model, data, pipeline) / len(data)
 
 

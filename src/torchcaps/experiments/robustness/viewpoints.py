@@ -30,7 +30,7 @@ def train_and_view(run: PlannedRun, out: Path, machine: Machine, watcher: Watche
     network, outcome = train_network(run, out, machine, watcher)
     metrics: Metrics = {}
     for views, name in views_of(run.recipe.data.name).items():
-        found = look_at(network, name, machine)
+        found = look_at(network, name, machine.data_dir)
         metrics |= {f"{views}_{key}": value for key, value in found.items()}
     leave_result(run, out, network.device, outcome.with_metrics(metrics))
 
