@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from torchcaps.train import Machine, Run, Watcher, load_run
+from torchcaps.train import Run, load_run
 
-from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network
+from ..plan import Experiment, Job, Setting, Values, register
 from ..rem import CHAPTER
 from ..rem.setting import Schedule, rem_pair
 from .claims import AFFNIST, AFFNIST_CLAIMS
@@ -38,15 +38,15 @@ _THESIS_REM = {
 }
 
 
-def train_and_test(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def train_and_test(job: Job) -> None:
     """Train once; the first epoch that is good enough is the under-trained network."""
-    network, outcome = train_network(run, out, machine, watcher)
-    found = look_at(network, TEST, machine.data_dir)
+    network, outcome = job.train_network()
+    found = look_at(network, TEST, job.data_dir)
     metrics: Metrics = {f"{TEST}_{key}": value for key, value in found.items()}
-    metrics |= _undertrained(network, machine.data_dir)
+    metrics |= _undertrained(network, job.data_dir)
     for path in network.folder.glob("epoch-*.safetensors"):  # 45 MB each
         path.unlink()
-    leave_result(run, out, network.device, outcome.with_metrics(metrics))
+    job.leave_result(outcome.with_metrics(metrics))
 
 
 def _undertrained(network: Run, data_dir: Path | None) -> Metrics:

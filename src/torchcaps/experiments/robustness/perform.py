@@ -8,9 +8,9 @@ from torchcaps.core import Number, UserError
 from torchcaps.parse import analyse, quantizable_routings
 from torchcaps.parse.on_runs import count_hits
 from torchcaps.suites import draw_test_images, measure_truth
-from torchcaps.train import Machine, Pipeline, Run, Watcher, load_labelled
+from torchcaps.train import Pipeline, Run, load_labelled
 
-from ..plan import PlannedRun, leave_result, train_network
+from ..plan import Job
 
 Metrics = dict[str, Number]
 
@@ -38,9 +38,9 @@ def can_quantize(network: Run) -> bool:
         return False
 
 
-def study_parts(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def study_parts(job: Job) -> None:
     """Train on PartWhole, then compare maps, trees and poses with the truth."""
-    network, outcome = train_network(run, out, machine, watcher)
-    pipeline = Pipeline(network.recipe.data, network.info(machine.data_dir))
+    network, outcome = job.train_network()
+    pipeline = Pipeline(network.recipe.data, network.info(job.data_dir))
     metrics = measure_truth(network.model, draw_test_images(network), pipeline)
-    leave_result(run, out, network.device, outcome.with_metrics(metrics))
+    job.leave_result(outcome.with_metrics(metrics))
