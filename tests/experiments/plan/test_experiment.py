@@ -27,3 +27,13 @@ def test_other_data_changes_nothing_but_where_datasets_lie(job, tmp_path):
     other = job.with_data(tmp_path / "data")
     assert (other.data_dir, job.data_dir) == (tmp_path / "data", None)
     assert (other.run, other.folder, other.device) == (job.run, job.folder, job.device)
+
+
+def test_a_tidy_training_leaves_no_checkpoint_and_is_not_made_again(job):
+    whole, tidy = job.folder / "whole", job.folder / "tidy"
+    assert job.train(job.run.recipe, whole).metrics == job.train_and_tidy(job.run.recipe, tidy).metrics
+    kept = {path.name for path in whole.iterdir()} - {path.name for path in tidy.iterdir()}
+    assert kept == {"last.ckpt"}
+    before = (tidy / "result.json").stat().st_mtime_ns
+    job.train_and_tidy(job.run.recipe, tidy)
+    assert (tidy / "result.json").stat().st_mtime_ns == before

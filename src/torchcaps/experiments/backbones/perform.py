@@ -12,7 +12,7 @@ from torch import nn
 from torchcaps.inspection import count_parameters
 from torchcaps.models import BackboneCapsNet, build_model
 from torchcaps.storage import read_json
-from torchcaps.train import Machine, Recipe, device_of, load_recipe, load_run, prune_run
+from torchcaps.train import Machine, device_of, load_recipe, load_run, prune_run
 
 from ..plan import Job, Outcome, Setting
 from .claims import PruningMethod
@@ -46,7 +46,7 @@ def compare_trunks(job: Job) -> None:
     prepared = _prepared_trunk(job, setting)
     tuned = read_json(prepared / "result.json")
     recipe = replace(job.run.recipe, start_from=str(prepared))
-    trained = _train_once(job, recipe, folder)
+    trained = job.train_and_tidy(recipe, folder)
     network = load_run(folder)
     seconds = [row["seconds"] for row in network.metrics]
     metrics = {
@@ -68,7 +68,7 @@ def _prepared_trunk(job: Job, setting: TrunkSetting) -> Path:
     tiny = {"name": "trunk_classifier_tiny_test", "trunk": TINY_TRUNKS[setting.trunk], **TINY_SIZES}
     changes = {**plan.trunk, "seed": run.seed, **({"model": tiny} if is_tiny else {})}
     classifier = load_recipe(f"{setting.dataset}/{setting.trunk}_classifier", changes=changes)
-    _train_once(job, classifier, whole)
+    job.train_and_tidy(classifier, whole)
     if setting.kept == 1:
         return whole
     name = f"{whole.name}-{setting.method}-{setting.kept:g}" + (f"-by-{multiple}" if multiple > 1 else "")
@@ -76,14 +76,8 @@ def _prepared_trunk(job: Job, setting: TrunkSetting) -> Path:
     search = replace(plan.search, method=setting.method, flops=setting.kept, multiple=multiple, seed=run.seed)
     prune_run(whole, pruned, search, job.machine)
     recipe = replace(load_recipe(pruned / "recipe.yaml", changes=plan.tuning), start_from=str(pruned))
-    _train_once(job, recipe, tuned)
+    job.train_and_tidy(recipe, tuned)
     return tuned
-
-
-def _train_once(job: Job, recipe: Recipe, folder: Path) -> Outcome:
-    outcome = job.train(recipe, folder)
-    (folder / "last.ckpt").unlink(missing_ok=True)  # half a gigabyte, of no use once there is a result
-    return outcome
 
 
 def _measure(model: nn.Module, machine: Machine, *, is_frozen: bool) -> dict[str, float]:

@@ -105,6 +105,12 @@ class Job:
         trained = train(recipe, folder, self.machine, resume=True, watcher=self.watcher)
         return Outcome.of_training(trained)
 
+    def train_and_tidy(self, recipe: Recipe, folder: Path) -> Outcome:
+        """Train as `train` does, then remove the checkpoint."""
+        outcome = self.train(recipe, folder)
+        (folder / "last.ckpt").unlink(missing_ok=True)  # up to 0.5 GB, of no use once there is a result
+        return outcome
+
     def train_network(self) -> tuple[Run, Outcome]:
         """The trained network of the run, in `training/` of its folder, and what its training gave."""
         outcome = self.train(self.run.recipe, self.folder / "training")

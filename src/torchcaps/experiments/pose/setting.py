@@ -106,8 +106,7 @@ def learn_rotations(job: Job) -> None:
     """Train a network and test it, also on rotations that are certainly new."""
     run, setting, folder = job.run, job.run.setting, job.folder / "network"
     assert isinstance(setting, PoseSetting)
-    trained = job.train(run.recipe, folder)
-    (folder / "last.ckpt").unlink(missing_ok=True)  # of no use once there is a result
+    trained = job.train_and_tidy(run.recipe, folder)
     metrics = {"training_minutes": trained.seconds / 60}
     if setting.novel:
         name = f"synthetic_{setting.novel}" if run.budget == "smoke" else setting.novel

@@ -136,8 +136,7 @@ def _trained(site: _Site, job: Job) -> tuple[Outcome, Describer]:
     if not (site.store / LEARNT / "places.json").is_file():  # written last
         write_map_folder(site.store / LEARNT, [site.world.learnt], plan)
     folder = site.store / "networks" / f"{_network_name(recipe)}-{recipe.seed}"
-    outcome = job.with_data(site.store).train(recipe, folder)
-    (folder / "last.ckpt").unlink(missing_ok=True)  # of no use once there is a result
+    outcome = job.with_data(site.store).train_and_tidy(recipe, folder)
     return outcome, load_describer(folder, job.device)
 
 
