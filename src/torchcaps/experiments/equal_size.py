@@ -5,31 +5,27 @@ This is not an experiment of the thesis. It says where capsules pay and where th
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 from torch import Tensor
 
 from torchcaps.core import generator
 from torchcaps.data import AffineLimits, LabelledImages, affine
 from torchcaps.parse.on_runs import count_hits
-from torchcaps.train import Machine, Watcher, load_labelled
+from torchcaps.train import load_labelled
 
 from .plan import (
     SMOKE,
     Claim,
     Experiment,
     Finding,
-    PlannedRun,
+    Job,
     RowsOf,
     Setting,
     as_ours,
     decide_each,
     difference,
-    leave_result,
     mean_of,
     register,
-    train_network,
 )
 from .records import by_setting
 from .rem.beyond.corruptions import corrupt
@@ -53,16 +49,16 @@ def _change(images: Tensor, name: str) -> Tensor:
     return (warped.clamp(0, 1) * 255).round().byte()
 
 
-def train_and_change(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def train_and_change(job: Job) -> None:
     """Train a network on upright digits; its accuracy on these and on changed ones."""
-    trained, outcome = train_network(run, out, machine, watcher)
-    data, pipeline = load_labelled(trained, "test", data_dir=machine.data_dir)
+    trained, outcome = job.train_network()
+    data, pipeline = load_labelled(trained, "test", data_dir=job.data_dir)
     found = {}
     for name in ("rotated", "warped", "occluded"):
         changed = LabelledImages(_change(data.images, name).to(trained.device), data.labels, data.classes)
         with torch.no_grad():
             found[f"{name}_accuracy"] = count_hits(trained.model, changed, pipeline) / len(data)
-    leave_result(run, out, trained.device, outcome.with_metrics(found))
+    job.leave_result(outcome.with_metrics(found))
 
 
 def capsules_lead(rows_of: RowsOf) -> Finding:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 from torchcaps.pages import measure_footprints
 from torchcaps.prune import shrink
-from torchcaps.train import Machine, Watcher
 
 from .plan import (
     SMOKE,
     Claim,
     Experiment,
     Finding,
-    PlannedRun,
+    Job,
     RowsOf,
     Setting,
     as_ours,
@@ -21,10 +20,8 @@ from .plan import (
     decide_together,
     difference,
     excess,
-    leave_result,
     mean_of,
     register,
-    train_network,
 )
 from .records import by_setting
 from .rem.beyond.entropy import BEYOND
@@ -36,14 +33,15 @@ _TIMES = ("cpu_ms_1", "cpu_ms_128")
 _SHARES = ("cpu_share_1", "cpu_share_128")
 
 
-def train_and_shrink(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def train_and_shrink(job: Job) -> None:
     """Train, leave out what pruning cut off, and measure what is left."""
-    trained, outcome = train_network(run, out, machine, watcher)
+    trained, outcome = job.train_network()
     whole, left = measure_footprints(trained.model.to("cpu"), shrink(trained.model).to("cpu"))
     sizes = {"parameters_shrunk": left.parameters, "forward_mflops": left.flops / 1e6}
     times = {f"cpu_ms_{batch}": ms for batch, ms in left.ms.items()}
     shares = {f"cpu_share_{batch}": ms / whole.ms[batch] for batch, ms in left.ms.items()}
-    leave_result(run, out, trained.device, outcome.with_metrics({**sizes, **times, **shares}))
+    on_cpu = replace(job, machine=replace(job.machine, device="cpu"))  # they were timed there
+    on_cpu.leave_result(outcome.with_metrics({**sizes, **times, **shares}))
 
 
 def smaller_and_faster(rows_of: RowsOf) -> Finding:

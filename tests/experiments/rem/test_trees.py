@@ -12,7 +12,7 @@ from parse.traces import random_layers
 
 from torchcaps.core import UserError
 from torchcaps.experiments import EXPERIMENTS, LABELS
-from torchcaps.experiments.plan import Outcome
+from torchcaps.experiments.plan import Job, Outcome
 from torchcaps.experiments.records import Details, RunResult
 from torchcaps.experiments.rem import trees
 from torchcaps.experiments.rem.trees import (
@@ -134,8 +134,9 @@ def test_a_run_says_how_many_capsules_and_the_first_seed_brings_trees(trained, t
         results = []
         for run in experiment.planned("smoke", seeds=2):
             if run.setting == setting:
-                grow_trees(run, tmp_path, CPU, Silent())
-                content = json.loads((run.folder(tmp_path) / "result.json").read_text())
+                job = Job(run, tmp_path, CPU, Silent())
+                grow_trees(job)
+                content = json.loads((job.folder / "result.json").read_text())
                 results.append(RunResult.from_json(content))
         row = summarise(results, setting=setting.name, metric="capsules_in_tree", protocols=[])
         rows.append(replace(row, network=setting.network, variant=setting.variant))

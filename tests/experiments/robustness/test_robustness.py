@@ -1,14 +1,13 @@
 """The plans of the robustness experiments: equal sizes, the right datasets, runs that leave metrics."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
 
 from torchcaps.core.metric import metric_of
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.plan import join_changes
+from torchcaps.experiments.plan import Job, join_changes
 from torchcaps.experiments.robustness.networks import CONV, SHARED, VIT, small_networks, without_capsules
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
@@ -80,6 +79,7 @@ def test_a_run_on_partwhole_leaves_what_was_measured(tmp_path):
     changes = join_changes(run.setting.changes, tiny)
     setting = type(run.setting)(name="tiny", recipe=run.setting.recipe, changes=changes)
     small = type(run)(experiment=experiment, setting=setting, budget="smoke", seed=1)
-    experiment.perform(small, Path(tmp_path), Machine(device="cpu"), Silent())
-    found = json.loads((small.folder(Path(tmp_path)) / "result.json").read_text())["metrics"]
+    job = Job(small, tmp_path, Machine(device="cpu"), Silent())
+    experiment.perform(job)
+    found = json.loads((job.folder / "result.json").read_text())["metrics"]
     assert {"test_accuracy", "accuracy_with_even", "tree_precision", "saliency_on_object"} <= set(found)

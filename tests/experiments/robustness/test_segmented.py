@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from torchcaps.core.errors import UserError
 from torchcaps.data import OverlaidImages
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.plan import join_changes
+from torchcaps.experiments.plan import Job, join_changes
 from torchcaps.experiments.records import Details
 from torchcaps.experiments.robustness.claims import PAIRS
 from torchcaps.experiments.robustness.segmented import (
@@ -56,8 +56,9 @@ def finished(tmp_path_factory):
         name="tiny", recipe=run.setting.recipe, changes=join_changes(run.setting.changes, tiny)
     )
     small = type(run)(experiment=experiment, setting=setting, budget="smoke", seed=42)
-    experiment.perform(small, out, Machine(device="cpu"), Silent())
-    return small.folder(out)
+    job = Job(small, out, Machine(device="cpu"), Silent())
+    experiment.perform(job)
+    return job.folder
 
 
 def test_a_run_on_overlaid_digits_leaves_errors_and_a_picture_of_each_digit(finished):

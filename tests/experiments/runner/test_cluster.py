@@ -4,10 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from torchcaps.core import UserError
-from torchcaps.experiments.plan import Experiment, Outcome, Setting, leave_result, train_recipe
+from torchcaps.experiments.plan import Experiment, Outcome, Setting, train_recipe
 from torchcaps.experiments.runner import RunCounts, run_on_cluster
 from torchcaps.train import Machine
 
@@ -39,14 +38,15 @@ def test_a_killed_worker_loses_no_finished_run(tmp_path):
     pytest.importorskip("ray", reason='needs the extra "cluster"')
     killed = str(tmp_path / "killed-once")
 
-    def perform(run, out, machine, watcher):
-        if run.setting.name == "fails":
+    def perform(job):
+        name = job.run.setting.name
+        if name == "fails":
             raise RuntimeError("of its own")
-        if run.setting.name == "killed" and not Path(killed).exists():
+        if name == "killed" and not Path(killed).exists():
             Path(killed).touch()
             os._exit(1)  # the worker, in the middle of a run
         outcome = Outcome(metrics={"test_accuracy": 0.5}, seconds=1.0, precision="32", parameters=1)
-        leave_result(run, out, torch.device("cpu"), outcome)
+        job.leave_result(outcome)
 
     counts = run_on_cluster(experiment(perform), tmp_path / "runs", CPU, address="local")
     assert Path(killed).exists()

@@ -12,17 +12,17 @@ from torchcaps.experiments import LABELS, list_experiments
 from torchcaps.experiments.plan import (
     EXPERIMENTS,
     Experiment,
+    Job,
     Outcome,
     PlannedRun,
     Setting,
-    leave_result,
     train_recipe,
 )
 from torchcaps.experiments.records import protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import RunCounts, Visit, run_missing
 from torchcaps.storage import DiskError
-from torchcaps.train import Machine, StoppedError
+from torchcaps.train import Machine, Silent, StoppedError
 from torchcaps.train.recipe import Recipe, recipe_as_json
 
 from sweep import first_of_each
@@ -86,8 +86,8 @@ def test_what_is_missing_is_run_once_and_failures_do_not_stop_the_others(experim
 
 
 def test_a_run_may_be_more_than_training(experiment, tmp_path):
-    def double(run, out, machine, watcher):
-        leave_result(run, out, torch.device("cpu"), Outcome(metrics={"rounds": 2 * run.seed}, **FACTS))
+    def double(job):
+        job.leave_result(Outcome(metrics={"rounds": 2 * job.run.seed}, **FACTS))
 
     setting = replace(experiment.settings[1], thesis={"rounds": 80.0})
     changed = replace(
@@ -115,8 +115,8 @@ def test_a_run_may_be_more_than_training(experiment, tmp_path):
     ],
 )
 def test_a_damaged_result_is_named(experiment, tmp_path, changes, words):
-    def leave(run, out, machine, watcher):
-        leave_result(run, out, torch.device("cpu"), Outcome(metrics={"rounds": 1}, **FACTS))
+    def leave(job):
+        job.leave_result(Outcome(metrics={"rounds": 1}, **FACTS))
 
     changed = replace(experiment, settings=experiment.settings[1:2], perform=leave, metrics=("rounds",))
     run_missing(changed, tmp_path, CPU)
@@ -131,7 +131,7 @@ def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, t
     if not hasattr(torch, "AcceleratorError"):
         pytest.skip("this torch does not tell a lost device from other errors")
 
-    def crash(run, out, machine, watcher):
+    def crash(job):
         raise torch.AcceleratorError("CUDA error: unspecified launch failure\nmore")
 
     said = []
@@ -143,7 +143,7 @@ def test_a_lost_device_is_no_failure_of_the_run_and_ends_the_visit(experiment, t
 
 
 def test_a_full_disk_is_no_failure_of_the_run_and_ends_the_visit(experiment, tmp_path):
-    def fill(run, out, machine, watcher):
+    def fill(job):
         raise DiskError("cannot write weights.safetensors: No space left on device")
 
     said = []
@@ -172,7 +172,7 @@ def test_settings_whose_names_begin_alike_are_not_mixed_up(experiment, tmp_path)
     chosen = replace(experiment, settings=settings)
     for number, run in enumerate(chosen.planned("full", 1)):
         outcome = Outcome(metrics={"test_accuracy": number}, **FACTS)
-        leave_result(run, tmp_path, torch.device("cpu"), outcome)
+        Job(run, tmp_path, CPU, Silent()).leave_result(outcome)
     gather_runs(chosen, tmp_path, tmp_path, budget="full", command="c")
     rows = json.loads((tmp_path / "fig-some-thing.json").read_text())["rows"]
     assert [(row["setting"], row["ours"], row["seeds"]) for row in rows] == [
@@ -209,9 +209,9 @@ def test_runs_side_by_side_are_those_made_one_after_the_other(experiment, tmp_pa
 def test_time_that_is_up_stops_all_runs_and_each_goes_on_later(experiment, tmp_path):
     visit = Visit(at_once=2)
 
-    def perform(run, out, machine, watcher):
+    def perform(job):
         visit.stop()
-        return train_recipe(run, out, machine, watcher)
+        return train_recipe(job)
 
     stopping = replace(experiment, settings=experiment.settings[1:], perform=perform)
     assert run_missing(stopping, tmp_path, CPU, visit=visit, seeds=1).left == 2
@@ -221,11 +221,11 @@ def test_time_that_is_up_stops_all_runs_and_each_goes_on_later(experiment, tmp_p
 def test_an_interrupted_visit_stops_the_runs_under_way(experiment, tmp_path):
     started = threading.Barrier(2)
 
-    def perform(run, out, machine, watcher):
+    def perform(job):
         started.wait(10)
-        if run.setting.name == "small, one":
+        if job.run.setting.name == "small, one":
             raise KeyboardInterrupt
-        while not watcher.wants_to_stop:
+        while not job.watcher.wants_to_stop:
             time.sleep(0.01)
         raise StoppedError
 

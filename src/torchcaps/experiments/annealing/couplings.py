@@ -10,20 +10,10 @@ import numpy as np
 import torch
 
 from torchcaps.inspection import parent_shares
-from torchcaps.train import Machine, Run, Watcher, load_split, set_iterations
+from torchcaps.train import Run, load_split, set_iterations
 from torchcaps.viz import draw_coupling_fans, to_png
 
-from ..plan import (
-    Claim,
-    Experiment,
-    Finding,
-    PlannedRun,
-    RowsOf,
-    Setting,
-    leave_result,
-    register,
-    train_network,
-)
+from ..plan import Claim, Experiment, Finding, Job, RowsOf, Setting, register
 from ..records import Details, Rows, Series, details_of
 from .runs import CHAPTER, SMOKE
 
@@ -34,15 +24,15 @@ _IMAGES = 1000
 _FEW_PARENTS = 2.0  # at fifty iterations; with more, couplings have not gone to zero
 
 
-def study_couplings(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def study_couplings(job: Job) -> None:
     """Train a network, then route the same images with more and more iterations."""
-    network, trained = train_network(run, out, machine, watcher)
+    network, trained = job.train_network()
     started = time.perf_counter()
-    series = couplings_by_iterations(network, machine.data_dir)
+    series = couplings_by_iterations(network, job.data_dir)
     metrics = {"parents": float(series["parents"][-1]), "largest_coupling": float(series["largest"][-1])}
     seconds = trained.seconds + round(time.perf_counter() - started, 3)
     outcome = replace(trained.with_metrics(metrics), seconds=seconds, details=Details(series=series))
-    leave_result(run, out, network.device, outcome)
+    job.leave_result(outcome)
 
 
 @torch.no_grad()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from pathlib import Path
 
 from torchcaps.apps.lung import evaluate_scans
 from torchcaps.apps.lung.nodules import find_nodules
 from torchcaps.apps.lung.phantom import Protocol, draw_patient, patient_name, read_patient, scan_patient
 from torchcaps.apps.lung.prepare import Marked, share_name, split_patients
-from torchcaps.train import Machine, Run, Watcher
+from torchcaps.train import Run
 
-from ..plan import Changes, Experiment, PlannedRun, Setting, leave_result, register
+from ..plan import Changes, Experiment, Job, Setting, register
 from ..records import Budget
 from .claims import CHAPTER
 from .runs import TINY, learn_prepared, phantom_folder, prepare_phantom
@@ -34,12 +33,12 @@ _SCANS: dict[Budget, Protocol] = {
 }
 
 
-def learn_and_scan(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def learn_and_scan(job: Job) -> None:
     """Train with or without regions that show no nodule, then segment whole scans of the test patients."""
-    patients = _PATIENTS[run.budget]
-    prepare_phantom(run.folder(out).parent / "data", patients, _NEGATIVES[run.setting.variant])
-    network, outcome = learn_prepared(run, out, machine, watcher)
-    leave_result(run, out, network.device, outcome.with_metrics(_marks(run.budget, network)))
+    run = job.run
+    prepare_phantom(job.folder.parent / "data", _PATIENTS[run.budget], _NEGATIVES[run.setting.variant])
+    network, outcome = learn_prepared(job)
+    job.leave_result(outcome.with_metrics(_marks(run.budget, network)))
 
 
 def _marks(budget: Budget, network: Run) -> dict[str, float]:

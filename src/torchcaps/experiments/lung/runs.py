@@ -13,9 +13,9 @@ from torchcaps.core import MissingDataError
 from torchcaps.data import resolve_data_dir
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
-from torchcaps.train import Machine, Recipe, Run, Watcher, device_of, load_run, train
+from torchcaps.train import Recipe, Run, load_run
 
-from ..plan import Changes, Experiment, Outcome, PlannedRun, Setting, leave_result, register, train_network
+from ..plan import Changes, Experiment, Job, Outcome, Setting, register
 from ..records import Budget
 from .claims import CHAPTER, CLAIMS, COSTS, MODELS, SHARES, SLICES, TABLE, draw_figure, setting_name
 from .measure import dice_by_patient, measure_costs, summarise_dice
@@ -31,16 +31,14 @@ def _phantom_name(budget: Budget, share: float) -> str:
     return f"folder:{phantom_folder(_PATIENTS[budget])}/splits/{share_name(share)}"
 
 
-def learn_phantom(
-    patients: Mapping[Budget, int], run: PlannedRun, out: Path, machine: Machine, watcher: Watcher
-) -> None:
+def learn_phantom(patients: Mapping[Budget, int], job: Job) -> None:
     """Train on regions of drawn patients and measure the Dice of the test patients.
 
     The regions lie beside the runs, in `data/`: they are drawn once for all settings.
     """
-    prepare_phantom(run.folder(out).parent / "data", patients[run.budget])
-    network, outcome = learn_prepared(run, out, machine, watcher)
-    leave_result(run, out, network.device, outcome)
+    prepare_phantom(job.folder.parent / "data", patients[job.run.budget])
+    _, outcome = learn_prepared(job)
+    job.leave_result(outcome)
 
 
 def prepare_phantom(store: Path, patients: int, negatives: float = 0.0) -> Path:
@@ -56,11 +54,11 @@ def phantom_folder(patients: int, negatives: float = 0.0) -> str:
     return f"phantom-{patients}" + (f"-empty-{negatives:g}" if negatives else "")
 
 
-def learn_prepared(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> tuple[Run, Outcome]:
+def learn_prepared(job: Job) -> tuple[Run, Outcome]:
     """The network of a run, trained on prepared regions, and its Dice on the test patients."""
-    store = run.folder(out).parent / "data"
-    split = store / run.recipe.data.name.removeprefix("folder:")
-    network, trained = train_network(run, out, replace(machine, data_dir=store), watcher)
+    store = job.folder.parent / "data"
+    split = store / job.run.recipe.data.name.removeprefix("folder:")
+    network, trained = job.with_data(store).train_network()
     dice = dice_by_patient(network, split.parent.parent, split, store)
     return network, trained.with_metrics(summarise_dice(dice))
 
@@ -71,49 +69,47 @@ def _draw(number: int, slices: int = 3, negatives: float = 0.0) -> Found:
     return Found([*cuts, *empty])
 
 
-def leave_patients_out(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def leave_patients_out(job: Job) -> None:
     """Train once for each patient, who is tested, and put the test regions of all together."""
-    folder = run.folder(out)
-    store, device = folder.parent / "data", device_of(machine)
-    patients = _prepare_slices(run.budget, store / "slices", machine)
+    run, store = job.run, job.folder.parent / "data"
+    patients = _prepare_slices(run.budget, store / "slices", job.data_dir)
     by_patient: dict[str, list[float]] = {}
     results = []
     for patient in patients:
         split = store / "slices" / "splits" / fold_name(patient)
         recipe = _with_data(run.recipe, f"folder:slices/splits/{split.name}")
-        place = folder / split.name
-        trained = train(recipe, place, replace(machine, data_dir=store), resume=True, watcher=watcher)
-        results.append(Outcome.of_training(trained))
-        by_patient |= dice_by_patient(load_run(place, device), store / "slices", split, store)
+        place = job.folder / split.name
+        results.append(job.with_data(store).train(recipe, place))
+        by_patient |= dice_by_patient(load_run(place, job.device), store / "slices", split, store)
     outcome = replace(
         results[-1],
         metrics={"epochs": run.recipe.epochs, **summarise_dice(by_patient)},
         seconds=sum(result.seconds for result in results),
     )
     patients_dice = {name: sum(some) / len(some) for name, some in sorted(by_patient.items())}
-    leave_result(run, out, device, replace(outcome, extra={"patient_dice": patients_dice}))
+    job.leave_result(replace(outcome, extra={"patient_dice": patients_dice}))
 
 
-def measure_network(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def measure_network(job: Job) -> None:
     """Measure an untrained network."""
-    del watcher
-    device, network = device_of(machine), build_model(run.recipe.model)
+    recipe = job.run.recipe
+    network = build_model(recipe.model)
     parameters = count_parameters(network)
-    metrics = measure_costs(network, device, batch=run.recipe.batch_size)
+    metrics = measure_costs(network, job.device, batch=recipe.batch_size)
     outcome = Outcome(metrics=metrics, parameters=parameters, seconds=0.0, precision="32")
-    leave_result(run, out, device, outcome)
+    job.leave_result(outcome)
 
 
 def _with_data(recipe: Recipe, name: str) -> Recipe:
     return replace(recipe, data=replace(recipe.data, name=name))
 
 
-def _prepare_slices(budget: Budget, place: Path, machine: Machine) -> tuple[str, ...]:
+def _prepare_slices(budget: Budget, place: Path, data_dir: Path | None) -> tuple[str, ...]:
     """The names of the patients; a smoke run draws them."""
     if budget == "smoke":
         drawn = {f"p{number}": partial(_draw, number, slices=1) for number in range(3)}
         return prepare(drawn, place).patients
-    source = resolve_data_dir(machine.data_dir) / "lidc_slices"
+    source = resolve_data_dir(data_dir) / "lidc_slices"
     if not source.is_dir():
         raise MissingDataError(f"no slices at {source}; they are NAME.png with NAME_mask.png")
     return prepare(find_patients(source), place).patients

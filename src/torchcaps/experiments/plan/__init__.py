@@ -19,13 +19,14 @@ from .experiment import (
     EXPERIMENTS,
     FIRST_SEED,
     Experiment,
+    Job,
     Perform,
     PlannedRun,
     register,
     slug_of,
     train_recipe,
 )
-from .outcome import Outcome, leave_result, train_network
+from .outcome import Outcome
 from .reuse import TakeOver, make_reused, setting_of
 from .setting import SMOKE, Changes, Setting, Values, join_changes
 
@@ -40,6 +41,7 @@ __all__ = [
     "Effect",
     "Experiment",
     "Finding",
+    "Job",
     "Mean",
     "Outcome",
     "Perform",
@@ -60,7 +62,6 @@ __all__ = [
     "join_changes",
     "larger",
     "larger_metric",
-    "leave_result",
     "make_reused",
     "mean_of",
     "ours",
@@ -68,7 +69,6 @@ __all__ = [
     "rows_named",
     "setting_of",
     "slug_of",
-    "train_network",
     "train_recipe",
     "with_spread",
 ]

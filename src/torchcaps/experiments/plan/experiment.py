@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
+
 from torchcaps.core import Registry
-from torchcaps.train import Machine, Recipe, Watcher, load_recipe, train
+from torchcaps.storage import write_json
+from torchcaps.train import (
+    Machine,
+    Recipe,
+    Run,
+    Watcher,
+    device_of,
+    load_recipe,
+    load_run,
+    provenance,
+    recipe_as_json,
+    train,
+)
 
 from ..records import Budget, Rows, RunResult
 from .claim import Claim
+from .outcome import Outcome
 from .setting import Changes, Setting, join_changes
 
 
@@ -50,12 +65,74 @@ def slug_of(label: str) -> str:
     return re.sub(r"[: ]", "-", label)
 
 
-Perform = Callable[[PlannedRun, Path, Machine, Watcher], None]
+@dataclass(frozen=True)
+class Job:
+    """A planned run that is being made: where it is kept, what it is made on, and who may stop it.
+
+    Attributes:
+        run: What to make.
+        out: Folder of all runs.
+        machine: Where to make it.
+        watcher: Hears how far it is, and says when to stop.
+    """
+
+    run: PlannedRun
+    out: Path
+    machine: Machine
+    watcher: Watcher
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is kept."""
+        return self.run.folder(self.out)
+
+    @property
+    def device(self) -> torch.device:
+        """What the run computes on."""
+        return device_of(self.machine)
+
+    @property
+    def data_dir(self) -> Path | None:
+        """Where datasets lie."""
+        return self.machine.data_dir
+
+    def with_data(self, data_dir: Path) -> Job:
+        """The same with datasets from another folder."""
+        return replace(self, machine=replace(self.machine, data_dir=data_dir))
+
+    def train(self, recipe: Recipe, folder: Path) -> Outcome:
+        """Train `recipe` in `folder`, on from where it stopped; what the training gave."""
+        trained = train(recipe, folder, self.machine, resume=True, watcher=self.watcher)
+        return Outcome.of_training(trained)
+
+    def train_and_tidy(self, recipe: Recipe, folder: Path) -> Outcome:
+        """Train as `train` does, then remove the checkpoint."""
+        outcome = self.train(recipe, folder)
+        (folder / "last.ckpt").unlink(missing_ok=True)  # up to 0.5 GB, of no use once there is a result
+        return outcome
+
+    def train_network(self) -> tuple[Run, Outcome]:
+        """The trained network of the run, in `training/` of its folder, and what its training gave."""
+        outcome = self.train(self.run.recipe, self.folder / "training")
+        return load_run(self.folder / "training", self.device), outcome
+
+    def leave_result(self, outcome: Outcome) -> None:
+        """Write `result.json`, with the recipe, seed, commit, versions and device the run was made with."""
+        content = {
+            "recipe": recipe_as_json(self.run.recipe),
+            "seed": self.run.seed,
+            **provenance(self.device),
+            **outcome.as_json(),
+        }
+        write_json(self.folder / "result.json", content)
 
 
-def train_recipe(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+Perform = Callable[[Job], None]
+
+
+def train_recipe(job: Job) -> None:
     """Train the recipe of a run; what most experiments do."""
-    train(run.recipe, run.folder(out), machine, resume=True, watcher=watcher)
+    job.train(job.run.recipe, job.folder)
 
 
 FIRST_SEED = 42  # pictures of runs are kept of this one alone
@@ -73,8 +150,7 @@ class Experiment:
             share what they make.
         metrics: What becomes rows.
         budgets: The changes that make a run smaller than the thesis's; "full" has none.
-        perform: Makes one run in its folder below the folder of all runs. It leaves `result.json` last, and
-            goes on where it stopped.
+        perform: Makes one run in its folder. It leaves `result.json` last, and goes on where it stopped.
         draw: Makes a PNG of the rows of the experiment; None while the runs that it shows are missing.
         curve: Finds in one result how a metric went within the run: numbers by what they are drawn against.
         deviations: Where the runs differ from the thesis's, in sentences.

@@ -1,29 +1,14 @@
-"""What a run found that does more than train, and the `result.json` it leaves."""
+"""What a run found, by training or by more than that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-
-import torch
 
 from torchcaps.core import Number
-from torchcaps.storage import write_json
-from torchcaps.train import (
-    Machine,
-    Run,
-    TrainResult,
-    Watcher,
-    device_of,
-    load_run,
-    provenance,
-    recipe_as_json,
-    train,
-)
+from torchcaps.train import TrainResult
 
 from ..records import Details
-from .experiment import PlannedRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,23 +36,11 @@ class Outcome:
         """The same with further metrics."""
         return replace(self, metrics={**self.metrics, **metrics})
 
-
-def train_network(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> tuple[Run, Outcome]:
-    """The trained network of a run, in `training/` of its folder, and what its training gave."""
-    folder = run.folder(out) / "training"
-    outcome = Outcome.of_training(train(run.recipe, folder, machine, resume=True, watcher=watcher))
-    return load_run(folder, device_of(machine)), outcome
-
-
-def leave_result(run: PlannedRun, out: Path, device: torch.device, outcome: Outcome) -> None:
-    """Write `result.json` of a run, with the recipe, seed, commit, versions and device it was made with."""
-    content = {
-        "recipe": recipe_as_json(run.recipe),
-        "seed": run.seed,
-        **provenance(device),
-        "metrics": dict(outcome.metrics),
-        **{key: getattr(outcome, key) for key in ("parameters", "seconds", "precision")},
-        **outcome.extra,
-        **outcome.details.as_json(),
-    }
-    write_json(run.folder(out) / "result.json", content)
+    def as_json(self) -> dict[str, object]:
+        """The keys of `result.json` that tell what was found."""
+        return {
+            "metrics": dict(self.metrics),
+            **{key: getattr(self, key) for key in ("parameters", "seconds", "precision")},
+            **self.extra,
+            **self.details.as_json(),
+        }

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from torchcaps.core import UserError
 from torchcaps.storage import read_json, write_json
-from torchcaps.train import Machine, Watcher
 
-from .experiment import Experiment, Perform, PlannedRun
+from .experiment import Experiment, Job, Perform
 from .setting import Setting
 
 
@@ -23,15 +22,13 @@ def setting_of(tables: Sequence[Experiment], name: str) -> tuple[Experiment, Set
     raise UserError(f"none of {', '.join(table.label for table in tables)} has a setting {name!r}")
 
 
-def make_reused(
-    run: PlannedRun, tables: Sequence[Experiment], out: Path, machine: Machine, watcher: Watcher
-) -> Path:
-    """The folder of the run that `run` reuses; it is made first if it is not there."""
-    table, setting = setting_of(tables, run.setting.reuses)
-    source = replace(run, experiment=table, setting=setting)
-    if not (source.folder(out) / "result.json").is_file():
-        table.perform(source, out, machine, watcher)
-    return source.folder(out)
+def make_reused(job: Job, tables: Sequence[Experiment]) -> Path:
+    """The folder of the run that the run of `job` reuses; it is made first if it is not there."""
+    table, setting = setting_of(tables, job.run.setting.reuses)
+    source = replace(job, run=replace(job.run, experiment=table, setting=setting))
+    if not (source.folder / "result.json").is_file():
+        table.perform(source)
+    return source.folder
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,10 @@ class TakeOver:
     tables: tuple[Experiment, ...]
     rest: Perform
 
-    def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+    def __call__(self, job: Job) -> None:
         """Write what the other run found."""
-        if not run.setting.reuses:
-            self.rest(run, out, machine, watcher)
+        if not job.run.setting.reuses:
+            self.rest(job)
             return
-        place = make_reused(run, self.tables, out, machine, watcher)
-        write_json(run.folder(out) / "result.json", read_json(place / "result.json"))
+        place = make_reused(job, self.tables)
+        write_json(job.folder / "result.json", read_json(place / "result.json"))

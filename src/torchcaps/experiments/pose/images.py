@@ -6,11 +6,8 @@ The training image that looks most alike stands beside the networks.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from torchcaps.train import Machine, Watcher
-
-from ..plan import Claim, PlannedRun, TakeOver, register
+from ..plan import Claim, Job, TakeOver, register
 from . import claims
 from .claims import IMAGES
 from .nearest import look_up_rotations
@@ -35,9 +32,9 @@ def _learns(network: str, name: str, fresh: bool = True) -> PoseSetting:
     return pose_setting(name, network, "tiny_meshes", classes=6, changes=changes)
 
 
-def _learn_or_look_up(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
-    perform = look_up_rotations if run.setting.name == _NEAREST else learn_rotations
-    perform(run, out, machine, watcher)
+def _learn_or_look_up(job: Job) -> None:
+    perform = look_up_rotations if job.run.setting.name == _NEAREST else learn_rotations
+    perform(job)
 
 
 _FRESH = (*NETWORKS, _HEMISPHERE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from jaxtyping import Float, Int64
@@ -12,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from torchcaps.core import PoseOutput, PoseTarget
-from torchcaps.train import Machine, Objective, Pipeline, Source, Watcher, device_of, evaluate, task_named
+from torchcaps.train import Objective, Pipeline, Source, evaluate, task_named
 
-from ..plan import Outcome, PlannedRun, leave_result
+from ..plan import Job, Outcome
 
 _AT_ONCE = 256  # images that are compared with all others
 
@@ -49,11 +48,12 @@ class NearestImage(nn.Module):
 
 
 @torch.no_grad()
-def look_up_rotations(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def look_up_rotations(job: Job) -> None:
     """Measure how well the nearest training image answers; a seed draws which images are there."""
-    begun, device, task = time.perf_counter(), device_of(machine), task_named("pose")
-    settings = replace(run.recipe.data, split_seed=run.seed)
-    source = Source(settings, task, data_dir=machine.data_dir)
+    begun, device, task = time.perf_counter(), job.device, task_named("pose")
+    recipe = job.run.recipe
+    settings = replace(recipe.data, split_seed=job.run.seed)
+    source = Source(settings, task, data_dir=job.data_dir)
     pipeline, test = Pipeline(settings, source.info()), source.test(device)
     train = source.splits(device).train
     parts = [pipeline.for_evaluation(images, targets) for images, targets in train.batches(_AT_ONCE)]
@@ -64,9 +64,14 @@ def look_up_rotations(run: PlannedRun, out: Path, machine: Machine, watcher: Wat
         torch.cat([each.rotations for each in targets]),
         len(train.classes),
     )
-    objective = Objective(run.recipe.loss, has_decoder=False, device=device)
+    objective = Objective(recipe.loss, has_decoder=False, device=device)
     found = evaluate(
-        model, test, task, pipeline, objective, on_images=lambda images: watcher.testing(images, len(test))
+        model,
+        test,
+        task,
+        pipeline,
+        objective,
+        on_images=lambda images: job.watcher.testing(images, len(test)),
     )
     outcome = Outcome(
         metrics=found.named("test"),
@@ -74,4 +79,4 @@ def look_up_rotations(run: PlannedRun, out: Path, machine: Machine, watcher: Wat
         seconds=time.perf_counter() - begun,
         precision="32",
     )
-    leave_result(run, out, device, outcome)
+    job.leave_result(outcome)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from torchcaps.data.rendering import leaked_share, thesis_poses
-from torchcaps.train import Machine, Watcher, device_of, evaluate_run, load_run, train
+from torchcaps.train import evaluate_run, load_run
 
-from ..plan import FIRST_SEED, Changes, Experiment, Outcome, PlannedRun, Setting, leave_result
+from ..plan import FIRST_SEED, Changes, Experiment, Job, Setting
 from ..records import Budget, Details
 from .predictions import PICTURE, predict_poses
 
@@ -103,23 +102,22 @@ def pose_setting(
     )
 
 
-def learn_rotations(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def learn_rotations(job: Job) -> None:
     """Train a network and test it, also on rotations that are certainly new."""
-    setting, folder = run.setting, run.folder(out) / "network"
+    run, setting, folder = job.run, job.run.setting, job.folder / "network"
     assert isinstance(setting, PoseSetting)
-    trained = Outcome.of_training(train(run.recipe, folder, machine, resume=True, watcher=watcher))
-    (folder / "last.ckpt").unlink(missing_ok=True)  # of no use once there is a result
+    trained = job.train_and_tidy(run.recipe, folder)
     metrics = {"training_minutes": trained.seconds / 60}
     if setting.novel:
         name = f"synthetic_{setting.novel}" if run.budget == "smoke" else setting.novel
-        network = load_run(folder, device_of(machine))
-        found = evaluate_run(network, "test", data_name=name, data_dir=machine.data_dir)
+        network = load_run(folder, job.device)
+        found = evaluate_run(network, "test", data_name=name, data_dir=job.data_dir)
         metrics |= {"novel_error": found["rotation_error"], "leaked_share": leak_of_thesis()}
     outcome = trained.with_metrics(metrics)
     if setting.shows and run.seed == FIRST_SEED:
-        seen = predict_poses(load_run(folder, device_of(machine)), machine.data_dir)
+        seen = predict_poses(load_run(folder, job.device), job.data_dir)
         outcome = replace(outcome, details=Details(pictures={PICTURE: seen.packed()}))
-    leave_result(run, out, device_of(machine), outcome)
+    job.leave_result(outcome)
 
 
 def leak_of_thesis() -> float:

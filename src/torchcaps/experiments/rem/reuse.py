@@ -9,18 +9,9 @@ from pathlib import Path
 from torchcaps.core import Number
 from torchcaps.data import LabelledImages
 from torchcaps.inspection import count_parameters
-from torchcaps.train import Machine, Pipeline, Run, Watcher, device_of, load_labelled, load_run
+from torchcaps.train import Pipeline, Run, load_labelled, load_run
 
-from ..plan import (
-    Changes,
-    Experiment,
-    Outcome,
-    PlannedRun,
-    join_changes,
-    leave_result,
-    make_reused,
-    setting_of,
-)
+from ..plan import Changes, Experiment, Job, Outcome, PlannedRun, join_changes, make_reused, setting_of
 from ..records import Details
 from .setting import TreeSetting
 
@@ -83,20 +74,18 @@ class LookAt:
     look: Look
     tables: tuple[Experiment, ...]
 
-    def __call__(self, run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+    def __call__(self, job: Job) -> None:
         """Write the result of one look."""
-        assert isinstance(run.setting, TreeSetting)
-        place = make_reused(run, self.tables, out, machine, watcher)
-        device = device_of(machine)
-        network = load_run(place / "training", device)
-        data, pipeline = load_labelled(network, "test", data_dir=machine.data_dir)
-        trained = Trained(network, data, pipeline, machine.data_dir)
-        metrics, details = self.look(trained, run, run.setting)
+        assert isinstance(job.run.setting, TreeSetting)
+        network = load_run(make_reused(job, self.tables) / "training", job.device)
+        data, pipeline = load_labelled(network, "test", data_dir=job.data_dir)
+        trained = Trained(network, data, pipeline, job.data_dir)
+        metrics, details = self.look(trained, job.run, job.run.setting)
         outcome = Outcome(
             metrics=metrics,
             parameters=count_parameters(network.model),
             seconds=0.0,
-            precision=machine.precision,
+            precision=job.machine.precision,
             details=details,
         )
-        leave_result(run, out, device, outcome)
+        job.leave_result(outcome)

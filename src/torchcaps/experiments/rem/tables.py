@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
 from torchcaps.parse import Keys, analyse, quantization_indices
-from torchcaps.train import Machine, Run, Watcher, load_labelled
+from torchcaps.train import Run, load_labelled
 
-from ..plan import (
-    SMOKE,
-    Claim,
-    Experiment,
-    Outcome,
-    PlannedRun,
-    leave_result,
-    register,
-    train_network,
-)
+from ..plan import SMOKE, Claim, Experiment, Job, Outcome, register
 from . import claims
 from .networks import (
     DATA,
@@ -40,21 +30,19 @@ CHAPTER = "Capsule Networks Do Not Need to Model Everything"
 METRICS = ("test_accuracy", "quantized_accuracy", "entropy", "keys", "sparsity", "parameters_left")
 
 
-def study_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def study_trees(job: Job) -> None:
     """Train the recipe of a run, then count the parse trees of the test images."""
-    network, outcome = train_and_count(run, out, machine, watcher)
-    leave_result(run, out, network.device, outcome)
+    _, outcome = train_and_count(job)
+    job.leave_result(outcome)
 
 
-def train_and_count(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> tuple[Run, Outcome]:
+def train_and_count(job: Job) -> tuple[Run, Outcome]:
     """The trained network of a run, and what its training and its trees gave."""
-    assert isinstance(run.setting, TreeSetting)
-    network, trained = train_network(run, out, machine, watcher)
-    analysis = analyse(
-        network.model,
-        *load_labelled(network, "test", data_dir=machine.data_dir),
-        levels=run.setting.levels,
-    )
+    setting = job.run.setting
+    assert isinstance(setting, TreeSetting)
+    network, trained = job.train_network()
+    data, pipeline = load_labelled(network, "test", data_dir=job.data_dir)
+    analysis = analyse(network.model, data, pipeline, levels=setting.levels)
     found = analysis.as_json()
     trees = {name: found[name] for name in ("quantized_accuracy", "entropy", "keys")}
     metrics = {"parameters_left": trained.parameters, **trained.metrics, **trees}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from torch import nn
 from torchcaps.core import UserError
 from torchcaps.data import LabelledImages
 from torchcaps.parse import Edge, Levels, Node, ParseTree, parse_tree, quantized, some_images
-from torchcaps.train import Machine, Pipeline, Watcher, load_labelled
+from torchcaps.train import Pipeline, load_labelled
 from torchcaps.viz import Forest, draw_forest, to_png
 
 from ..plan import (
@@ -23,12 +22,11 @@ from ..plan import (
     Claim,
     Experiment,
     Finding,
+    Job,
     Mean,
-    PlannedRun,
     RowsOf,
     decide,
     difference,
-    leave_result,
     register,
 )
 from ..records import Details, Picture, Rows
@@ -95,13 +93,12 @@ def unpack_tree(text: str) -> ParseTree:
     )
 
 
-def grow_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def grow_trees(job: Job) -> None:
     """Train, and count the trees and the capsules in them; the first seed stores some trees to draw."""
-    assert isinstance(run.setting, TreeSetting)
-    trained, outcome = train_and_count(run, out, machine, watcher)
-    network = trained.model
-    data, pipeline = load_labelled(trained, "test", data_dir=machine.data_dir)
-    levels = run.setting.levels
+    assert isinstance(job.run.setting, TreeSetting)
+    trained, outcome = train_and_count(job)
+    network, levels = trained.model, job.run.setting.levels
+    data, pipeline = load_labelled(trained, "test", data_dir=job.data_dir)
     trees = list(walk_trees(network, some_images(data, _MOST), pipeline, levels=levels))
     in_tree = count_capsules(trees)
     sizes = {
@@ -110,7 +107,7 @@ def grow_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -
         "empty_share": sum(not tree.edges for tree in trees) / len(trees),
     }
     details = Details(series={"in_tree": np.array(in_tree)})
-    if run.seed == FIRST_SEED:  # pictures of one seed are enough
+    if job.run.seed == FIRST_SEED:  # pictures of one seed are enough
         shown = data.subset([int((data.labels == number).int().argmax()) for number in _CLASSES])
         details = Details(
             series={**details.series, "labels": np.array(shown.labels.tolist())},
@@ -118,7 +115,7 @@ def grow_trees(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -
             pictures={"images": Picture.pack(pipeline.for_evaluation(shown.images).images)},
             trees=tuple(pack_tree(tree) for tree in walk_trees(network, shown, pipeline, levels=levels)),
         )
-    leave_result(run, out, trained.device, replace(outcome.with_metrics(sizes), details=details))
+    job.leave_result(replace(outcome.with_metrics(sizes), details=details))
 
 
 def draw_trees(rows: Rows) -> bytes:

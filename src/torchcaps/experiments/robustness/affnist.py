@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from torchcaps.train import Machine, Run, Watcher, load_run
+from torchcaps.train import Run, load_run
 
-from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network
+from ..plan import Experiment, Job, Setting, Values, register
 from ..rem import CHAPTER
 from ..rem.setting import Schedule, rem_pair
 from .claims import AFFNIST, AFFNIST_CLAIMS
@@ -38,18 +38,18 @@ _THESIS_REM = {
 }
 
 
-def train_and_test(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def train_and_test(job: Job) -> None:
     """Train once; the first epoch that is good enough is the under-trained network."""
-    network, outcome = train_network(run, out, machine, watcher)
-    found = look_at(network, TEST, machine)
+    network, outcome = job.train_network()
+    found = look_at(network, TEST, job.data_dir)
     metrics: Metrics = {f"{TEST}_{key}": value for key, value in found.items()}
-    metrics |= _undertrained(network, machine)
+    metrics |= _undertrained(network, job.data_dir)
     for path in network.folder.glob("epoch-*.safetensors"):  # 45 MB each
         path.unlink()
-    leave_result(run, out, network.device, outcome.with_metrics(metrics))
+    job.leave_result(outcome.with_metrics(metrics))
 
 
-def _undertrained(network: Run, machine: Machine) -> Metrics:
+def _undertrained(network: Run, data_dir: Path | None) -> Metrics:
     good = [row["epoch"] for row in network.metrics if row["val_accuracy"] >= _ENOUGH]
     kept = [epoch + 1 for epoch in good if (network.folder / f"epoch-{epoch + 1}.safetensors").is_file()]
     if not kept:
@@ -57,8 +57,8 @@ def _undertrained(network: Run, machine: Machine) -> Metrics:
     early = load_run(network.folder, network.device, weights=f"epoch-{kept[0]}")
     own = network.recipe.data.name
     return {
-        "undertrained_accuracy": plain_accuracy(early, own, machine),
-        f"undertrained_{TEST}_accuracy": plain_accuracy(early, TEST, machine),
+        "undertrained_accuracy": plain_accuracy(early, own, data_dir),
+        f"undertrained_{TEST}_accuracy": plain_accuracy(early, TEST, data_dir),
     }
 
 

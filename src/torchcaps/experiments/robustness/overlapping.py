@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from torchcaps.models import PlainClassifier
-from torchcaps.train import Machine, Watcher
 
-from ..plan import (
-    FIRST_SEED,
-    SMOKE,
-    Experiment,
-    PlannedRun,
-    Setting,
-    Values,
-    leave_result,
-    register,
-    train_network,
-)
+from ..plan import FIRST_SEED, SMOKE, Experiment, Job, Setting, Values, register
 from ..records import Details
 from .claims import PAIRS, PAIRS_CLAIMS
 from .networks import CAPSULES, CONV, DR, ONE_ROUND, VIT, Compared, small_networks
@@ -33,15 +21,15 @@ _MODELS = {
 }
 
 
-def train_and_draw(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def train_and_draw(job: Job) -> None:
     """Train a network; where it has capsules, draw each digit from its own."""
-    network, outcome = train_network(run, out, machine, watcher)
+    network, outcome = job.train_network()
     if not isinstance(network.model, PlainClassifier):
-        drawn = draw_digits(network, seed=run.seed, data_dir=machine.data_dir)
+        drawn = draw_digits(network, seed=job.run.seed, data_dir=job.data_dir)
         outcome = outcome.with_metrics(drawn.metrics)
-        if run.seed == FIRST_SEED:
+        if job.run.seed == FIRST_SEED:
             outcome = replace(outcome, details=Details(pictures={"digits": drawn.picture}))
-    leave_result(run, out, network.device, outcome)
+    job.leave_result(outcome)
 
 
 def _setting(network: Compared, shift: int) -> Setting:

@@ -8,25 +8,25 @@ from torchcaps.core import Number, UserError
 from torchcaps.parse import analyse, quantizable_routings
 from torchcaps.parse.on_runs import count_hits
 from torchcaps.suites import draw_test_images, measure_truth
-from torchcaps.train import Machine, Pipeline, Run, Watcher, load_labelled
+from torchcaps.train import Pipeline, Run, load_labelled
 
-from ..plan import PlannedRun, leave_result, train_network
+from ..plan import Job
 
 Metrics = dict[str, Number]
 
 
-def look_at(network: Run, data_name: str, machine: Machine) -> Metrics:
+def look_at(network: Run, data_name: str, data_dir: Path | None) -> Metrics:
     """Accuracy on a dataset; with couplings also quantized accuracy and the entropy of parse trees."""
-    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=machine.data_dir)
+    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=data_dir)
     if not can_quantize(network):
-        return {"accuracy": plain_accuracy(network, data_name, machine)}
+        return {"accuracy": plain_accuracy(network, data_name, data_dir)}
     found = analyse(network.model, data, pipeline, levels="even").as_json()
     return {name: found[name] for name in ("accuracy", "quantized_accuracy", "entropy")}
 
 
-def plain_accuracy(network: Run, data_name: str, machine: Machine) -> float:
+def plain_accuracy(network: Run, data_name: str, data_dir: Path | None) -> float:
     """The accuracy on another dataset of the same shape."""
-    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=machine.data_dir)
+    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=data_dir)
     return count_hits(network.model, data, pipeline) / len(data)
 
 
@@ -38,9 +38,9 @@ def can_quantize(network: Run) -> bool:
         return False
 
 
-def study_parts(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def study_parts(job: Job) -> None:
     """Train on PartWhole, then compare maps, trees and poses with the truth."""
-    network, outcome = train_network(run, out, machine, watcher)
-    pipeline = Pipeline(network.recipe.data, network.info(machine.data_dir))
+    network, outcome = job.train_network()
+    pipeline = Pipeline(network.recipe.data, network.info(job.data_dir))
     metrics = measure_truth(network.model, draw_test_images(network), pipeline)
-    leave_result(run, out, network.device, outcome.with_metrics(metrics))
+    job.leave_result(outcome.with_metrics(metrics))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from torchcaps.suites import views_of
-from torchcaps.train import Machine, Watcher
 
-from ..plan import Experiment, PlannedRun, Setting, Values, leave_result, register, train_network
+from ..plan import Experiment, Job, Setting, Values, register
 from ..rem import CHAPTER
 from ..rem.setting import Schedule, TreeSetting, rem_pair
 from .networks import CAPSULES, CONV, SMOKE, VIT, small_networks, without_capsules
@@ -25,14 +23,14 @@ _AXES = {"elevation": "φ", "azimuth": "ψ"}
 _SIZES = {"0.29 M": 291_392, "8.1 M": 8_116_480}
 
 
-def train_and_view(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def train_and_view(job: Job) -> None:
     """Train a network, and test it on the familiar and the novel views of its dataset."""
-    network, outcome = train_network(run, out, machine, watcher)
+    network, outcome = job.train_network()
     metrics: Metrics = {}
-    for views, name in views_of(run.recipe.data.name).items():
-        found = look_at(network, name, machine)
+    for views, name in views_of(job.run.recipe.data.name).items():
+        found = look_at(network, name, job.data_dir)
         metrics |= {f"{views}_{key}": value for key, value in found.items()}
-    leave_result(run, out, network.device, outcome.with_metrics(metrics))
+    job.leave_result(outcome.with_metrics(metrics))
 
 
 def _capsules(channels: int, classes: int) -> dict[str, tuple[Values, Schedule]]:

@@ -12,7 +12,7 @@ from torchcaps.core import MissingDataError
 from torchcaps.storage import DiskError, read_json, write_json
 from torchcaps.train import Machine, StoppedError, check_machine, side_by_side
 
-from ..plan import Experiment, PlannedRun
+from ..plan import Experiment, Job, PlannedRun
 from ..records import Budget
 from .visit import StopInTime, Visit
 
@@ -53,8 +53,8 @@ def run_missing(
     concurrency = min(at_once, len(runs))
     if concurrency > 1:  # tuning convolutions frees memory, and that breaks a graph being captured beside it
         machine = replace(machine, tune_convolutions=False)
-    jobs = [partial(perform_run, run, out, machine, visit, concurrency=concurrency) for run in runs]
-    side_by_side(jobs, machine, at_once=at_once, stop=visit.stop)
+    works = [partial(perform_run, run, out, machine, visit, concurrency=concurrency) for run in runs]
+    side_by_side(works, machine, at_once=at_once, stop=visit.stop)
     return count_runs(experiment, out, budget=budget, seeds=seeds)
 
 
@@ -85,9 +85,10 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, c
     if visit.is_over:
         return
     visit.on_run(run.name)
+    job = Job(run, out, machine, StopInTime(visit))
     try:
-        run.experiment.perform(run, out, machine, StopInTime(visit))
-        _record_concurrency(run, out, concurrency)
+        run.experiment.perform(job)
+        _record_concurrency(job, concurrency)
     except StoppedError:
         visit.on_run(f"{run.name} stopped: time is up; {_CONTINUES}")
     except MissingDataError as error:  # not a failure: the run waits for its data
@@ -100,13 +101,13 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, c
         visit.stop()  # no other run could be written either
         visit.on_run(f"{run.name} stopped: {error}; {_CONTINUES}")
     except Exception as error:  # whatever it is, the other runs go on
-        write_json(run.folder(out) / "error.json", _describe(run, error))
+        write_json(job.folder / "error.json", _describe(run, error))
         visit.on_run(f"{run.name} failed: {error}")
 
 
-def _record_concurrency(run: PlannedRun, out: Path, concurrency: int) -> None:
-    if not run.setting.reuses:  # such a run is the work of another one
-        path = run.folder(out) / "result.json"
+def _record_concurrency(job: Job, concurrency: int) -> None:
+    if not job.run.setting.reuses:  # such a run is the work of another one
+        path = job.folder / "result.json"
         write_json(path, {**read_json(path), "concurrency": concurrency})
 
 

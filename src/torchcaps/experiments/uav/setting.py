@@ -25,9 +25,9 @@ from torchcaps.apps.uav import (
 )
 from torchcaps.apps.uav.filter import FilterSettings, Storage
 from torchcaps.data import PlacePlan, write_map_folder
-from torchcaps.train import Machine, Recipe, StoppedError, Watcher, device_of, train
+from torchcaps.train import Recipe, StoppedError, Watcher
 
-from ..plan import Outcome, PlannedRun, Setting, leave_result
+from ..plan import Job, Outcome, Setting
 from ..records import Budget
 from .flights import FlownFlight, flight_details, fly, measure_flights
 from .world import HOMES, Ground, Scale, World, make_world, scale_of
@@ -69,34 +69,35 @@ class _Site:
     setting: FlightSetting
 
 
-def localize_flights(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def localize_flights(job: Job) -> None:
     """Train the descriptor where no other run did, compile its map, fly all flights and measure them.
 
     Networks and compiled maps lie beside the runs in `uav/`: settings that differ in likelihood alone share
     both, those that differ in storage share the network.
     """
-    setting, device = run.setting, device_of(machine)
+    setting = job.run.setting
     assert isinstance(setting, FlightSetting)
-    site = _site(setting.ground, run, out, machine)
+    site = _site(setting.ground, job)
     outcome = _untrained()
     if setting.kind == "network":
-        school = site if setting.taught is None else _site(setting.taught, run, out, machine)
-        outcome, describer = _trained(school, run.recipe, machine, watcher)
+        school = site if setting.taught is None else _site(setting.taught, job)
+        outcome, describer = _trained(school, job)
     else:
-        describer = _handmade(setting.kind, _side(run.recipe), device)
+        describer = _handmade(setting.kind, _side(job.run.recipe), job.device)
     matching = measure_matching(describer, [site.world.learnt], _pairing(site.scale))
-    compiled = _compiled(site, describer, matching, watcher)
-    flights = list(_watched(_flights(site, compiled, describer, matching, run.seed), watcher))
+    compiled = _compiled(site, describer, matching, job.watcher)
+    flights = list(_watched(_flights(site, compiled, describer, matching, job.run.seed), job.watcher))
     metrics = measure_flights(flights, site.scale.converged)
     outcome = outcome.with_metrics({**metrics, "map_mb": compiled.path.stat().st_size / 1e6})
-    leave_result(run, out, device, replace(outcome, details=flight_details(flights)))
+    job.leave_result(replace(outcome, details=flight_details(flights)))
 
 
-def _site(ground: Ground, run: PlannedRun, out: Path, machine: Machine) -> _Site:
-    assert isinstance(run.setting, FlightSetting)
-    world = make_world(ground, run.budget, machine.data_dir)
-    store = out / "uav" / "ground" / f"{HOMES.get(ground, ground).replace(' ', '-')}-{run.budget}"
-    return _Site(world, _scale(ground, run.budget, run.setting.step), store, run.setting)
+def _site(ground: Ground, job: Job) -> _Site:
+    setting, budget = job.run.setting, job.run.budget
+    assert isinstance(setting, FlightSetting)
+    world = make_world(ground, budget, job.data_dir)
+    store = job.out / "uav" / "ground" / f"{HOMES.get(ground, ground).replace(' ', '-')}-{budget}"
+    return _Site(world, _scale(ground, budget, setting.step), store, setting)
 
 
 def _scale(ground: Ground, budget: Budget, step: float) -> Scale:
@@ -129,14 +130,14 @@ def _untrained() -> Outcome:
     return Outcome(metrics={}, parameters=0, seconds=0.0, precision="32")
 
 
-def _trained(site: _Site, recipe: Recipe, machine: Machine, watcher: Watcher) -> tuple[Outcome, Describer]:
+def _trained(site: _Site, job: Job) -> tuple[Outcome, Describer]:
+    recipe = job.run.recipe
     plan = PlacePlan(places=site.scale.places, views=site.scale.views)
     if not (site.store / LEARNT / "places.json").is_file():  # written last
         write_map_folder(site.store / LEARNT, [site.world.learnt], plan)
     folder = site.store / "networks" / f"{_network_name(recipe)}-{recipe.seed}"
-    result = train(recipe, folder, replace(machine, data_dir=site.store), resume=True, watcher=watcher)
-    (folder / "last.ckpt").unlink(missing_ok=True)  # of no use once there is a result
-    return Outcome.of_training(result), load_describer(folder, device_of(machine))
+    outcome = job.with_data(site.store).train_and_tidy(recipe, folder)
+    return outcome, load_describer(folder, job.device)
 
 
 def _network_name(recipe: Recipe) -> str:

@@ -6,7 +6,7 @@ import torch
 from experiments.made_rows import a_row
 
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.plan import Outcome
+from torchcaps.experiments.plan import Job, Outcome
 from torchcaps.experiments.rem.beyond import groups
 from torchcaps.experiments.rem.beyond.groups import LABEL, groups_shrink, prune_and_shrink, weights_stay
 from torchcaps.models import create_model
@@ -103,8 +103,9 @@ def test_a_run_says_what_shrinking_leaves(tmp_path, monkeypatch):
     monkeypatch.setattr(groups, "train_and_count", lambda *_: (of_network(network, tmp_path), trained))
     experiment = EXPERIMENTS[LABEL]
     run = next(iter(experiment.planned("smoke", seeds=1)))
-    prune_and_shrink(run, tmp_path, Machine(device="cpu"), Silent())
-    metrics = json.loads((run.folder(tmp_path) / "result.json").read_text())["metrics"]
+    job = Job(run, tmp_path, Machine(device="cpu"), Silent())
+    prune_and_shrink(job)
+    metrics = json.loads((job.folder / "result.json").read_text())["metrics"]
     whole, left = (count_parameters(each) for each in (network, shrink(network)))
     assert left < whole
     assert metrics["parameters_shrunk"] == left

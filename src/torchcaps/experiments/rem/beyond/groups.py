@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from torchcaps.prune import measure_size, shrink
-from torchcaps.train import Machine, Watcher
 
 from ...plan import (
     SMOKE,
@@ -13,8 +10,8 @@ from ...plan import (
     Claim,
     Experiment,
     Finding,
+    Job,
     Mean,
-    PlannedRun,
     RowsOf,
     as_ours,
     decide,
@@ -22,7 +19,6 @@ from ...plan import (
     decide_together,
     difference,
     excess,
-    leave_result,
     mean_of,
     register,
 )
@@ -39,16 +35,16 @@ _TOLERANCES = (0.05, 0.5, 1.0)
 _KEPT = 0.5  # points of accuracy
 
 
-def prune_and_shrink(run: PlannedRun, out: Path, machine: Machine, watcher: Watcher) -> None:
+def prune_and_shrink(job: Job) -> None:
     """Train with pruning, count the trees, and measure what is left of the network without its zeros."""
-    trained, outcome = train_and_count(run, out, machine, watcher)
+    trained, outcome = train_and_count(job)
     left, whole = measure_size(shrink(trained.model)), measure_size(trained.model)
     sizes = {
         "parameters_shrunk": left.parameters,
         "parameters_share": left.parameters / whole.parameters,
         "operations_share": left.flops / whole.flops,
     }
-    leave_result(run, out, trained.device, outcome.with_metrics(sizes))
+    job.leave_result(outcome.with_metrics(sizes))
 
 
 def _found(rows_of: RowsOf) -> dict[str, dict[str, dict[str, Mean]]]:
