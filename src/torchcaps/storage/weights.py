@@ -17,10 +17,27 @@ from .files import write_atomically
 
 
 def save_weights(path: Path, state: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
-    """Write weights as safetensors, with `info` as JSON in the header."""
+    """Write weights as safetensors, `info` as JSON in the header; the same content gives the same bytes."""
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in state.items()}
     metadata = {key: json.dumps(value) for key, value in info.items()}
-    write_atomically(path, lambda draft: save_file(tensors, draft, metadata=metadata))
+
+    def write(draft: Path) -> None:
+        save_file(tensors, draft, metadata=metadata)
+        _sort_info(draft)
+
+    write_atomically(path, write)
+
+
+def _sort_info(path: Path) -> None:
+    """Put the keys of `info` in order, in place: safetensors writes them in a random one."""
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        if "__metadata__" in header:
+            header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        ordered = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        file.seek(8)
+        file.write(ordered.ljust(size))
 
 
 def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
