@@ -32,6 +32,12 @@ Labels = Annotated[
 List = Annotated[bool, typer.Option("--list", help="List every table and figure with its state.")]
 BudgetName = Annotated[str, typer.Option("--budget", help="smoke, quick or full.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds of each setting.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--setting", metavar="NAME", help="Make these settings alone; * is any letters; may be repeated."
+    ),
+]
 Minutes = Annotated[
     float, typer.Option("--minutes", help="Begin no epoch after so many, all labels together.")
 ]
@@ -67,6 +73,7 @@ def command(
     list_: List = False,
     budget: BudgetName = "full",
     seeds: Seeds = None,
+    settings: Settings = None,
     minutes: Minutes = float("inf"),
     out: Out = Path("runs/experiments"),
     results: Results = None,
@@ -86,7 +93,7 @@ def command(
     Missing runs are made and their results are gathered.
     """
     if list_ or not labels:
-        _check_nothing_asked(merge=merge, renew=renew, pack=pack)
+        _check_nothing_asked(setting=settings, merge=merge, renew=renew, pack=pack)
         _list(out, results or _RESULTS, data_dir, json=json)
         return
 
@@ -99,6 +106,8 @@ def command(
     make = _runner(cluster, processes)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
     experiments = [find_experiment(label) for label in labels]  # an unknown label ends it before any run
+    if settings:
+        experiments = [experiment.only(*settings) for experiment in experiments]
     which: _Which = {"budget": read_budget(budget), "seeds": seeds}
     for words in _take_stock(experiments, out, merge, renew, which):
         say(words)
@@ -107,7 +116,8 @@ def command(
     counts = {}
     for experiment in experiments:  # runs that must be alone come after the processes
         done = counts[experiment.label] = make(experiment, out, machine, visit=visit, **which)
-        for words in _gather(experiment, out, place, pack, which["budget"]):
+        whole = find_experiment(experiment.label)  # a page has all settings
+        for words in _gather(whole, out, place, pack, which["budget"]):
             say(words)
         say(_summary(experiment, out, done, which))
     if json:

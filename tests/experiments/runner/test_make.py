@@ -2,6 +2,7 @@ import json
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -64,6 +65,17 @@ def test_one_seed_of_every_setting_comes_before_the_second_of_any(experiment):
     runs = [(run.setting.name, run.seed) for run in experiment.planned("full")]
     assert [seed for _, seed in runs] == [42] * 3 + [43] * 3
     assert len(set(runs)) == 6
+
+
+def test_settings_are_chosen_by_name(experiment):
+    assert [setting.name for setting in experiment.only("SMALL*").settings] == ["small, one", "small, two"]
+    assert [setting.name for setting in experiment.only("small, two", "nothing*").settings] == ["small, two"]
+    two = experiment.only("small, two")
+    assert [run.folder(Path()) for run in two.planned("full")] == [
+        run.folder(Path()) for run in experiment.planned("full") if run.setting.name == "small, two"
+    ]
+    with pytest.raises(UserError, match="no setting that matches 'large'; it has broken; small, one; small, two"):
+        experiment.only("large")
 
 
 def test_what_is_missing_is_run_once_and_failures_do_not_stop_the_others(experiment, tmp_path):

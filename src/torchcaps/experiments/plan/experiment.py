@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import torch
 
-from torchcaps.core import Registry
+from torchcaps.core import Registry, UserError
 from torchcaps.storage import write_json
 from torchcaps.train import (
     Machine,
@@ -135,6 +136,7 @@ def train_recipe(job: Job) -> None:
     job.train(job.run.recipe, job.folder)
 
 
+_NAMED = 16  # settings that an error names
 FIRST_SEED = 42  # pictures of runs are kept of this one alone
 
 
@@ -179,6 +181,23 @@ class Experiment:
     def slug(self) -> str:
         """The label as a file name."""
         return slug_of(self.label)
+
+    def only(self, *patterns: str) -> Experiment:
+        """The same with those settings whose name matches a pattern, in which * stands for any letters."""
+        patterns = tuple(pattern.lower() for pattern in patterns)
+        chosen = tuple(
+            setting
+            for setting in self.settings
+            if any(fnmatchcase(setting.name.lower(), pattern) for pattern in patterns)
+        )
+        if not chosen:
+            first = "; ".join(setting.name for setting in self.settings[:_NAMED])
+            more = len(self.settings) - _NAMED
+            raise UserError(
+                f"{self.label} has no setting that matches {' or '.join(map(repr, patterns))}; it has {first}"
+                + (f"; and {more} more" if more > 0 else "")
+            )
+        return replace(self, settings=chosen)
 
     def planned(self, budget: Budget, seeds: int | None = None) -> Iterator[PlannedRun]:
         """One seed of every setting before the second seed of any."""

@@ -167,4 +167,10 @@ def _networks(rows: Rows) -> list[str]:
 def _describe_device(facts: RunFacts) -> str:
     """Device and precision, and how many runs shared the device where that is known."""
     words = f"{facts.device}, precision {facts.precision}"
-    return words if facts.concurrency is None else f"{words}, {facts.concurrency} runs at a time"
+    if facts.concurrency is None:
+        return words
+    return (
+        f"{words}, one run at a time"
+        if facts.concurrency == 1
+        else f"{words}, {facts.concurrency} runs at a time"
+    )
