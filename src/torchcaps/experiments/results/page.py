@@ -169,8 +169,5 @@ def _describe_device(facts: RunFacts) -> str:
     words = f"{facts.device}, precision {facts.precision}"
     if facts.concurrency is None:
         return words
-    return (
-        f"{words}, one run at a time"
-        if facts.concurrency == 1
-        else f"{words}, {facts.concurrency} runs at a time"
-    )
+    shared = "one run" if facts.concurrency == 1 else f"{facts.concurrency} runs"
+    return f"{words}, {shared} at a time"
