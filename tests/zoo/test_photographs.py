@@ -20,7 +20,7 @@ from zoo.handwriting import (
 
 from torchcaps.core import UserError
 from torchcaps.zoo import photo_predictor, prepare_digit
-from torchcaps.zoo.marks import label_marks
+from torchcaps.zoo.photo.marks import label_marks
 
 SHOWN = ("4", "1")  # two strokes, and one that could be a ruled line
 

@@ -4,7 +4,6 @@ import json
 import socket
 import tomllib
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -29,16 +28,16 @@ from torchcaps.zoo import (
     find_entry,
     get_weights,
     list_weights,
-    load,
     load_pretrained,
     pack_run,
     packaged_weights,
     photo_predictor,
+    read_photo,
     store,
 )
-from torchcaps.zoo.card import describe_entry
 from torchcaps.zoo.entry import PACKAGED
-from torchcaps.zoo.renew_cards import renewed
+from torchcaps.zoo.packing.card import describe_entry
+from torchcaps.zoo.packing.renew_cards import renewed
 
 CLONE = Path(__file__).parents[2]
 
@@ -223,9 +222,7 @@ def test_a_photograph_is_answered_and_the_answer_says_what_was_done(weights, tmp
 
 
 def test_python_takes_the_name_of_a_network_or_a_run_folder(run, weights, tmp_path, monkeypatch):
-    known = load.is_pretrained
-    monkeypatch.setattr(load, "is_pretrained", lambda name, folder=weights: known(name, folder))
-    monkeypatch.setattr(load, "photo_predictor", partial(photo_predictor, weights=weights))
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(weights))
     Image.fromarray(np.tri(40, dtype=np.uint8) * 200).save(tmp_path / "photo.png")
     by_name, by_folder = (torchcaps.predict(source, tmp_path / "photo.png") for source in (NAME, str(run)))
     assert by_name == by_folder
@@ -242,11 +239,11 @@ def test_an_own_run_on_digits_gets_a_photograph_as_the_packed_one_does(run, weig
     )
     assert by_run.row == by_name.row
     own = torchcaps.load_run(run)
-    seen, preparation = load.read_photo(own, tmp_path / "photo.png", own.info())
+    seen, preparation = read_photo(own, tmp_path / "photo.png", own.info())
     assert preparation == by_run.row["preparation"]
     assert float(seen[0, 0, 0, 0]) == 0  # the paper is black, as in MNIST
     with Image.open(tmp_path / "photo.png") as picture:
-        assert torch.equal(load.read_photo(own, picture, own.info()).image, seen)
+        assert torch.equal(read_photo(own, picture, own.info()).image, seen)
 
 
 def test_a_photograph_without_a_digit_is_named(run, tmp_path):

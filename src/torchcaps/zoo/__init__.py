@@ -1,24 +1,13 @@
 """Pretrained networks: listed, verified, loaded, packed, and shown photographs."""
 
-from .digit import Prepared, prepare_digit
+from .answers import PhotoPredictor, photo_predictor, predict, read_photo
 from .entry import WEIGHTS, Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
-from .evidence import Evidence, SeedMean
-from .load import (
-    PhotoPredictor,
-    create_model,
-    find_run,
-    is_pretrained,
-    load_pretrained,
-    output_folder,
-    photo_predictor,
-    predict,
-    read_photo,
-)
-from .pack import Packing, pack_run
-from .rounding import Rounding
+from .load import create_model, find_run, is_pretrained, load_pretrained, output_folder
+from .measured import ANGLES, Evidence, Rounding, SeedMean
+from .packing import Packing, pack_run
+from .photo import Prepared, better_turns, prepare_digit
 from .store import checksum_of, entry_folder, get_weights, is_here
 from .table import render_weights
-from .turns import ANGLES, better_turns
 
 __all__ = [
     "ANGLES",

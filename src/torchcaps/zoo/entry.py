@@ -12,8 +12,7 @@ from typing import Any, Literal
 from torchcaps.core import UserError, build_dataclass, metric_of, unknown_name
 from torchcaps.storage import expanded, read_json
 
-from .evidence import Evidence
-from .rounding import Rounding
+from .measured import Evidence, Rounding
 
 Preparation = Literal["", "digit"]
 PACKAGED = Path(__file__).parent / "files"

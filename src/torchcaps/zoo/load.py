@@ -1,41 +1,18 @@
-"""Pretrained networks, ready to use: as models, as runs, and for photographs."""
+"""Pretrained networks, ready to use: as models, and as runs wherever a command takes one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import torch
-from jaxtyping import UInt8
-from PIL import Image
-from torch import Tensor
 
 from torchcaps import models
 from torchcaps.core import UserError
-from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any
 from torchcaps.models import Network
-from torchcaps.train import (
-    Answer,
-    Predictor,
-    Run,
-    is_numbered,
-    load_predictor,
-    load_run,
-    open_picture,
-    predictor_of,
-    read_image,
-)
+from torchcaps.train import Run, load_run
 
-from .digit import prepare_digit
-from .entry import PACKAGED, Entry, cache_folder, entry_of_model, find_entry, list_weights, preparation_of
+from .entry import PACKAGED, cache_folder, entry_of_model, find_entry, list_weights
 from .store import entry_folder
-from .turns import better_turns, may_hint, say_turn
 
-_QUARTERS = (Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_180, Image.Transpose.ROTATE_270)  # to the left
 _ALIKE = 0.8  # from which on a name that is no folder is taken for a misspelt one
 
 
@@ -107,119 +84,3 @@ def is_pretrained(name: str, weights: Path = PACKAGED) -> bool:
     path = Path(name)
     is_taken = path.is_file() or (path / "recipe.json").is_file()
     return not is_taken and any(entry.name == name for entry in list_weights(folder=weights))
-
-
-class Photo(NamedTuple):
-    """A photograph as a network takes it, and what was done to get it, in words where that is known."""
-
-    image: UInt8[Tensor, "1 channels height width"]
-    preparation: str | None = None
-
-
-def read_photo(run: Run, path: Path | Image.Image, info: DatasetInfo) -> Photo:
-    """An image file, or an open one, for the network of a run; a digit as MNIST has it."""
-    if preparation_of(run.recipe.data.name) != "digit":
-        return Photo(read_image(path, info))
-    with nullcontext() if isinstance(path, Image.Image) else _naming(path):
-        picture, words = prepare_digit(open_any(path, may_be_deep=True))
-    return Photo(as_bytes(fit_picture(picture, info.height, info.width, info.fit)).unsqueeze(0), words)
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Mistakes in the block are said of the file at `path`, which may be one of many."""
-    try:
-        yield
-    except UserError as error:
-        if str(path) in str(error):
-            raise
-        raise UserError(f"{path}: {error}") from error
-
-
-class PhotoPredictor:
-    """Answers for photographs: prepares each for the network behind it, and says how.
-
-    With `hints`, an answer also says where a digit would be another one on a turned page.
-    """
-
-    def __init__(self, predictor: Predictor, entry: Entry | None = None, *, hints: bool = False) -> None:
-        self.predictor, self.entry, self._hints = predictor, entry, hints
-        data = predictor.recipe.data.name
-        self._preparation = preparation_of(data) if entry is None else entry.prepare
-
-    def answer(self, picture: Image.Image) -> Answer:
-        """What the network says of a picture; the row of the answer says what was done to it."""
-        if self._preparation != "digit":
-            return self.predictor.answer(picture)
-        prepared = prepare_digit(picture)
-        answer = self.predictor.answer(prepared.picture)
-        hint = self._hint(answer, prepared.picture) if self._hints else ""
-        row = {**answer.row, **({"hint": hint} if hint else {}), "preparation": prepared.words}
-        words = (answer.words, hint, prepared.words)
-        return replace(answer, row=row, words="; ".join(part for part in words if part))
-
-    def _hint(self, answer: Answer, digit: Image.Image) -> str:
-        """What the answer would be if the digit were turned, where that is surer; "" where it is not."""
-        others = [self.predictor.answer(digit.transpose(turn)) for turn in _QUARTERS]
-        rows = [each.row for each in (answer, *others)]
-        turns = better_turns(torch.tensor([[list(row["activations"].values()) for row in rows]]))
-        best = rows[int(turns)]
-        return say_turn(int(turns), best["class"], best["activation"]) if turns.any() else ""
-
-    def answers(self, paths: Sequence[Path]) -> Iterator[tuple[Path, Answer]]:
-        """What the network says of each image file, one after the other."""
-        for path in paths:
-            yield path, self.answer_file(path)
-
-    def answer_file(self, path: Path) -> Answer:
-        """What the network says of an image file, or of `test:17`; a mistake names it."""
-        with _naming(path):
-            if is_numbered(path):  # an image of its own data is as it learnt them
-                return self.predictor.answer_file(path)
-            if self._preparation == "digit":
-                return self.answer(open_any(path, may_be_deep=True))
-            return self.answer(open_picture(path, self.predictor.info))
-
-
-def photo_predictor(
-    source: str,
-    device: str = "cpu",
-    data_dir: Path | None = None,
-    *,
-    trust: bool = False,
-    weights: Path = PACKAGED,
-) -> PhotoPredictor:
-    """What answers for photographs: a pretrained network by its name, a run folder, or an exported file."""
-    entry = find_entry(source, weights) if is_pretrained(source, weights) else None
-    if entry is None:
-        found = find_run(source, weights)
-        return PhotoPredictor(load_predictor(found, device, data_dir, trust=trust), hints=may_hint(found))
-    folder = entry_folder(entry, weights)
-    return PhotoPredictor(predictor_of(load_run(folder, device), data_dir), entry, hints=may_hint(folder))
-
-
-def predict(
-    source: Run | Predictor | Path | str,
-    images: Sequence[Path | str] | Path | str,
-    data_dir: Path | None = None,
-) -> list[dict[str, Any]]:
-    """What a network says of image files, as plain data, one row for each.
-
-    Args:
-        source: The name of a pretrained network, a run or its folder, a predictor, or an exported file.
-        images: Files, folders of them, shell patterns, or `test:17` for an image of a run's own data.
-        data_dir: Folder of the datasets, for a run that does not know its own.
-
-    Examples:
-        >>> predict("dr_capsnet_minimal.mnist", "digit.jpg")[0]["class"]
-        '7'
-    """
-    names = [images] if isinstance(images, Path | str) else images
-    paths = [Path(name) for name in find_images([str(name) for name in names])]
-    if isinstance(source, Path | str):
-        found = photo_predictor(str(source), data_dir=data_dir)
-    elif isinstance(source, Run):
-        found = PhotoPredictor(predictor_of(source, data_dir), hints=may_hint(source.folder))
-    else:
-        found = PhotoPredictor(source)
-    return [{"image": str(path), **answer.row} for path, answer in found.answers(paths)]

@@ -12,13 +12,10 @@ from torchcaps.storage import load_weights, read_json, save_weights, write_json,
 from torchcaps.train import Run, evaluate_run, load_run, provenance, recipe_as_json
 from torchcaps.train.run import read_result, write_recipe
 
+from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
+from ..measured import TRUTH, TURNS, halved, measure_rounding, read_evidence, say_truth, say_turns
+from ..store import checksum_of
 from .card import CARD, describe_entry
-from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
-from .evidence import read_evidence
-from .rounding import halved, measure_rounding
-from .store import checksum_of
-from .truth import TRUTH, say_truth
-from .turns import TURNS, say_turns
 from .without_paths import recipe_without_paths, without_paths
 
 RESULT = "result.json"

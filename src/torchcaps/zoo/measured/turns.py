@@ -1,4 +1,4 @@
-"""Whether a digit on a turned page would be another one: how that is noticed, and how often rightly."""
+"""How a network fares on turned test images, and how often it notices that they are turned."""
 
 from __future__ import annotations
 
@@ -7,39 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import torch
-from jaxtyping import Float, Int64
-from torch import Tensor
-
 from torchcaps.core import Plain, UserError
 from torchcaps.storage import read_json
 
 TURNS = "turns.json"  # in a run folder: what `torchcaps eval RUN --suite turns --json` printed
 UPRIGHT, *TURNED = ANGLES = ("0°", "90°", "180°", "270°")
 _METRICS = ("accuracy", "hinted", "hinted_back")
-_WAYS = ("a quarter to the left", "upside down", "a quarter to the right")
-_LEAD = 0.1  # chosen on validation images of MNIST, for `efficient_capsnet_mnist.mnist`
 _MOST_FALSE, _LEAST_TRUE = 0.01, 0.5  # shares of upright images and of turned ones
-
-
-def better_turns(activations: Float[Tensor, "batch 4 classes"]) -> Int64[Tensor, " batch"]:
-    """How many quarters to the left each image would have to be turned, by what a network says of its turns.
-
-    It is 0 where no turn makes the network surer of another class by 0.1 than it is of the first one.
-
-    Args:
-        activations: Of each image as it is, and turned to the left by one, two and three quarters.
-    """
-    certainty, classes = activations.max(2)
-    lead, turn = (certainty - certainty[:, :1]).max(1)
-    is_other = classes.gather(1, turn.unsqueeze(1)).squeeze(1) != classes[:, 0]
-    return torch.where(is_other & (lead > _LEAD), turn, 0)
-
-
-def say_turn(quarters: int, name: str, activation: float) -> str:
-    """What a better turn means for somebody who photographed a digit."""
-    way = _WAYS[quarters - 1]
-    return f"turned {way} it would be {name} (activation {activation:.3f}): does it stand upright?"
 
 
 @dataclass(frozen=True)

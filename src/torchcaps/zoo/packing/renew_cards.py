@@ -1,4 +1,4 @@
-"""Write the cards of the packaged networks anew, in a clone: `python -m torchcaps.zoo.renew_cards`.
+"""Write the cards of the packaged networks anew, in a clone: `python -m torchcaps.zoo.packing.renew_cards`.
 
 What a card says of several seeds is read again from the result file that it names; what was measured of the
 stored weights, from files in the folder of the network: `views.json` is what `torchcaps uav eval` wrote as
@@ -13,12 +13,10 @@ from pathlib import Path
 from torchcaps.core import as_plain
 from torchcaps.storage import read_json, write_json, write_text
 
+from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, packaged_weights
+from ..measured import TURNS, VIEWS, MeasuredViews, read_evidence
+from ..store import checksum_of
 from .card import CARD, describe_entry
-from .entry import ENTRY, PACKAGED, WEIGHTS, Entry, packaged_weights
-from .evidence import read_evidence
-from .store import checksum_of
-from .turns import TURNS
-from .views import VIEWS, MeasuredViews
 
 
 def renewed(entry: Entry, clone: Path, packaged: Path = PACKAGED) -> Entry:

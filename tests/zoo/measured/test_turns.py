@@ -15,11 +15,11 @@ from torchcaps.core import UserError
 from torchcaps.storage import write_json
 from torchcaps.zoo import better_turns, find_run, pack_run, packaged_weights, photo_predictor, predict
 from torchcaps.zoo.entry import PACKAGED
-from torchcaps.zoo.turns import TURNED, MeasuredTurns, may_hint
+from torchcaps.zoo.measured.turns import TURNED, MeasuredTurns, may_hint
 
 from command import torchcaps
 
-CLONE = Path(__file__).parents[2]
+CLONE = Path(__file__).parents[3]
 NAME = "efficient_capsnet_mnist.mnist"
 PAGE = on_paper(written("4")).astype(np.uint8)
 NOTED = {1: 0, 6: 1, 3: 2, 8: 3}  # quarters to the left that the page lies, by what the camera noted

@@ -12,13 +12,13 @@ from zoo.conftest import packed_name
 from torchcaps.core import UserError
 from torchcaps.storage import write_json
 from torchcaps.zoo import find_entry
-from torchcaps.zoo.card import describe_entry
 from torchcaps.zoo.entry import PACKAGED
-from torchcaps.zoo.renew_cards import renewed
+from torchcaps.zoo.packing.card import describe_entry
+from torchcaps.zoo.packing.renew_cards import renewed
 
 from command import torchcaps
 
-CLONE = Path(__file__).parents[2]
+CLONE = Path(__file__).parents[3]
 NAME = "descriptor_capsules.naip"
 
 

@@ -11,11 +11,8 @@ from torchcaps.data import FOLDER_PREFIX
 from torchcaps.models import MODELS
 from torchcaps.storage import read_json
 
-from .entry import Entry
-from .evidence import Evidence
-from .truth import TRUTH, say_truth
-from .turns import TURNS, say_turns
-from .views import VIEWS, MeasuredViews
+from ..entry import Entry
+from ..measured import TRUTH, TURNS, VIEWS, Evidence, MeasuredViews, say_truth, say_turns
 
 CARD = "card.md"
 _MOST_CLASSES = 20  # named on a card

@@ -10,15 +10,17 @@ from zoo.conftest import METRICS, RECIPES, packed_name, untrained_run
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import load_weights, read_json, save_weights, write_json
 from torchcaps.train import TASKS, load_run, read_recipe, shrink_run
-from torchcaps.zoo import Packing, entry_of_model, find_entry, load_pretrained, pack_run, rounding
-from torchcaps.zoo.card import WORDS
+from torchcaps.zoo import Packing, entry_of_model, find_entry, load_pretrained, pack_run
+from torchcaps.zoo.measured import measure_rounding
+from torchcaps.zoo.measured.rounding import CHANGES
+from torchcaps.zoo.packing.card import WORDS
 
 TASK_NAMES = sorted(RECIPES)
 
 
 def test_every_task_can_be_packed_rounded_and_described():
     ours = {name for name in TASKS.names() if TASKS[name].__module__.startswith("torchcaps.")}
-    assert ours == set(WORDS) == set(rounding.CHANGES) == set(TASK_NAMES)
+    assert ours == set(WORDS) == set(CHANGES) == set(TASK_NAMES)
 
 
 @pytest.mark.parametrize("task", TASK_NAMES)
@@ -158,7 +160,7 @@ def test_rows_that_are_not_of_this_network_are_refused(packing, message, tmp_pat
 
 @pytest.mark.parametrize("task", TASK_NAMES)
 def test_rounding_is_measured_on_test_images_of_every_task(task, zoo):
-    found = rounding.measure_rounding(load_run(zoo.parent / "runs" / task))
+    found = measure_rounding(load_run(zoo.parent / "runs" / task))
     assert found.answers >= 20
     assert found.changed <= 0.001 * found.answers
 
