@@ -33,6 +33,7 @@ from .examples import (
     PosedImages,
 )
 from .fit import Fit, fit_picture, undo_fit
+from .folders import PICTURE_MODES, as_bytes, find_images, open_any, opened_picture, without_transparency
 from .lazy_images import FileImages, LazyImages
 from .maps import (
     MapImages,
@@ -56,14 +57,9 @@ from .preprocess import (
     undo_resize_and_crop,
 )
 from .readers import (
-    PICTURE_MODES,
     DamagedFileError,
     Eth80,
     SmallNorbInfo,
-    as_bytes,
-    find_images,
-    open_any,
-    opened_picture,
     read_affnist,
     read_affnist_file,
     read_cifar10,
@@ -75,7 +71,6 @@ from .readers import (
     read_smallnorb,
     read_smallnorb_info,
     read_svhn,
-    without_transparency,
 )
 from .split import split_indices, split_validation
 from .synthetic import (

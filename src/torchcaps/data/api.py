@@ -141,7 +141,7 @@ def open_dataset(
     """A dataset to read from; a folder of files is looked through once. Arguments as in `load_dataset`."""
     folder = resolve_data_dir(data_dir)
     if name.startswith(FOLDER_PREFIX):
-        from .readers.folder import open_folder  # imports this module
+        from .folders.folder import open_folder  # imports this module
 
         return open_folder(name, folder, size=size, fit=fit, task=task)
     info = find_info(name)
@@ -184,7 +184,7 @@ def outline_dataset(
 ) -> Outline:
     """Classes, channels and training images of a dataset; `task` decides the layout of a folder."""
     if name.startswith(FOLDER_PREFIX):
-        from .readers.folder import outline_folder  # imports this module
+        from .folders.folder import outline_folder  # imports this module
 
         return outline_folder(name, resolve_data_dir(data_dir), task=task)
     info = find_info(name)

@@ -19,8 +19,8 @@ from .api import (
     open_dataset,
     resolve_data_dir,
 )
+from .folders.folder import guess_task, parse_folder_name
 from .readers.files import DamagedFileError, locate_file, locate_folder
-from .readers.folder import guess_task, parse_folder_name
 
 _SIDE = 32  # pixels that photographs are brought to when they are only checked
 

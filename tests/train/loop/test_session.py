@@ -75,7 +75,7 @@ def test_images_that_stay_in_files_train_the_same_network(tmp_path, monkeypatch)
     }
     settings, machine = build(values), Machine(device="cpu")
     expected = train(settings, tmp_path / "memory", machine)
-    monkeypatch.setattr("torchcaps.data.readers.picture.MOST_BYTES_IN_MEMORY", 1000)
+    monkeypatch.setattr("torchcaps.data.folders.picture.MOST_BYTES_IN_MEMORY", 1000)
     session = Session(launch(machine), settings, None)
     assert not session.splits.train.is_in_memory
     assert train(settings, tmp_path / "files", machine)["metrics"] == expected["metrics"]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError, build_dataclass
 from torchcaps.data import FOLDER_PREFIX, resolve_data_dir
-from torchcaps.data.readers import parse_folder_name
+from torchcaps.data.folders import parse_folder_name
 from torchcaps.data.rendering import (
     TINY_FILE,
     MeshSet,

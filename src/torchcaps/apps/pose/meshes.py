@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.data.readers import visible_files, visible_folders
+from torchcaps.data.folders import visible_files, visible_folders
 from torchcaps.data.rendering import Mesh, MeshSet, NamedMesh
 
 SUFFIXES = {".obj", ".off", ".ply", ".stl", ".glb"}

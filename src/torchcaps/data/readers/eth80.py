@@ -20,8 +20,8 @@ from ..api import DatasetInfo, Frame, Split
 from ..examples import LabelledImages
 from ..family import register_family
 from ..fit import fit_picture
+from ..folders import opened_picture
 from .files import DamagedFileError
-from .picture import opened_picture
 from .views import Views, chosen_views
 
 CLASSES = ("apple", "car", "cow", "cup", "dog", "horse", "pear", "tomato")

@@ -14,9 +14,8 @@ from torchcaps.core import UserError
 from ..api import DATASETS, DatasetInfo, Frame, RemoteFile, Split
 from ..examples import LabelledImages
 from ..fit import fit_picture
-from .class_folders import list_files
+from ..folders import list_files, opened_picture
 from .files import DamagedFileError, find_folder
-from .picture import opened_picture
 
 SIDE = 64
 _OWN = Frame(SIDE, SIDE)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from torchcaps.core import Plain, unknown_name
 from torchcaps.data import DATASETS, FOLDER_PREFIX, Outline, outline_dataset
-from torchcaps.data.readers import folder_path
+from torchcaps.data.folders import folder_path
 
 from .recipe import Recipe, build
 from .values import apply_overrides, packaged_recipes, read_values, with_changes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torchcaps.core import Plain, UserError
 from torchcaps.data import FOLDER_PREFIX, find_info, resolve_data_dir
-from torchcaps.data.readers import SUFFIXES, folders_of_classes, parse_folder_name, visible_files
+from torchcaps.data.folders import SUFFIXES, folders_of_classes, parse_folder_name, visible_files
 
 from ..recipe import Recipe, read_recipe, recipe_as_json
 

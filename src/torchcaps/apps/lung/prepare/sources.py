@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import open_any
-from torchcaps.data.readers import SUFFIXES, visible_folders
+from torchcaps.data.folders import SUFFIXES, visible_folders
 
 from ..nodules import Nodule, find_nodules, nodules_of_mask, read_annotations, series_uid_of
 from ..volume import (

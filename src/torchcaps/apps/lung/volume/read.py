@@ -8,7 +8,7 @@ import numpy as np
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import open_any
-from torchcaps.data.readers import SUFFIXES
+from torchcaps.data.folders import SUFFIXES
 
 from .dicom import read_series
 from .nifti import NIFTI_SUFFIXES, read_nifti

@@ -7,7 +7,7 @@ from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import MaskedImages, check_dataset, dataset_info, load_dataset
-from torchcaps.data.readers import folder
+from torchcaps.data.folders import folder
 from torchcaps.train import Data, Source, task_named
 
 SIDE = 12
@@ -200,7 +200,7 @@ def test_a_photograph_is_no_mask(tmp_path):
 def test_more_than_memory_holds_is_read_from_files(tmp_path, monkeypatch):
     write_pairs(tmp_path, 10)
     whole = load(tmp_path)
-    monkeypatch.setattr("torchcaps.data.readers.picture.MOST_BYTES_IN_MEMORY", 100)
+    monkeypatch.setattr("torchcaps.data.folders.picture.MOST_BYTES_IN_MEMORY", 100)
     lazy = load(tmp_path)
     assert whole.is_in_memory
     assert not lazy.is_in_memory

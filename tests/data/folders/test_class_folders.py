@@ -19,7 +19,7 @@ from torchcaps.data import (
     synthetic_images,
     write_twin,
 )
-from torchcaps.data.readers.class_folders import open_class_folders
+from torchcaps.data.folders.class_folders import open_class_folders
 from torchcaps.data.twin import FOLDER_TWIN
 from torchcaps.train.recipe.fit_to_data import name_dataset
 
@@ -276,7 +276,7 @@ def test_a_class_with_one_image_cannot_be_split(tmp_path):
 def test_images_that_do_not_fit_in_memory_are_read_when_they_are_needed(fit, root, monkeypatch):
     name = f"folder:{root}@10"
     expected = load_dataset(name, "train", fit=fit)
-    monkeypatch.setattr("torchcaps.data.readers.picture.MOST_BYTES_IN_MEMORY", 100)
+    monkeypatch.setattr("torchcaps.data.folders.picture.MOST_BYTES_IN_MEMORY", 100)
     found = load_dataset(name, "train", fit=fit)
     assert not found.is_in_memory
     chosen = torch.tensor([3, 0, 7])

@@ -1,0 +1,31 @@
+"""Images in a user's own folders: by classes, with masks, with poses, or of places."""
+
+from .class_folders import folders_of_classes, list_files
+from .folder import folder_path, parse_folder_name
+from .picture import (
+    PICTURE_MODES,
+    SUFFIXES,
+    as_bytes,
+    find_images,
+    open_any,
+    opened_picture,
+    visible_files,
+    visible_folders,
+    without_transparency,
+)
+
+__all__ = [
+    "PICTURE_MODES",
+    "SUFFIXES",
+    "as_bytes",
+    "find_images",
+    "folder_path",
+    "folders_of_classes",
+    "list_files",
+    "open_any",
+    "opened_picture",
+    "parse_folder_name",
+    "visible_files",
+    "visible_folders",
+    "without_transparency",
+]
