@@ -6,6 +6,7 @@ import torch
 
 from torchcaps.apps.uav import Terrain
 from torchcaps.apps.uav.flight import Camera, View, orthoproject
+from torchcaps.apps.uav.flight.orthoproject import NoGroundError
 from torchcaps.core import UserError
 from torchcaps.data import sample_crops
 
@@ -92,6 +93,14 @@ def test_frames_that_show_nothing_are_refused(terrain):
         orthoproject(blank, CAMERA, 60.0, 40)
     with pytest.raises(UserError, match="two frames"):
         orthoproject(views[:1], CAMERA, 60.0, 40)
+
+
+def test_frames_of_which_no_point_can_be_followed_are_refused(terrain):
+    views = fly(terrain, 150.0, 90.0, 0.2, frames=3)
+    lost = [View(np.roll(view.image, 150 * k, 1), view.position, view.axes) for k, view in enumerate(views)]
+    lost[1] = View(255 - lost[1].image[::-1], lost[1].position, lost[1].axes)
+    with pytest.raises(NoGroundError, match="only 0 points could be followed"):
+        orthoproject(lost, CAMERA, 60.0, 40)
 
 
 def test_a_square_that_is_too_large_for_the_view_is_refused(terrain):

@@ -127,7 +127,7 @@ def triangulate(tracks: Array, views: Sequence[View], camera: Camera) -> Array:
         matrices.append(camera.matrix @ np.concatenate([turned, -(turned @ view.position)[:, None]], axis=1))
     stack = np.array(matrices)  # (views, 3, 4)
     equations = tracks[..., None] * stack[None, :, 2:3] - stack[None, :, :2]  # (count, views, 2, 4)
-    vectors = np.linalg.svd(equations.reshape(len(tracks), -1, 4))[2][:, -1]
+    vectors = np.linalg.svd(equations.reshape(len(tracks), 2 * len(views), 4))[2][:, -1]
     points = vectors[:, :3] / np.where(np.abs(vectors[:, 3:]) > 1e-12, vectors[:, 3:], 1e-12)
     fits = np.ones(len(points), bool)
     for number, view in enumerate(views):
