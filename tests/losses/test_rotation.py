@@ -18,6 +18,12 @@ class TestRotationLosses:
         assert rotation_loss(self.still, self.quarter) == pytest.approx(0.5)
         assert render_loss(self.still, -self.quarter) == pytest.approx(1 - self.half)
 
+    def test_losses_are_means_over_a_batch(self):
+        batch = torch.cat([self.still, self.quarter, self.quarter, self.quarter])
+        same = self.quarter.expand(4, 4)
+        assert rotation_loss(batch, same) == pytest.approx(0.5 / 4)
+        assert render_loss(batch, same) == pytest.approx((1 - self.half) / 4)
+
     def test_a_turn_that_looks_the_same_is_forgiven_when_asked(self):
         output = PoseOutput(torch.tensor([[1.0, 0.0]]), self.quarter[:, None].expand(1, 2, 4))
         targets = PoseTarget(torch.tensor([0]), self.still)

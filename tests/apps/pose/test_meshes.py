@@ -39,6 +39,14 @@ def test_colours_of_faces_are_read(tmp_path):
     assert read_mesh(tmp_path / "red.ply").colours.tolist() == [[1, 0, 0]] * 12
 
 
+def test_colours_of_a_file_are_those_of_a_screen(tmp_path):
+    box = trimesh.creation.box()
+    box.visual.face_colors = np.tile(np.array([188, 119, 5, 255], dtype=np.uint8), (12, 1))
+    box.export(tmp_path / "brown.ply")
+    half_fifth_none = [0.503, 0.184, 5 / 255 / 12.92]  # of the light (IEC 61966-2-1)
+    assert read_mesh(tmp_path / "brown.ply").colours[0].tolist() == pytest.approx(half_fifth_none, abs=1e-3)
+
+
 def test_a_mesh_with_a_hole_is_seen_from_both_sides(tmp_path):
     box = trimesh.creation.box()
     box.update_faces(np.arange(12) > 1)

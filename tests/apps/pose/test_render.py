@@ -203,6 +203,7 @@ def test_scene_files_are_read_and_their_paths_count_from_the_file(tmp_path):
     [
         ("0,0,0,1\n", "must name the columns w, x, y and z"),
         ("w,x,y,z\n2,0,0,0\n", "line 2 is no unit quaternion"),
+        ("w,x,y,z\n1.02,0,0,0\n", "line 2 is no unit quaternion"),
         ("w,x,y,z\n1,0,0,0\n\n1,0,0,0\nnan,0,0,0\n", "line 5 is no unit quaternion"),
         ("w,x,y,z\na,0,0,0\n", "must be numbers"),
         ("w,x,y,z\n", "no rotations"),

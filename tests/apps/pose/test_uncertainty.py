@@ -70,3 +70,20 @@ def test_few_images_make_few_groups():
     calibration = fit_calibration(drawn(7, 0))
     assert len(calibration.median) == 1
     assert calibration.edges == ()
+
+
+def test_errors_that_fall_by_chance_do_not_state_smaller_angles():
+    falling = Judged(torch.arange(40.0), torch.linspace(40, 1, 40))
+    calibration = fit_calibration(falling)
+    assert len(calibration.median) == 4
+    assert calibration.median == (35.5,) * 4  # of the first ten
+    assert calibration.within == (40.0,) * 4
+
+
+def test_the_last_image_of_a_group_is_told_what_its_group_is():
+    judged = Judged(torch.arange(20.0), torch.tensor([3.0] * 10 + [5.0] * 10))
+    calibration = fit_calibration(judged)
+    assert calibration.edges == (9.0,)
+    assert calibration.at(9.0) == (3.0, 3.0)
+    assert calibration.at(9.1) == (5.0, 5.0)
+    assert coverage(calibration, judged) == 1  # an error of the stated angle is within it

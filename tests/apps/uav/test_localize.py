@@ -24,7 +24,8 @@ from torchcaps.apps.uav import (
     summarize,
     write_results,
 )
-from torchcaps.apps.uav.filter import FilterSettings, Odometry, PlainBackend
+from torchcaps.apps.uav.filter import FilterSettings, Grid, Odometry, PlainBackend
+from torchcaps.apps.uav.results import _fraction
 from torchcaps.core import MissingDataError, UserError
 
 from command import torchcaps
@@ -55,6 +56,7 @@ def picture(value=None):
         (None, "missing"),
         (picture(0), "black"),
         (picture(120), "shows nothing"),
+        (picture() // 40, "black"),  # the noise of a camera in the dark
         (np.zeros((16, 20, 3), np.uint8), "shape"),
         (np.zeros((16, 16), np.uint8), "shape"),
     ],
@@ -83,6 +85,18 @@ def test_without_odometry_the_belief_spreads_and_goes_on(localizer):
     found = localizer.update(None, None, None)
     assert "no odometry" in found.problems[0]
     assert found.estimate.sigma == pytest.approx(20 * math.sqrt(2), rel=0.3)
+
+
+def test_a_stop_is_not_the_last_motion_that_is_known(country):
+    spread = []
+    for motions in ((STEP,), (STEP, Odometry(0.0, 0.0, 0.0))):
+        localizer, place = started(country), np.zeros(country.map.info.grid.shape)
+        place[0, 10, 15] = 1
+        for motion in motions:
+            localizer.update(None, motion)
+        localizer.filter.start(place)
+        spread.append(localizer.update(None, None).estimate.sigma)
+    assert spread[0] == spread[1] > 0
 
 
 def test_a_heading_that_is_not_finite_is_left_out(localizer):
@@ -194,6 +208,21 @@ def test_a_summary_counts_what_follows_convergence(results):
     assert summary["mean_error_after_convergence_m"] == pytest.approx(30)
     assert summary["share_of_truth_in_95_percent_region"] == pytest.approx(2 / 3)
     assert summary["seconds_per_update"] == 0.5
+
+
+def test_nineteen_of_twenty_places_of_a_round_normal_law_lie_in_its_region(results):
+    recorder, update = Recorder(), results[1].updates[0]
+    for x, y in np.random.default_rng(0).normal(0, 10.0, (4000, 2)):
+        found = replace(update.estimate, x=float(x), y=float(y), sigma=10 * math.sqrt(2), converged=True)
+        step = FlightStep(0.0, None, truth=(0.0, 0.0))
+        recorder.add(step, replace(update, estimate=found), None)
+    assert summarize(recorder, 1.0)["share_of_truth_in_95_percent_region"] == pytest.approx(0.95, abs=0.01)
+
+
+def test_shares_of_a_picture_count_from_the_north_west():
+    grid = Grid(west=100.0, south=200.0, cell=10.0, columns=4, rows=2, headings=1)
+    assert _fraction(100.0, 220.0, grid) == (0, 0)
+    assert _fraction(110.0, 205.0, grid) == pytest.approx((0.25, 0.75))
 
 
 def test_distances_are_kept_with_the_run(country, tmp_path):

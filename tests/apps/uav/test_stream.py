@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from torchcaps.apps.uav import FlightPlan, Localizer, simulate_flight
-from torchcaps.apps.uav.filter import PlainBackend
+from torchcaps.apps.uav.filter import Estimate, PlainBackend
 from torchcaps.apps.uav.stream import localize_lines
 
 GOOD = {"time": 1.0, "forward": 20.0, "left": 0, "turn": 0, "heading": 0}
@@ -109,6 +109,20 @@ def test_estimates_arrive_as_mavlink(country, tmp_path):
     assert message.fix_type == (2 if answer["converged"] else 1)
     assert message.yaw / 100 == pytest.approx((90 - answer["heading"]) % 360, abs=0.02)
     assert message.time_usec == 1_000_000
+
+
+@pytest.mark.parametrize(("heading", "yaw"), [(90.0, 36_000), (0.0, 9_000), (180.0, 27_000), (100.0, 35_000)])
+def test_a_yaw_counts_from_north_to_the_right_and_is_never_0(heading, yaw):
+    dialect = pytest.importorskip("pymavlink.dialects.v20.common")
+    from torchcaps.apps.uav.mavlink import MavlinkSender
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(5)
+        with MavlinkSender(f"127.0.0.1:{receiver.getsockname()[1]}") as sender:
+            sender.send(1.0, 0.0, 0.0, Estimate(0.0, 0.0, math.radians(heading), 1.0))
+        (message,) = dialect.MAVLink(None).parse_buffer(receiver.recv(512))
+    assert message.yaw == yaw
 
 
 @pytest.mark.parametrize("address", ["", "14550", "host:", "host:0", "host:99999", ":1"])

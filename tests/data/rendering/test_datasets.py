@@ -18,6 +18,7 @@ from torchcaps.data.rendering import (
     leaked_share,
     load_meshes,
     posed_images,
+    rasterise,
     render_smooth,
     save_meshes,
     tetrahedron,
@@ -123,6 +124,22 @@ def test_objects_of_a_class_are_held_out_by_name():
     assert held_out_instances(meshes, "test") == test
     with pytest.raises(UserError, match="needs two objects"):
         held_out_instances(cube_tetrahedron(), "test")
+
+
+@pytest.mark.parametrize("share", [0.01, 0.99])
+def test_each_class_trains_and_tests_with_one_object_at_least(share):
+    meshes = MeshSet(("a", "b"), tuple(NamedMesh(f"{k}", k % 2, cube()) for k in range(6)))
+    for split in ("train", "test"):
+        assert {each.label for each in held_out_instances(meshes, split, share).objects} == {0, 1}
+
+
+def test_small_images_are_means_of_larger_ones():
+    view = View(height=14, width=14)
+    rotations = random_rotations(3, torch.Generator().manual_seed(0))
+    large = rasterise(cube(), rotations, view.enlarged(8)).images.double()
+    found = render_smooth(cube(), rotations, view)
+    means = large.unflatten(3, (14, 8)).unflatten(2, (14, 8)).mean((3, 5))
+    assert (found.double() - means).abs().max() <= 0.5
 
 
 def test_meshes_with_other_classes_are_refused(tmp_path):

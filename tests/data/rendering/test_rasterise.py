@@ -13,6 +13,7 @@ from torchcaps.data.rendering import (
     RADIUS,
     Camera,
     Light,
+    Mesh,
     MeshSet,
     NamedMesh,
     View,
@@ -267,3 +268,29 @@ def test_views_that_show_nothing_or_take_light_are_refused(build, words):
 def test_normalised_meshes_touch_their_sphere():
     far = cube()._replace(vertices=cube().vertices * 7 + 100)
     assert torch.linalg.vector_norm(far.normalised().vertices, dim=1).max() == pytest.approx(RADIUS)
+
+
+def test_normalised_meshes_have_their_box_around_the_origin():
+    crowded = torch.tensor([[0.0, 0, 0], [4, 0, 0], [0, 2, 0], [0, 0, 2], [0.1, 0, 0], [0, 0.1, 0]])
+    mesh = cube()._replace(vertices=crowded, faces=torch.tensor([[0, 1, 2], [0, 2, 3], [0, 4, 5]]))
+    found = mesh.normalised().vertices
+    assert_close(found.amin(0), -found.amax(0))
+
+
+def triangle(x):
+    """A triangle at a distance along x, seen from both sides."""
+    corners = torch.tensor([[x, -1.0, -1], [x, 1, -1], [x, 0, 2]])  # their middle lies on the axis
+    return Mesh(corners, torch.tensor([[0, 1, 2]]), torch.full((1, 3), 0.8))
+
+
+def test_what_is_behind_the_camera_is_not_seen():
+    assert rasterise(triangle(1.0), STILL, SMALL).masks.any()
+    assert not rasterise(triangle(8.0), STILL, SMALL).masks.any()  # the camera stands at 4
+
+
+def test_a_light_on_a_triangle_gives_it_a_colour():
+    view = replace(SMALL, lights=(Light(position=(1.0, 0.0, 0.0)),), ambient=0.5)
+    dark = replace(SMALL, lights=(), ambient=0.5)
+    assert torch.equal(
+        rasterise(triangle(1.0), STILL, view).images, rasterise(triangle(1.0), STILL, dark).images
+    )

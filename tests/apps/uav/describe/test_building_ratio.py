@@ -47,6 +47,18 @@ def test_colours_tell_a_bright_red_roof_from_a_field():
     assert found[4, 4] < 0.1
 
 
+@pytest.mark.parametrize(
+    ("colour", "is_built"),
+    [((0.8, 0.8, 0.8), True), ((0.9, 0.5, 0.5), True), ((0.5, 0.9, 0.3), False), ((0.5, 0.3, 0.9), False)],
+)
+def test_what_stands_out_is_built_where_it_is_grey_or_red(colour, is_built):
+    images = torch.full((1, 3, 32, 32), 0.2)
+    images[:, :, 12:18, 12:18] = torch.tensor(colour)[:, None, None]
+    found = colour_segmenter(images)[0]
+    assert (found[14, 14] > 0.5) == is_built
+    assert found[2, 2] < 0.1  # grey ground does not stand out
+
+
 def test_a_saved_baseline_is_found_again(tmp_path):
     BuildingRatio(24, rings=5).save(tmp_path)
     loaded = load_describer(tmp_path)

@@ -8,7 +8,10 @@ import torch
 
 from torchcaps.apps.uav.filter import (
     Codebook,
+    FilterSettings,
     Grid,
+    MotionNoise,
+    Odometry,
     bayesian_likelihood,
     heading_weights,
     learn_codebook,
@@ -17,7 +20,7 @@ from torchcaps.apps.uav.filter import (
 )
 from torchcaps.apps.uav.filter.estimate import estimate
 from torchcaps.apps.uav.filter.likelihood import _density
-from torchcaps.apps.uav.filter.motion import sources_of, turn_masses
+from torchcaps.apps.uav.filter.motion import predict_motion, sources_of, turn_masses
 from torchcaps.apps.uav.filter.plain import look_up, sum_up
 from torchcaps.apps.uav.filter.point_mass import _uniform_moments
 from torchcaps.core import UserError
@@ -49,6 +52,15 @@ def test_a_ratio_stays_bounded_where_other_pairs_are_rare():
     # other pairs count for at least a thousandth of what they do where they are most
     ratio = _density(near, distances) / np.maximum(others, others.max() / 1000)
     assert weights[inside] == pytest.approx((ratio / ratio.max())[inside], abs=2e-6)
+
+
+def test_below_all_pairs_a_distance_weighs_as_the_smallest_one():
+    draw = np.random.default_rng(0)
+    near, far = draw.normal(0.9, 0.02, 500), draw.normal(1.2, 0.02, 500)
+    for likelihood in (bayesian_likelihood, ratio_likelihood):
+        weights = likelihood(near, far).weights
+        smallest = np.interp(near.min(), np.linspace(0, 2, len(weights)), weights)
+        assert weights[0] == pytest.approx(smallest, rel=0.02)  # at 0 both densities vanish
 
 
 @pytest.mark.parametrize("wrong", [[0.5], [0.5, math.nan], [-0.1, 0.5], [0.5, 2.1], [0.5, math.inf]])
@@ -92,6 +104,34 @@ def test_a_motion_across_a_large_map_is_not_cut_short():
     assert (taps.weights * cells).sum(1) == pytest.approx([5000, -5000])
 
 
+def spread_of(taps):
+    """Standard deviation in cells of the first kernel."""
+    cells = np.arange(taps.weights.shape[1])
+    return math.sqrt(taps.weights[0] @ cells**2 - (taps.weights[0] @ cells) ** 2)
+
+
+def test_a_hundred_metres_spread_a_belief_by_five_metres_and_fifteen_degrees():
+    grid = Grid(0.0, 0.0, cell=1.0, columns=1, rows=1, headings=360)
+    found = predict_motion(grid, Odometry(60.0, -80.0, 0.0), MotionNoise())
+    assert spread_of(found.x) == pytest.approx(5, rel=0.01)  # metres
+    assert spread_of(found.y) == pytest.approx(5, rel=0.01)
+    assert spread_of(found.heading) == pytest.approx(15, rel=0.01)  # degrees
+
+
+def test_whole_turns_turn_nothing():
+    grid = Grid(0.0, 0.0, 1.0, 1, 1, headings=12)
+    found = predict_motion(grid, Odometry(10.0, 0.0, 2 * math.pi * 2**40), MotionNoise()).heading
+    still = predict_motion(grid, Odometry(10.0, 0.0, 0.0), MotionNoise()).heading
+    assert turn_masses(np.eye(12)[3], found) == pytest.approx(turn_masses(np.eye(12)[3], still))
+
+
+def test_limits_of_the_filter_are_those_of_the_thesis():
+    settings = FilterSettings()
+    assert math.degrees(settings.heading_sigma) == pytest.approx(3)
+    assert (settings.converged, settings.restart_after) == (100, 20)  # metres, updates
+    assert settings.gate <= 1e-9
+
+
 def unit_vectors(count, size, seed=0):
     vectors = np.random.default_rng(seed).normal(size=(count, size)).astype(np.float32)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -111,6 +151,32 @@ def test_stored_descriptors_are_read_back(storage, error):
     decoded = book.wrap(stored[None]).decode(0)
     assert decoded.shape == (2, 3, 8)
     assert np.abs(decoded - chosen.reshape(2, 3, 8)).max() <= error
+
+
+def test_each_component_of_int8_has_a_scale_of_its_own():
+    vectors = unit_vectors(200, 4) * np.array([1.0, 1e-3, 1e-5, 0.0], np.float32)
+    book = learn_codebook(vectors, "int8")
+    decoded = book.wrap(book.encode(vectors[None])[None]).decode(0)[0]
+    half_a_step = np.abs(vectors).max(0) / 127 / 2
+    assert (np.abs(decoded - vectors).max(0) <= 1.001 * half_a_step).all()
+
+
+def test_centres_of_product_codes_are_the_means_of_what_they_stand_for():
+    vectors = unit_vectors(1500, 2)
+    book = learn_codebook(vectors, "product", 1)
+    codes = book.encode(vectors[None]).ravel()
+    used = np.unique(codes)
+    means = np.stack([vectors[codes == code].mean(0) for code in used])
+    error = np.linalg.norm(vectors - book.centres[0][codes], axis=1).mean()
+    assert np.linalg.norm(means - book.centres[0][used], axis=1).mean() < 0.1 * error
+
+
+def test_the_length_of_an_image_descriptor_does_not_matter():
+    vectors = unit_vectors(300, 8)
+    for storage in ("float32", "int8", "product"):
+        book = learn_codebook(vectors, storage, 4)
+        stored = book.wrap(book.encode(vectors[:6].reshape(2, 3, 8))[None])
+        assert stored.tables(3 * vectors[7]) == pytest.approx(stored.tables(vectors[7]), abs=1e-6)
 
 
 def test_int8_is_symmetric_beyond_the_sample():

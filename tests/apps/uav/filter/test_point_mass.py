@@ -10,6 +10,7 @@ from torchcaps.apps.uav.filter import (
     Codebook,
     FilterSettings,
     Grid,
+    Likelihood,
     MotionNoise,
     Odometry,
     PlainBackend,
@@ -183,6 +184,27 @@ def test_a_belief_that_stays_spread_out_begins_anew():
     assert filter.update(Odometry(0.0, 0.0, 0.0)).converged
     restarts = [filter.update(Odometry(0.0, 0.0, 0.0, distance=100.0)).restarted for _ in range(5)]
     assert restarts == [False, False, False, True, False]
+
+
+def test_a_belief_has_converged_below_the_limit():
+    sigma = PointMassFilter(SMALL, exact(), settings()).update(Odometry(0.0, 0.0, 0.0)).sigma
+    for limit, converged in ((1.001 * sigma, True), (0.999 * sigma, False)):
+        filter = PointMassFilter(SMALL, exact(), settings(converged=limit))
+        assert filter.update(Odometry(0.0, 0.0, 0.0)).converged is converged
+
+
+@pytest.mark.parametrize("weight", [1.0, 5.0])
+def test_the_share_that_a_gate_leaves_out_is_told(weight):
+    """A vehicle that stands still, on a map that looks alike everywhere."""
+    vectors, descriptors = small_map()
+    start = np.zeros(SMALL.shape)
+    start[:4, 2, 2] = [0.1, 0.2, 0.3, 0.4]  # of these headings, two have 30 % together
+    alike = Likelihood(np.full(2, weight, np.float32), "alike")
+    filter = PointMassFilter(SMALL, exact(), settings(gate=0.35), descriptors, alike)
+    filter.start(start)
+    found = filter.update(Odometry(0.0, 0.0, 0.0), descriptor=vectors[0, 0, 0])
+    assert filter.belief()[:, 2, 2] == pytest.approx([0, 0, 3 / 7, 4 / 7, 0, 0, 0, 0])
+    assert found.discarded == pytest.approx(0.3)
 
 
 def test_a_bayesian_weight_falls_from_matches_to_others():

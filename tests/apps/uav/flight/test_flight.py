@@ -6,8 +6,10 @@ import pytest
 from torchcaps.apps.uav import FlightPlan, FlightStep, read_flight, simulate_flight, write_flight
 from torchcaps.apps.uav.filter import MotionNoise, Odometry
 from torchcaps.apps.uav.flight import step_of_row
+from torchcaps.apps.uav.flight.flight import odometry_of
 from torchcaps.apps.uav.localize import read_image
 from torchcaps.core import MissingDataError, UserError
+from torchcaps.data import SeasonStack
 
 HEADER = "time,forward,left,turn,distance,heading,image,x,y\n"
 CRS = "EPSG:32633"
@@ -30,6 +32,17 @@ def test_a_row_is_read_in_metres_and_radians(tmp_path):
 def test_only_the_needed_columns_have_to_be_there(tmp_path):
     (step,) = read(tmp_path, "time,forward,left,turn,image\n0,3,4,0,a.png\n")
     assert (step.heading, step.truth, step.odometry.travelled) == (None, None, 5)
+
+
+def test_a_negative_distance_is_taken_for_none(tmp_path):
+    (step,) = read(tmp_path, HEADER + "1,3,4,0,-7,0,a.png,,\n")
+    assert step.odometry.travelled == 5
+
+
+def test_a_turn_across_west_is_a_small_one():
+    places, headings = np.array([[0.0, 0.0], [-10.0, 0.0]]), np.radians([179.0, -179.0])
+    found = odometry_of(places, headings, MotionNoise(0.0, 0.0), np.random.default_rng(0))
+    assert math.degrees(found[1].turn) == pytest.approx(2)
 
 
 @pytest.mark.parametrize("value", ["nan", "", "inf", "fast"])
@@ -147,3 +160,33 @@ def test_without_noise_odometry_leads_along_the_true_course(country):
         y += motion.forward * math.sin(heading) + motion.left * math.cos(heading)
         heading += motion.turn
         assert (x, y) == pytest.approx(step.truth, abs=1e-6)
+
+
+def flat(pixels, metres, value=128):
+    """A map of one grey."""
+    shape = (1, 3, pixels, pixels)
+    known = np.ones((1, pixels, pixels), bool)
+    return SeasonStack(np.full(shape, value, np.uint8), known, ("one",), 0.0, pixels * metres, metres, CRS)
+
+
+def test_all_noise_of_a_plan_is_that_of_the_thesis():
+    """Over a map that is too large for its borders to turn the course."""
+    flight = simulate_flight(flat(500, 1000.0), 4, FlightPlan(updates=2000))
+    places = np.array([step.truth for step in flight.steps])
+    moves = np.diff(places, axis=0)
+    course = np.unwrap(np.arctan2(moves[:, 1], moves[:, 0]))
+    turns = np.diff(course)
+    compass = [
+        math.remainder(s.heading - c, 2 * math.pi) for s, c in zip(flight.steps[1:], course, strict=True)
+    ]
+    measured = np.array([step.odometry.turn for step in flight.steps[2:]])
+    assert np.degrees(np.std(turns)) == pytest.approx(12, rel=0.1)
+    assert np.degrees(np.std(compass)) == pytest.approx(3, rel=0.1)
+    assert np.degrees(np.std(measured - turns)) == pytest.approx(0.15 * 50, rel=0.1)
+    assert np.std(np.stack(flight.images)) == pytest.approx(4, rel=0.1)
+
+
+def test_images_of_a_flight_show_the_map_alone_in_any_heading():
+    plan = FlightPlan(updates=400, pixel_noise=0.0)
+    flight = simulate_flight(flat(50, 10.0, 255), 16, plan)
+    assert min(image.min() for image in flight.images) == 255  # beside the map it is black

@@ -6,7 +6,7 @@ import torch
 
 from torchcaps.apps.uav import Terrain
 from torchcaps.apps.uav.flight import Camera, View, orthoproject
-from torchcaps.apps.uav.flight.orthoproject import NoGroundError
+from torchcaps.apps.uav.flight.orthoproject import NoGroundError, _rectify, ground_height, triangulate
 from torchcaps.core import UserError
 from torchcaps.data import sample_crops
 
@@ -106,3 +106,29 @@ def test_frames_of_which_no_point_can_be_followed_are_refused(terrain):
 def test_a_square_that_is_too_large_for_the_view_is_refused(terrain):
     with pytest.raises(UserError, match="no whole square of 900 m"):
         orthoproject(fly(terrain, 150.0, 90.0, 0.2), CAMERA, 900.0, 40)
+
+
+def test_the_ground_is_where_most_points_lie():
+    heights = np.array([10.0] * 6 + [11.0] * 3 + [90.0] * 4)  # a tower among them
+    points = np.stack([np.zeros(13), np.zeros(13), heights], axis=1)
+    assert ground_height(points) == 11
+    with pytest.raises(NoGroundError, match="only 7 points"):
+        ground_height(points[:7])
+
+
+def test_points_are_found_where_their_tracks_meet_and_never_behind_the_camera():
+    axes = axes_of(0.4, math.radians(70))
+    nothing = np.zeros((300, 400, 3), np.uint8)
+    views = [View(nothing, np.array([3.0 * k, 2.0 * k, 100.0]), axes) for k in range(4)]
+    seen = np.array([[30.0, 10.0, 0.0], [40.0, -20.0, 5.0], [20.0, 30.0, -8.0]])
+    behind = 2 * views[0].position - seen  # whose rays meet the image from the other side
+    tracks = np.stack([view.project(np.concatenate([seen, behind]), CAMERA)[0] for view in views], axis=1)
+    assert triangulate(tracks, views, CAMERA) == pytest.approx(seen, abs=1e-6)
+
+
+def test_corners_of_a_square_are_edges_of_its_pixels():
+    image = np.random.default_rng(0).integers(0, 256, (12, 12, 3)).astype(np.uint8)
+    edges = (
+        np.array([[-0.5, -0.5], [7.5, -0.5], [7.5, 7.5], [-0.5, 7.5]]) + 2
+    )  # of 8 pixels from the third on
+    assert np.array_equal(_rectify(image, edges, 8), image[2:10, 2:10])

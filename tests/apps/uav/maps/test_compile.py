@@ -4,8 +4,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from torchcaps.apps.uav import AbBrief, CompileSettings, compile_map, grid_of, open_map, storage_loss
+from torchcaps.apps.uav import (
+    AbBrief,
+    BuildingRatio,
+    CompileSettings,
+    compile_map,
+    grid_of,
+    open_map,
+    storage_loss,
+)
 from torchcaps.apps.uav.filter import learn_codebook, linear_likelihood
 from torchcaps.apps.uav.maps import verify_map
 from torchcaps.core import UserError
@@ -29,6 +38,34 @@ def test_the_grid_covers_the_map_from_its_south_western_corner(country):
     grid = grid_of(country.stack, 30.0, 12)
     assert (grid.columns, grid.rows) == (30, 20)
     assert (grid.west, grid.south) == (country.stack.west, country.stack.north - 600)
+    thirds = replace(
+        country.stack, pixel=0.7
+    )  # three pixels of 0.7 m are a little less than 7 cells of 0.3 m
+    assert grid_of(thirds.columns(0, 3).rows(0, 3), 0.3, 12).shape == (12, 7, 7)
+
+
+def test_a_map_says_how_much_ground_its_crops_show(country):
+    assert country.map.info.metres == 160  # 16 pixels of 10 m
+
+
+def test_the_picture_of_a_map_shows_the_ground_of_its_grid(country, tmp_path):
+    summer, settings = country.stack.dates(["summer"]), replace(country.settings, cell=70.0, headings=1)
+    compile_map(summer, country.describer, tmp_path / "a.tcmap", settings)
+    picture = np.asarray(Image.open(tmp_path / "a.png"))
+    # 12 x 8 cells; what the grid leaves out lies in the north and in the east
+    assert np.array_equal(picture, np.moveaxis(summer.images[0][:, 4:, :84], 0, -1))
+
+
+def test_scales_of_int8_are_learnt_on_the_voxels_of_the_map(country, tmp_path):
+    summer, settings = country.stack.dates(["summer"]), CompileSettings(cell=60.0, headings=2)
+    compile_map(summer, BuildingRatio(16, rings=3), tmp_path / "a.tcmap", settings)
+    stored = open_map(tmp_path / "a.tcmap").descriptors.values
+    assert np.abs(stored.astype(int)).max((0, 1, 3)).tolist() == [127] * 6  # the largest of each component
+
+
+def test_a_map_is_compiled_with_the_voxels_of_the_thesis():
+    settings = CompileSettings()
+    assert (settings.cell, settings.headings, settings.storage) == (10.0, 60, "int8")
 
 
 def test_a_stopped_compilation_goes_on_where_it_ended(country, tmp_path):
@@ -80,6 +117,19 @@ def test_a_smaller_storage_loses_more_likelihood():
     assert losses[0] == 0
     assert losses == sorted(losses)
     assert losses[2] < 0.05
+
+
+def test_the_loss_of_a_storage_is_the_difference_of_logarithms():
+    vectors = np.random.default_rng(0).random((300, 4), np.float32)  # none far from another
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    book = learn_codebook(vectors, "product", 2)
+    kept = book.wrap(book.encode(vectors[None])[None]).decode(0)[0]
+    exact, rough = (
+        np.log(1 - np.sqrt((2 - 2 * vectors[:64] @ each.T).clip(0)) / 2) for each in (vectors, kept)
+    )
+    found = storage_loss(vectors, book, linear_likelihood())
+    assert found.mean == pytest.approx(np.abs(exact - rough).mean(), rel=0.01)
+    assert found.largest == pytest.approx(np.abs(exact - rough).max(), rel=0.01)
 
 
 def test_a_map_of_another_descriptor_is_refused(country, tmp_path):

@@ -66,17 +66,26 @@ def test_half_the_resolution_is_the_mean_of_four_pixels(stack, tmp_path):
     assert np.abs(found.images[0] - expected).max() <= 1
 
 
-def test_pixels_without_data_are_black_and_unknown(stack, tmp_path):
+@pytest.mark.parametrize("nothing", [0, 255])
+def test_pixels_without_data_are_black_and_unknown(nothing, stack, tmp_path):
     path = tmp_path / "a.tif"
-    write_geotiff(path, stack.images[0].clip(1), (0.0, 160.0, 2.0), "EPSG:32633")
+    write_geotiff(path, stack.images[0].clip(1, 254), (0.0, 160.0, 2.0), "EPSG:32633")
     with rasterio.open(path, "r+") as file:
-        file.nodata = 0
+        file.nodata = nothing
         pixels = file.read()
-        pixels[:, 10:14, 20:30] = 0
+        pixels[:, 10:14, 20:30] = nothing
         file.write(pixels)
     found = read_maps([path])
     assert not found.known[0, 10:14, 20:30].any()
     assert found.known.sum() == found.known.size - 40
+    assert not found.images[0, :, 10:14, 20:30].any()
+
+
+def test_sides_that_are_no_whole_number_in_binary_lose_no_pixel(stack, tmp_path):
+    write_geotiff(tmp_path / "a.tif", stack.images[0][:, :11, :11], (500_000.0, 5e6, 0.3), "EPSG:32633")
+    found = read_maps([tmp_path / "a.tif"])
+    assert (found.width, found.height) == (11, 11)  # 3.3 / 0.3 is a little less
+    assert np.array_equal(found.images[0], stack.images[0][:, :11, :11])
 
 
 @pytest.mark.parametrize(
@@ -126,6 +135,13 @@ def test_a_projection_whose_metres_are_not_those_of_the_ground_is_refused(stack,
     write_geotiff(tmp_path / "a.tif", stack.images[0], (2_000_000.0, 8_400_000.0, 2.0), "EPSG:3857")
     with pytest.raises(UserError, match="a metre of this ground is 2 m long"):
         read_maps([tmp_path / "a.tif"])
+    write_geotiff(tmp_path / "a.tif", stack.images[0], (2_000_000.0, 2_850_000.0, 2.0), "EPSG:3857")
+    with pytest.raises(UserError, match=r"a metre of this ground is 1\.1 m long"):
+        read_maps([tmp_path / "a.tif"])
+    squeezed = "+proj=eqc +lat_ts=60 +datum=WGS84 +units=m"  # along the equator alone
+    write_geotiff(tmp_path / "a.tif", stack.images[0], (1_000_000.0, 1000.0, 2.0), squeezed)
+    with pytest.raises(UserError, match=r"a metre of this ground is 0\.5 m long"):
+        read_maps([tmp_path / "a.tif"])
     write_geotiff(tmp_path / "b.tif", stack.images[0], (4_321_000.0, 3_210_000.0, 2.0), "EPSG:3035")
     assert read_maps([tmp_path / "b.tif"]).pixel == 2
 
@@ -166,6 +182,27 @@ def test_maps_of_different_places_are_refused(stack, tmp_path):
 def test_a_larger_terrain_continues_a_smaller_one():
     small, large = (Terrain(seed=1).draw(side, side, 5.0) for side in (300.0, 500.0))
     assert np.array_equal(large.images[:, :, :60, :60], small.images)
+
+
+def test_a_terrain_is_the_same_at_any_resolution():
+    fine, coarse = (Terrain(seed=1).draw(30.0, 300.0, pixel, ("summer",)).images for pixel in (1.0, 3.0))
+    assert np.array_equal(fine[:, :, 1::3, 1::3], coarse)  # whose middles are those of every third pixel
+
+
+def test_noise_of_a_terrain_is_smooth_and_between_its_bounds():
+    x, y = np.meshgrid(np.arange(0, 400, 0.5), np.arange(0, 30, 0.5))
+    noise = Terrain(seed=1)._noise(x, y, 10.0, 3)
+    assert -1 <= noise.min() < -0.9
+    assert 0.9 < noise.max() <= 1
+    steepest = 2 * 1.5 / 10  # of a smooth step between -1 and 1 over 10 m
+    assert all(np.abs(np.diff(noise, axis=axis)).max() <= 0.5 * steepest for axis in (0, 1))
+
+
+def test_a_border_comes_a_metre_nearer_for_each_metre_towards_it():
+    x, y = np.meshgrid(np.arange(0, 500, 1.0), np.arange(0, 50, 1.0))
+    _, border = Terrain(seed=1)._cells(x, y, 160.0, 1)
+    steps = np.hypot(np.diff(border, axis=0)[:, :-1], np.diff(border, axis=1)[:-1])
+    assert 0.9 < np.percentile(steps, 99) <= 1.01
 
 
 @pytest.mark.parametrize("size", [(100.0, 100.0, 0.0), (math.nan, 100.0, 2.0), (100.0, 100.0, -1.0)])
