@@ -47,6 +47,20 @@ def test_intervals_come_from_drawing_patients():
     assert found == bootstrap_mean(values)
 
 
+def test_patients_with_many_nodules_weigh_more_in_means_and_intervals():
+    few, many = {f"a{k}": [1.0] for k in range(20)}, {f"b{k}": [0.0] * 9 for k in range(20)}
+    found = bootstrap_mean(few | many)
+    assert found.mean == pytest.approx(0.1)
+    assert 0 < found.low < 0.1 < found.high < 0.3
+
+
+def test_a_nodule_is_missed_where_nothing_was_marked():
+    beside = case("a", 4.0, 0.0, 9.0, predicted=5.0)  # a mark that does not touch it
+    nothing = Case(patient="b", nodule="1", diameter=None, overlap=Overlap(0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    missed = case("c", 4.0, 0.0, math.nan, predicted=0.0)
+    assert summarise([beside, nothing, missed])["missed"] == 1
+
+
 def test_one_patient_gives_no_interval_and_none_an_error():
     assert bootstrap_mean({"a": [0.5, 0.7]})[1:3] == (None, None)
     with pytest.raises(UserError, match="no nodules"):

@@ -7,9 +7,10 @@ import pytest
 from PIL import Image
 
 from torchcaps.apps.lung import scan
+from torchcaps.apps.lung.segment import list_nodules
 from torchcaps.train import load_run
 
-from apps.lung.ct import chest, write_series
+from apps.lung.ct import chest, volume, write_series
 from apps.lung.runs import untrained_run
 
 NODULES = ((4, 24, 18, 3), (5, 40, 46, 3))
@@ -63,3 +64,12 @@ def test_odd_headers_cost_no_other_file(tmp_path, monkeypatch):
     assert "no DICOM segmentation" in result["notes"][0]
     assert (tmp_path / "found" / "mask.nii.gz").is_file()
     assert not (tmp_path / "found" / "mask.dcm").exists()
+
+
+def test_a_slice_is_drawn_with_the_sides_of_its_pixels():
+    ct = volume(chest(10, 64, NODULES))
+    found = list_nodules(mark_nodules(None, ct.hounsfield, on_slices=lambda *_: None), ct)
+    detail = scan._detail(ct, found, found.nodules[0], None)
+    assert detail.aspect == pytest.approx(0.8 / 0.7)  # rows are 0.8 mm apart, columns 0.7 mm
+    assert detail.centre == pytest.approx((24, 18), abs=0.5)
+    assert np.array_equal(detail.mask, found.labels[4] > 0)

@@ -33,6 +33,12 @@ def test_pieces_that_touch_no_nodule_are_false_and_nodules_without_a_piece_are_m
     assert count_marks(list_nodules(answer, scan.volume), scan) == Marks(nodules=3, found=2, false_marks=2)
 
 
+def test_a_mark_in_the_bend_of_a_nodule_is_beside_it():
+    bent = box((2, 10, 10), (2, 10, 16), (2, 10, 22), (2, 16, 10), (2, 22, 10))
+    scan, answer = marked(bent), box((2, 21, 21)).astype(np.float16)
+    assert count_marks(list_nodules(answer, scan.volume), scan) == Marks(1, 0, 1)
+
+
 def test_two_pieces_on_one_nodule_are_no_false_marks():
     scan = marked(box((2, 10, 10)))
     answer = np.zeros((8, 40, 40), np.float16)

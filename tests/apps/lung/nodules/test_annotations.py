@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from torchcaps.apps.lung.nodules import Annotations, Marking, Outline, read_annotations, trace_outline
-from torchcaps.apps.lung.nodules.blob import marked_voxels
+from torchcaps.apps.lung.nodules.blob import marked_voxels, slice_at
 from torchcaps.apps.lung.nodules.outline import fill_outline
 from torchcaps.apps.lung.phantom import annotations_xml
 from torchcaps.core import UserError
@@ -143,6 +143,22 @@ def test_outlines_outside_of_the_volume_are_not_of_this_series(tmp_path):
     wide = read(tmp_path, message(session(nodule(roi([(2, 2), (25, 2), (25, 9)]))))).markings[0]
     with pytest.raises(UserError, match="leaves the slice of 20x20"):
         marked_voxels(wide, ct)
+
+
+def test_an_outline_belongs_to_the_slice_within_half_a_spacing():
+    ct = volume(np.zeros((5, 20, 20), np.int16))  # slices at 40, 42 ... 48 mm
+    assert [slice_at(height, ct) for height in (39.1, 40.9, 41.1, 48.9)] == [0, 0, 1, 4]
+    for height in (38.9, 49.1):
+        with pytest.raises(UserError, match="not of this series"):
+            slice_at(height, ct)
+
+
+def test_outlines_may_reach_all_columns_and_rows_of_a_slice_that_is_not_square():
+    ct = volume(np.zeros((5, 20, 30), np.int16))
+    wide, high = ([(2, 2), (x, 2), (x, y), (2, y)] for x, y in ((29, 19), (19, 29)))
+    assert marked_voxels(Marking(0, "a", (Outline(40.0, True, np.array(wide)),), None), ct) is not None
+    with pytest.raises(UserError, match="leaves the slice of 20x30"):
+        marked_voxels(Marking(0, "a", (Outline(40.0, True, np.array(high)),), None), ct)
 
 
 def test_what_is_written_is_read_again(tmp_path):

@@ -56,6 +56,10 @@ def test_near_ones_are_one_nodule_even_without_overlap():
     assert cluster(large, CT) == [[0, 1]]
     small = [box((0, 0, 0), (1, 2, 2)), box((2, 0, 0), (1, 2, 2))]
     assert cluster(small, CT) == [[0], [1]]
+    flat = [box((0, 0, 0), (1, 8, 8)), box((2, 0, 0), (1, 8, 8))]  # 128 mm3: a radius of 3.13
+    assert cluster(flat, CT) == [[0], [1]]
+    unlike = [box((0, 0, 0), (2, 16, 8)), box((2, 7, 3), (1, 2, 2))]  # the smaller one says what is near
+    assert cluster(unlike, CT) == [[0], [1]]
 
 
 @pytest.mark.parametrize(("readers", "needed"), [(1, 1), (2, 1), (3, 2), (4, 2)])

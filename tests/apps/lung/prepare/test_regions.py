@@ -5,7 +5,6 @@ import pytest
 
 from torchcaps.apps.lung import window
 from torchcaps.apps.lung.nodules import nodules_of_mask
-from torchcaps.apps.lung.prepare import LEAST_PIXELS
 from torchcaps.apps.lung.prepare.regions import cut_regions
 
 from apps.lung.ct import volume
@@ -55,8 +54,8 @@ def test_a_slice_smaller_than_the_region_is_padded_with_air():
 
 
 def test_slices_that_show_little_of_a_nodule_have_no_region():
-    ct, mask = made((3, 64, 64), [(0, 20, 20), (1, 20, 20)])
-    mask[2, 20, 20 : 20 + LEAST_PIXELS - 1] = True
+    ct, mask = made((3, 64, 64), [(1, 20, 20)])
+    mask[0, 20, 20:28], mask[2, 20, 20:27] = True, True  # 8 and 7 pixels
     (nodule,) = nodules_of_mask(mask, ct)
     assert [region.slice for region in cut_regions(ct, nodule, mask, key="k", side=32)] == [0, 1]
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from torchcaps.apps.lung import window
-from torchcaps.apps.lung.segment.infer import Windows, segment_volume
+from torchcaps.apps.lung.segment.infer import Windows, _blending_weight, _padded, segment_volume
 from torchcaps.apps.lung.segment.slice_network import SliceNetwork
 from torchcaps.core.types import SegmentationOutput
 from torchcaps.models import create_model
@@ -125,3 +125,28 @@ def test_more_slices_take_no_more_memory():
         peaks.append(max(largest))
         largest.clear()
     assert peaks[0] >= peaks[1]
+
+
+def test_windows_weigh_most_in_their_middle_and_alike_to_all_sides():
+    weight = _blending_weight(6, 9)
+    torch.testing.assert_close(weight, weight.flip(0))
+    torch.testing.assert_close(weight, weight.flip(1))
+    assert weight[2:4, 4].tolist() == pytest.approx([float(weight.max())] * 2)
+    assert weight.argmin() in (0, 8, 45, 53)
+
+
+def test_the_last_row_and_column_are_repeated_where_sides_do_not_fit():
+    images = torch.arange(12.0).view(1, 1, 3, 4)
+    found = _padded(images, 6)[0, 0]
+    assert found.shape == (6, 6)
+    assert torch.equal(found[:3, :4], images[0, 0])
+    assert torch.equal(found[3:], found[2].expand(3, 6))
+    assert torch.equal(found[:, 4:], found[:, 3:4].expand(6, 2))
+
+
+def test_walls_of_the_lungs_are_looked_at_24_pixels_deep():
+    hounsfield = np.full((8, 160, 160), 40, np.int16)
+    hounsfield[:, 60:100, 64:108] = -850
+    network = SliceNetwork(lambda images: SegmentationOutput(torch.ones_like(images)), as_is, 4, CPU)
+    rows, columns = np.nonzero(segment_volume(network, hounsfield)[3])
+    assert (rows.min(), rows.max() + 1, columns.min(), columns.max() + 1) == (36, 124, 40, 132)

@@ -25,7 +25,31 @@ def test_a_margin_stays_within_the_slice():
 
 def test_lungs_that_reach_the_edge_are_found():
     inside = chest(6, 128)[:, 32:96, 8:64]  # cut so that a lung touches three sides
-    assert lung_field(inside)[3].mean() > 0.3
+    cells = inside[3].reshape(16, 4, 14, 4)
+    is_lung, is_tissue = (cells == -850).all((1, 3)), (cells == 40).all((1, 3))
+    found = lung_field(inside)[3]
+    assert found[is_lung].all()
+    assert not found[is_tissue].any()
+
+
+def test_a_small_lung_beside_a_large_one_is_found():
+    hounsfield = chest(10, 128)
+    right = hounsfield[:, :, 64:]
+    right[:, :72][right[:, :72] == -850] = 40  # a third of it is left
+    share = (hounsfield[5, :, 64:] == -850).sum() / (hounsfield[5, :, :64] == -850).sum()
+    assert 0.1 < share < 0.5
+    assert lung_field(hounsfield)[5, :, 16:].any()
+
+
+def test_a_speck_of_air_above_a_lung_is_none_of_it():
+    hounsfield = chest(10, 128)
+    hounsfield[1, 64:68, 36:40] = -900  # one cell in tissue, on top of the left lung
+    assert not lung_field(hounsfield)[1].any()
+
+
+def test_a_box_in_a_slice_that_is_not_square_stays_within_it():
+    field = np.ones((1, 10, 25), bool)  # cells of 4 pixels
+    assert lung_box(field, (40, 100), margin=9) == (0, 40, 0, 100)
 
 
 def test_without_lungs_everything_is_looked_at():

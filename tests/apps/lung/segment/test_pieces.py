@@ -61,3 +61,26 @@ def test_a_picture_has_nodules_without_millimetres():
 def test_probabilities_of_another_size_are_refused():
     with pytest.raises(REFUSED, match="size"):
         list_nodules(np.zeros((1, 4, 4), np.float16), volume(np.zeros((1, 4, 5), np.int16)))
+
+
+def test_pieces_count_from_three_millimetres_on():
+    """A voxel has 1.12 mm3: 13 of them are a ball of 3.03 mm, 12 one of 2.95 mm."""
+    probability = np.zeros((2, 40, 40), np.float16)
+    probability[0, 5, 5:18] = probability[0, 20, 5:17] = 1
+    found = list_nodules(probability, volume(np.zeros((2, 40, 40), np.int16)))
+    assert [nodule.voxels for nodule in found.nodules] == [13]
+    assert found.too_small == 1
+
+
+def test_pixels_of_a_picture_count_from_eight_on():
+    probability = np.zeros((1, 30, 30), np.float16)
+    probability[0, 5, 5:13] = probability[0, 20, 5:12] = 1
+    picture = Volume(np.zeros((1, 30, 30), np.float32), None, np.eye(4), "picture")
+    found = list_nodules(probability, picture)
+    assert ([nodule.voxels for nodule in found.nodules], found.too_small) == ([8], 1)
+
+
+def test_a_probability_that_reaches_the_threshold_counts():
+    probability = np.zeros((2, 30, 30), np.float16)
+    probability[0, 5:15, 5:15] = 0.5
+    assert len(list_nodules(probability, volume(np.zeros((2, 30, 30), np.int16))).nodules) == 1

@@ -87,7 +87,9 @@ def test_a_turned_patient_is_ordered_along_the_normal(series):
     np.testing.assert_allclose(found.affine[:3, 2], (0, 0, -2.5))
 
 
-@pytest.mark.parametrize(("slope", "intercept", "kind"), [(2, -500, np.int16), (0.5, -10.25, np.float32)])
+@pytest.mark.parametrize(
+    ("slope", "intercept", "kind"), [(2, -500, np.int16), (0.5, -10.25, np.float32), (12, 0, np.float32)]
+)
 def test_slope_and_intercept_give_hounsfield_units(series, slope, intercept, kind):
     volume, folder = series
     for path in files(folder):
@@ -162,7 +164,9 @@ def test_other_files_and_other_modalities_are_skipped(series):
 
 def test_a_single_slice_is_as_thick_as_it_says(tmp_path):
     write_series(made_volume(slices=1), tmp_path)
-    assert read_volume(tmp_path).spacing == SPACING
+    found = read_volume(tmp_path)
+    assert found.spacing == SPACING
+    np.testing.assert_allclose(found.affine[:3, 2], (0, 0, 2.5))
     change(files(tmp_path)[0], SliceThickness=None)
     with pytest.raises(UserError, match="SliceThickness"):
         read_volume(tmp_path)

@@ -64,13 +64,15 @@ def test_masks_must_have_size_and_place_of_their_volume(tmp_path):
 def test_a_mask_of_other_spacing_or_angle_is_refused_though_its_numbers_are_near(tmp_path):
     values, own = made((300, 40, 4)), np.diag([-1, -1, 1, 1]) @ AFFINE  # in the order of DICOM's axes
     volume = read_volume(save(tmp_path / "a.nii", values, own))
-    wider, turned, rounded = own.copy(), own.copy(), own + 1e-4
+    wider, turned, rounded, beside = own.copy(), own.copy(), own + 1e-4, own.copy()
     wider[0, 0] -= 0.05  # 15 mm at the last column
     turned[1, 0] = 0.05
     for affine in (wider, turned):
         with pytest.raises(UserError, match="lies elsewhere"):
             read_nifti_mask(save(tmp_path / "m.nii", (values > 0).astype(np.uint8), affine), volume)
-    assert read_nifti_mask(save(tmp_path / "n.nii", (values > 0).astype(np.uint8), rounded), volume).any()
+    beside[0, 3] += 0.3  # less than half a column, for all columns alike
+    for affine in (rounded, beside):
+        assert read_nifti_mask(save(tmp_path / "n.nii", (values > 0).astype(np.uint8), affine), volume).any()
 
 
 def test_slices_of_a_tilted_scanner_are_as_far_apart_as_their_planes(tmp_path):
