@@ -18,6 +18,7 @@ from torchcaps.suites import (
     draw_suite,
     draw_test_images,
     measure_run,
+    overlap,
     overlay_pairs,
     turns,
 )
@@ -60,6 +61,37 @@ def test_pairs_of_the_overlap_suite_differ_in_class_and_add_up():
     assert (labels[:, 0] != labels[:, 1]).all()
     assert torch.equal(labels[:, 0], data.labels)
     assert (images >= data.images).all()
+
+
+def test_two_answers_are_compared_with_two_classes(digits, monkeypatch):
+    """The first class is found, the second one comes third."""
+    data, pipeline = load_labelled(digits, "test")
+    pairs = iter([overlay_pairs(data, shift_by)[1] for shift_by in (0, 2, 4, 6)])
+
+    def activations(material, images):
+        first, second = next(pairs).T
+        neither = torch.tensor(
+            [min({0, 1, 2} - {int(a), int(b)}) for a, b in zip(first, second, strict=True)]
+        )
+        ranked = zip((first, neither, second), (0.9, 0.8, 0.7), strict=True)
+        return sum(torch.nn.functional.one_hot(each, 10) * value for each, value in ranked)
+
+    monkeypatch.setattr(overlap, "activations_of", activations)
+    for each in overlap.measure_overlap(Material(digits, data, pipeline, None, None)):
+        assert each.metrics == {"pair_accuracy": 0.0, "digit_accuracy": 0.5}
+
+
+def test_conditions_of_the_affine_suite_are_those_it_tells(digits):
+    found = list(by_condition(measure_run(digits, "affine", limit=10)))
+    by_group = {group: [words for own, words in found if own == group] for group, _ in found}
+    assert by_group == {
+        "as they are": ["0"],
+        "rotation": ["±10°", "±20°", "±30°", "±45°", "±60°"],
+        "scale": ["±10%", "±20%", "±30%", "±40%"],
+        "shear": ["±0.1", "±0.2", "±0.3", "±0.4"],
+        "shift": ["±5%", "±10%", "±15%", "±20%"],
+        "affNIST-style": ["all"],
+    }
 
 
 def test_partwhole_measures_trees_maps_and_poses(parts):

@@ -199,6 +199,13 @@ def test_a_file_that_ends_too_soon_is_said_to_be_cut_off():
         store._fetch(address)
 
 
+def test_a_file_that_is_too_large_is_not_fetched(monkeypatch):
+    monkeypatch.setattr(store, "_MOST_BYTES", 2**20)
+    answer = b"HTTP/1.1 200 OK\r\n\r\n" + (2**20 + 1) * b"x"
+    with answering(answer) as address, pytest.raises(UserError, match="larger than 1 MB and was not fetched"):
+        store._fetch(address)
+
+
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
 def test_an_answer_that_is_no_file_is_one_line(answer):
     with answering(answer) as address, pytest.raises(UserError, match="could not be fetched"):

@@ -1,6 +1,7 @@
 """What packing keeps of a run, what it leaves out, and what the card says of it."""
 
 import json
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from torchcaps.train import TASKS, load_run, read_recipe, shrink_run
 from torchcaps.zoo import Packing, entry_of_model, find_entry, load_pretrained, pack_run
 from torchcaps.zoo.measured import measure_rounding
 from torchcaps.zoo.measured.rounding import CHANGES
+from torchcaps.zoo.measured.truth import say_truth
 from torchcaps.zoo.packing.card import WORDS
 
 TASK_NAMES = sorted(RECIPES)
@@ -248,6 +250,14 @@ def test_the_card_says_what_the_suite_of_true_trees_found(tmp_path):
     assert "accuracy 96.0%, with even couplings 21.0%" in card
     assert "carved 8.0% and 8.0%, with even couplings 15.0% and 15.0%, random 10.0% and 10.0%" in card
     assert "Its trees are not those of the parts." in card
+
+
+@pytest.mark.parametrize(("carved", "is_nearer"), [(0.12, False), (0.16, True)])
+def test_trees_are_those_of_the_parts_where_they_beat_both_others(carved, is_nearer):
+    truth = deepcopy(_TRUTH)  # even couplings have 15 %, random trees 10 %
+    truth["runs"]["run"][1]["tree_precision"] = carved
+    (line,) = say_truth(truth)
+    assert ("nearer to those of the parts than both others" in line) is is_nearer
 
 
 def test_a_damaged_file_of_that_suite_is_named_and_nothing_is_packed(tmp_path):

@@ -4,6 +4,7 @@ from PIL import Image, ImageDraw
 
 from torchcaps.core import UserError
 from torchcaps.zoo import prepare_digit
+from torchcaps.zoo.photo.digit import _Box, _centred, _contrast, _doubts, _fitting, _without_lines
 
 
 def drawn(size=(300, 400), ink=0, paper=255, at=(60, 90), scale=4, noise=0.0):
@@ -74,6 +75,9 @@ def test_colours_and_transparency_are_no_obstacle():
 def test_an_empty_page_is_refused():
     with pytest.raises(UserError, match="no digit to be seen"):
         prepare_digit(Image.new("L", (100, 100), 240))
+    with pytest.raises(UserError, match="no digit to be seen"):
+        prepare_digit(drawn(ink=225, paper=235))  # 10 levels of 255 may be the grain of the paper
+    assert prepare_digit(drawn(ink=205, paper=235))
 
 
 def on_clear(stroke):
@@ -99,3 +103,61 @@ def test_a_scan_of_many_bits_is_stretched(mode):
     found = prepare_digit(picture)
     assert found.words.startswith("more than 8 bits stretched to 8, inverted")
     assert_alike(found, prepare_digit(drawn(ink=60, paper=190, noise=12.0)))
+
+
+def test_a_blot_in_a_stroke_is_full_ink():
+    page = np.asarray(drawn(ink=90), dtype=np.uint8).copy()
+    stroke = prepare_digit(Image.fromarray(page))
+    page[88:92, 100:104] = 0  # less than a thousandth of the page, and darker than what counts as full ink
+    blotted = prepare_digit(Image.fromarray(page))
+    assert np.abs(levels(blotted) - levels(stroke)).max() < 10
+
+
+def test_ink_is_as_strong_in_a_shadow_as_beside_it():
+    paper = np.array([[240.0, 120.0, 30.0]])
+    assert _contrast(paper / 2, paper)[0, :2] == pytest.approx(0.5)
+    assert _contrast(paper / 2, paper)[0, 2] == pytest.approx(15 / 60)  # that dark it is no paper
+    assert _contrast(-paper, paper).max() == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "longest", "expected"),
+    [
+        ((100, 400), 200, (200, 50)),
+        ((400, 100), 200, (50, 200)),
+        ((30, 20), 200, (20, 30)),
+        ((1, 900), 9, (9, 1)),
+    ],
+)
+def test_the_longest_side_is_what_fits(shape, longest, expected):
+    assert _fitting(shape, longest) == expected
+
+
+def test_a_box_is_doubted_at_any_edge_and_where_it_is_wide():
+    page = (40, 90)  # rows and columns
+    assert _doubts(_Box(5, 35, 40, 70), page) == []
+    assert _doubts(_Box(10, 30, 40, 64), page) == []  # 1.2 times as wide as high
+    (wide,) = _doubts(_Box(10, 30, 40, 66), page)
+    assert wide.startswith("it is wider than high")
+    for at_edge in (_Box(0, 30, 40, 60), _Box(5, 40, 40, 60), _Box(5, 35, 0, 20), _Box(5, 35, 70, 90)):
+        (doubt,) = _doubts(at_edge, page)
+        assert doubt.startswith("the digit touches the edge")
+
+
+def test_a_digit_whose_mass_lies_at_one_side_stays_in_the_picture():
+    digit = np.zeros((20, 20))
+    digit[:, 0], digit[0] = 1, 0.2
+    found = np.asarray(_centred(digit), dtype=float)
+    rows, columns = np.nonzero(found)
+    assert (np.ptp(rows) + 1, np.ptp(columns) + 1) == (20, 20)
+    assert columns.max() == 27  # as near to the middle as it goes
+
+
+def test_a_stroke_goes_on_through_a_ruled_line_and_ends_where_it_ends_on_one():
+    page = np.zeros((9, 40), bool)
+    page[4] = True  # the line
+    page[1:8, 10], page[1:4, 20] = True, True
+    expected = page.copy()
+    expected[4] = False
+    expected[4, 10] = True
+    assert np.array_equal(_without_lines(page), expected)

@@ -1,0 +1,44 @@
+"""Marks on a page by hand: which of them are the digit."""
+
+import numpy as np
+
+from torchcaps.zoo.photo.marks import find_digit, label_marks
+
+
+def page(*marks):
+    """Rectangles (top, bottom, left, right) of ink, both ends included."""
+    is_ink = np.zeros((60, 60), bool)
+    for top, bottom, left, right in marks:
+        is_ink[top : bottom + 1, left : right + 1] = True
+    return label_marks(is_ink)
+
+
+def chosen(*marks):
+    """The first pixels of the marks that are the digit, and how many others there are."""
+    labels = page(*marks)
+    pixels, others = find_digit(labels)
+    return [bool(pixels[mark[0], mark[2]]) for mark in marks], others
+
+
+MAIN = (20, 39, 20, 29)  # 200 pixels, 19 high: a stroke within 6 of it belongs to it
+
+
+def test_strokes_near_the_main_one_belong_to_the_digit_on_every_side():
+    for near in ((10, 15, 20, 29), (44, 49, 20, 29), (25, 34, 11, 16), (25, 34, 33, 38)):
+        assert chosen(MAIN, near) == ([True, True], 0)
+
+
+def test_strokes_far_from_the_main_one_are_others_on_every_side():
+    for far in ((5, 10, 20, 29), (48, 53, 20, 29), (25, 34, 5, 10), (25, 34, 40, 45)):
+        assert chosen(MAIN, far) == ([True, False], 1)
+
+
+def test_specks_near_the_main_stroke_are_others():
+    assert chosen(MAIN, (15, 17, 22, 26)) == ([True, False], 1)  # 15 pixels, less than 8 % of 200
+    assert chosen(MAIN, (14, 17, 22, 26)) == ([True, True], 0)  # 20 pixels
+
+
+def test_a_speck_on_the_page_is_no_digit_beside_a_large_mark_at_the_edge():
+    edge = (0, 39, 0, 29)  # 1,200 pixels
+    assert chosen(edge, (50, 54, 50, 56)) == ([True, False], 1)  # 35 pixels, less than 3 % of it
+    assert chosen(edge, (50, 55, 50, 56)) == ([False, True], 1)  # 42 pixels
