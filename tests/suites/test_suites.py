@@ -123,6 +123,12 @@ def test_partwhole_refuses_runs_that_move_pixels(parts, changes):
     assert len(draw_test_images(parts, 5)) == 5
 
 
+def test_partwhole_is_drawn_with_the_clutter_that_is_asked_for(parts):
+    assert len(draw_test_images(parts, 10_000)) == 60  # no more than the dataset has
+    assert not draw_test_images(parts, 20, clutter=0.0).is_clutter.any()
+    assert draw_test_images(parts, 20, clutter=1.0).is_clutter.any()
+
+
 @pytest.mark.parametrize(
     ("suite", "words"), [("partwhole", "needs a run on"), ("viewpoint", "no novel views")]
 )

@@ -7,6 +7,7 @@ import torch
 
 from torchcaps.apps.uav import AbBrief, CompileSettings, Matching, Terrain, measure_matching
 from torchcaps.apps.uav.describe.matching import Pairing, _places
+from torchcaps.apps.uav.filter import ratio_likelihood
 from torchcaps.core import UserError
 from torchcaps.data import SeasonStack
 
@@ -91,3 +92,10 @@ def test_a_crop_shows_pixels_times_metres_of_ground():
     matching.check_metres(64.0)
     with pytest.raises(UserError, match="crops of 65 m"):
         matching.check_metres(65.0)
+
+
+def test_a_ratio_counts_with_the_power_of_the_calibration():
+    draw = np.random.default_rng(0)
+    same, other = draw.normal(0.8, 0.1, 50), draw.normal(1.2, 0.1, 50)
+    found = Matching(0.5, 128, tuple(same.tolist()), tuple(other.tolist())).likelihood("ratio")
+    assert found.weights == pytest.approx(ratio_likelihood(same, other, 0.7).weights)  # see docs/uav.md

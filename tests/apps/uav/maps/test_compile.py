@@ -58,9 +58,15 @@ def test_the_picture_of_a_map_shows_the_ground_of_its_grid(country, tmp_path):
 
 def test_scales_of_int8_are_learnt_on_the_voxels_of_the_map(country, tmp_path):
     summer, settings = country.stack.dates(["summer"]), CompileSettings(cell=60.0, headings=2)
-    compile_map(summer, BuildingRatio(16, rings=3), tmp_path / "a.tcmap", settings)
-    stored = open_map(tmp_path / "a.tcmap").descriptors.values
-    assert np.abs(stored.astype(int)).max((0, 1, 3)).tolist() == [127] * 6  # the largest of each component
+    maps = {}
+    for storage in ("float32", "int8"):
+        path = tmp_path / f"{storage}.tcmap"
+        compile_map(summer, BuildingRatio(16, rings=3), path, replace(settings, storage=storage))
+        maps[storage] = open_map(path).descriptors
+    exact, stored = (np.stack([maps[name].decode(k) for k in range(2)]) for name in maps)
+    largest = np.abs(exact).max((0, 1, 2))  # the sample holds all voxels of so small a map
+    assert maps["int8"].scales == pytest.approx(largest / 127)
+    assert (np.abs(stored - exact) <= 0.501 * largest / 127).all()
 
 
 def test_a_map_is_compiled_with_the_voxels_of_the_thesis():
