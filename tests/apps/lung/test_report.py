@@ -54,11 +54,12 @@ def test_patients_with_many_nodules_weigh_more_in_means_and_intervals():
     assert 0 < found.low < 0.1 < found.high < 0.3
 
 
-def test_a_nodule_is_missed_where_nothing_was_marked():
+def test_a_nodule_is_missed_where_not_one_voxel_of_it_was_marked():
     beside = case("a", 4.0, 0.0, 9.0, predicted=5.0)  # a mark that does not touch it
+    touched = case("a", 4.0, 0.01, 9.0, predicted=5.0)
     nothing = Case(patient="b", nodule="1", diameter=None, overlap=Overlap(0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     missed = case("c", 4.0, 0.0, math.nan, predicted=0.0)
-    assert summarise([beside, nothing, missed])["missed"] == 1
+    assert summarise([beside, touched, nothing, missed])["missed"] == 2
 
 
 def test_one_patient_gives_no_interval_and_none_an_error():

@@ -54,7 +54,7 @@ def summarise(cases: Sequence[Case], seed: int = 0) -> dict[str, Any]:
     return {
         "patients": len({case.patient for case in cases}),
         "nodules": len(cases),
-        "missed": sum(case.overlap.predicted_volume == 0 < case.overlap.volume for case in cases),
+        "missed": sum(case.overlap.dice == 0 < case.overlap.volume for case in cases),  # not one voxel
         "confidence": _CONFIDENCE,
         "all": _measures(cases, seed),
         "by_size": {name: _measures(some, seed) for name, some in _by_size(cases).items() if some},
