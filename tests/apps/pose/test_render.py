@@ -246,6 +246,24 @@ def test_rotations_that_are_none_are_refused(rotations, words):
         rotations_of(Scene(rotations=rotations))
 
 
+def test_a_scene_with_a_mistake_leaves_nothing_that_the_mended_one_would_meet(tmp_path):
+    engine = choose_engine("torch")
+    with pytest.raises(UserError, match="at least 1"):
+        render_scene(Scene(rotations=Rotations(kind="random", count=0)), tmp_path / "out", engine)
+    assert not (tmp_path / "out").exists()
+    mended = Scene(resolution=(8, 8), rotations=Rotations(kind="random", count=2))
+    assert render_scene(mended, tmp_path / "out", engine) == 4
+
+
+def test_meshes_given_as_a_scene_are_answered_with_the_option_for_them(tmp_path):
+    with pytest.raises(
+        UserError, match="is a folder; a scene is a YAML file, and meshes are given by --meshes"
+    ):
+        load_scene(tmp_path)
+    with pytest.raises(UserError, match=r"cup\.obj is a mesh"):
+        load_scene(tmp_path / "cup.obj")
+
+
 def changed_copy(folder, target, change):
     """The rendered folder with another poses.csv."""
     for path in folder.rglob("*"):

@@ -28,6 +28,7 @@ from .flight import (
     View,
     orthoproject,
     read_flight,
+    require_images,
     simulate_flight,
     write_flight,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "read_image",
     "read_maps",
     "record_flight",
+    "require_images",
     "simulate_flight",
     "storage_loss",
     "summarize",

@@ -3,7 +3,14 @@ import math
 import numpy as np
 import pytest
 
-from torchcaps.apps.uav import FlightPlan, FlightStep, read_flight, simulate_flight, write_flight
+from torchcaps.apps.uav import (
+    FlightPlan,
+    FlightStep,
+    read_flight,
+    require_images,
+    simulate_flight,
+    write_flight,
+)
 from torchcaps.apps.uav.filter import MotionNoise, Odometry
 from torchcaps.apps.uav.flight import step_of_row
 from torchcaps.apps.uav.localize import read_image
@@ -36,7 +43,8 @@ def test_only_the_needed_columns_have_to_be_there(tmp_path):
 def test_odometry_that_is_no_number_is_left_out_and_named(value, tmp_path):
     (step,) = read(tmp_path, HEADER + f"1,{value},0,0,0,0,a.png,,\n")
     assert step.odometry is None
-    assert step.problems == ("the odometry is not finite",)
+    named = f" (forward {value!r})" if value else ""
+    assert step.problems == (f"the odometry is not finite{named}",)
 
 
 def test_rows_that_go_back_in_time_are_left_out_and_named(tmp_path):
@@ -70,6 +78,15 @@ def test_an_image_outside_of_its_folder_is_not_followed(tmp_path):
         (HEADER, "no rows"),
         ("a,b\n1,2\n", "should have the columns time"),
         ("# a flight\n" + HEADER, "it has # a flight"),
+        (
+            "time;forward;left;turn;image\n0;1,5;0;0;a\n",
+            "; save it with commas between the columns and points",
+        ),
+        (HEADER + "10:00:01,1,0,0,,,a,,\n", r"flight\.csv has no row whose time is a number: .* seconds"),
+        (
+            "filename,lat,lon,date,Phi1\na,45,15,d,90\na,45,15,d,\n",
+            "line 3 of the log has no Phi1 in degrees",
+        ),
     ],
 )
 def test_a_log_that_is_none_is_refused(text, message, tmp_path):
@@ -147,3 +164,19 @@ def test_without_noise_odometry_leads_along_the_true_course(country):
         y += motion.forward * math.sin(heading) + motion.left * math.cos(heading)
         heading += motion.turn
         assert (x, y) == pytest.approx(step.truth, abs=1e-6)
+
+
+def test_spaces_after_commas_are_not_part_of_the_names(tmp_path):
+    (step,) = read(tmp_path, "time, forward, left, turn, image\n0, 3, 4, 0, a.png\n")
+    assert (step.odometry.travelled, step.image.name) == (5, "a.png")
+
+
+def test_a_folder_with_none_of_the_images_of_a_log_is_refused(tmp_path):
+    steps = read(tmp_path, HEADER + "1,1,0,0,,,a.png,,\n2,1,0,0,,,b.png,,\n")
+    with pytest.raises(MissingDataError, match="no folder of images at"):
+        require_images(steps, tmp_path / "images")
+    (tmp_path / "images").mkdir()
+    with pytest.raises(MissingDataError, match=r"none of the 2 images that the log names, such as a\.png"):
+        require_images(steps, tmp_path / "images")
+    (tmp_path / "images/b.png").touch()
+    require_images(steps, tmp_path / "images")
