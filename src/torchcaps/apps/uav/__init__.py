@@ -29,6 +29,7 @@ from .flight import (
     orthoproject,
     read_flight,
     require_images,
+    require_on_map,
     simulate_flight,
     write_flight,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "read_maps",
     "record_flight",
     "require_images",
+    "require_on_map",
     "simulate_flight",
     "storage_loss",
     "summarize",

@@ -71,6 +71,7 @@ def localize(
         read_flight,
         record_flight,
         require_images,
+        require_on_map,
         summarize,
         write_results,
     )
@@ -79,6 +80,7 @@ def localize(
     if not odometry_only:
         matching.check_metres(opened.info.metres)
     steps = read_flight(flight, images, opened.info.crs)
+    require_on_map(steps, opened.info.grid)
     if not odometry_only:
         require_images(steps, images)
     describer = None if odometry_only else load_describer(run, choose_device(device))

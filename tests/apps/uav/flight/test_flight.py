@@ -8,10 +8,11 @@ from torchcaps.apps.uav import (
     FlightStep,
     read_flight,
     require_images,
+    require_on_map,
     simulate_flight,
     write_flight,
 )
-from torchcaps.apps.uav.filter import MotionNoise, Odometry
+from torchcaps.apps.uav.filter import Grid, MotionNoise, Odometry
 from torchcaps.apps.uav.flight import step_of_row
 from torchcaps.apps.uav.localize import read_image
 from torchcaps.core import MissingDataError, UserError
@@ -180,3 +181,12 @@ def test_a_folder_with_none_of_the_images_of_a_log_is_refused(tmp_path):
         require_images(steps, tmp_path / "images")
     (tmp_path / "images/b.png").touch()
     require_images(steps, tmp_path / "images")
+
+
+def test_a_log_of_other_ground_than_the_map_is_refused(tmp_path):
+    grid = Grid(500.0, 800.0, 10.0, 20, 10, 4)
+    steps = read(tmp_path, HEADER + "1,1,0,0,,,a,15.02,45.14\n2,1,0,0,,,b,15.03,45.14\n")
+    with pytest.raises(UserError, match=r"none of the 2 true places .* shows x 500 to 700, y 800 to 900 m"):
+        require_on_map(steps, grid)
+    require_on_map(read(tmp_path, HEADER + "1,1,0,0,,,a,0,0\n2,1,0,0,,,b,510,890\n"), grid)
+    require_on_map(read(tmp_path, HEADER + "1,1,0,0,,,a,,\n"), grid)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import write_text
 
-from ..filter import MotionNoise, Odometry
+from ..filter import Grid, MotionNoise, Odometry
 from .projection import transform_between
 
 COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")
@@ -87,6 +87,23 @@ def require_images(steps: Sequence[FlightStep], images: Path) -> None:
         raise MissingDataError(
             f"{images} has none of the {len(named)} images that the log names, such as {named[0].name}"
         )
+
+
+def require_on_map(steps: Sequence[FlightStep], grid: Grid) -> None:
+    """Raise where a log has true places and none of them is on the map: it is one of other ground."""
+    known = [step.truth for step in steps if step.truth is not None]
+    if known and not any(_is_on(grid, *truth) for truth in known):
+        x, y = known[0]
+        east, north = grid.west + grid.columns * grid.cell, grid.south + grid.rows * grid.cell
+        raise UserError(
+            f"none of the {len(known)} true places of the log is on the map: the first is "
+            f"x {x:.0f}, y {y:.0f} m, and the map shows x {grid.west:.0f} to {east:.0f}, "
+            f"y {grid.south:.0f} to {north:.0f} m"
+        )
+
+
+def _is_on(grid: Grid, x: float, y: float) -> bool:
+    return 0 <= x - grid.west <= grid.columns * grid.cell and 0 <= y - grid.south <= grid.rows * grid.cell
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
