@@ -99,3 +99,12 @@ def test_a_scan_of_many_bits_is_stretched(mode):
     found = prepare_digit(picture)
     assert found.words.startswith("more than 8 bits stretched to 8, inverted")
     assert_alike(found, prepare_digit(drawn(ink=60, paper=190, noise=12.0)))
+
+
+def test_pixels_that_are_no_finite_numbers_do_not_hide_a_digit():
+    pixels = np.zeros((60, 60), np.float32)
+    pixels[15:45, 27:33] = 3.5
+    pixels[0, :3] = np.nan, np.inf, -np.inf
+    seen = prepare_digit(Image.fromarray(pixels))
+    pixels[0, :3] = 0, 3.5, 0
+    assert seen.picture.tobytes() == prepare_digit(Image.fromarray(pixels)).picture.tobytes()
