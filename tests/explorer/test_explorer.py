@@ -25,6 +25,7 @@ from torchcaps.explorer.tabs import describe_tabs
 from torchcaps.explorer.upload import open_upload
 from torchcaps.parse import Explainer, collect_keys, parse_tree
 from torchcaps.train import load_run
+from torchcaps.zoo import prepare_digit
 
 
 @pytest.fixture(scope="module")
@@ -300,3 +301,15 @@ def test_a_few_images_do_not_say_what_is_unusual():
 def test_images_that_are_shown_are_not_said_to_be_missing():
     words = say_typical(compared(None, 0), "3", "digits", 600)  # all images read as 3 are in one half
     assert words == "Not known: too few of the 600 digits are read as 3."
+
+
+@pytest.mark.parametrize("side", [64, 1500])
+def test_a_digit_of_16_bits_is_taken_as_predict_takes_it(side):
+    pixels = np.zeros((side, side), np.uint16)
+    pixels[side // 4 : -side // 4, side // 2 - side // 16 : side // 2 + side // 16] = 60_000
+    content = BytesIO()
+    Image.fromarray(pixels).save(content, "PNG")
+    picture, _ = open_upload(content.getvalue(), is_digit=True)
+    assert "more than 8 bits" in prepare_digit(picture).words
+    with pytest.raises(UserError, match="more than 8 bits"):
+        open_upload(content.getvalue())

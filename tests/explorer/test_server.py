@@ -177,6 +177,12 @@ def test_a_class_name_with_markup_is_escaped_in_the_tree(ask):
     assert "<img" not in look["last"]["tree"]
 
 
+def test_only_a_digit_may_have_more_than_8_bits(ask):
+    status, answer = upload(ask, as_file(Image.new("I;16", (30, 30))))
+    assert status == 400
+    assert "more than 8 bits" in answer["error"]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -185,10 +191,10 @@ def test_a_class_name_with_markup_is_escaped_in_the_tree(ask):
         ("no base64!", "did not arrive whole"),
         (as_file(Image.new("1", (10_000, 5_000))), "50 megapixels"),
         (turned(Image.new("1", (10_000, 5_000))), "50 megapixels"),
-        (as_file(Image.new("I;16", (30, 30))), "more than 8 bits"),
+        (as_file(Image.new("I;16", (30, 30))), "one tone"),
         (as_file(Image.new("L", (60, 60), 255)), "one tone"),
     ],
-    ids=["text", "cut", "base64", "50 megapixels", "50 megapixels on its side", "16 bits", "empty"],
+    ids=["text", "cut", "base64", "50 megapixels", "50 megapixels on its side", "empty, 16 bits", "empty"],
 )
 def test_a_picture_that_cannot_be_used_gets_a_message(ask, monkeypatch, server, content, words):
     monkeypatch.setattr(server.shelf.subject("0"), "is_digit", True)

@@ -69,10 +69,11 @@ def _open(content: bytes, *, is_digit: bool) -> tuple[Image.Image, list[str]]:
             f"This picture has {count} megapixels, at most {MOST_PIXELS // 10**6} are taken: make it smaller "
             "and choose it again."
         )
-    with opened_picture(_NAME, BytesIO(content)) as picture:
+    with opened_picture(_NAME, BytesIO(content), may_be_deep=is_digit) as picture:
         width, height = picture.size
         steps = []
-        if max(width, height) > _LONGEST:
+        is_deep = picture.mode[0] in "IF"  # `prepare_digit` brings it to 8 bits, and makes it smaller
+        if max(width, height) > _LONGEST and not is_deep:
             picture.draft(None, (_LONGEST, _LONGEST))  # a JPEG is decoded at a smaller size at once
             picture.thumbnail((_LONGEST, _LONGEST))
             steps.append(f"{width}x{height} px made smaller")

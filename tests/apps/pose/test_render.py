@@ -247,6 +247,33 @@ def test_rotations_that_are_none_are_refused(rotations, words):
         rotations_of(Scene(rotations=rotations))
 
 
+def test_a_scene_with_a_mistake_leaves_nothing_that_the_mended_one_would_meet(tmp_path):
+    engine = choose_engine("torch")
+    with pytest.raises(UserError, match="at least 1"):
+        render_scene(Scene(rotations=Rotations(kind="random", count=0)), tmp_path / "out", engine)
+    assert not (tmp_path / "out").exists()
+    mended = Scene(resolution=(8, 8), rotations=Rotations(kind="random", count=2))
+    assert render_scene(mended, tmp_path / "out", engine) == 4
+
+
+def test_a_folder_of_one_class_is_refused_in_words(tmp_path):
+    rows = "image,class,object,split,w,x,y,z\na.png,cup,a,train,1,0,0,0\nb.png,cup,a,test,1,0,0,0\n"
+    (tmp_path / "poses.csv").write_text(rows, encoding="utf-8")
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (8, 8)).save(tmp_path / name)
+    with pytest.raises(UserError, match="shows one class, cup; a network tells at least two apart"):
+        load_dataset(f"folder:{tmp_path}", "train", task="pose")
+
+
+def test_meshes_given_as_a_scene_are_answered_with_the_option_for_them(tmp_path):
+    with pytest.raises(
+        UserError, match="is a folder; a scene is a YAML file, and meshes are given by --meshes"
+    ):
+        load_scene(tmp_path)
+    with pytest.raises(UserError, match=r"cup\.obj is a mesh"):
+        load_scene(tmp_path / "cup.obj")
+
+
 def changed_copy(folder, target, change):
     """The rendered folder with another poses.csv."""
     for path in folder.rglob("*"):

@@ -17,6 +17,7 @@ from torchcaps.apps.uav import (
     Localizer,
     Recorder,
     load_matching,
+    open_map,
     read_flight,
     read_image,
     record_flight,
@@ -243,6 +244,23 @@ def test_a_map_of_crops_of_another_size_is_refused(country, tmp_path):
     (tmp_path / "flight.csv").write_text("time,forward,left,turn,image\n0,0,0,0,\n")
     with pytest.raises(UserError, match=r"crops of 160 m, but .* of 120 m"):
         torchcaps(*words, "--run", tmp_path, "--out", tmp_path / "found")
+
+
+def test_a_photograph_given_as_a_map_says_what_makes_one(tmp_path):
+    (tmp_path / "a.tif").write_bytes(b"II*\0")
+    with pytest.raises(
+        UserError, match=r"a\.tif is no compiled map .*: make one with torchcaps uav compile-map"
+    ):
+        open_map(tmp_path / "a.tif")
+
+
+def test_a_recipe_of_another_task_is_refused_before_anything_is_written(tmp_path):
+    words = ["uav", "train", tmp_path, "--out", tmp_path / "run", "--recipe", "mnist/dr_capsnet"]
+    with pytest.raises(UserError, match=r"mnist/dr_capsnet is a recipe of classification; .* retrieval"):
+        torchcaps(*words)
+    with pytest.raises(UserError, match="at least 2 places with 2 views each are needed, not 1 with 20"):
+        torchcaps(*words[:-2], "--places", 1)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

@@ -42,3 +42,7 @@ def test_what_cannot_be_trained_on_is_named(tmp_path):
         torchcaps("train", "lung/unet_9")
     with pytest.raises(UserError, match="at least 64 pixels"):
         torchcaps("lung", "phantom", tmp_path, "--size", 8)
+    (tmp_path / "ct").mkdir()
+    with pytest.raises(UserError, match="whose folders are patients; choose an --out outside of it"):
+        torchcaps("lung", "prepare", tmp_path / "ct", "--out", tmp_path / "ct" / "prepared")
+    assert not list((tmp_path / "ct").iterdir())

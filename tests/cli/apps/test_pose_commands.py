@@ -85,6 +85,24 @@ def test_predict_gives_class_rotation_and_uncertainty_and_draws_the_object(run, 
     assert "within" in words
 
 
+def test_predict_says_why_it_draws_nothing(run, rendered, tmp_path):
+    image = sorted((rendered / "images/cube").rglob("*.png"))[0]
+    (rendered / "meshes.npz").rename(tmp_path / "meshes.npz")
+    try:
+        arguments = ["pose", "predict", run, image, "--out", tmp_path / "pictures", "--device", "cpu"]
+        found = CLI.invoke(app, [*map(str, arguments)])
+    finally:
+        (tmp_path / "meshes.npz").rename(rendered / "meshes.npz")
+    assert found.exit_code == 0
+    assert "no pictures: the objects of the run are not found here; give --meshes" in found.stderr
+
+
+def test_a_recipe_given_as_an_option_is_answered_with_its_place():
+    found = CLI.invoke(app, ["pose", "train", "--recipe", "pose/pose_mlp"])
+    assert found.exit_code == 2
+    assert "A recipe is an argument, without an option" in " ".join(found.stderr.split())
+
+
 def test_an_image_of_the_data_is_predicted_by_its_number(run, tmp_path):
     arguments = ("test:3", "--out", tmp_path, "--device", "cpu", "--json")
     (row,) = json.loads(call("pose", "predict", run, *arguments))

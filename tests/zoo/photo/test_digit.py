@@ -161,3 +161,12 @@ def test_a_stroke_goes_on_through_a_ruled_line_and_ends_where_it_ends_on_one():
     expected[4] = False
     expected[4, 10] = True
     assert np.array_equal(_without_lines(page), expected)
+
+
+def test_pixels_that_are_no_finite_numbers_do_not_hide_a_digit():
+    pixels = np.zeros((60, 60), np.float32)
+    pixels[15:45, 27:33] = 3.5
+    pixels[0, :3] = np.nan, np.inf, -np.inf
+    seen = prepare_digit(Image.fromarray(pixels))
+    pixels[0, :3] = 0, 3.5, 0
+    assert seen.picture.tobytes() == prepare_digit(Image.fromarray(pixels)).picture.tobytes()

@@ -124,7 +124,9 @@ def read_mesh_folder(
         found = _usable(folder, name, leave_out, report)
         mine = list(islice(found, most or None))
         if not mine:
-            raise MissingDataError(f"class {name}: no mesh that can be used in {folder / name}")
+            raise MissingDataError(
+                f"class {name}: no mesh that can be used in {folder / name} ({', '.join(sorted(SUFFIXES))})"
+            )
         objects += [NamedMesh(f"{name}/{path.stem}", label, mesh) for path, mesh in mine]
     if not objects:
         raise MissingDataError(f"{folder} has no class folders")

@@ -118,6 +118,7 @@ def prepare_meshes(scene: Scene, out: Path, report: Report) -> MeshSet:
     """The objects of a scene, written with the scene itself; what is there must be of the same scene."""
     plain = as_plain(scene)
     require_same_scene(out, plain)
+    rotations_of(scene)  # raises where they cannot be made: nothing is written before
     meshes = objects_of(scene, report)
     require_same_meshes(out, meshes)
     save_meshes(out / "meshes.npz", meshes)

@@ -24,7 +24,7 @@ from torchcaps.data.rendering import THESIS_LIGHTS, Camera, Light, MeshSet, View
 from torchcaps.storage import expanded
 from torchcaps.train.recipe import read_yaml
 
-from .meshes import Report, read_mesh_folder
+from .meshes import SUFFIXES, Report, read_mesh_folder
 from .rotation_file import read_rotations
 
 Triple = tuple[float, float, float]
@@ -136,6 +136,14 @@ class Scene:
 
 def load_scene(path: Path) -> Scene:
     """The scene in a YAML file; paths in it count from the folder of the file."""
+    if path.is_dir():
+        raise UserError(
+            f"{path} is a folder; a scene is a YAML file, and meshes are given by --meshes {path}"
+        )
+    if path.suffix.lower() in SUFFIXES:
+        raise UserError(
+            f"{path} is a mesh; put it into a folder for its class, and give the one above that by --meshes"
+        )
     values = read_yaml(path)
     scene = build_dataclass(Scene, {} if values is None else values, "scene")  # an empty file: the thesis's
     meshes, rotations = scene.meshes, scene.rotations

@@ -28,6 +28,8 @@ from .flight import (
     View,
     orthoproject,
     read_flight,
+    require_images,
+    require_on_map,
     simulate_flight,
     write_flight,
 )
@@ -97,6 +99,8 @@ __all__ = [
     "read_image",
     "read_maps",
     "record_flight",
+    "require_images",
+    "require_on_map",
     "simulate_flight",
     "storage_loss",
     "summarize",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -35,7 +36,7 @@ def phantom(
     protocol = Protocol(size=size, slices=slices)
     with CountBar("patients", is_shown=not quiet) as bar:
         write_phantom(out, patients, seed=seed, protocol=protocol, on_patient=bar.reached)
-    typer.echo(f"{patients} patients in {out}; next: torchcaps lung prepare {out} --out prepared")
+    typer.echo(f"{patients} patients in {out}; next: torchcaps lung prepare {quote(str(out))} --out prepared")
 
 
 @app.command("prepare")
@@ -57,8 +58,9 @@ def prepare(
     json: Json = False,
 ) -> None:
     """Cut 128x128 regions around nodules and split them by patient; called again, it goes on."""
-    from torchcaps.apps.lung.prepare import REPORT, find_patients, prepare
+    from torchcaps.apps.lung.prepare import REPORT, find_patients, prepare, require_apart
 
+    require_apart(source, out)
     with CountBar("patients", is_shown=not (quiet or json)) as bar:
         found = prepare(
             find_patients(source, negatives=negatives),
@@ -69,7 +71,8 @@ def prepare(
     if json:
         print_json({"patients": len(found.patients), "regions": found.regions, "problems": found.problems})
         return
-    typer.echo(f"{found.regions} regions of {len(found.patients)} patients in {out}")
+    next_step = f"torchcaps lung train {quote(str(out))}"
+    typer.echo(f"{found.regions} regions of {len(found.patients)} patients in {out}; next: {next_step}")
     if found.problems:
         typer.echo(f"{len(found.problems)} patients could not be used; {out / REPORT} says why", err=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -86,7 +87,7 @@ def render(
         return
     typer.echo(", ".join(f"{key} {value}" for key, value in result.items()))
     if not meshes_only:
-        typer.echo(f"learn from them: torchcaps pose train --data {out}")
+        typer.echo(f"learn from them: torchcaps pose train --data {quote(str(out))}")
 
 
 @app.command("train", cls=RecipeCommand)
@@ -180,6 +181,10 @@ def predict(
 
     known = None if meshes is None else load_meshes(meshes)
     estimator = Estimator(load_run(run, choose_device(device)), known, data_dir)
+    if out is not None and estimator.meshes is None:
+        typer.echo(
+            "no pictures: the objects of the run are not found here; give --meshes meshes.npz", err=True
+        )
     files, rows = ImageFiles(images, out), []
     for path, answer, saved in files.answered(estimator.answer, has_bar=json):
         rows.append({"image": str(path), **answer.row, **({"files": saved} if saved else {})})

@@ -108,9 +108,14 @@ def train(
     train: on it the distances of matches are measured.
     """
     from torchcaps.apps.uav import train_descriptor
+    from torchcaps.core import UserError
     from torchcaps.data import PlacePlan
-    from torchcaps.train import Machine, recipe_for_data
+    from torchcaps.train import Machine, load_recipe, recipe_for_data
 
+    if (task := load_recipe(recipe).task.name) != "retrieval":
+        raise UserError(
+            f"{recipe} is a recipe of {task}; this needs one of retrieval, as retrieval/uav_small"
+        )
     plan = PlacePlan(places=places, views=views, offset=offset)
     stacks = _regions(maps, pixel)
     with ProgressBar(is_shown=not (json or quiet)) as bar:

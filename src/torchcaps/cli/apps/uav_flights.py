@@ -16,6 +16,7 @@ from .uav import Date, RunOption, one_date
 
 CompiledMap = Annotated[Path, typer.Argument(metavar="MAP.tcmap", help="Map that uav compile-map wrote.")]
 LikelihoodOption = Annotated[str, typer.Option("--likelihood", help="bayesian, linear or ratio.")]
+_MOST_PROBLEMS = 20  # updates whose problems are printed
 _FRAMES = 150  # beliefs that a page shows at most
 
 
@@ -69,6 +70,8 @@ def localize(
         load_matching,
         read_flight,
         record_flight,
+        require_images,
+        require_on_map,
         summarize,
         write_results,
     )
@@ -77,6 +80,9 @@ def localize(
     if not odometry_only:
         matching.check_metres(opened.info.metres)
     steps = read_flight(flight, images, opened.info.crs)
+    require_on_map(steps, opened.info.grid)
+    if not odometry_only:
+        require_images(steps, images)
     describer = None if odometry_only else load_describer(run, choose_device(device))
     localizer = Localizer(opened, describer, matching.likelihood(likelihood))
     recorder = Recorder(every=-(-len(steps) // _FRAMES))
@@ -106,9 +112,12 @@ def _checked_map(path: Path) -> Any:
 def _say_problems(recorder: Any) -> None:
     from torchcaps.apps.uav.flight import time_text
 
-    for step, update in zip(recorder.steps, recorder.updates, strict=True):
-        if update.problems:
-            typer.echo(f"time {time_text(step.time)}: {'; '.join(update.problems)}", err=True)
+    pairs = zip(recorder.steps, recorder.updates, strict=True)
+    found = [(step.time, update.problems) for step, update in pairs if update.problems]
+    for seconds, problems in found[:_MOST_PROBLEMS]:
+        typer.echo(f"time {time_text(seconds)}: {'; '.join(problems)}", err=True)
+    if len(found) > _MOST_PROBLEMS:
+        typer.echo(f"and {len(found) - _MOST_PROBLEMS} updates more, in trajectory.csv", err=True)
 
 
 def _in_words(summary: dict[str, Any]) -> str:

@@ -18,6 +18,12 @@ class RecipeCommand(TyperCommand):
             option = getattr(error, "option_name", "")
             # by its name: typer brings a click of its own, or takes the installed one
             if option.startswith("--") and type(error).__name__ == "NoSuchOption":
-                key = option.strip("-").replace("-", "_")
-                error.message += f". A key of the recipe is set by --set {key}=VALUE"  # type: ignore[attr-defined]
+                error.message += f". {self._hint(option)}"  # type: ignore[attr-defined]
             raise
+
+    def _hint(self, option: str) -> str:
+        key = option.strip("-").replace("-", "_")
+        if key != "recipe":
+            return f"A key of the recipe is set by --set {key}=VALUE"
+        takes_one = any(each.name == "recipe" for each in self.params)
+        return "A recipe is an argument, without an option" if takes_one else "Its recipe is named by --model"

@@ -54,6 +54,10 @@ def open_posed_folder(root: Path, frame: Frame | None = None) -> FolderContent:
     classes = tuple(sorted({row.label for row in rows}))
     by_image = {row.image: row for row in rows}
     images = _split(rows)
+    if len(classes) < 2:
+        raise UserError(
+            f"{root} shows one class, {classes[0]}; a network tells at least two apart: render another"
+        )
     read = partial(read_picture, mode="RGB", frame=frame)
 
     def examples(split: Split) -> PosedImages:

@@ -46,9 +46,13 @@ class PlacePlan:
 
     def __post_init__(self) -> None:
         if self.places < 2 or self.views < 2:
-            raise UserError(f"{_PLAN} needs at least 2 places with 2 views each")
+            raise UserError(
+                f"at least 2 places with 2 views each are needed, not {self.places} with {self.views}"
+            )
         if not (self.offset >= 0 and self.rotation >= 0):
-            raise UserError(f"{_PLAN}: offset and rotation must not be negative")
+            raise UserError(
+                f"offset and rotation of views must not be negative, got {self.offset} m and {self.rotation}°"
+            )
 
 
 class PlacedCrops(PlacedImages):

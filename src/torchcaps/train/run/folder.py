@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 
 from torchcaps.core import Plain, UserError
 from torchcaps.data import FOLDER_PREFIX, find_info, resolve_data_dir
@@ -130,7 +131,7 @@ def _check_continues(recipe: Recipe, before: Recipe, changed: list[str], out: Pa
     rule = same if looks_ahead else "the same one or more epochs"
     raise UserError(
         f"{out} was started with another recipe ({', '.join(changed)} differ), and can only be continued "
-        f"with {rule}; choose another --out, with start_from={out} to take over its weights"
+        f"with {rule}; choose another --out, with --set {quote(f'start_from={out}')} to take over its weights"
     )
 
 

@@ -32,7 +32,9 @@ def _is_flat(grey: Image.Image) -> bool:
 
 
 def _stretched(picture: Image.Image) -> Image.Image:
-    levels = np.nan_to_num(np.asarray(picture, dtype=np.float64))
-    darkest, brightest = float(levels.min()), float(levels.max())
+    levels = np.asarray(picture, dtype=np.float64)
+    finite = levels[np.isfinite(levels)]
+    darkest, brightest = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    levels = np.nan_to_num(levels, nan=darkest, posinf=brightest, neginf=darkest)
     span = max(brightest - darkest, 1.0 if picture.mode[0] == "I" else 1e-12)
-    return Image.fromarray((255 * (levels - darkest) / span).round().astype(np.uint8))
+    return Image.fromarray(((levels - darkest) / span * 255).round().astype(np.uint8))

@@ -305,8 +305,10 @@ def test_folders_that_hold_nothing_are_refused(tmp_path):
 
 def test_unknown_splits_are_named(tmp_path):
     prepare(find_patients(write_slices(tmp_path / "source")), tmp_path / "out")
-    with pytest.raises(UserError, match=r"no split share-7; known: fold-0000.*share-10"):
+    with pytest.raises(UserError, match=r"no split with a share of, in percent, 7; known: 10, 100, 50"):
         dataset_name(tmp_path / "out", splits.share_name(0.07))
+    with pytest.raises(UserError, match=r"no split that leaves out 9999; known: 0000, "):
+        dataset_name(tmp_path / "out", splits.fold_name("9999"))
 
 
 def test_splits_depend_on_names_alone():

@@ -150,6 +150,7 @@ def test_several_series_are_listed_and_one_is_chosen(series):
     np.testing.assert_array_equal(read_volume(folder, series="1.2.3.4").hounsfield, other.hounsfield)
     with pytest.raises(UserError, match=r"no series 9\.9"):
         read_volume(folder, series="9.9")
+    np.testing.assert_array_equal(read_volume(files(folder)[0]).hounsfield, volume.hounsfield)
 
 
 def test_other_files_and_other_modalities_are_skipped(series):
@@ -160,6 +161,17 @@ def test_other_files_and_other_modalities_are_skipped(series):
     for path in files(folder / "chest-x-ray"):
         change(path, Modality="DX")
     np.testing.assert_array_equal(read_volume(folder).hounsfield, volume.hounsfield)
+    with pytest.raises(MissingDataError, match="no DICOM files of a CT series, only of the modality DX"):
+        read_volume(folder / "chest-x-ray")
+
+
+def test_numbers_that_are_no_hounsfield_units_are_noted(series):
+    _, folder = series
+    assert not read_volume(folder).notes
+    for path in files(folder):
+        change(path, RescaleIntercept=None, PixelRepresentation=0)
+    (note,) = read_volume(folder).notes
+    assert note.startswith("nothing is as dark as air: the lowest value is")
 
 
 def test_a_single_slice_is_as_thick_as_it_says(tmp_path):

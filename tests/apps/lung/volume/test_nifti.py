@@ -111,6 +111,8 @@ def test_damaged_and_strange_files_are_named(tmp_path):
     (tmp_path / "b.nii.gz").write_bytes(b"no gzip")
     with pytest.raises(UserError, match="cannot be read as NIfTI"):
         read_volume(tmp_path / "b.nii.gz")
+    with pytest.raises(UserError, match=r"f\.nii holds no finite number at all"):
+        read_volume(save(tmp_path / "f.nii", np.full((3, 3, 3), np.nan, np.float32)))
     with pytest.raises(UserError, match="one volume of three axes"):
         read_volume(save(tmp_path / "c.nii", made((3, 3, 3, 2))))
     (tmp_path / "d.doc").write_text("")

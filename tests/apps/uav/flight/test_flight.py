@@ -3,8 +3,16 @@ import math
 import numpy as np
 import pytest
 
-from torchcaps.apps.uav import FlightPlan, FlightStep, read_flight, simulate_flight, write_flight
-from torchcaps.apps.uav.filter import MotionNoise, Odometry
+from torchcaps.apps.uav import (
+    FlightPlan,
+    FlightStep,
+    read_flight,
+    require_images,
+    require_on_map,
+    simulate_flight,
+    write_flight,
+)
+from torchcaps.apps.uav.filter import Grid, MotionNoise, Odometry
 from torchcaps.apps.uav.flight import step_of_row
 from torchcaps.apps.uav.flight.flight import odometry_of
 from torchcaps.apps.uav.localize import read_image
@@ -49,7 +57,8 @@ def test_a_turn_across_west_is_a_small_one():
 def test_odometry_that_is_no_number_is_left_out_and_named(value, tmp_path):
     (step,) = read(tmp_path, HEADER + f"1,{value},0,0,0,0,a.png,,\n")
     assert step.odometry is None
-    assert step.problems == ("the odometry is not finite",)
+    named = f" (forward {value!r})" if value else ""
+    assert step.problems == (f"the odometry is not finite{named}",)
 
 
 def test_rows_that_go_back_in_time_are_left_out_and_named(tmp_path):
@@ -83,6 +92,15 @@ def test_an_image_outside_of_its_folder_is_not_followed(tmp_path):
         (HEADER, "no rows"),
         ("a,b\n1,2\n", "should have the columns time"),
         ("# a flight\n" + HEADER, "it has # a flight"),
+        (
+            "time;forward;left;turn;image\n0;1,5;0;0;a\n",
+            "; save it with commas between the columns and points",
+        ),
+        (HEADER + "10:00:01,1,0,0,,,a,,\n", r"flight\.csv has no row whose time is a number: .* seconds"),
+        (
+            "filename,lat,lon,date,Phi1\na,45,15,d,90\na,45,15,d,\n",
+            "line 3 of the log has no Phi1 in degrees",
+        ),
     ],
 )
 def test_a_log_that_is_none_is_refused(text, message, tmp_path):
@@ -190,3 +208,28 @@ def test_images_of_a_flight_show_the_map_alone_in_any_heading():
     plan = FlightPlan(updates=400, pixel_noise=0.0)
     flight = simulate_flight(flat(50, 10.0, 255), 16, plan)
     assert min(image.min() for image in flight.images) == 255  # beside the map it is black
+
+
+def test_spaces_after_commas_are_not_part_of_the_names(tmp_path):
+    (step,) = read(tmp_path, "time, forward, left, turn, image\n0, 3, 4, 0, a.png\n")
+    assert (step.odometry.travelled, step.image.name) == (5, "a.png")
+
+
+def test_a_folder_with_none_of_the_images_of_a_log_is_refused(tmp_path):
+    steps = read(tmp_path, HEADER + "1,1,0,0,,,a.png,,\n2,1,0,0,,,b.png,,\n")
+    with pytest.raises(MissingDataError, match="no folder of images at"):
+        require_images(steps, tmp_path / "images")
+    (tmp_path / "images").mkdir()
+    with pytest.raises(MissingDataError, match=r"none of the 2 images that the log names, such as a\.png"):
+        require_images(steps, tmp_path / "images")
+    (tmp_path / "images/b.png").touch()
+    require_images(steps, tmp_path / "images")
+
+
+def test_a_log_of_other_ground_than_the_map_is_refused(tmp_path):
+    grid = Grid(500.0, 800.0, 10.0, 20, 10, 4)
+    steps = read(tmp_path, HEADER + "1,1,0,0,,,a,15.02,45.14\n2,1,0,0,,,b,15.03,45.14\n")
+    with pytest.raises(UserError, match=r"none of the 2 true places .* shows x 500 to 700, y 800 to 900 m"):
+        require_on_map(steps, grid)
+    require_on_map(read(tmp_path, HEADER + "1,1,0,0,,,a,0,0\n2,1,0,0,,,b,510,890\n"), grid)
+    require_on_map(read(tmp_path, HEADER + "1,1,0,0,,,a,,\n"), grid)

@@ -150,7 +150,8 @@ def test_a_map_of_another_descriptor_is_refused(country, tmp_path):
     [
         ({"cell": 0.0}, "a cell of the grid needs a positive size"),
         ({"cell": math.nan}, "a cell of the grid needs a positive size"),
-        ({"headings": 0}, "holds no belief"),
+        ({"headings": 0}, "at least 1 heading, not 0"),
+        ({"cell": 1e6}, "less than one cell of 1e.06 m: take a larger map"),
         ({"storage": "product", "code_bytes": 0}, "cannot be split into 0 equal groups"),
     ],
 )
@@ -182,3 +183,10 @@ def test_product_codes_that_do_not_fit_are_refused(country, tmp_path):
         )
     assert not list(tmp_path.iterdir())
     assert open_map(country.path).info.model == "abbrief 32"
+
+
+def test_a_map_that_shows_no_ground_is_refused(country, tmp_path):
+    summer = country.stack.dates(["summer"])
+    nothing = replace(summer, known=np.zeros_like(summer.known))
+    with pytest.raises(UserError, match="summer shows no ground"):
+        compile_map(nothing, country.describer, tmp_path / "a.tcmap", country.settings)

@@ -232,3 +232,32 @@ def test_a_map_that_cannot_be_written_leaves_the_one_before(stack, tmp_path, mon
         write_geotiff(path, stack.images[0], corner, "EPSG:32633")
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["a.tif"]
+
+
+def test_a_map_that_ends_too_early_is_named(stack, tmp_path):
+    write_placed(tmp_path / "a.tif", stack.images[0], rasterio.Affine(2, 0, 500_000, 0, -2, 5_000_000))
+    content = (tmp_path / "a.tif").read_bytes()
+    (tmp_path / "a.tif").write_bytes(content[: len(content) // 2])
+    with pytest.raises(UserError, match=r"a\.tif is damaged or ends too early; get it again"):
+        read_maps([tmp_path / "a.tif"])
+
+
+def test_bands_of_other_kinds_are_refused_with_a_command_that_can_be_typed(stack, tmp_path):
+    path = tmp_path / "my map.tif"
+    write_geotiff(path, stack.images[0].astype(np.uint16), (0.0, 160.0, 2.0), "EPSG:32633")
+    with pytest.raises(UserError, match=r"bands of uint16, not of bytes: .* -scale '.*my map\.tif' 'my map-"):
+        read_maps([path])
+    write_geotiff(path, stack.images[0][:2], (0.0, 160.0, 2.0), "EPSG:32633")
+    with pytest.raises(UserError, match=r"three bands of bytes \(RGB\), it has 2"):
+        read_maps([path])
+    write_placed(path, stack.images[0], rasterio.Affine(2, 0, 0, 0, -2, 160), crs=None)
+    with pytest.raises(UserError, match=r"-a_srs EPSG:CODE '.*my map\.tif'$"):
+        read_maps([path])
+
+
+def test_a_map_far_coarser_or_smaller_than_what_is_asked_is_refused(stack, tmp_path):
+    write_geotiff(tmp_path / "a.tif", stack.images[0], (0.0, 160.0, 2.0), "EPSG:32633")
+    with pytest.raises(UserError, match=r"a\.tif has pixels of 2 m and cannot be read at 0\.4 m"):
+        read_maps([tmp_path / "a.tif"], pixel=0.4)
+    with pytest.raises(UserError, match=r"a\.tif is smaller than one pixel of 500 m"):
+        read_maps([tmp_path / "a.tif"], pixel=500.0)

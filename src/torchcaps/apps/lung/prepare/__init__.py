@@ -3,7 +3,7 @@
 from .cut import Cut
 from .prepare import MANIFEST, REPORT, dataset_name, prepare
 from .regions import LEAST_PIXELS, SIDE, Region, draw_offset
-from .sources import Found, Marked, Scans, find_patients, find_scans
+from .sources import Found, Marked, Scans, find_patients, find_scans, require_apart
 from .splits import fold_name, share_name, split_patients
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "find_scans",
     "fold_name",
     "prepare",
+    "require_apart",
     "share_name",
     "split_patients",
 ]

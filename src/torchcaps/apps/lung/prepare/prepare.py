@@ -21,6 +21,7 @@ from .sources import Found
 from .splits import SHARES, Patients, fold_name, leave_one_out, share_name, split_patients, take_share
 
 MANIFEST, REPORT = "manifest.json", "report.json"
+_SPLITS = {"share": "split with a share of, in percent,", "fold": "split that leaves out"}
 _FORMAT = 2  # of what is written for a patient; another number makes all patients anew
 OnPatient = Callable[[str, int, int], None]  # name, how many are done, how many there are
 
@@ -201,6 +202,7 @@ def dataset_name(prepared: Path, split: str = "") -> str:
         raise MissingDataError(f"{prepared} is not prepared; make it with torchcaps lung prepare")
     place = prepared / "splits" / split if split else prepared
     if not (place / "train.txt").is_file():
-        known = ", ".join(sorted(path.name for path in (prepared / "splits").iterdir()))
-        raise UserError(f"{prepared} has no split {split}; known: {known}")
+        kind, _, name = split.partition("-")
+        known = sorted(path.name.partition("-")[2] for path in (prepared / "splits").glob(f"{kind}-*"))
+        raise UserError(f"{prepared} has no {_SPLITS[kind]} {name}; known: {', '.join(known) or 'none'}")
     return f"folder:{place}"

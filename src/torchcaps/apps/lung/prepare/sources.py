@@ -68,6 +68,12 @@ Scans = dict[str, Callable[[], Iterator[Marked]]]  # of each patient
 _Pairs = list[tuple[Path, Path]]  # images with their masks
 
 
+def require_apart(source: Path, out: Path) -> None:
+    """Raise where regions would be written among the patients, as one of whom they would be read next."""
+    if out.resolve().is_relative_to(source.resolve()):
+        raise UserError(f"{out} lies in {source}, whose folders are patients; choose an --out outside of it")
+
+
 def find_patients(folder: Path, *, negatives: float = 0.0) -> Patients:
     """The patients in a folder as regions; `negatives` regions without a nodule for each one with."""
     return {name: partial(_cut_patient, read, negatives) for name, read in find_scans(folder).items()}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torchcaps.core import MissingDataError, UserError, need
 
 from .slice_order import Ordered, order_slices, volume_affine
-from .volume import Volume
+from .volume import Volume, doubts
 
 _PLUGINS = 'pip install "pylibjpeg[all]"'
 _CT_SLICES = "1.2.840.10008.5.1.4.1.1.2"
@@ -39,6 +39,7 @@ class Slice(NamedTuple):
 def list_series(folder: Path) -> dict[str, list[Slice]]:
     """The CT slices in a folder and below it, by the UID of their series; other modalities are skipped."""
     found: dict[str, list[Slice]] = {}
+    others: set[str] = set()
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     for path in files:
         header = _read_header(path)
@@ -47,8 +48,11 @@ def list_series(folder: Path) -> dict[str, list[Slice]]:
                 raise UserError(f"{path} ends before its pixels; get it again")
             uid = str(header.SeriesInstanceUID)
             found.setdefault(uid, []).append(Slice(path, header))
+        elif header is not None:
+            others.add(str(header.get("Modality", "unknown")))
     if not found:
-        raise MissingDataError(f"{folder} holds no DICOM files of a CT series")
+        there = f", only of the modality {', '.join(sorted(others))}" if others else ""
+        raise MissingDataError(f"{folder} holds no DICOM files of a CT series{there}")
     return found
 
 
@@ -62,6 +66,12 @@ def read_series(folder: Path, *, series: str | None = None) -> Volume:
     """The CT series in a folder; with several in it, `series` says which: a UID, or "largest"."""
     found = list_series(folder)
     return load_series(found[_choose(found, series, folder)], folder)
+
+
+def series_of(path: Path) -> str | None:
+    """The UID of the series that a DICOM file belongs to, where it says so."""
+    header = _read_header(path)
+    return None if header is None else str(header.get("SeriesInstanceUID", "")) or None
 
 
 def _choose(found: dict[str, list[Slice]], series: str | None, folder: Path) -> str:
@@ -91,14 +101,16 @@ def load_series(slices: Sequence[Slice], folder: Path) -> Volume:
     kept = [slices[number] for number in placed.order]
     pixel_spacing = _pixel_spacing(slices[0])
     affine = volume_affine(positions[placed.order[0]], orientation, pixel_spacing, _step(placed, slices[0]))
+    hounsfield = _hounsfield(kept)
+    dropped = [slices[number].path.name for number in placed.dropped]
     return Volume(
-        hounsfield=_hounsfield(kept),
+        hounsfield=hounsfield,
         spacing=(_distance(placed, slices[0]), *pixel_spacing),
         affine=affine,
         name=str(first.get("PatientID") or folder.name),
         series_uid=str(first.get("SeriesInstanceUID", "")) or None,
         slices=tuple(each.path for each in kept),
-        notes=tuple(_notes([slices[number].path.name for number in placed.dropped], orientation)),
+        notes=(*_notes(dropped, orientation), *doubts(hounsfield)),
     )
 
 

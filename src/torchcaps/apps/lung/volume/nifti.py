@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError, need
 
-from .volume import Volume
+from .volume import Volume, doubts
 
 NIFTI_SUFFIXES = (".nii", ".nii.gz")
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts millimetres to the right and to the front
@@ -22,9 +22,9 @@ _AIR = -1000  # Hounsfield units
 def read_nifti(path: Path) -> Volume:
     """The CT volume in a NIfTI file, turned so that its axes run as those of axial DICOM slices."""
     image = _open(path)
-    values, notes = _without_holes(_narrow(_array(image, path)))
+    values, notes = _without_holes(_narrow(_array(image, path)), path)
     affine = _TO_LPS @ np.asarray(image.affine, dtype=np.float64)
-    return Volume(values, _spacing(affine), affine, _stem(path), notes=notes)
+    return Volume(values, _spacing(affine), affine, _stem(path), notes=notes + doubts(values))
 
 
 def _spacing(affine: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -92,11 +92,13 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.int16 if fits else np.float32)
 
 
-def _without_holes(values: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
+def _without_holes(values: NDArray[Any], path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Voxels that are no numbers as air: some programs write them where the scanner saw nothing."""
     holes = ~np.isfinite(values)
     if not holes.any():
         return values, ()
+    if holes.all():
+        raise UserError(f"{path} holds no finite number at all; get it again")
     return np.where(holes, values.dtype.type(_AIR), values), (
         f"{int(holes.sum())} voxels are no finite numbers and were taken as air",
     )

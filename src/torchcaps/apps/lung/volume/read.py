@@ -10,7 +10,7 @@ from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import open_any
 from torchcaps.data.folders import SUFFIXES
 
-from .dicom import read_series
+from .dicom import read_series, series_of
 from .nifti import NIFTI_SUFFIXES, read_nifti
 from .volume import Volume, unwindow
 
@@ -19,7 +19,7 @@ def read_volume(path: Path | str, *, series: str | None = None) -> Volume:
     """The CT volume at `path`.
 
     Args:
-        path: A folder of DICOM files (one of them stands for its folder), a NIfTI file, or a picture.
+        path: A folder of DICOM files (one of them stands for its series), a NIfTI file, or a picture.
         series: Which DICOM series, where the folder has several: its UID, or "largest".
 
     A picture becomes a volume of one slice without spacing. Its grey values 0 to 255 are taken as the window
@@ -35,7 +35,7 @@ def read_volume(path: Path | str, *, series: str | None = None) -> Volume:
     if path.suffix.lower() in SUFFIXES | {".npy"}:
         return _read_image(path)
     if path.suffix.lower() in (".dcm", ".dicom", ".ima", ""):
-        return read_series(path.parent, series=series)
+        return read_series(path.parent, series=series or series_of(path))
     raise UserError(
         f"{path} is none of: a folder of DICOM files, a NIfTI file ({', '.join(NIFTI_SUFFIXES)}), "
         f"a picture ({', '.join(sorted(SUFFIXES))})"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from torchcaps.core import UserError
 
+_AIR = -400  # Hounsfield units; what lies below is air
 LOWEST, HIGHEST = -1000.0, 400.0  # Hounsfield units of the window that networks see
 
 
@@ -51,6 +52,17 @@ class Volume:
                 "give a DICOM series or a NIfTI file, which have one"
             )
         return self.spacing
+
+
+def doubts(hounsfield: Shaped[np.ndarray, "*shape"]) -> tuple[str, ...]:
+    """What speaks against Hounsfield units, in words: every chest holds air, at about -1000."""
+    lowest = float(hounsfield.min())
+    if lowest <= _AIR:
+        return ()
+    return (
+        f"nothing is as dark as air: the lowest value is {lowest:.4g}, where air has -1000; if these are no "
+        "Hounsfield units, bring them to such first, or what is found means nothing",
+    )
 
 
 def window(

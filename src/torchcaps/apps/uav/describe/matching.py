@@ -77,7 +77,7 @@ def load_matching(folder: Path) -> Matching:
     if not path.is_file():
         raise MissingDataError(
             f"{folder} has no {_FILE}, which torchcaps uav train writes at its end; a training that was "
-            "stopped goes on with --resume"
+            "stopped goes on with --resume, and runs of other commands have none"
         )
     return build_dataclass(Matching, read_json(path), str(path))
 

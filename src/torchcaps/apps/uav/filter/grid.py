@@ -34,7 +34,9 @@ class Grid:
     def __post_init__(self) -> None:
         if not (self.cell > 0 and math.isfinite(self.cell)):
             raise UserError(f"a cell of the grid needs a positive size in metres, not {self.cell}")
-        if min(self.columns, self.rows, self.headings) < 1:
+        if self.headings < 1:
+            raise UserError(f"a circle has at least 1 heading, not {self.headings}")
+        if min(self.columns, self.rows) < 1:
             raise UserError(
                 f"a grid of {self.headings} x {self.rows} x {self.columns} voxels holds no belief"
             )

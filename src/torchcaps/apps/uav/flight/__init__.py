@@ -1,6 +1,14 @@
 """Flights: their logs, what a camera sees of the ground below, and simulated ones."""
 
-from .flight import FlightStep, read_flight, step_of_row, time_text, write_flight
+from .flight import (
+    FlightStep,
+    read_flight,
+    require_images,
+    require_on_map,
+    step_of_row,
+    time_text,
+    write_flight,
+)
 from .orthoproject import Camera, Orthophoto, View, orthoproject
 from .perspective import Look
 from .projection import ToDegrees, degrees_of
@@ -18,6 +26,8 @@ __all__ = [
     "degrees_of",
     "orthoproject",
     "read_flight",
+    "require_images",
+    "require_on_map",
     "simulate_flight",
     "step_of_row",
     "time_text",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import write_text
 
-from ..filter import MotionNoise, Odometry
+from ..filter import Grid, MotionNoise, Odometry
 from .projection import transform_between
 
 COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")
@@ -62,13 +62,48 @@ def read_flight(path: Path, images: Path, crs: str) -> list[FlightStep]:
     if not rows:
         raise UserError(f"{path} has no rows")
     if all(column in rows[0] for column in _NEEDED):
-        return _ordered([step_of_row(row, images) for row in rows])
+        return _ordered([step_of_row(row, images) for row in rows], path)
     if all(column in rows[0] for column in _VISLOC):
         return _visloc_steps(rows, images, crs)
     raise UserError(
         f"{path} should have the columns {', '.join(_NEEDED)}, or those of UAV-VisLoc "
-        f"({', '.join(_VISLOC)}); it has {', '.join(filter(None, rows[0]))[:200]}"
+        f"({', '.join(_VISLOC)}); it has {', '.join(filter(None, rows[0]))[:200]}{_hint(rows[0])}"
     )
+
+
+def _hint(columns: Iterable[str]) -> str:
+    """What to do with a table of other separators, which is read as one wide column."""
+    first = next(iter(columns)) or ""
+    is_other = any(mark in first for mark in ";\t")
+    return "; save it with commas between the columns and points in the numbers" if is_other else ""
+
+
+def require_images(steps: Sequence[FlightStep], images: Path) -> None:
+    """Raise where the folder has none of the images that a log names: single ones may be missing."""
+    if not images.is_dir():
+        raise MissingDataError(f"no folder of images at {images}")
+    named = [step.image for step in steps if step.image is not None]
+    if named and not any(path.is_file() for path in named):
+        raise MissingDataError(
+            f"{images} has none of the {len(named)} images that the log names, such as {named[0].name}"
+        )
+
+
+def require_on_map(steps: Sequence[FlightStep], grid: Grid) -> None:
+    """Raise where a log has true places and none of them is on the map: it is one of other ground."""
+    known = [step.truth for step in steps if step.truth is not None]
+    if known and not any(_is_on(grid, *truth) for truth in known):
+        x, y = known[0]
+        east, north = grid.west + grid.columns * grid.cell, grid.south + grid.rows * grid.cell
+        raise UserError(
+            f"none of the {len(known)} true places of the log is on the map: the first is "
+            f"x {x:.0f}, y {y:.0f} m, and the map shows x {grid.west:.0f} to {east:.0f}, "
+            f"y {grid.south:.0f} to {north:.0f} m"
+        )
+
+
+def _is_on(grid: Grid, x: float, y: float) -> bool:
+    return 0 <= x - grid.west <= grid.columns * grid.cell and 0 <= y - grid.south <= grid.rows * grid.cell
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -76,9 +111,9 @@ def _rows(path: Path) -> list[dict[str, str]]:
         raise MissingDataError(f"no flight log at {path}")
     try:
         with path.open("r", encoding="utf-8-sig", newline="") as file:
-            return [dict(row) for row in csv.DictReader(file)]
+            return [dict(row) for row in csv.DictReader(file, skipinitialspace=True)]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path} is no CSV file: {error}") from error
+        raise UserError(f"{path} is no CSV file in UTF-8: {error}") from error
 
 
 def _number(row: Mapping[str, str], column: str) -> float:
@@ -98,7 +133,7 @@ def step_of_row(row: Mapping[str, str], images: Path) -> FlightStep:
         is_given = math.isfinite(distance) and distance >= 0
         odometry = Odometry(forward, left, math.radians(turn), distance if is_given else None)
     else:
-        problems.append("the odometry is not finite")
+        problems.append(f"the odometry is not finite{_cells(row, ('forward', 'left', 'turn'))}")
     heading, x, y, ahead = (_number(row, key) for key in ("heading", "x", "y", "ahead"))
     return FlightStep(
         _number(row, "time"),
@@ -109,6 +144,12 @@ def step_of_row(row: Mapping[str, str], images: Path) -> FlightStep:
         tuple(problems),
         ahead if math.isfinite(ahead) else 0.0,
     )
+
+
+def _cells(row: Mapping[str, str], columns: Iterable[str]) -> str:
+    """The cells that hold something and no number, such as one with a decimal comma."""
+    odd = [f"{key} {row[key]!r}" for key in columns if row.get(key) and not math.isfinite(_number(row, key))]
+    return f" ({', '.join(odd)})" if odd else ""
 
 
 def _image(name: str | None, images: Path) -> Path | None:
@@ -122,7 +163,7 @@ def _image(name: str | None, images: Path) -> Path | None:
     return path if path.is_relative_to(images.resolve()) else None
 
 
-def _ordered(steps: Sequence[FlightStep]) -> list[FlightStep]:
+def _ordered(steps: Sequence[FlightStep], path: Path) -> list[FlightStep]:
     kept: list[FlightStep] = []
     waiting: tuple[str, ...] = ()
     for number, step in enumerate(steps, start=2):  # the first line has the names of the columns
@@ -133,7 +174,7 @@ def _ordered(steps: Sequence[FlightStep]) -> list[FlightStep]:
         kept.append(replace(step, problems=waiting + step.problems))
         waiting = ()
     if not kept:
-        raise UserError("the log has no row whose time is a number")
+        raise UserError(f"{path} has no row whose time is a number: it should be seconds, as 12.5")
     return kept
 
 
@@ -146,6 +187,9 @@ def _visloc_steps(rows: Sequence[Mapping[str, str]], images: Path, crs: str) -> 
     if column is None:
         raise UserError(f"a log of UAV-VisLoc needs a column {' or '.join(_VISLOC_HEADINGS)}")
     headings = np.radians(90 - np.array([_number(row, column) for row in rows]))
+    if not np.isfinite(headings).all():
+        line = int(np.flatnonzero(~np.isfinite(headings))[0]) + 2  # the first has the names of the columns
+        raise UserError(f"line {line} of the log has no {column} in degrees; fill it in or remove the line")
     motions = odometry_of(places, headings, MotionNoise(), np.random.default_rng(0))
     return [
         FlightStep(

@@ -58,6 +58,11 @@ def grid_of(stack: SeasonStack, cell: float, headings: int) -> Grid:
     """The voxels over a whole map."""
     one = Grid(stack.west, stack.south, cell, 1, 1, headings)  # refuses cells without a size
     columns, rows = (math.floor(side * stack.pixel / cell + 1e-6) for side in (stack.width, stack.height))
+    if min(columns, rows) < 1:
+        raise UserError(
+            f"the map shows {stack.width * stack.pixel:g} x {stack.height * stack.pixel:g} m, less than one "
+            f"cell of {cell:g} m: take a larger map or a smaller --cell"
+        )
     return replace(one, columns=columns, rows=rows)
 
 
@@ -83,6 +88,8 @@ def compile_map(
     settings = settings or CompileSettings()
     if len(stack.names) != 1:
         raise UserError(f"a map is compiled from one date, not from {len(stack.names)}: choose one")
+    if not stack.known.any():
+        raise UserError(f"{stack.names[0]} shows no ground: none of its pixels is known (nodata)")
     picture = out.with_suffix(".png")
     if picture == out:
         raise UserError(f"a picture of the map is written to {picture}: give the map the ending .tcmap")

@@ -198,7 +198,9 @@ def _read_head(path: Path) -> tuple[dict[str, Any], int]:
         raise UserError(f"no map at {path}: make one with torchcaps uav compile-map")
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise UserError(f"{path} is no compiled map of this version")
+            raise UserError(
+                f"{path} is no compiled map of this version: make one with torchcaps uav compile-map"
+            )
         length = int.from_bytes(file.read(8), "little")
         text = file.read(length) if 0 < length < (1 << 28) else b""
     try:

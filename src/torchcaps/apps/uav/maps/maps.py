@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from torchcaps.storage import write_atomically
 
 _ROWS = 1024  # of a window that is read at once
 _SUFFIXES = (".tif", ".tiff")
+_COARSEST = 4  # times: a map with larger pixels than that shows a network none of what it learnt to see
 _SCALE = 0.05  # of a metre: by so much odometry is wrong anyway, and UTM is twenty times better
 
 
@@ -67,7 +69,7 @@ def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
         sources = [open_files.enter_context(_opened(path)) for path in paths]
         frame = _common_frame(sources, paths, pixel)
         dates = []
-        for source in sources:
+        for source, path in zip(sources, paths, strict=True):
             finer = _pixel_of(source) < 0.9 * frame.pixel
             warped = vrt.WarpedVRT(
                 source,
@@ -78,7 +80,10 @@ def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
                 resampling=resampling.average if finer else resampling.bilinear,
                 add_alpha=source.nodata is None and not _has_alpha(source),
             )
-            dates.append(_read(open_files.enter_context(warped), frame))
+            try:
+                dates.append(_read(open_files.enter_context(warped), frame))
+            except need("rasterio.errors", "uav").RasterioIOError as error:  # its beginning was read before
+                raise UserError(f"{path} is damaged or ends too early; get it again") from error
     images, known = (np.stack(part) for part in zip(*dates, strict=True))
     names = _names(paths)
     return SeasonStack(images, known, names, frame.west, frame.north, frame.pixel, frame.crs.to_string())
@@ -125,7 +130,10 @@ def _opened(path: Path) -> Any:
 def _check(source: Any, path: Path) -> None:
     crs = source.crs
     if crs is None:
-        raise UserError(f"{path} has no coordinate system: name it with gdal_edit.py -a_srs EPSG:CODE {path}")
+        named = shlex.quote(str(path))
+        raise UserError(
+            f"{path} has no coordinate system: name it with gdal_edit.py -a_srs EPSG:CODE {named}"
+        )
     metres = crs.linear_units_factor[1] if crs.is_projected else 0.0
     if not math.isclose(metres, 1.0, rel_tol=1e-6):
         raise UserError(
@@ -138,8 +146,20 @@ def _check(source: Any, path: Path) -> None:
             f"in the projection of {path} ({crs.to_string()[:80]}) a metre of this ground is {scale:.3g} m "
             "long: bring it into that of its zone with gdalwarp -t_srs EPSG:CODE"
         )
-    if source.count < 3 or any(kind != "uint8" for kind in source.dtypes[:3]):
+    _check_bands(source, path)
+
+
+def _check_bands(source: Any, path: Path) -> None:
+    if source.count < 3:
         raise UserError(f"{path} should have three bands of bytes (RGB), it has {source.count}")
+    kinds = dict.fromkeys(kind for kind in source.dtypes[:3] if kind != "uint8")
+    if kinds:
+        command = (
+            f"gdal_translate -ot Byte -scale {shlex.quote(str(path))} {shlex.quote(f'{path.stem}-bytes.tif')}"
+        )
+        raise UserError(
+            f"{path} has bands of {', '.join(kinds)}, not of bytes: bring it to them with {command}"
+        )
 
 
 def _scale_of(source: Any) -> float:
@@ -160,6 +180,12 @@ def _common_frame(sources: Sequence[Any], paths: Sequence[Path], pixel: float | 
     crs, pixel = sources[0].crs, _pixel_of(sources[0]) if pixel is None else pixel
     if not (math.isfinite(pixel) and pixel > 0):
         raise UserError(f"maps are read at a positive number of metres per pixel, not at {pixel}")
+    for source, path in zip(sources, paths, strict=True):
+        if (own := _pixel_of(source)) > _COARSEST * pixel:
+            raise UserError(
+                f"{path} has pixels of {own:g} m and cannot be read at {pixel:g} m: take a finer map, or "
+                "train with a larger --metres-per-pixel"
+            )
     bounds = [_bounds(source, crs) for source in sources]
     west, south = (max(edge[k] for edge in bounds) for k in (0, 1))
     east, north = (min(edge[k] for edge in bounds) for k in (2, 3))
@@ -168,7 +194,10 @@ def _common_frame(sources: Sequence[Any], paths: Sequence[Path], pixel: float | 
     north = first_north - math.ceil((first_north - north) / pixel - 1e-6) * pixel
     width, height = (math.floor(side / pixel + 1e-6) for side in (east - west, north - south))
     if width < 1 or height < 1:
-        raise UserError(f"these maps show no common ground: {', '.join(path.name for path in paths)}")
+        names = ", ".join(path.name for path in paths)
+        if len(paths) == 1:
+            raise UserError(f"{names} is smaller than one pixel of {pixel:g} m; is its pixel size right?")
+        raise UserError(f"these maps show no common ground: {names}")
     return _Frame(west, north, width, height, pixel, crs)
 
 
