@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from torchcaps.core import Plain, UserError
 from torchcaps.storage import read_json
@@ -29,7 +28,7 @@ class MeasuredTurns:
     is_whole: bool
 
     @classmethod
-    def from_plain(cls, found: Plain) -> Self:
+    def from_plain(cls, found: Plain) -> MeasuredTurns:
         """From what the suite printed of one run."""
         try:
             (rows,) = found["runs"].values()

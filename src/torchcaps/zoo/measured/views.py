@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 from torchcaps.core import Plain, UserError
 
@@ -28,7 +27,7 @@ class MeasuredViews:
     options: tuple[str, str]
 
     @classmethod
-    def from_plain(cls, found: Plain) -> Self:
+    def from_plain(cls, found: Plain) -> MeasuredViews:
         """From what the command wrote."""
         try:
             (ground,), plan = found["maps"], found["plan"]
