@@ -12,8 +12,10 @@ import sys
 import tomllib
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib.metadata import version
+from inspect import unwrap
 from io import StringIO
 from pathlib import Path
+from typing import get_type_hints
 from unittest.mock import patch
 
 import numpy as np
@@ -569,3 +571,20 @@ def test_values_of_classes_stand_below_each_other_however_long_their_names_are(c
     show_result({**result, **tables}, task_named("classification"))
     rows = [line for line in capsys.readouterr().out.splitlines() if line.endswith("50.00%")][-2:]
     assert len({line.index("50.00%") for line in rows}) == 1
+
+
+def test_what_is_written_is_known_to_be_a_file_or_a_folder_before_any_work():
+    hints = {
+        name: get_type_hints(unwrap(command.callback), include_extras=True)
+        for name, command in all_commands()
+    }
+    outs = {name: each["out"].__metadata__[0] for name, each in hints.items() if "out" in each}
+    assert len(outs) > 20
+    assert {name for name, out in outs.items() if out.file_okay == out.dir_okay} == set()
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    done = torchcaps("demo", "--out", "notes.txt", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'notes.txt' is a file" in done.stderr

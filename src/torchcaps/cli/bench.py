@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Measure speed and memory, plain and fused side by side.", no_args_is_help=True)
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases and repeats.")]
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the rows here as they come.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", dir_okay=False, metavar="FILE", help="Write the rows here as they come."),
+]
 Minutes = Annotated[float | None, typer.Option("--minutes", help="Begin no measurement after so many.")]
 GoesOn = Annotated[
     bool, typer.Option("--continue", help="Keep the rows of FILE and measure what this commit has not.")
@@ -66,7 +69,9 @@ for _name, _words in {
 @app.command("chart")
 def chart(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Results of one device.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the picture.")] = Path("docs/gallery"),
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder of the picture.")] = Path(
+        "docs/gallery"
+    ),
 ) -> None:
     """Draw results that were measured before."""
     from torchcaps.bench import write_chart

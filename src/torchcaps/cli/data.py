@@ -53,7 +53,7 @@ def check(name: NameOrFolder, data_dir: DataDir = None, json: Json = False) -> N
 
 @app.command("draw")
 def draw(
-    out: Annotated[Path, typer.Argument(help="Folder to write.")],
+    out: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write.")],
     name: Annotated[str, typer.Option("--name", help="partwhole, with or without settings.")] = "partwhole",
     split: Annotated[
         str | None, typer.Option("--split", help="train or test: the images that recipes see.")

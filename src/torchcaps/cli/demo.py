@@ -12,7 +12,9 @@ from .terminal import ProgressBar, Quiet
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the run and its page.")] = Path("demo"),
+    out: Annotated[
+        Path, typer.Option("--out", file_okay=False, help="Folder for the run and its page.")
+    ] = Path("demo"),
     quiet: Quiet = False,
 ) -> None:
     """Train on real digits here and write a page about it.

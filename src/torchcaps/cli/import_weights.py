@@ -15,7 +15,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="Weights to read.")]
 @app.command("keras-efficient-capsnet")
 def keras_efficient_capsnet(
     file: File,
-    out: Annotated[Path, typer.Option("--out", help="Run folder to write.")],
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Run folder to write.")],
     recipe: Annotated[
         str, typer.Option("--recipe", help="The recipe these weights belong to: a YAML file or a name.")
     ] = "mnist/efficient_capsnet",
@@ -36,7 +36,7 @@ def keras_efficient_capsnet(
 @app.command("torchvision-resnet")
 def torchvision_resnet(
     file: File,
-    out: Annotated[Path, typer.Option("--out", help="File to write, .safetensors.")],
+    out: Annotated[Path, typer.Option("--out", dir_okay=False, help="File to write, .safetensors.")],
     trunk: Annotated[
         str, typer.Option("--trunk", help="Which of our ResNet trunks they are for.")
     ] = "resnet50",

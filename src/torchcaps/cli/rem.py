@@ -35,7 +35,8 @@ def command(
         typer.Argument(metavar="RUN|RECIPE...", help="Run folders to look at, or recipes to train with REM."),
     ],
     out: Annotated[
-        Path, typer.Option("--out", help="Folder for the runs that recipes make; default runs.")
+        Path,
+        typer.Option("--out", file_okay=False, help="Folder for the runs that recipes make; default runs."),
     ] = Path("runs"),
     set_: Annotated[
         list[str] | None,

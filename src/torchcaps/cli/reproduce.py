@@ -41,7 +41,7 @@ Settings = Annotated[
 Minutes = Annotated[
     float, typer.Option("--minutes", help="Begin no epoch after so many, all labels together.")
 ]
-Out = Annotated[Path, typer.Option("--out", help="Folder of the runs.")]
+Out = Annotated[Path, typer.Option("--out", file_okay=False, help="Folder of the runs.")]
 Results = Annotated[
     Path | None, typer.Option("--results", help="Folder of the gathered results; results/ by default.")
 ]

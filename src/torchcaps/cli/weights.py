@@ -55,7 +55,8 @@ def pack(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
     name: Annotated[str, typer.Argument(help="Its name: the model, a dot, and what it was trained on.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write into; by default that of the package.")
+        Path | None,
+        typer.Option("--out", file_okay=False, help="Folder to write into; by default that of the package."),
     ] = None,
     half: Annotated[
         bool, typer.Option("--half", help="Store the weights as float16, if the answers stay the same.")

@@ -23,7 +23,7 @@ PreparedFolder = Annotated[
 
 @app.command("phantom")
 def phantom(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the patients.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", file_okay=False, help="Folder of the patients.")],
     patients: Annotated[int, typer.Option("--patients", min=1, help="How many to draw.")] = 10,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another one draws other patients.")] = 0,
     size: Annotated[int, typer.Option("--size", help="Pixels along each side of a slice.")] = 512,
@@ -49,7 +49,9 @@ def prepare(
             "NAME_mask.nii.gz; or NAME.png with NAME_mask.png.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder for regions, splits, manifest and report.")],
+    out: Annotated[
+        Path, typer.Option("--out", file_okay=False, help="Folder for regions, splits, manifest and report.")
+    ],
     negatives: Annotated[
         float,
         typer.Option("--negatives", min=0, help="Regions without a nodule to learn from, for each one with."),
@@ -91,7 +93,9 @@ def train(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: epochs=10.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/lung-MODEL.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", file_okay=False, help="Run folder; default runs/lung-MODEL.")
+    ] = None,
     resume: Resume = False,
     device: Device = "auto",
     precision: Precision = "32",

@@ -32,7 +32,9 @@ def evaluate(
         Path | None,
         typer.Option("--scans", help="Folder that was prepared: also count false marks in whole scans."),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Also write all measures to this file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", dir_okay=False, help="Also write all measures to this file.")
+    ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
     json: Json = False,
@@ -110,7 +112,9 @@ def segment(
             callback=found_run,
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder for masks, table, pictures and page.")],
+    out: Annotated[
+        Path, typer.Option("--out", file_okay=False, help="Folder for masks, table, pictures and page.")
+    ],
     series: Annotated[
         str | None, typer.Option("--series", help="UID of a DICOM series among several, or largest.")
     ] = None,

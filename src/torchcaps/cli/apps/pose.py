@@ -43,7 +43,9 @@ def render(
     scene: Annotated[
         Path | None, typer.Argument(metavar="SCENE", help="YAML file; without it, the thesis's scene.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the images.")] = Path("rendered"),
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder of the images.")] = Path(
+        "rendered"
+    ),
     engine: Annotated[str, typer.Option("--engine", help="auto, torch, opengl or blender.")] = "auto",
     meshes: Annotated[
         Path | None,
@@ -165,7 +167,8 @@ def predict(
     run: RunFolder,
     images: Images,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for pictures of the object beside the image.")
+        Path | None,
+        typer.Option("--out", file_okay=False, help="Folder for pictures of the object beside the image."),
     ] = None,
     meshes: Annotated[
         Path | None, typer.Option("--meshes", help="meshes.npz of the classes, to be drawn.")

@@ -52,7 +52,7 @@ Date = Annotated[str | None, typer.Option("--date", help="Which date of several,
 
 @app.command("terrain")
 def terrain(
-    out: Annotated[Path, typer.Argument(help="Folder for one GeoTIFF for each season.")],
+    out: Annotated[Path, typer.Argument(file_okay=False, help="Folder for one GeoTIFF for each season.")],
     width: Annotated[float, typer.Option("--width", help="Metres.")] = 3000.0,
     height: Annotated[float, typer.Option("--height", help="Metres.")] = 2000.0,
     pixel: Annotated[float, typer.Option("--metres-per-pixel", help="Of the drawn maps.")] = 2.0,
@@ -68,7 +68,7 @@ def terrain(
 @app.command("stack")
 def stack(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="File to write.")],
+    out: Annotated[Path, typer.Option("--out", dir_okay=False, metavar="FILE.npz", help="File to write.")],
     pixel: Pixel = None,
 ) -> None:
     """Keep maps of several dates in one file, for machines that cannot read GeoTIFFs."""
@@ -88,7 +88,7 @@ def stack(
 @app.command("train", cls=RecipeCommand)
 def train(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", help="Run folder.")],
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Run folder.")],
     recipe: Annotated[str, typer.Option("--recipe", help="Which network.")] = "retrieval/uav_small",
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key of the recipe.")
@@ -142,7 +142,9 @@ def evaluate(
     places: PlaceCount = 2250,
     views: ViewCount = 20,
     offset: Offset = 35.0,
-    out: Annotated[Path | None, typer.Option("--out", help="Also write all measures to this file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", dir_okay=False, help="Also write all measures to this file.")
+    ] = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -174,7 +176,7 @@ def evaluate(
 @app.command("abbrief")
 def abbrief(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", help="Folder to use as --run.")],
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.")],
     side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
     bits: Annotated[int, typer.Option("--bits", help="Of a descriptor.")] = 128,
     pixel: Pixel = None,
@@ -192,7 +194,7 @@ def abbrief(
 @app.command("building-ratio")
 def building_ratio(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", help="Folder to use as --run.")],
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.")],
     side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
     rings: Annotated[int, typer.Option("--rings", help="In which the share of buildings counts.")] = 8,
     segmenter: Annotated[
@@ -216,7 +218,7 @@ def building_ratio(
 def compile_map(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF, or .npz with --date.")],
     run: RunOption,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.tcmap", help="File to write.")],
+    out: Annotated[Path, typer.Option("--out", dir_okay=False, metavar="FILE.tcmap", help="File to write.")],
     storage: Annotated[str, typer.Option("--storage", help="float32, float16, int8 or product.")] = "int8",
     cell: Annotated[float, typer.Option("--cell", help="Metres.")] = 10.0,
     headings: Annotated[int, typer.Option("--headings", help="Parts of the circle.")] = 60,

@@ -23,7 +23,7 @@ _FRAMES = 150  # beliefs that a page shows at most
 def simulate(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF of the date that is seen.")],
     run: RunOption,
-    out: Annotated[Path, typer.Option("--out", help="Folder for flight.csv and images.")],
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder for flight.csv and images.")],
     updates: Annotated[int, typer.Option("--updates", help="How many.")] = 60,
     step: Annotated[float, typer.Option("--step", help="Metres between updates.")] = 50.0,
     seed: Annotated[int, typer.Option("--seed", help="Which flight.")] = 0,
@@ -55,7 +55,7 @@ def localize(
     flight: Annotated[Path, typer.Argument(metavar="FLIGHT.csv", help="Flight log, a row for each update.")],
     images: Annotated[Path, typer.Argument(metavar="IMAGES", help="Folder of the pictures.")],
     run: RunOption,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the results.")],
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder of the results.")],
     likelihood: LikelihoodOption = "bayesian",
     odometry_only: Annotated[bool, typer.Option("--odometry-only", help="Do not look at images.")] = False,
     device: Device = "auto",

@@ -26,7 +26,10 @@ def command(
     run: RunFolder,
     images: Images,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for pages, drawings and JSON; default RUN/explain.")
+        Path | None,
+        typer.Option(
+            "--out", file_okay=False, help="Folder for pages, drawings and JSON; default RUN/explain."
+        ),
     ] = None,
     explorer: Annotated[
         bool,

@@ -24,7 +24,8 @@ def command(
         Format, typer.Option("--format", help="onnx for ONNX Runtime, torch-export for plain PyTorch.")
     ] = Format.onnx,
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write; default model.onnx or model.pt2 in RUN.")
+        Path | None,
+        typer.Option("--out", dir_okay=False, help="File to write; default model.onnx or model.pt2 in RUN."),
     ] = None,
     data_dir: DataDir = None,
     json: Json = False,

@@ -25,7 +25,9 @@ def command(
     top: Annotated[int | None, typer.Option("--top", min=1, help="Show this many classes.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder for pictures: the mask and an overlay of a segmentation."),
+        typer.Option(
+            "--out", file_okay=False, help="Folder for pictures: the mask and an overlay of a segmentation."
+        ),
     ] = None,
     trust: Annotated[
         bool,

@@ -26,7 +26,8 @@ def command(
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Of the candidates.")] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the pruned run; default RUN-METHOD-FLOPS.")
+        Path | None,
+        typer.Option("--out", file_okay=False, help="Folder of the pruned run; default RUN-METHOD-FLOPS."),
     ] = None,
     device: Device = "auto",
     precision: Precision = "32",

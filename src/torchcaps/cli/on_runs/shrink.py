@@ -14,7 +14,7 @@ from ..terminal import Device, Json, RunFolder, choose_device, print_json, worki
 def command(
     run: RunFolder,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the new run; default RUN-shrunk.")
+        Path | None, typer.Option("--out", file_okay=False, help="Folder of the new run; default RUN-shrunk.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Shrink also where that gains nothing.")] = False,
     device: Device = "auto",

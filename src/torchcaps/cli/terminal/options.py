@@ -52,7 +52,9 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: optim.learning_rate=3e-4."),
 ]
-NewRun = Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/<data>-<recipe>.")]
+NewRun = Annotated[
+    Path | None, typer.Option("--out", file_okay=False, help="Run folder; default runs/<data>-<recipe>.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")]
 LevelsOption = Annotated[
     str,
