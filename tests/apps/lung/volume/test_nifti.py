@@ -120,6 +120,14 @@ def test_damaged_and_strange_files_are_named(tmp_path):
         read_volume(tmp_path / "d.doc")
 
 
+def test_a_picture_larger_than_any_slice_is_refused(tmp_path):
+    Image.new("L", (2048, 4)).save(tmp_path / "a.png")
+    assert read_volume(tmp_path / "a.png").hounsfield.shape == (1, 4, 2048)
+    Image.new("L", (4, 2049)).save(tmp_path / "b.png")
+    with pytest.raises(UserError, match=r"b\.png has 4x2049 pixels, more than a slice of a CT"):
+        read_volume(tmp_path / "b.png")
+
+
 def test_a_picture_is_a_slice_that_knows_no_millimetres(tmp_path):
     grey = np.arange(256, dtype=np.uint8).reshape(16, 16)
     Image.fromarray(grey).save(tmp_path / "a.png")

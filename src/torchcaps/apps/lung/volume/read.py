@@ -14,6 +14,8 @@ from .dicom import read_series, series_of
 from .nifti import NIFTI_SUFFIXES, read_nifti
 from .volume import Volume, unwindow
 
+_LONGEST = 2048  # pixels; a slice of a CT has 512 or 1024 along each side
+
 
 def read_volume(path: Path | str, *, series: str | None = None) -> Volume:
     """The CT volume at `path`.
@@ -43,5 +45,12 @@ def read_volume(path: Path | str, *, series: str | None = None) -> Volume:
 
 
 def _read_image(path: Path) -> Volume:
-    grey = np.asarray(open_any(path).convert("L"), dtype=np.float32) / 255
+    picture = open_any(path)
+    if max(picture.size) > _LONGEST:
+        width, height = picture.size
+        raise UserError(
+            f"{path} has {width}x{height} pixels, more than a slice of a CT ({_LONGEST} along the longer side "
+            "at most); cut the slice out, or scale it to the 512 of most scans"
+        )
+    grey = np.asarray(picture.convert("L"), dtype=np.float32) / 255
     return Volume(unwindow(grey)[None], None, np.eye(4), path.stem)
