@@ -49,7 +49,7 @@ def _read_image(path: Path) -> Volume:
     if max(picture.size) > _LONGEST:
         width, height = picture.size
         raise UserError(
-            f"{path} has {width}x{height} pixels, more than a slice of a CT ({_LONGEST} along the longer side "
+            f"{path} has {width}x{height} pixels, more than a slice of a CT ({_LONGEST} along a side "
             "at most); cut the slice out, or scale it to the 512 of most scans"
         )
     grey = np.asarray(picture.convert("L"), dtype=np.float32) / 255
