@@ -51,13 +51,7 @@ class _Content:
     beside: dict[str, Plain] = field(default_factory=dict)
 
 
-def pack_run(
-    run_folder: Path,
-    name: str,
-    packing: Packing = Packing(),  # noqa: B008  # frozen
-    *,
-    out: Path = PACKAGED,
-) -> Entry:
+def pack_run(run_folder: Path, name: str, packing: Packing | None = None, *, out: Path = PACKAGED) -> Entry:
     """Write the run in `run_folder` as the pretrained network `name` below `out`.
 
     No path of this machine is written: a folder of data gets the part of `name` behind the model.
@@ -65,9 +59,10 @@ def pack_run(
     Args:
         run_folder: A finished run. Without a `result.json`, as shrinking leaves it, it is tested now.
         name: `<model>.<what it was trained on>`.
-        packing: How.
+        packing: How; as it is, where nothing is said.
         out: Folder of pretrained networks.
     """
+    packing = packing or Packing()
     run, folder = load_run(run_folder), out / name
     trained_on = _trained_on(run, name)
     if (folder / ENTRY).is_file():
