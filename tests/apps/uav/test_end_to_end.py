@@ -29,17 +29,23 @@ def maps(tmp_path_factory):
 def localized(folder, name, seen, cell=30):
     """Compile the map of summer with a descriptor and localize a flight in another season."""
     options = ("--run", folder / name, "--out")
-    compiled = folder / f"{name}.tcmap"
+    compiled, flight = folder / f"{name}.tcmap", folder / f"{name}-flight"
     summer, other = (folder / "maps" / f"{season}.tif" for season in ("summer", seen))
     run("compile-map", summer, *options, compiled, "--cell", cell, "--headings", 18, "--quiet")
-    run("simulate", other, *options, folder / "flight", "--updates", 50, "--seed", 1)
-    files = (folder / "flight" / "flight.csv", folder / "flight" / "images")
+    run("simulate", other, *options, flight, "--updates", 50, "--seed", 1)
+    files = (flight / "flight.csv", flight / "images")
     return json.loads(run("localize", compiled, *files, *options, folder / "found", "--json"))
 
 
-def test_a_handmade_descriptor_finds_a_flight_in_the_season_of_its_map(maps):
+@pytest.fixture(scope="module")
+def handmade(maps):
+    """A flight that a descriptor without training found; its map and log stay in the folder."""
     run("abbrief", maps / "maps", "--out", maps / "abbrief", "--side", 20, "--bits", 64)
-    found = localized(maps, "abbrief", "summer")
+    return localized(maps, "abbrief", "summer")
+
+
+def test_a_handmade_descriptor_finds_a_flight_in_the_season_of_its_map(handmade):
+    found = handmade
     assert found["converged"]
     assert found["final_error_m"] < 60
     assert found["mean_error_after_convergence_m"] < 60
@@ -60,12 +66,15 @@ def test_a_trained_descriptor_finds_a_flight_in_another_season_over_ground_it_ne
     assert found["updates_with_problems"] == 0
 
 
+@pytest.mark.usefixtures("handmade")
 def test_odometry_alone_does_not_find_a_flight(maps):
-    files = (maps / "abbrief.tcmap", maps / "flight" / "flight.csv", maps / "flight" / "images")
+    flight = maps / "abbrief-flight"
+    files = (maps / "abbrief.tcmap", flight / "flight.csv", flight / "images")
     options = ("--run", maps / "abbrief", "--out", maps / "blind", "--odometry-only", "--json")
     assert not json.loads(run("localize", *files, *options))["converged"]
 
 
+@pytest.mark.usefixtures("handmade")
 def test_an_oblique_camera_is_rectified_and_followed_line_by_line(maps):
     pytest.importorskip("cv2")
     options = ("--run", maps / "abbrief")
