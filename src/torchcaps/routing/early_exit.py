@@ -47,6 +47,10 @@ def settled_dynamic_routing(
     require_iterations(iterations)
     if tolerance < 0:
         raise UserError(f"tolerance must not be negative, got {tolerance}")
+    if votes.ndim != 4:  # without a batch, each capsule would be taken for a sample
+        raise UserError(
+            f"votes must have a shape of (batch, in_caps, out_caps, pose), got {tuple(votes.shape)}"
+        )
     rounds = torch.ones(len(votes), dtype=torch.int64, device=votes.device)
     routed = _route_until_settled(
         votes,
