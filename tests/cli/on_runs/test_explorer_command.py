@@ -19,6 +19,11 @@ def run(tmp_path_factory):
     return save_run(tmp_path_factory.mktemp("runs") / "mine")
 
 
+def heed_interrupts():
+    """A shell lets what it starts in the background ignore them, and children take that over."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 def test_the_page_is_there_until_it_is_interrupted(run):
     command = [sys.executable, "-m", "torchcaps", "app", str(run), "--port", "0", "--no-browser"]
@@ -28,6 +33,7 @@ def test_the_page_is_there_until_it_is_interrupted(run):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=heed_interrupts,
     )
     try:
         address = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", process.stdout.readline())[0]
@@ -37,7 +43,10 @@ def test_the_page_is_there_until_it_is_interrupted(run):
             urllib.request.urlopen(address.partition("?")[0], timeout=20)
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        try:
+            _, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()  # it has ended, or did not hear
     assert process.returncode == 0, errors
     assert errors == ""
 
