@@ -21,17 +21,15 @@ from torchcaps.train import (
     Run,
     is_numbered,
     load_predictor,
-    load_run,
     open_picture,
     predictor_of,
     read_image,
 )
 
-from .entry import PACKAGED, Entry, find_entry, preparation_of
-from .load import find_run, is_pretrained
+from .entry import PACKAGED, preparation_of
+from .load import find_run
 from .measured import may_hint
 from .photo import better_turns, prepare_digit, say_turn
-from .store import entry_folder
 
 _QUARTERS = (Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_180, Image.Transpose.ROTATE_270)  # to the left
 
@@ -69,10 +67,9 @@ class PhotoPredictor:
     With `hints`, an answer also says where a digit would be another one on a turned page.
     """
 
-    def __init__(self, predictor: Predictor, entry: Entry | None = None, *, hints: bool = False) -> None:
-        self.predictor, self.entry, self._hints = predictor, entry, hints
-        data = predictor.recipe.data.name
-        self._preparation = preparation_of(data) if entry is None else entry.prepare
+    def __init__(self, predictor: Predictor, *, hints: bool = False) -> None:
+        self.predictor, self._hints = predictor, hints
+        self._preparation = preparation_of(predictor.recipe.data.name)
 
     def answer(self, picture: Image.Image) -> Answer:
         """What the network says of a picture; the row of the answer says what was done to it."""
@@ -117,12 +114,8 @@ def photo_predictor(
     weights: Path = PACKAGED,
 ) -> PhotoPredictor:
     """What answers for photographs: a pretrained network by its name, a run folder, or an exported file."""
-    entry = find_entry(source, weights) if is_pretrained(source, weights) else None
-    if entry is None:
-        found = find_run(source, weights)
-        return PhotoPredictor(load_predictor(found, device, data_dir, trust=trust), hints=may_hint(found))
-    folder = entry_folder(entry, weights)
-    return PhotoPredictor(predictor_of(load_run(folder, device), data_dir), entry, hints=may_hint(folder))
+    found = find_run(source, weights)
+    return PhotoPredictor(load_predictor(found, device, data_dir, trust=trust), hints=may_hint(found))
 
 
 def predict(
