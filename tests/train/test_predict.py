@@ -7,7 +7,8 @@ from PIL import Image
 
 from torchcaps.data import dataset_info
 from torchcaps.models import create_model
-from torchcaps.train import Predictor, Run, build, load_split, predict
+from torchcaps.train import Predictor, Run, build, load_split
+from torchcaps.zoo import predict
 
 
 def test_an_image_of_its_own_data_is_answered_as_it_is_evaluated(tmp_path):

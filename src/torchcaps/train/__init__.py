@@ -20,12 +20,10 @@ from .optimizer import Optim
 from .pipeline import Batch, Pipeline, Source
 from .predict import (
     Predictor,
-    answers,
     fit_to_data,
     open_named,
     open_picture,
     own_images,
-    predict,
     predictor_of,
     read_image,
     read_named,
@@ -98,7 +96,6 @@ __all__ = [
     "TrainResult",
     "Watcher",
     "annotated_recipe",
-    "answers",
     "build",
     "check_machine",
     "device_of",
@@ -123,7 +120,6 @@ __all__ = [
     "open_picture",
     "own_images",
     "packaged_recipes",
-    "predict",
     "predictor_of",
     "provenance",
     "prune_run",

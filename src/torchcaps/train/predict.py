@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from torchcaps.data import (
     PICTURE_MODES,
     DatasetInfo,
     as_bytes,
-    find_images,
     fit_picture,
     open_any,
     undo_resize_and_crop,
@@ -128,37 +127,3 @@ def predictor_of(run: Run, data_dir: Path | None = None) -> Predictor:
 def own_images(run: Run, data_dir: Path | None = None) -> NumberedImages:
     """The images of a run's own data, by number."""
     return NumberedImages(lambda split: load_split(run, split, data_dir=data_dir)[0])
-
-
-def answers(
-    source: Run | Predictor, paths: Sequence[Path], data_dir: Path | None = None
-) -> Iterator[tuple[Path, Answer]]:
-    """What a network says of each image file, one after the other."""
-    predictor = source if isinstance(source, Predictor) else predictor_of(source, data_dir)
-    for path in paths:
-        yield path, predictor.answer_file(path)
-
-
-def predict(
-    source: Run | Predictor | Path | str,
-    images: Sequence[Path | str] | Path | str,
-    data_dir: Path | None = None,
-) -> list[dict[str, Any]]:
-    """What a network says of image files, as plain data, one row for each.
-
-    Args:
-        source: A run, a predictor, the folder of a run, or an exported file.
-        images: Files, folders of them, shell patterns, or `test:17` for an image of a run's own data.
-        data_dir: Folder of the datasets, for a run that does not know its own.
-
-    Examples:
-        >>> predict("runs/mine", "photo.jpg")[0]["class"] in "0123456789"
-        True
-    """
-    from .export import load_predictor  # imports this module
-
-    if isinstance(source, Path | str):
-        source = load_predictor(Path(source), "cpu", data_dir)
-    names = [images] if isinstance(images, Path | str) else images
-    paths = [Path(name) for name in find_images([str(name) for name in names])]
-    return [{"image": str(path), **answer.row} for path, answer in answers(source, paths, data_dir)]

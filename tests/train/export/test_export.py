@@ -15,10 +15,11 @@ from torchcaps.core import Capsules, MissingDataError, UserError
 from torchcaps.layers import FcCaps
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.routing import list_routings
-from torchcaps.train import Run, export_run, load_predictor, open_exported, predict
+from torchcaps.train import Run, export_run, load_predictor, open_exported
 from torchcaps.train.export import CARD, Exported, inference_network
 from torchcaps.train.export.operators import OPERATORS
 from torchcaps.train.recipe import build
+from torchcaps.zoo import predict
 
 pytestmark = pytest.mark.compile  # what checks shapes at run time cannot be exported
 pytest.importorskip("onnxruntime")

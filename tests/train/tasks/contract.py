@@ -16,12 +16,12 @@ from torchcaps.train import (
     export_run,
     load_predictor,
     load_run,
-    predict,
     train,
 )
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
 from torchcaps.train.run import load_split
+from torchcaps.zoo import predict
 
 CPU = Machine(device="cpu")
 
