@@ -9,9 +9,10 @@ from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
-from torchcaps.train import Machine, load_run, predict, train
+from torchcaps.train import Machine, load_run, train
 from torchcaps.train.predict import predictor_of
 from torchcaps.train.recipe import Data, Recipe
+from torchcaps.zoo import predict
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from torchcaps.core import UserError
-from torchcaps.train import Machine, load_run, predict, train
+from torchcaps.train import Machine, load_run, train
 from torchcaps.train.loop import Silent
 from torchcaps.train.recipe import build
+from torchcaps.zoo import predict
 
 CPU = Machine(device="cpu")
 VALUES = {

@@ -6,10 +6,11 @@ from PIL import Image
 from torchcaps.core import MissingDataError
 from torchcaps.data import dataset_info, load_dataset
 from torchcaps.parse import Explainer
-from torchcaps.train import Machine, export_run, load_predictor, load_run, predict, shrink_run
+from torchcaps.train import Machine, export_run, load_predictor, load_run, shrink_run
 from torchcaps.train import train as train_recipe
 from torchcaps.train.recipe import build
 from torchcaps.train.run import card_of
+from torchcaps.zoo import predict
 
 
 def write_folder(root):

@@ -15,13 +15,13 @@ from torchcaps.train import (
     build,
     evaluate_run,
     load_run,
-    predict,
     read_recipe,
     recipe_as_json,
     stored_recipe,
     train,
 )
 from torchcaps.train.run import DataCard
+from torchcaps.zoo import predict
 
 CPU = Machine(device="cpu")
 MARGINS = {"present": 0.9, "absent": 0.1, "absent_weight": 0.5}  # stored with every loss
