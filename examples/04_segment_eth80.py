@@ -9,7 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from torchcaps.train import Machine, answers, load_recipe, load_run, train
+from torchcaps.train import Machine, load_recipe, train
+from torchcaps.zoo import photo_predictor
 
 
 def arrange(eth80: Path, root: Path) -> None:
@@ -40,7 +41,7 @@ changes = {
 }
 result = train(load_recipe("segmentation/unet_3", changes=changes), work / "run", Machine(device="cpu"))
 print(f"Dice {result['metrics']['test_dice']:.3f} on objects that were not in training")
-for path in sorted((work / "data").glob("test/images/*.png"))[:3]:
-    _, answer = next(iter(answers(load_run(work / "run"), [path])))
+photographs = sorted((work / "data").glob("test/images/*.png"))[:3]
+for path, answer in photo_predictor(str(work / "run")).answers(photographs):
     answer.pictures["overlay"].save(f"{path.stem}-overlay.png")
     print(f"{path.stem}-overlay.png: {answer.words}")

@@ -1,5 +1,7 @@
 """Examples and the Python of README and docs run as they stand."""
 
+import ast
+import importlib
 import re
 import runpy
 import subprocess
@@ -12,6 +14,7 @@ from torchcaps.train.recipe.keys import key_groups, keys_as_markdown
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SCRIPTS = sorted(path for room in ("benchmarks", "docs", "examples") for path in (ROOT / room).rglob("*.py"))
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = [
     pytest.param(block, id=f"{path.name}-{number}")
@@ -27,6 +30,16 @@ def test_examples_run_and_are_short(path, tmp_path):
     done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_take_names_that_the_package_has(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torchcaps":
+            module = importlib.import_module(node.module)
+            for name in (alias.name for alias in node.names):
+                is_module = (Path(module.__file__).parent / f"{name}.py").exists()
+                assert hasattr(module, name) or is_module, f"{node.module} has no {name}"
 
 
 def test_the_first_example_shows_the_agreement_it_speaks_of(capsys):
