@@ -5,7 +5,18 @@ import pytest
 from experiments.made_rows import a_row
 
 from torchcaps.core import UserError
-from torchcaps.experiments import EXPERIMENTS, LABELS, find_experiment, list_experiments
+from torchcaps.experiments import (
+    EXPERIMENTS,
+    LABELS,
+    annealing,
+    backbones,
+    find_experiment,
+    list_experiments,
+    lung,
+    pose,
+    rem,
+    uav,
+)
 from torchcaps.experiments.catalogue import WITHOUT_RUNS
 from torchcaps.experiments.reproduction import render_reproduction, render_totals
 from torchcaps.experiments.results import render_page
@@ -20,6 +31,12 @@ def test_every_label_of_the_thesis_has_an_experiment_or_a_reason(tmp_path):
     for label in LABELS:
         assert listed[label].state != "not built"
         assert listed[label].needs
+
+
+def test_packages_name_the_number_of_their_chapter():
+    packages = {package.CHAPTER: package for package in (annealing, backbones, rem, uav, pose, lung)}
+    for number, chapter in enumerate(dict.fromkeys(LABELS.values()), start=4):  # three come before them
+        assert packages[chapter].__doc__.startswith(f"Chapter {number}, ")
 
 
 def test_a_label_without_data_is_refused_with_its_reason():

@@ -1,4 +1,4 @@
-"""Lung nodules: SegCaps and U-Nets with all, half and a tenth of the training patients."""
+"""Chapter 9, lung nodules: SegCaps and U-Nets with all, half and a tenth of the training patients."""
 
 from . import false_marks, plus, runs
 from .claims import CHAPTER

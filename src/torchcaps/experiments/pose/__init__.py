@@ -1,4 +1,4 @@
-"""Chapter 9, rotations as quaternions: the runs behind its table and figure, and experiments beyond them."""
+"""Chapter 8, rotations as quaternions: the runs behind its table and figure, and experiments beyond them."""
 
 from . import images, runs, weights
 from .setting import CHAPTER

@@ -1,4 +1,4 @@
-"""Chapter 9, rotations as quaternions: the experiments."""
+"""Chapter 8, rotations as quaternions: the experiments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 8, localization of vehicles in flight: the runs behind its table and figure, and beyond them."""
+"""Chapter 7, localization of vehicles in flight: the runs behind its table and figure, and beyond them."""
 
 from . import beyond, calibration, runs, sentinel
 from .claims import CHAPTER
