@@ -26,7 +26,7 @@ _DRAWS = 200  # of a place, until all dates show the ground around it
 
 @dataclass(frozen=True, kw_only=True)
 class PlacePlan:
-    """How places and their views are drawn; the defaults are those of the thesis.
+    """How places and their views are drawn; offset and rotation are by default those of the thesis.
 
     A place is a point of the map with a heading. Its views go through the dates of the map in turn.
 

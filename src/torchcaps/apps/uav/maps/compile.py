@@ -29,7 +29,7 @@ _PICTURE = 1400  # longest side in pixels
 
 @dataclass(frozen=True)
 class CompileSettings:
-    """Size of the voxels, and how their descriptors are stored; the defaults are those of the thesis.
+    """Size of the voxels, by default that of the thesis, and how their descriptors are stored.
 
     Attributes:
         cell: Side of a cell in metres.
