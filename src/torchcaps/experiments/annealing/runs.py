@@ -172,7 +172,10 @@ register(
                 curve_claims.full_gradient_is_worse,
             ),
         ),
-        deviations=_DEVIATIONS,
+        deviations=(
+            *_DEVIATIONS,
+            f"Fixed training is made for {len(FIXED)} numbers of iterations, in the thesis for every one.",
+        ),
     )
 )
 _on_grid = partial(
