@@ -15,12 +15,12 @@ from .tables import render_table
 
 _LEGEND = (
     "A figure of the thesis is confirmed where the mean of our seeds differs from it by no more than counts "
-    "as the same (half a point, half a bit, five points of sparsity, else a twentieth) and the seeds do not "
-    "scatter more than that. It is not confirmed, or ours is beyond it, where the difference is larger by "
-    "two deviations over seeds. A single seed leaves it open. A shorter protocol than the thesis's can "
-    "confirm a figure, or go beyond one of which more is better; any other difference it leaves open, unless "
-    "that is ten times what counts as the same. The thesis's deviations of an entropy are over classes, ours "
-    "over seeds."
+    "as the same (half a point, half a bit, five points of sparsity, else a twentieth) and two deviations "
+    "over seeds are no more than that. It is not confirmed, or ours is beyond it, where the difference is "
+    "larger by two deviations over seeds. A single seed leaves it open. A shorter protocol than the thesis's "
+    "can confirm a figure, or go beyond one of which more is better; any other difference it leaves open, "
+    "unless that is ten times what counts as the same. The thesis's deviations of an entropy are over "
+    "classes, ours over seeds."
 )
 FigureVerdict = Verdict | Literal["other data"]
 OTHER_DATA: Final = "other data"
