@@ -258,6 +258,15 @@ def test_mistakes_are_explained():
         report(mute)
 
 
+def test_a_network_that_hides_its_layers_is_told_what_to_return():
+    class Hiding(nn.Module):
+        def forward(self, images, *, return_routing=False):
+            return images, images
+
+    with pytest.raises(UserError, match=r"LayerTrace\(children, routed\).*returns a tuple"):
+        torchcaps.inspect(Hiding(), torch.rand(2, 1, 4, 4))
+
+
 def test_limits_are_part_of_the_report():
     found = report(trace(SPLIT), dead=0.3)
     assert isinstance(found, HealthReport)

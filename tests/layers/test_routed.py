@@ -317,3 +317,50 @@ def test_couplings_learn_where_the_bias_of_the_routing_alone_does():
 def test_a_routing_that_answers_wrongly_is_told_what_to_return(make, wrong):
     with pytest.raises(UserError, match=r"a routing.* returns .*this one"):
         make(routing=wrong)(GRID)
+
+
+@pytest.mark.parametrize("routing", ["dynamic", "em"])
+def test_a_second_derivative_of_a_kernel_names_the_plain_path(routing):
+    layer = FcCaps(6, 3, 4, 5, routing=routing, backend="fused")
+    poses = torch.rand(2, 6, 4, requires_grad=True)
+
+    def penalty():
+        routed = layer(Capsules(poses, poses.norm(dim=-1)), return_coupling=False)
+        (slope,) = torch.autograd.grad(routed.activations.sum(), poses, create_graph=True)
+        return slope.square().sum()
+
+    with pytest.raises(UserError, match=r'no second derivatives; .*layer\.backend = "torch"'):
+        penalty().backward()
+    layer.backend = "torch"
+    penalty().backward()
+    assert poses.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("routing", ["dynamic", "em"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_a_kernel_answers_in_the_precision_of_its_layer(routing, dtype):
+    layer = FcCaps(6, 3, 4, 5, routing=routing, backend="fused").to(dtype)
+    routed = layer(Capsules(torch.rand(2, 6, 4), torch.rand(2, 6)), return_coupling=False)
+    assert (routed.poses.dtype, routed.activations.dtype) == (dtype, dtype)
+
+
+@pytest.mark.compile
+@pytest.mark.skipif(not hasattr(torch.compiler, "is_exporting"), reason="PyTorch says so since 2.7")
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_layer_is_exported_for_any_batch_without_a_kernel(strict):
+    layer = FcCaps(6, 3, 4, 5).eval()
+
+    class OfPoses(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, poses):
+            return self.layer(Capsules(poses, poses.norm(dim=-1)), return_coupling=False).poses
+
+    batch = ({0: torch.export.Dim("batch")},)
+    program = torch.export.export(OfPoses(), (torch.rand(8, 6, 4),), dynamic_shapes=batch, strict=strict)
+    assert "torchcaps" not in str(program.graph)
+    for size in (1, 2, 30):
+        poses = torch.rand(size, 6, 4)
+        assert_close(program.module()(poses), OfPoses()(poses))

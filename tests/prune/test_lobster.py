@@ -141,3 +141,9 @@ def test_a_decoder_of_another_name_is_left_alone_too():
         "reconstruction.2",
         "reconstruction.4",
     ]
+
+
+def test_a_pull_before_the_backward_pass_is_refused():
+    network = create_model("dr_capsnet_tiny_test")
+    with pytest.raises(UserError, match=r"call shrink after loss\.backward"):
+        Pull(prunable_weights(network), Lobster()).shrink()

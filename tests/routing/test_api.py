@@ -74,3 +74,12 @@ def test_every_routing_counts_its_work(name):
     small, large = (create_routing(name, shape).cost(shape) for shape in (SHAPE, RoutingShape(12, 4, 5)))
     assert 0 < small.flops < large.flops
     assert small.flops == 2 * small.multiply_adds + small.elementwise
+
+
+@pytest.mark.parametrize("name", list_routings())
+def test_a_routing_prints_how_often_it_iterates(name):
+    routing = create_routing(name, RoutingShape(6, 3, 4))
+    if not hasattr(routing, "iterations"):
+        return
+    routing.iterations = 7  # as routing annealing does
+    assert "iterations=7" in repr(routing)

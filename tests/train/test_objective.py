@@ -19,9 +19,8 @@ def test_the_spread_margin_grows_with_the_epochs():
     assert losses == pytest.approx([0.1**2, 0.4**2])
 
 
-@pytest.mark.parametrize(("weight", "has_decoder"), [(0.0, True), (0.1, False)])
-def test_decoder_and_reconstruction_weight_belong_together(weight, has_decoder):
-    with pytest.raises(
-        UserError, match=r"belong together.*change model\.decoder \(model\.reconstruction of a SegCaps"
-    ):
+@pytest.mark.parametrize(("weight", "has_decoder", "decoder"), [(0.0, True, "none"), (0.1, False, "fc")])
+def test_decoder_and_reconstruction_weight_belong_together(weight, has_decoder, decoder):
+    remedy = rf"or model\.decoder={decoder} \(model\.reconstruction of a SegCaps"
+    with pytest.raises(UserError, match=f"belong together.*{remedy}"):
         Objective(LossSettings(reconstruction=weight), has_decoder=has_decoder)

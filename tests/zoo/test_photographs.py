@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image, ImageDraw
 from zoo.handwriting import (
     PAGES,
@@ -19,7 +20,7 @@ from zoo.handwriting import (
 )
 
 from torchcaps.core import UserError
-from torchcaps.zoo import photo_predictor, prepare_digit
+from torchcaps.zoo import create_model, photo_predictor, predict, prepare_digit
 from torchcaps.zoo.photo.marks import label_marks
 
 SHOWN = ("4", "1")  # two strokes, and one that could be a ruled line
@@ -111,3 +112,10 @@ def test_marks_that_touch_have_one_number():
     assert labels[0, 0] == labels[0, 2] == labels[2, 1]
     assert labels[2, 4] == labels[3, 3] != labels[0, 4]
     assert np.array_equal(labels > 0, page)
+
+
+@pytest.mark.compile  # the run-time type checks would answer first
+def test_a_network_and_tensors_are_told_who_answers_for_them():
+    for source in (create_model("dr_capsnet_tiny_test"), "efficient_capsnet_mnist.mnist"):
+        with pytest.raises(UserError, match=r"takes a run and image files, got a .*: model\(images\)"):
+            predict(source, torch.rand(1, 28, 28))

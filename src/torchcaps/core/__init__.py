@@ -12,7 +12,7 @@ from .fields import (
     shown,
     whole_numbers,
 )
-from .labels import require_labels
+from .labels import mark_labels, require_labels, require_scores
 from .levels import even_levels
 from .metric import METRICS, Better, Metric, metric_of, register_metrics
 from .modes import evaluating
@@ -90,6 +90,7 @@ __all__ = [
     "generator",
     "group_table",
     "hamilton",
+    "mark_labels",
     "metric_of",
     "need",
     "quaternions_of_euler",
@@ -97,6 +98,7 @@ __all__ = [
     "register_metrics",
     "require_equal_lengths",
     "require_labels",
+    "require_scores",
     "rotation_angle",
     "rotation_matrices",
     "rotations_of_6d",

@@ -1,8 +1,9 @@
-"""Refusals of labels that do not belong to their samples."""
+"""Labels: refusals of those that do not belong to their samples, and targets made of them."""
 
 from __future__ import annotations
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from .errors import UserError
@@ -13,6 +14,8 @@ def require_labels(samples: Tensor, labels: Tensor, classes: int | None = None) 
 
     Values are read on the CPU alone: reading them elsewhere would stop the device.
     """
+    if not isinstance(labels, Tensor):
+        raise UserError(f"labels must be a tensor of class numbers, got a {type(labels).__name__}")
     if labels.shape != samples.shape[:1]:
         raise UserError(
             f"labels must hold one class for each of {samples.shape[0]} samples, that is have the shape "
@@ -29,3 +32,23 @@ def require_labels(samples: Tensor, labels: Tensor, classes: int | None = None) 
     if is_wrong:
         found = f"from {int(labels.min())} to {int(labels.max())}"
         raise UserError(f"labels must lie between 0 and {classes - 1}, got labels {found}")
+
+
+def require_scores(scores: Tensor, labels: Tensor) -> None:
+    """A clear error unless `scores` are (batch, classes), and each sample has one label among the classes."""
+    if scores.ndim != 2:
+        raise UserError(
+            "a loss of classes takes one activation for each, that is the shape (batch, classes), "
+            f"got {list(scores.shape)}; give it `activations` of the network's output"
+        )
+    require_labels(scores, labels, scores.shape[1])
+
+
+def mark_labels(
+    labels: Int[Tensor, "batch ..."], scores: Float[Tensor, "batch classes"]
+) -> Float[Tensor, "batch classes"]:
+    """One at each label of a sample and zero elsewhere, in the dtype of `scores`.
+
+    As `F.one_hot`, which reads values and so cannot be differentiated for each sample (`torch.func.vmap`).
+    """
+    return torch.zeros_like(scores).scatter(1, labels.unsqueeze(-1).flatten(1), 1.0)

@@ -84,7 +84,7 @@ def inspect(
     all classes among them, is enough.
 
     Args:
-        model: Any network that takes `return_routing=True`.
+        model: Any network that takes `return_routing=True`, and then has `layers` in its output.
         batch: What the network gets in training or use.
         limits: From where on a number is called a problem.
 
@@ -97,7 +97,14 @@ def inspect(
     if not len(batch):
         raise UserError("there are no images to inspect")
     with torch.no_grad(), evaluating(model):
-        traces: tuple[LayerTrace, ...] = model(batch, return_routing=True).layers
+        output = model(batch, return_routing=True)
+        if not hasattr(output, "layers"):
+            raise UserError(
+                "a network is inspected by the routed layers in its output, such as "
+                "CapsuleOutput(activations, poses, layers=(LayerTrace(children, routed),)); "
+                f"this one returns a {type(output).__name__}"
+            )
+        traces: tuple[LayerTrace, ...] = output.layers
         layers = tuple(measure_layer(trace, number, limits) for number, trace in enumerate(traces))
     return HealthReport(layers, tuple(find_problems(layers, len(batch), limits)), len(batch), limits)
 

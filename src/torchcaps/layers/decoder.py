@@ -8,9 +8,8 @@ from math import prod
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from torchcaps.core import require_labels
+from torchcaps.core import mark_labels, require_labels
 
 
 class FcDecoder(nn.Module):
@@ -46,7 +45,7 @@ class FcDecoder(nn.Module):
         """Images in [0, 1], drawn from the capsule of class `chosen` alone."""
         require_labels(poses, chosen, poses.shape[1])
         if self.masked:
-            poses = poses * F.one_hot(chosen, poses.shape[1]).to(poses.dtype).unsqueeze(-1)
+            poses = poses * mark_labels(chosen, poses[..., 0]).unsqueeze(-1)
         return self.layers(poses.flatten(1)).unflatten(1, self.image_shape)
 
 

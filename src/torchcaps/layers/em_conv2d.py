@@ -101,7 +101,7 @@ def positional_em_routing(
         activations,
         coupling=split(votes.new_zeros(votes.shape[:-1])),
         split=split,
-        even_mass=_even_mass(votes.shape[:-1], kernel_size, stride),
+        even_mass=_even_mass(votes.shape[1:-1], kernel_size, stride),  # an export leaves the batch open
         costs=costs,
         settings=settings,
     )

@@ -54,6 +54,11 @@ def require_routed(routed: Routed, votes: Tensor) -> Routed:
     return routed
 
 
+def _is_exporting() -> bool:
+    """Whether `torch.export` runs; which path is faster depends on sizes that it leaves open."""
+    return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()  # since PyTorch 2.7
+
+
 class RoutedCaps(nn.Module, ABC, Generic[Votes]):
     """A layer in which children vote and a routing makes parents of the votes.
 
@@ -87,7 +92,7 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
         """
         votes = self._votes(require_capsules(self, children, self.weight.dtype), return_coupling)
         with without_autocast(self.weight):
-            if self.backend == "torch":  # it does not ask: answers depend on sizes that an export leaves open
+            if self.backend == "torch" or _is_exporting():
                 return self._route_plain(votes)
             path = fused_path(self.routing, votes, insist=self.backend == "fused")
             if not isinstance(path, str):

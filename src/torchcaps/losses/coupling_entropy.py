@@ -7,9 +7,8 @@ from math import log
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
-from torchcaps.core import even_levels, require_labels
+from torchcaps.core import even_levels, mark_labels, require_labels
 
 _LEAST = 1e-12  # the slope of the entropy is infinite at a share of 0
 
@@ -38,7 +37,7 @@ def coupling_entropy_loss(
     levels = even_levels(coupling.shape[2]) if levels is None else levels
     level = torch.arange(levels, device=coupling.device, dtype=coupling.dtype)
     membership = (-sharpness * (own * (levels - 1) - level).square()).softmax(2)  # (batch, in_caps, level)
-    is_class = F.one_hot(labels, coupling.shape[2]).to(coupling.dtype)
+    is_class = mark_labels(labels, coupling[:, 0])
     images = is_class.sum(0)
     share = torch.einsum("bc,bil->cil", is_class, membership) / images.clamp(min=1)[:, None, None]
     nats = torch.special.entr(share.clamp(min=_LEAST)).sum(2).mean(1)

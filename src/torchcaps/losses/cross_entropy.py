@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import CapsuleOutput, UserError, require_labels
+from torchcaps.core import CapsuleOutput, UserError, require_scores
 
 from .api import LOSSES, Loss
 
@@ -26,7 +26,7 @@ def cross_entropy_loss(
     Expects probabilities, not logits; one that has vanished counts as the smallest number of its type. With
     `label_smoothing` the true class keeps that much less, and all classes share it evenly.
     """
-    require_labels(probabilities, labels, probabilities.shape[1])
+    require_scores(probabilities, labels)
     smallest = torch.finfo(probabilities.dtype).tiny
     logarithms = probabilities.clamp_min(smallest).log()
     loss = F.nll_loss(logarithms, labels)

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
-from torchcaps.core import CapsuleOutput, UserError, require_labels
+from torchcaps.core import CapsuleOutput, UserError, mark_labels, require_scores
 
 from .api import LOSSES, Loss
 
@@ -26,9 +25,8 @@ def margin_loss(
 
     Expects lengths in [0, 1]; a softmax before it would make the margins meaningless.
     """
-    require_labels(activations, labels, activations.shape[1])
-    target = F.one_hot(labels, activations.shape[1]).to(activations.dtype)
-    return to_margins(activations, target, present, absent, absent_weight)
+    require_scores(activations, labels)
+    return to_margins(activations, mark_labels(labels, activations), present, absent, absent_weight)
 
 
 def to_margins(

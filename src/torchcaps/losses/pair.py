@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import CapsuleOutput, require_labels
+from torchcaps.core import CapsuleOutput, mark_labels, require_scores
 
 from .api import LOSSES, Loss
 from .margin import MarginLoss, to_margins
@@ -20,8 +20,8 @@ def pair_targets(
 ) -> Float[Tensor, "batch classes"]:
     """One at both classes of each image, zero elsewhere."""
     for column in labels.unbind(1):
-        require_labels(activations, column, activations.shape[1])
-    return F.one_hot(labels, activations.shape[1]).amax(1).to(activations.dtype)
+        require_scores(activations, column)
+    return mark_labels(labels, activations)
 
 
 def pair_margin_loss(

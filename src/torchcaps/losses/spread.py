@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
-from torchcaps.core import CapsuleOutput, require_labels
+from torchcaps.core import CapsuleOutput, mark_labels, require_scores
 
 from .api import LOSSES, Loss
 
@@ -22,9 +21,9 @@ def spread_loss(
     margin: float | Tensor = 0.9,
 ) -> Float[Tensor, ""]:
     """How far wrong classes come within `margin` of the true one, squared and summed (Hinton 2018, eq. 3)."""
-    require_labels(activations, labels, activations.shape[1])
+    require_scores(activations, labels)
     true = activations.gather(1, labels.unsqueeze(1))
-    others = 1 - F.one_hot(labels, activations.shape[1]).to(activations.dtype)
+    others = 1 - mark_labels(labels, activations)
     return ((margin - (true - activations)).relu().square() * others).sum(1).mean()
 
 

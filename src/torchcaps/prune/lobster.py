@@ -122,7 +122,9 @@ class Pull:
     @torch.no_grad()
     def shrink(self) -> None:
         """Take from each weight its share times ReLU(1 - |gradient|) (thesis eq. oleupdateRule)."""
-        gradients: list[Tensor] = [weight.grad for weight in self._weights]  # type: ignore[misc]
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        if len(gradients) < len(self._weights):
+            raise UserError("LOBSTER reads the gradient of each weight: call shrink after loss.backward()")
         pull = torch._foreach_abs(gradients)
         torch._foreach_neg_(pull)
         torch._foreach_add_(pull, 1.0)

@@ -127,6 +127,15 @@ def describe_routing(name: str) -> dict[str, Any]:
     }
 
 
+def say_settings(routing: nn.Module) -> str:
+    """The settings that a routing was built with, as they are now; its `extra_repr`."""
+    names = list(inspect.signature(type(routing).__init__).parameters)[2:]
+    settings = {name: getattr(routing, name, None) for name in names}
+    return ", ".join(
+        f"{name}={value!r}" for name, value in settings.items() if isinstance(value, int | float | str)
+    )
+
+
 def require_iterations(iterations: int) -> int:
     """`iterations` itself when it is a possible count, else a clear error."""
     if isinstance(iterations, bool) or not isinstance(iterations, int):

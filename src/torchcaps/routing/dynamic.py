@@ -21,7 +21,7 @@ from torchcaps.kernels import (
     local_dynamic_unsupported_reason,
 )
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .fused import FusedPath, StoredVotes, UncastVotes, vector_obstacle
 
@@ -121,6 +121,8 @@ def dynamic_routing(
 @ROUTINGS.register("dynamic")
 class DynamicRouting(nn.Module):
     """`dynamic_routing` with its settings and its learned bias (initially 0.1, as in Sabour's code)."""
+
+    extra_repr = say_settings
 
     def __init__(
         self,

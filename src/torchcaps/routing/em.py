@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from torchcaps.core import Routed
 from torchcaps.kernels import EMScales, em_unsupported_reason, fused_em_routing
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
 from .fused import FusedPath, UncastVotes
 
@@ -176,6 +176,8 @@ def em_cost(shape: RoutingShape, iterations: int) -> RoutingCost:
 @ROUTINGS.register("em")
 class EMRouting(nn.Module):
     """`em_routing` with its settings and the two learned costs of each parent."""
+
+    extra_repr = say_settings
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from torchcaps.core import AXIAL_SQUARINGS, Routed, axial_mean
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
 from .em import EMCosts, EMSettings, presence_logit
 
@@ -106,6 +106,8 @@ def em_rotation_cost(shape: RoutingShape, iterations: int, average: Average) -> 
 @ROUTINGS.register("em_rotation")
 class EMRotationRouting(nn.Module):
     """`em_rotation_routing` with its settings and the two learned costs of each parent."""
+
+    extra_repr = say_settings
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from torchcaps.core import Routed
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
 
 
@@ -93,6 +93,8 @@ class InvertedAttentionRouting(nn.Module):
 
     A layer after which nothing reads the activations leaves the score unlearned.
     """
+
+    extra_repr = say_settings
 
     def __init__(self, shape: RoutingShape, *, iterations: int = 2) -> None:
         super().__init__()

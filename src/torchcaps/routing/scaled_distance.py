@@ -13,7 +13,7 @@ from torch import Tensor, einsum, nn
 from torchcaps.core import Routed, UserError, squash
 from torchcaps.kernels import fused_scaled_distance_routing, scaled_distance_unsupported_reason
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .dynamic import even_split, of_inner_rounds, pool_votes
 from .fused import FusedPath, Parts, UncastVotes, is_watched, vector_obstacle
@@ -116,6 +116,8 @@ def scaled_distance_routing(
 @ROUTINGS.register("scaled_distance")
 class ScaledDistanceRouting(nn.Module):
     """`scaled_distance_routing` with its settings and its learned bias."""
+
+    extra_repr = say_settings
 
     def __init__(
         self,

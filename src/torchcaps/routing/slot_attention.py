@@ -10,7 +10,7 @@ from torch import Tensor, einsum, nn
 
 from torchcaps.core import Routed
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
 
 Project = Callable[[Tensor], Tensor]
@@ -63,6 +63,8 @@ class SlotAttentionRouting(nn.Module):
 
     A layer after which nothing reads the activations leaves the score unlearned.
     """
+
+    extra_repr = say_settings
 
     def __init__(self, shape: RoutingShape, *, iterations: int = 3) -> None:
         super().__init__()

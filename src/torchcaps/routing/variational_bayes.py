@@ -11,7 +11,7 @@ from torch import Tensor, einsum, nn
 
 from torchcaps.core import Routed
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
 
 
@@ -117,6 +117,8 @@ def variational_bayes_routing(
 @ROUTINGS.register("variational_bayes")
 class VariationalBayesRouting(nn.Module):
     """`variational_bayes_routing` with its settings and the two learned costs of each parent."""
+
+    extra_repr = say_settings
 
     def __init__(self, shape: RoutingShape, *, iterations: int = 3) -> None:
         super().__init__()

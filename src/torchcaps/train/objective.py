@@ -67,12 +67,12 @@ class Objective:
         self, settings: LossSettings, *, has_decoder: bool, device: torch.device | str = "cpu"
     ) -> None:
         if has_decoder != (settings.reconstruction > 0):
-            remedy = "set loss.reconstruction=0.0005" if has_decoder else "set loss.reconstruction=0"
+            weight, decoder = ("0.0005", "none") if has_decoder else ("0", "fc")
             raise UserError(
                 "a decoder and recipe.loss.reconstruction belong together: "
                 f"the model has {'a' if has_decoder else 'no'} decoder, "
-                f"the weight is {settings.reconstruction}; {remedy}, or change model.decoder "
-                "(model.reconstruction of a SegCaps)"
+                f"the weight is {settings.reconstruction}; set loss.reconstruction={weight}, or "
+                f"model.decoder={decoder} (model.reconstruction of a SegCaps)"
             )
         self.settings = settings
         self.reads_couplings = settings.coupling_entropy > 0  # of a network that is trained

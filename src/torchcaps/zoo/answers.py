@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import UInt8
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any
@@ -135,6 +135,12 @@ def predict(
         '7'
     """
     names = [images] if isinstance(images, Path | str) else images
+    for given in (source, *names):
+        if isinstance(given, Tensor | nn.Module):
+            raise UserError(
+                f"predict takes a run and image files, got a {type(given).__name__}; "
+                "a network answers for a tensor of images itself: model(images)"
+            )
     paths = [Path(name) for name in find_images([str(name) for name in names])]
     if isinstance(source, Path | str):
         found = photo_predictor(str(source), data_dir=data_dir)

@@ -226,3 +226,9 @@ def test_a_folder_in_place_of_a_recipe_is_answered_with_the_command_for_it(tmp_p
     (tmp_path / "my photos").mkdir()
     with pytest.raises(UserError, match=r"torchcaps train photos/efficient_capsnet --data '.*my photos'"):
         load_recipe(str(tmp_path / "my photos"))
+
+
+def test_a_setting_of_a_routing_given_by_its_name_says_how_to_set_both():
+    changes = {"model.routing": "em", "model.routing.iterations": 2}
+    with pytest.raises(UserError, match=r"single value.*routing=\{name: em, iterations: 2\}"):
+        load_recipe("mnist/dr_capsnet", changes=changes)

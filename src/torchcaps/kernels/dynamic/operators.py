@@ -24,7 +24,7 @@ from torch import Tensor
 from torchcaps.core.precision import without_autocast
 
 from ..availability import kernel_obstacle
-from ..operator import operator
+from ..operator import once_differentiable, operator
 from . import cpu
 from .state import RouteState
 
@@ -226,3 +226,4 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor 
 
 
 _routing_op.register_autograd(_backward, setup_context=_save)
+once_differentiable(_routing_backward_op)

@@ -23,7 +23,7 @@ from torchcaps.core.precision import without_autocast
 
 from .. import availability
 from ..availability import has_numba, kernel_obstacle, round_up
-from ..operator import operator
+from ..operator import once_differentiable, operator
 from . import cpu
 from .state import EMGrid, EMInputs, EMScales, EMState
 
@@ -47,6 +47,8 @@ def fused_em_routing(
     Float[Tensor, "batch rows columns out_types out_pose"], Float[Tensor, "batch rows columns out_types"]
 ]:
     """Means as poses, and activations, differentiable in all tensors but `offsets`.
+
+    Half precision is computed in float32; the result has the dtype of the poses.
 
     Args:
         poses: Of each window's children, in the order (type, row, column); matrices flattened row by row.
@@ -73,7 +75,8 @@ def fused_em_routing(
         scales.iterations,
         list(scales[1:]),
     )
-    return mean.unflatten(0, (batch, rows, columns)), logit.sigmoid().unflatten(0, (batch, rows, columns))
+    where = (batch, rows, columns)
+    return mean.to(poses.dtype).unflatten(0, where), logit.sigmoid().to(poses.dtype).unflatten(0, where)
 
 
 def em_unsupported_reason(poses: Tensor, weight: Tensor, *, insist: bool = True) -> str | None:
@@ -233,3 +236,4 @@ def _backward(ctx: Any, grad_mean: Tensor, grad_logit: Tensor, *_: Tensor) -> tu
 
 
 _em_op.register_autograd(_backward, setup_context=_save)
+once_differentiable(_em_backward_op)

@@ -26,7 +26,7 @@ from torchcaps.core.precision import without_autocast
 from .. import availability
 from ..availability import has_numba, kernel_obstacle, round_up
 from ..dynamic import Gradient
-from ..operator import operator
+from ..operator import once_differentiable, operator
 from . import cpu
 
 _MOST_NUMBERS = 8192  # votes of one position: they must fit in the registers of a program
@@ -172,3 +172,4 @@ def _backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
 
 
 _routing_op.register_autograd(_backward, setup_context=_save)
+once_differentiable(_routing_backward_op)

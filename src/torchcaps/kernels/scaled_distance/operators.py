@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..availability import kernel_obstacle, round_up
-from ..operator import operator
+from ..operator import once_differentiable, operator
 from .state import DistanceInputs, DistanceState
 
 _MOST_NUMBERS = 2048  # of a sample's parents: a program holds them all
@@ -161,3 +161,4 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor 
 
 
 _routing_op.register_autograd(_backward, setup_context=_save)
+once_differentiable(_routing_backward_op)

@@ -73,6 +73,7 @@ _NAMES = """
     aten.rsqrt.default
     aten.rsub.Scalar
     aten.scaled_dot_product_attention.default
+    aten.scatter.value
     aten.select.int
     aten.sigmoid.default
     aten.slice.Tensor
@@ -93,6 +94,7 @@ _NAMES = """
     aten.view.default
     aten.where.ScalarOther
     aten.where.self
+    aten.zeros_like.default
     higher_order.wrap_with_autocast
 """
 

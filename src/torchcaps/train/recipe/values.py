@@ -90,5 +90,7 @@ def _put(values: Plain, key: str, value: object, words: str) -> None:
     for parent in parents:
         values = values.setdefault(parent, {})
         if not isinstance(values, dict):
-            raise UserError(f"{words}: {parent} is a single value, not a group of keys")
+            both = f"routing={{name: {values}, {last}: {value}}}"
+            more = f"; to set both: {both}" if parent == "routing" else ""
+            raise UserError(f"{words}: {parent} is a single value, not a group of keys{more}")
     values[last] = value
