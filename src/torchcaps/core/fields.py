@@ -28,9 +28,10 @@ def shown(value: object) -> str:
 
 def build_dataclass(kind: type[T], values: object, where: str) -> T:
     """Build the dataclass `kind` from plain data; unknown keys and wrong types are errors with a place."""
-    if not isinstance(values, Mapping):
-        raise UserError(f"{where}: expected a mapping, got {shown(values)}")
     hints = _hints_of(kind)  # type: ignore[arg-type]
+    if not isinstance(values, Mapping):
+        some = ", ".join(list(hints)[:3])
+        raise UserError(f"{where}: expected a mapping of keys such as {some}, got {shown(values)}")
     for key in values:
         if key not in hints:
             raise unknown_name(f"key in {where}:", str(key), hints)

@@ -45,7 +45,7 @@ class LossSettings:
     def from_plain(cls, values: object, where: str) -> LossSettings:
         """From the mapping of a recipe: a name, the settings of that loss, and weights."""
         if not isinstance(values, Mapping):
-            raise UserError(f"{where}: expected a mapping, got {shown(values)}")
+            raise UserError(f"{where}: expected a mapping of keys such as name, got {shown(values)}")
         own = dict(values)
         weights = {key: convert(float, own.pop(key), f"{where}.{key}") for key in _WEIGHTS if key in own}
         kind = LOSSES[convert(str, own.pop("name", "margin"), f"{where}.name")]
