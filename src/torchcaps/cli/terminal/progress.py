@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import is_first_process
+from ..start import TERMINATED
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 30.0  # where there is no terminal
 _FAST = 10.0  # images per second
 _SIGNALS = ("SIGTERM", "SIGHUP")  # a system that shuts down, a terminal that is closed
-_TERMINATED = 143
 
 
 class ProgressBar:
@@ -164,9 +163,7 @@ def _end_if_stopped(kind: type[BaseException]) -> None:
     from torchcaps.train import StoppedError
 
     if issubclass(kind, StoppedError):
-        if is_first_process():
-            typer.echo("stopped; train goes on with --resume, rem and demo when called again", err=True)
-        raise typer.Exit(_TERMINATED) from None
+        raise typer.Exit(TERMINATED) from None
 
 
 @contextmanager
