@@ -248,7 +248,7 @@ def test_a_signal_to_end_leaves_a_run_that_goes_on(options, run, tmp_path, monke
         patched.setattr("torchcaps.train.loop.loop.watch_health", end)
         done = torchcaps(*command)
     assert done.returncode == 143
-    assert done.stderr.splitlines()[-1].startswith("torchcaps: stopped; go on after the last finished epoch: ")
+    assert "torchcaps: stopped; go on after the last finished epoch: torchcaps train " in done.stderr
     assert "Traceback" not in done.stderr
     assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 1
     assert torchcaps(*literal_command(done.stderr)).returncode == 0
@@ -373,7 +373,7 @@ def test_a_full_disk_is_one_line_where_no_file_is_named(number):
 @pytest.mark.parametrize(
     ("arguments", "function", "advice"),
     [
-        (("train", "mnist5k/efficient_capsnet"), "recipe_for_data", "torchcaps train mnist5k/efficient_capsnet --resume"),
+        (("train", "my recipe.yaml"), "recipe_for_data", "torchcaps train 'my recipe.yaml' --resume\n"),
         (("prune", "RUN"), "prune_run", "the same command goes on where it stopped"),
         (("eval", "RUN"), "load_run", "interrupted\n"),
     ],

@@ -70,8 +70,8 @@ def command(
         return
     for row in rows:
         details = f"activation {row['activation']:.3f}{_runner_up(row)}{_rank(row)}"
-        prepared = "" if row["preparation"] is None else f"; {row['preparation']}"
-        typer.echo(f"{row['image']}: {row['class']} ({details}){prepared}")
+        more = [row[key] for key in ("hint", "preparation") if row[key] is not None]
+        typer.echo("; ".join([f"{row['image']}: {row['class']} ({details})", *more]))
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
     if len(rows) > 1:
         typer.echo(f"all of them: {out / 'index.html'}")
