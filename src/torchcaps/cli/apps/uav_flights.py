@@ -71,6 +71,7 @@ def localize(
         read_flight,
         record_flight,
         require_images,
+        require_odometry,
         require_on_map,
         summarize,
         write_results,
@@ -80,6 +81,7 @@ def localize(
     if not odometry_only:
         matching.check_metres(opened.info.metres)
     steps = read_flight(flight, images, opened.info.crs)
+    require_odometry(steps, flight)
     require_on_map(steps, opened.info.grid)
     if not odometry_only:
         require_images(steps, images)

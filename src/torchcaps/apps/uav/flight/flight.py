@@ -89,6 +89,16 @@ def require_images(steps: Sequence[FlightStep], images: Path) -> None:
         )
 
 
+def require_odometry(steps: Sequence[FlightStep], path: Path) -> None:
+    """Raise where no row of a log after the first has a motion: the vehicle would be taken to stand still."""
+    later = steps[1:]
+    if later and all(step.odometry is None for step in later):
+        raise UserError(
+            f"no row of {path} after the first has a motion: {later[0].problems[-1]}; fill in forward, left "
+            "and turn, with points in the numbers"
+        )
+
+
 def require_on_map(steps: Sequence[FlightStep], grid: Grid) -> None:
     """Raise where a log has true places and none of them is on the map: it is one of other ground."""
     known = [step.truth for step in steps if step.truth is not None]
