@@ -78,10 +78,12 @@ def command(
 
 
 def _say_explorer(names: list[str], path: Path, size: int, *, json: bool) -> None:
+    from torchcaps.core import counted
+
     if json:
         print_json({"images": names, "file": str(path), "bytes": size})
     else:
-        typer.echo(f"{path}: {len(names)} images, {size / 1e6:.1f} MB; open it in a browser")
+        typer.echo(f"{path}: {counted(len(names), 'image')}, {size / 1e6:.1f} MB; open it in a browser")
 
 
 def _runner_up(row: dict[str, Any]) -> str:

@@ -83,12 +83,14 @@ class ProgressBar:
 
     def run_started(self, facts: StartFacts) -> None:
         """Say what is trained."""
+        from torchcaps.core import counted
+
         if self._task is not None:  # another run before this one
             self._bar.remove_task(self._task)
             self._task = None
         self._epochs, self._metric = facts["epochs"], facts["metric"]
-        epochs = f"{self._epochs:,} epoch{'' if self._epochs == 1 else 's'}"
-        self._say(f"{facts['parameters']:,} parameters, {facts['images']:,} images, {epochs}")
+        sizes = (facts["parameters"], "parameter"), (facts["images"], "image"), (self._epochs, "epoch")
+        self._say(", ".join(counted(*size) for size in sizes))
 
     def epoch_started(self, epoch: int, steps: int) -> None:
         """Start the bar, which runs over all epochs."""

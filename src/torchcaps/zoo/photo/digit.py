@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, counted
 
 from .four_sides import without_boxes
 from .grey import as_grey
@@ -70,7 +70,7 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     steps += [
         *_doubts(box, is_at_edge=_is_at_edge(alone > 0, known)),
         "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
-        *([f"left out {others} other mark{'s' if others > 1 else ''}"] if others else []),
+        *([f"left out {counted(others, 'other mark')}"] if others else []),
         f"cropped to the digit, {round(larger * (box.right - box.left))}x"
         f"{round(larger * (box.bottom - box.top))} of {picture.width}x{picture.height} px",
         f"scaled to {_INNER} px and centred by mass in {_SIDE}x{_SIDE}",
