@@ -232,6 +232,11 @@ def test_a_finished_run_is_not_trained_again(run):
     assert json.loads(done.stdout) == json.loads((run / "result.json").read_text())
 
 
+def literal_command(said):
+    """The arguments of the command that a message ends with."""
+    return shlex.split(said.splitlines()[-1].partition(": torchcaps ")[2])
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_signal_to_end_leaves_a_run_that_goes_on(options, run, tmp_path, monkeypatch):
     def end(model, inputs):
@@ -243,10 +248,10 @@ def test_a_signal_to_end_leaves_a_run_that_goes_on(options, run, tmp_path, monke
         patched.setattr("torchcaps.train.loop.loop.watch_health", end)
         done = torchcaps(*command)
     assert done.returncode == 143
-    assert "stopped; train goes on with --resume" in done.stderr
+    assert "torchcaps: stopped; go on after the last finished epoch: torchcaps train " in done.stderr
     assert "Traceback" not in done.stderr
     assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 1
-    assert torchcaps(*command, "--resume").returncode == 0
+    assert torchcaps(*literal_command(done.stderr)).returncode == 0
     ended, whole = (json.loads((folder / "result.json").read_text()) for folder in (tmp_path / "run", run))
     assert ended["metrics"] == whole["metrics"]
 
@@ -368,7 +373,7 @@ def test_a_full_disk_is_one_line_where_no_file_is_named(number):
 @pytest.mark.parametrize(
     ("arguments", "function", "advice"),
     [
-        (("train", "mnist5k/efficient_capsnet"), "recipe_for_data", "the same command with --resume goes on"),
+        (("train", "my recipe.yaml"), "recipe_for_data", "torchcaps train 'my recipe.yaml' --resume\n"),
         (("prune", "RUN"), "prune_run", "the same command goes on where it stopped"),
         (("eval", "RUN"), "load_run", "interrupted\n"),
     ],
@@ -384,14 +389,15 @@ def test_ctrl_c_says_how_to_go_on(arguments, function, advice, run):
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        ("-v uav train maps", "--resume"),
+        ("-v uav train 'my maps' --resume --seed 1", "torchcaps -v uav train 'my maps' --seed 1 --resume\n"),
+        ("demo", ""),  # which begins anew
         ("lung prepare patients", "goes on where it stopped"),
         ("bench train", ""),  # which has no --resume
         ("predict train photo.png", ""),  # a run in a folder of that name
     ],
 )
 def test_advice_after_ctrl_c_is_that_of_the_command(words, advice, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["torchcaps", *words.split()])
+    monkeypatch.setattr(sys, "argv", ["torchcaps", *shlex.split(words)])
     say_how_to_go_on()
     said = capsys.readouterr().err
     assert advice in said if advice else said == "torchcaps: interrupted\n"

@@ -165,6 +165,12 @@ def sheet_that_is_cut_off_below(digit):
     return _grain(_on_a_table(page, 40, ((0.16, 0.13), (0.83, 0.17), (0.86, 1.0), (0.12, 1.0))), 3)
 
 
+def sheet_with_a_cut_digit(digit, visible):
+    """Sheet and digit run off below, of which the upper share is visible."""
+    page = on_paper(written(digit, size=(640, 480), box=(260, 480 - 130 * visible, 90, 130), pen=12))
+    return _grain(_on_a_table(page, 90, ((0.16, 0.13), (0.83, 0.17), (0.86, 1.0), (0.12, 1.0))), 3)
+
+
 def in_a_box(digit):
     page = Image.fromarray(on_paper(written(digit)).astype(np.uint8))
     ImageDraw.Draw(page).rectangle([50, 25, 350, 370], outline=60, width=3)

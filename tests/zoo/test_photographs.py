@@ -44,6 +44,7 @@ def test_every_digit_is_read_on(page, reader):
     rows = [reader.answer(photograph(page, digit)).row for digit in digits]
     assert [row["class"] for row in rows] == digits
     assert not any("hint" in row for row in rows)  # that the page is turned
+    assert not any("touches the edge" in row["preparation"] for row in rows)
 
 
 def test_the_size_that_is_told_is_that_of_the_photograph():

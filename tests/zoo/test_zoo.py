@@ -3,6 +3,7 @@
 import json
 import socket
 import tomllib
+import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -210,6 +211,17 @@ def test_a_file_that_is_too_large_is_not_fetched(monkeypatch):
 def test_an_answer_that_is_no_file_is_one_line(answer):
     with answering(answer) as address, pytest.raises(UserError, match="could not be fetched"):
         store._fetch(address)
+
+
+def test_an_address_that_leads_on_without_https_is_not_followed():
+    answer = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/weights.safetensors\r\n\r\n"
+    with (
+        answering(answer) as address,
+        pytest.raises(UserError, match=r"leads on to http://127\.0\.0\.1:9/.* https"),
+    ):
+        store._fetch(address)
+    asked = urllib.request.Request("https://a/weights"), None, 302, "Found", {}, "https://b/weights"
+    assert store._StaysSecure().redirect_request(*asked).full_url == "https://b/weights"
 
 
 def test_an_address_that_is_none_is_one_line():

@@ -83,6 +83,7 @@ def _run(suite: str, device: str, json: bool, *, file: Path | None, **settings: 
     import torch
 
     from torchcaps.bench import run_bench
+    from torchcaps.core import counted
 
     chosen = torch.device(choose_device(device))
     results = run_bench(suite, chosen, file=file, on_row=_say, **settings)
@@ -93,7 +94,7 @@ def _run(suite: str, device: str, json: bool, *, file: Path | None, **settings: 
     rates = (f"{name} {rate:.3g}" for name, rate in results["ceilings"].items() if rate is not None)
     typer.echo(f"{results['provenance']['device']}; ceilings: {', '.join(rates)}")
     if file is not None:
-        typer.echo(f"{len(results['rows'])} rows in {file}")
+        typer.echo(f"{counted(len(results['rows']), 'row')} in {file}")
 
 
 def _say(row: BenchRow) -> None:

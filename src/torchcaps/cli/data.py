@@ -65,8 +65,11 @@ def draw(
     pictures: Annotated[bool, typer.Option("--pictures", help="Also write PNG files.")] = False,
 ) -> None:
     """Draw PartWhole images and write them with their part masks, poses and trees, for any framework."""
+    from torchcaps.core import counted
     from torchcaps.data import draw_named, write_partwhole
 
     drawn, design, used = draw_named(name, split=split, count=count, seed=seed)
     write_partwhole(out, drawn, design, seed=used, pictures=pictures)
-    typer.echo(f"{out}: {len(drawn):,} images of {design.size}x{design.size}, {design.classes} classes")
+    typer.echo(
+        f"{out}: {counted(len(drawn), 'image')} of {design.size}x{design.size}, {design.classes} classes"
+    )

@@ -15,8 +15,8 @@ from torchcaps import __version__
 from . import bench, data, demo, import_weights, listing, recipe, rem, reproduce, train, weights
 from .apps import lung, lung_segment, pose, uav, uav_flights
 from .on_runs import evaluate, explain, explorer, export, parse, predict, prune, shrink
-from .start import INTERRUPTED, say_how_to_go_on
-from .terminal import FIRST_STEPS, RecipeCommand, as_epilog, epilog, help_of
+from .start import INTERRUPTED, TERMINATED, say_how_to_go_on
+from .terminal import FIRST_STEPS, RecipeCommand, as_epilog, epilog, help_of, is_first_process
 
 app = typer.Typer(
     name="torchcaps",
@@ -138,6 +138,8 @@ def run() -> None:
     except SystemExit as end:
         if end.code == INTERRUPTED:
             say_how_to_go_on()
+        if end.code == TERMINATED and is_first_process():
+            say_how_to_go_on("stopped")
         raise
     except Exception as error:
         message = _message_for(error)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from shlex import join
 from types import FrameType
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 _GROUPS = {"lung", "pose", "uav"}  # a command of theirs is the second word
 _GO_ON = {"rem", "prune", "reproduce", "prepare", "compile-map"}  # when they are called again
 
@@ -21,16 +22,18 @@ def run() -> None:
     run_command()
 
 
-def say_how_to_go_on() -> None:
-    """What an interrupted command tells its user."""
+def say_how_to_go_on(ended: str = "interrupted") -> None:
+    """What a command tells its user that was ended before it was done."""
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     called = next((word for word in words if word not in _GROUPS), "")
     advice = ""
     if called == "train":
-        advice = "; the same command with --resume goes on after the last finished epoch"
+        given = [word for word in sys.argv[1:] if word != "--resume"]
+        again = join(["torchcaps", *given, "--resume"])
+        advice = f"; go on after the last finished epoch: {again}"
     elif called in _GO_ON:
         advice = "; the same command goes on where it stopped"
-    print(f"torchcaps: interrupted{advice}", file=sys.stderr, flush=True)
+    print(f"torchcaps: {ended}{advice}", file=sys.stderr, flush=True)
 
 
 def _on_interrupt(number: int, frame: FrameType | None) -> None:

@@ -50,6 +50,7 @@ from .types import (
     Targets,
     TargetsT,
 )
+from .wording import counted
 
 __all__ = [
     "AXIAL_SQUARINGS",
@@ -80,6 +81,7 @@ __all__ = [
     "axial_mean",
     "build_dataclass",
     "convert",
+    "counted",
     "derive_seed",
     "distinct_numbers",
     "euler_grid",

@@ -93,7 +93,8 @@ def _say_prepared(source: Source) -> str:
 
 
 def _view(subject: Subject, reference: Reference, source: Source, look: Look) -> dict[str, Any]:
-    view = view_look(look, subject, label=source.label, prepared=_say_prepared(source))
+    hint = "" if is_numbered(source.name) else subject.hint(source.image)
+    view = view_look(look, subject, label=source.label, prepared=_say_prepared(source), hint=hint)
     view["name"] = source.name
     view["earlier"] = []
     if look.last is not None:

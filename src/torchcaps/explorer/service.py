@@ -46,7 +46,8 @@ class Service:
     def _look(self, question: Plain) -> Plain:
         subject, ready, label = self._image(question)
         self._shelf.reference(take(question, "model", str))  # begins in the background
-        return view_look(subject.look(ready.image), subject, label=label, prepared=ready.words)
+        hint = subject.hint(ready.image) if ready.is_photo else ""
+        return view_look(subject.look(ready.image), subject, label=label, prepared=ready.words, hint=hint)
 
     def _rounds(self, question: Plain) -> Plain:
         subject, ready, label = self._image(question)

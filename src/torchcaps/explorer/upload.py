@@ -34,6 +34,7 @@ class Ready(NamedTuple):
 
     image: Tensor
     words: str
+    is_photo: bool = False  # and no image of a dataset, which is as it should be
 
 
 def decode(text: str) -> bytes:
@@ -117,4 +118,4 @@ def make_ready(content: bytes, info: DatasetInfo, *, is_digit: bool) -> Ready:
     if not is_digit and picture.size != fitted.size:
         done = {"crop": "cut and scaled", "pad": "scaled, with bands", "stretch": "stretched"}[info.fit]
         steps.append(f"{done} to {info.width}x{info.height} px")
-    return Ready(as_bytes(fitted).unsqueeze(0), ", ".join(steps) or "taken as it is")
+    return Ready(as_bytes(fitted).unsqueeze(0), ", ".join(steps) or "taken as it is", is_photo=True)

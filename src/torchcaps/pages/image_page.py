@@ -9,7 +9,14 @@ from typing import Any
 import torch
 
 from torchcaps.parse import OFFSETS, Contributions, Explanation, rank_in_words
-from torchcaps.viz import Report, draw_evidence, draw_perturbations, draw_surprise, draw_tree, tree_markup
+from torchcaps.viz import (
+    Report,
+    draw_evidence,
+    draw_perturbations,
+    draw_surprise,
+    draw_tree,
+    tree_markup,
+)
 
 _ABOUT_DECODER = (
     "The winning capsule decoded back into an image, one of its numbers changed at a time by the amount "
@@ -114,6 +121,8 @@ def _verdict(found: Explanation, classes: Sequence[str]) -> str:
     verdict = f"{found.source.name}: the network reads {classes[winner]}{truth}."
     if found.tree.chosen != winner:
         verdict += f" With quantized couplings it reads {classes[found.tree.chosen]}, and so does this page."
+    if found.hint:
+        verdict += f" If {found.hint}"
     if found.source.preparation is not None:
         verdict += f" What was done to the photograph: {found.source.preparation}."
     return verdict

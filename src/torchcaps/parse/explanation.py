@@ -73,6 +73,7 @@ class Explanation:
     contribution_obstacle: str | None  # why there are no contributions
     perturbed: Tensor | None  # in [0, 1]; None where the network has no decoder
     usual: Usual | None  # None where the data of the run is not at hand
+    hint: str = ""  # what a photographed digit would be if it were turned, where that is surer
 
     @property
     def runner_up(self) -> int | None:
@@ -86,6 +87,7 @@ class Explanation:
         values = self.activations.tolist()
         return {
             "image": self.source.name,
+            "hint": self.hint or None,
             "preparation": self.source.preparation,
             "class": classes[winner],
             "quantized_class": classes[self.tree.chosen],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isnan, nan
 
@@ -97,17 +98,21 @@ def _even_accuracy(network: Network, drawn: PartWhole, pipeline: Pipeline) -> di
         return {}
     right = 0
     with evened(network):
-        for part, labels in zip(*(torch.split(each, _BATCH) for each in drawn[:2]), strict=True):
+        for part, labels in _batches(drawn):
             inputs = pipeline.for_evaluation(part).inputs
             right += int((_outputs(network, inputs).activations.argmax(1) == labels).sum())
     return {"accuracy_with_even": right / len(drawn)}
+
+
+def _batches(drawn: PartWhole) -> Iterator[tuple[Tensor, Tensor]]:
+    return zip(torch.split(drawn.images, _BATCH), torch.split(drawn.labels, _BATCH), strict=True)
 
 
 def _equivariance(network: Network, drawn: PartWhole, pipeline: Pipeline) -> dict[str, float]:
     """How well the pose of the true class after a turn of the image follows from the one before."""
     before: list[Tensor] = []
     after: list[Tensor] = []
-    for part, labels in zip(*(torch.split(each, _BATCH) for each in drawn[:2]), strict=True):
+    for part, labels in _batches(drawn):
         angle = torch.full((len(part),), _TURN, device=part.device)
         zero, one = torch.zeros_like(angle), torch.ones_like(angle)
         inverse = inverse_map(angle, zero, one[:, None].expand(-1, 2), one)

@@ -1,6 +1,6 @@
 """Pretrained networks: listed, verified, loaded, packed, and shown photographs."""
 
-from .answers import PhotoPredictor, photo_predictor, predict, read_photo
+from .answers import PhotoPredictor, hint_for, photo_predictor, predict, read_photo
 from .entry import WEIGHTS, Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
 from .load import create_model, find_run, is_pretrained, load_pretrained, output_folder
 from .measured import ANGLES, Evidence, Rounding, SeedMean
@@ -27,6 +27,7 @@ __all__ = [
     "find_entry",
     "find_run",
     "get_weights",
+    "hint_for",
     "is_here",
     "is_pretrained",
     "list_weights",

@@ -17,6 +17,7 @@ from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo, as_bytes, find_images, fit_picture, open_any
 from torchcaps.train import (
     Answer,
+    Pipeline,
     Predictor,
     Run,
     is_numbered,
@@ -29,7 +30,7 @@ from torchcaps.train import (
 from .entry import PACKAGED, preparation_of
 from .load import find_run
 from .measured import may_hint
-from .photo import better_turns, prepare_digit, say_turn
+from .photo import prepare_digit, say_turn
 
 _QUARTERS = (Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_180, Image.Transpose.ROTATE_270)  # to the left
 
@@ -48,6 +49,22 @@ def read_photo(run: Run, path: Path | Image.Image, info: DatasetInfo) -> Photo:
     with nullcontext() if isinstance(path, Image.Image) else _naming(path):
         picture, words = prepare_digit(open_any(path, may_be_deep=True))
     return Photo(as_bytes(fit_picture(picture, info.height, info.width, info.fit)).unsqueeze(0), words)
+
+
+@torch.no_grad()
+def hint_for(run: Run, image: UInt8[Tensor, "1 channels height width"], info: DatasetInfo) -> str:
+    """What `predict` says of a photographed digit that may be turned; "" where it says nothing.
+
+    Args:
+        run: A trained network; one that reads no digits, or whose hints are not good enough, gives none.
+        image: From `read_photo`.
+        info: Of the data of the run.
+    """
+    if preparation_of(run.recipe.data.name) != "digit" or not may_hint(run.folder):
+        return ""
+    turned = torch.cat([image.rot90(quarters, (2, 3)) for quarters in range(4)]).to(run.device)
+    inputs = Pipeline(run.recipe.data, info).for_evaluation(turned).inputs
+    return say_turn(run.model(inputs).activations.float().cpu(), info.classes)
 
 
 @contextmanager
@@ -85,10 +102,8 @@ class PhotoPredictor:
     def _hint(self, answer: Answer, digit: Image.Image) -> str:
         """What the answer would be if the digit were turned, where that is surer; "" where it is not."""
         others = [self.predictor.answer(digit.transpose(turn)) for turn in _QUARTERS]
-        rows = [each.row for each in (answer, *others)]
-        turns = better_turns(torch.tensor([[list(row["activations"].values()) for row in rows]]))
-        best = rows[int(turns)]
-        return say_turn(int(turns), best["class"], best["activation"]) if turns.any() else ""
+        rows = [each.row["activations"] for each in (answer, *others)]
+        return say_turn(torch.tensor([list(row.values()) for row in rows]), list(rows[0]))
 
     def answers(self, paths: Sequence[Path]) -> Iterator[tuple[Path, Answer]]:
         """What the network says of each image file, one after the other."""

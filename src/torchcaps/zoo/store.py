@@ -7,6 +7,7 @@ import http.client
 import os
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.storage import write_bytes
@@ -63,9 +64,18 @@ def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
     return entry_folder(entry, packaged)
 
 
+class _StaysSecure(urllib.request.HTTPRedirectHandler):
+    """Follows an answer that names another address, unless that is not https."""
+
+    def redirect_request(self, *asked: Any) -> urllib.request.Request | None:
+        if not asked[-1].startswith("https://"):
+            raise UserError(f"it leads on to {asked[-1]}, which is no https address; set {ADDRESS} to one")
+        return super().redirect_request(*asked)
+
+
 def _fetch(url: str) -> bytes:
     try:
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.build_opener(_StaysSecure).open(url, timeout=60) as answer:
             content: bytes = answer.read(_MOST_BYTES + 1)
             announced = int(answer.headers.get("Content-Length") or 0)
     except (

@@ -75,6 +75,16 @@ def test_odometry_alone_does_not_find_a_flight(maps):
 
 
 @pytest.mark.usefixtures("handmade")
+def test_a_log_without_odometry_does_not_fly(maps):
+    log, images = maps / "still.csv", maps / "abbrief-flight" / "images"
+    log.write_text("time,forward,left,turn,image\n0,0,0,0,0000.png\n1,,,,0001.png\n")
+    words = ("localize", maps / "abbrief.tcmap", log, images, "--run", maps / "abbrief", "--out", maps / "o")
+    result = CliRunner().invoke(app, ["uav", *map(str, words)])
+    assert "still.csv after the first has a motion" in str(result.exception)
+    assert not (maps / "o").exists()
+
+
+@pytest.mark.usefixtures("handmade")
 def test_an_oblique_camera_is_rectified_and_followed_line_by_line(maps):
     pytest.importorskip("cv2")
     options = ("--run", maps / "abbrief")

@@ -78,6 +78,17 @@ def test_an_image_is_turned_as_its_camera_noted(tmp_path):
     assert np.array_equal(read_image(tmp_path / "a.png"), upright)
 
 
+def test_an_image_of_16_bits_is_called_that_and_not_missing(localizer, tmp_path):
+    Image.fromarray(np.full((16, 16), 3000, np.uint16)).save(tmp_path / "deep.png")
+    (problem,) = localizer.update(read_image(tmp_path / "deep.png"), STEP, 0.3).problems
+    assert "deep.png has more than 8 bits per pixel (mode I;16); save it as an 8-bit image first" in problem
+    (tmp_path / "torn.png").write_bytes(b"PNG")
+    (problem,) = localizer.update(read_image(tmp_path / "torn.png"), STEP, 0.3).problems
+    assert "torn.png cannot be read as an image" in problem
+    assert problem.endswith(": it was left out")
+    assert read_image(tmp_path / "none.png") is None
+
+
 def test_without_odometry_the_belief_spreads_and_goes_on(localizer):
     localizer.update(picture(), STEP, 0.3)
     before = np.zeros(localizer.filter.grid.shape)

@@ -268,7 +268,7 @@ def test_names_in_no_encoding_are_split_too(tmp_path):
 def test_a_class_with_one_image_cannot_be_split(tmp_path):
     for name in ("x/1", "x/2", "y/1"):
         save(tmp_path / f"{name}.png")
-    with pytest.raises(UserError, match=r"y is a class with 1 images, and needs 2 or more"):
+    with pytest.raises(UserError, match=r"y is a class with 1 image, and needs 2 or more"):
         load_dataset(f"folder:{tmp_path}", "train")
 
 

@@ -1,6 +1,7 @@
 """PartWhole: what is drawn is what the truth says, and parts alone do not tell a class."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from torch.testing import assert_close
 from torchcaps.core import UserError
 from torchcaps.data import (
     Design,
-    PartWhole,
     draw_named,
     draw_partwhole,
     find_info,
@@ -173,7 +173,7 @@ def test_clutter_and_texture_are_off_at_zero_and_grow():
 def test_object_and_clutter_are_told_apart_by_their_numbers():
     drawn = draw_partwhole(1, Design(branches=(2,), classes=2))
     owners = torch.tensor([[[0, 1, 2, 3, 4]]], dtype=torch.uint8)  # background, two parts, two distractors
-    drawn = PartWhole(*(owners if name == "owners" else getattr(drawn, name) for name in PartWhole._fields))
+    drawn = replace(drawn, owners=owners, images=owners.unsqueeze(1))
     assert drawn.is_object.tolist() == [[[False, True, True, False, False]]]
     assert drawn.is_clutter.tolist() == [[[False, False, False, True, True]]]
     assert drawn.part_masks.int().tolist() == [[[[0, 1, 0, 0, 0]], [[0, 0, 1, 0, 0]]]]

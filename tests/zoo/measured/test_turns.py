@@ -2,6 +2,9 @@
 
 import json
 import shutil
+from base64 import b64encode
+from contextlib import closing
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,10 @@ from PIL import ExifTags, Image
 from zoo.conftest import packed_name, untrained_run
 from zoo.handwriting import on_paper, photograph, small_note_on_a_table, stains, written
 
+from torchcaps import explain
 from torchcaps.core import UserError
+from torchcaps.explorer import Shelf, read_given
+from torchcaps.explorer.service import Service
 from torchcaps.storage import write_json
 from torchcaps.zoo import better_turns, find_run, pack_run, packaged_weights, photo_predictor, predict
 from torchcaps.zoo.entry import PACKAGED
@@ -70,6 +76,43 @@ def test_the_command_says_it_also_with_several_classes(tmp_path):
     turned(PAGE, 1).save(tmp_path / "page.png")
     assert "turned a quarter to the right it would be 4" in torchcaps("predict", NAME, tmp_path / "page.png")
     assert "; turned a quarter to the right" in torchcaps("predict", NAME, tmp_path / "page.png", "--top", 2)
+
+
+@pytest.fixture
+def doubted(reader, tmp_path):
+    """A page that lies on its side, and what predict says of it."""
+    path = tmp_path / "page.png"
+    turned(PAGE, 1).save(path)
+    return path, reader.answer_file(path).row["hint"]
+
+
+def test_explain_says_it_in_the_same_words(doubted, tmp_path):
+    path, hint = doubted
+    assert f"); {hint}; " in torchcaps("explain", NAME, path, "--out", tmp_path)
+    assert json.loads((tmp_path / "page.json").read_text())["hint"] == hint
+    assert f"If {escape(hint)}" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.slow
+def test_the_explorer_in_a_file_says_it_in_the_same_words(doubted, tmp_path):
+    path, hint = doubted
+    torchcaps("explain", NAME, path, "--out", tmp_path, "--explorer")
+    assert f"If {hint}" in (tmp_path / "explorer.html").read_text()
+
+
+def test_the_explorer_says_it_in_the_same_words(doubted):
+    path, hint = doubted
+    with closing(Shelf(read_given([NAME]), None, "cpu")) as shelf:
+        content = b64encode(path.read_bytes()).decode()
+        look = Service(shelf).answer("look", {"model": "0", "image": {"file": content}})
+    assert look["words"].endswith(f"If {hint}")
+
+
+def test_explain_does_not_doubt_an_upright_digit(tmp_path):
+    Image.fromarray(PAGE).save(tmp_path / "page.png")
+    found = explain(NAME, tmp_path / "page.png")
+    assert found.explanation.as_json(found.classes)["hint"] is None
+    assert "does it stand upright" not in found.page.to_html()
 
 
 def test_a_turn_counts_where_it_gives_another_class_clearly():

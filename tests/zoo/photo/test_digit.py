@@ -1,10 +1,21 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
+from zoo.handwriting import photograph, sheet_with_a_cut_digit
 
 from torchcaps.core import UserError
 from torchcaps.zoo import prepare_digit
-from torchcaps.zoo.photo.digit import _Box, _centred, _contrast, _doubts, _fitting, _without_lines
+from torchcaps.zoo.photo.digit import (
+    _Box,
+    _centred,
+    _contrast,
+    _doubts,
+    _fitting,
+    _is_at_edge,
+    _without_lines,
+)
 
 
 def drawn(size=(300, 400), ink=0, paper=255, at=(60, 90), scale=4, noise=0.0):
@@ -133,15 +144,34 @@ def test_the_longest_side_is_what_fits(shape, longest, expected):
     assert _fitting(shape, longest) == expected
 
 
-def test_a_box_is_doubted_at_any_edge_and_where_it_is_wide():
-    page = (40, 90)  # rows and columns
-    assert _doubts(_Box(5, 35, 40, 70), page) == []
-    assert _doubts(_Box(10, 30, 40, 64), page) == []  # 1.2 times as wide as high
-    (wide,) = _doubts(_Box(10, 30, 40, 66), page)
+def test_a_box_is_doubted_at_an_edge_and_where_it_is_wide():
+    assert _doubts(_Box(5, 35, 40, 70), is_at_edge=False) == []
+    assert _doubts(_Box(10, 30, 40, 64), is_at_edge=False) == []  # 1.2 times as wide as high
+    (wide,) = _doubts(_Box(10, 30, 40, 66), is_at_edge=False)
     assert wide.startswith("it is wider than high")
-    for at_edge in (_Box(0, 30, 40, 60), _Box(5, 40, 40, 60), _Box(5, 35, 0, 20), _Box(5, 35, 70, 90)):
-        (doubt,) = _doubts(at_edge, page)
-        assert doubt.startswith("the digit touches the edge")
+    (doubt,) = _doubts(_Box(5, 35, 40, 60), is_at_edge=True)
+    assert doubt.startswith("the digit touches the edge")
+
+
+def test_ink_at_any_edge_of_the_picture_or_of_a_sheet_is_noticed():
+    known = np.ones((4, 9), bool)
+    for place in ((0, 4), (3, 4), (1, 0), (2, 8)):
+        ink = np.zeros((4, 9), bool)
+        ink[place] = True
+        assert _is_at_edge(ink, known)
+    ink = np.zeros((4, 9), bool)
+    ink[1:3, 3:5] = True
+    assert not _is_at_edge(ink, known)
+    known[2, 5] = False
+    assert _is_at_edge(ink, known)
+
+
+@pytest.mark.parametrize("visible", [0.4, 0.6, 0.8])
+@pytest.mark.parametrize("digit", "0239")
+def test_a_digit_on_a_sheet_that_runs_off_the_picture_with_it_is_doubted(digit, visible):
+    words = prepare_digit(photograph(partial(sheet_with_a_cut_digit, visible=visible), digit)).words
+    assert words.startswith("cut out the sheet, ")
+    assert "the digit touches the edge (a part of it may be missing)" in words
 
 
 def test_a_digit_whose_mass_lies_at_one_side_stays_in_the_picture():

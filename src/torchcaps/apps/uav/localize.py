@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from torchcaps.core import UserError
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import open_any
 
 from .describe import Describer
@@ -77,7 +77,7 @@ class Localizer:
 
     def update(
         self,
-        image: NDArray[np.uint8] | None,
+        image: NDArray[np.uint8] | str | None,
         odometry: Odometry | None,
         heading: float | None = None,
         ahead: float = 0.0,
@@ -86,7 +86,7 @@ class Localizer:
 
         Args:
             image: The ground as the map's crops show it, north nowhere in particular and ahead on top, as
-                (height, width, 3); it is brought to the size of the network.
+                (height, width, 3); it is brought to the size of the network. Words say why there is none.
             odometry: The motion; where it is unknown, the belief spreads as far as the last one went.
             heading: Radians, counter-clockwise from east.
             ahead: Metres from the vehicle to the middle of the image, along the heading. The belief is about
@@ -143,11 +143,11 @@ class Localizer:
             return odometry
         return Odometry(0.0, 0.0, 0.0, self._last / self.filter.settings.noise.place)
 
-    def _describe(self, image: NDArray[np.uint8] | None) -> tuple[NDArray[np.float32] | None, str]:
+    def _describe(self, image: NDArray[np.uint8] | str | None) -> tuple[NDArray[np.float32] | None, str]:
         if self._describer is None:
             return None, ""
         problem = _unusable(image)
-        if problem or image is None:
+        if problem or image is None or isinstance(image, str):
             return None, f"{problem}: it was left out"
         side = self._describer.side
         if image.shape[:2] != (side, side):
@@ -163,10 +163,12 @@ def _length(odometry: Odometry) -> float:
     return max(odometry.travelled, math.hypot(odometry.forward, odometry.left))
 
 
-def _unusable(image: NDArray[np.uint8] | None) -> str:
+def _unusable(image: NDArray[np.uint8] | str | None) -> str:
     """Why an image cannot be compared with the map; empty where it can."""
     if image is None:
         return "the image is missing"
+    if isinstance(image, str):
+        return image
     if image.ndim != 3 or image.shape[2] != 3 or image.shape[0] != image.shape[1]:
         return f"the image has the shape {image.shape}, not that of a square in colour"
     if image.max() < _BLACK or image.std() < _FLAT:
@@ -174,11 +176,13 @@ def _unusable(image: NDArray[np.uint8] | None) -> str:
     return ""
 
 
-def read_image(path: Path | None) -> NDArray[np.uint8] | None:
-    """The pixels of a file, upright, as (height, width, 3); None where there is none that can be read."""
+def read_image(path: Path | None) -> NDArray[np.uint8] | str | None:
+    """The pixels of a file, upright, as (height, width, 3); None without a file, words for one of no use."""
     if path is None:
         return None
     try:
         return np.asarray(open_any(path).convert("RGB"))
-    except UserError:
+    except MissingDataError:
         return None
+    except UserError as error:  # of 16 bits, or damaged
+        return str(error)

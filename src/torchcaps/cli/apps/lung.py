@@ -32,11 +32,13 @@ def phantom(
 ) -> None:
     """Draw chests with nodules, as DICOM series with the XML of four readers."""
     from torchcaps.apps.lung.phantom import Protocol, write_phantom
+    from torchcaps.core import counted
 
     protocol = Protocol(size=size, slices=slices)
     with CountBar("patients", is_shown=not quiet) as bar:
         write_phantom(out, patients, seed=seed, protocol=protocol, on_patient=bar.reached)
-    typer.echo(f"{patients} patients in {out}; next: torchcaps lung prepare {quote(str(out))} --out prepared")
+    next_step = f"torchcaps lung prepare {quote(str(out))} --out prepared"
+    typer.echo(f"{counted(patients, 'patient')} in {out}; next: {next_step}")
 
 
 @app.command("prepare")
@@ -61,6 +63,7 @@ def prepare(
 ) -> None:
     """Cut 128x128 regions around nodules and split them by patient; called again, it goes on."""
     from torchcaps.apps.lung.prepare import REPORT, find_patients, prepare, require_apart
+    from torchcaps.core import counted
 
     require_apart(source, out)
     with CountBar("patients", is_shown=not (quiet or json)) as bar:
@@ -74,9 +77,11 @@ def prepare(
         print_json({"patients": len(found.patients), "regions": found.regions, "problems": found.problems})
         return
     next_step = f"torchcaps lung train {quote(str(out))}"
-    typer.echo(f"{found.regions} regions of {len(found.patients)} patients in {out}; next: {next_step}")
+    regions, patients = counted(found.regions, "region"), counted(len(found.patients), "patient")
+    typer.echo(f"{regions} of {patients} in {out}; next: {next_step}")
     if found.problems:
-        typer.echo(f"{len(found.problems)} patients could not be used; {out / REPORT} says why", err=True)
+        unused = counted(len(found.problems), "patient")
+        typer.echo(f"{unused} could not be used; {out / REPORT} says why", err=True)
 
 
 @app.command("train", cls=RecipeCommand)

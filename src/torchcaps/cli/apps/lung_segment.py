@@ -137,8 +137,9 @@ def segment(
 
 
 def _print_nodules(result: dict[str, Any]) -> None:
-    count = len(result["nodules"])
-    typer.echo(f"{count} nodule{'' if count == 1 else 's'} in {result['source']}")
+    from torchcaps.core import counted
+
+    typer.echo(f"{counted(len(result['nodules']), 'nodule')} in {result['source']}")
     if result["nodules"]:
         names = ("nodule", "slice", "diameter_mm", "volume_mm3", "mean_probability")
         print_table([{name: row[name] for name in names} for row in result["nodules"][:_MOST_PRINTED]])

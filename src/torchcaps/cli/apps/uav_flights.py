@@ -71,6 +71,7 @@ def localize(
         read_flight,
         record_flight,
         require_images,
+        require_odometry,
         require_on_map,
         summarize,
         write_results,
@@ -80,6 +81,7 @@ def localize(
     if not odometry_only:
         matching.check_metres(opened.info.metres)
     steps = read_flight(flight, images, opened.info.crs)
+    require_odometry(steps, flight)
     require_on_map(steps, opened.info.grid)
     if not odometry_only:
         require_images(steps, images)
@@ -111,21 +113,25 @@ def _checked_map(path: Path) -> Any:
 
 def _say_problems(recorder: Any) -> None:
     from torchcaps.apps.uav.flight import time_text
+    from torchcaps.core import counted
 
     pairs = zip(recorder.steps, recorder.updates, strict=True)
     found = [(step.time, update.problems) for step, update in pairs if update.problems]
     for seconds, problems in found[:_MOST_PROBLEMS]:
         typer.echo(f"time {time_text(seconds)}: {'; '.join(problems)}", err=True)
     if len(found) > _MOST_PROBLEMS:
-        typer.echo(f"and {len(found) - _MOST_PROBLEMS} updates more, in trajectory.csv", err=True)
+        typer.echo(f"and {counted(len(found) - _MOST_PROBLEMS, 'update')} more, in trajectory.csv", err=True)
 
 
 def _in_words(summary: dict[str, Any]) -> str:
+    from torchcaps.core import counted
+
+    updates = counted(summary["updates"], "update")
     if not summary["converged"]:
-        return f"{summary['updates']} updates, not converged (sigma {summary['final_sigma_m']:.0f} m)"
+        return f"{updates}, not converged (sigma {summary['final_sigma_m']:.0f} m)"
     error = summary["mean_error_after_convergence_m"]
     known = "" if error is None else f", mean error after it {error:.1f} m"
-    return f"{summary['updates']} updates, converged at {summary['updates_to_convergence']}{known}"
+    return f"{updates}, converged at {summary['updates_to_convergence']}{known}"
 
 
 def stream(

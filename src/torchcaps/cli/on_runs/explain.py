@@ -70,18 +70,20 @@ def command(
         return
     for row in rows:
         details = f"activation {row['activation']:.3f}{_runner_up(row)}{_rank(row)}"
-        prepared = "" if row["preparation"] is None else f"; {row['preparation']}"
-        typer.echo(f"{row['image']}: {row['class']} ({details}){prepared}")
+        more = [row[key] for key in ("hint", "preparation") if row[key] is not None]
+        typer.echo("; ".join([f"{row['image']}: {row['class']} ({details})", *more]))
         typer.echo(f"  {next(file for file in row['files'] if file.endswith('.html'))}")
     if len(rows) > 1:
         typer.echo(f"all of them: {out / 'index.html'}")
 
 
 def _say_explorer(names: list[str], path: Path, size: int, *, json: bool) -> None:
+    from torchcaps.core import counted
+
     if json:
         print_json({"images": names, "file": str(path), "bytes": size})
     else:
-        typer.echo(f"{path}: {len(names)} images, {size / 1e6:.1f} MB; open it in a browser")
+        typer.echo(f"{path}: {counted(len(names), 'image')}, {size / 1e6:.1f} MB; open it in a browser")
 
 
 def _runner_up(row: dict[str, Any]) -> str:

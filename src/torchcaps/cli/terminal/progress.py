@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import is_first_process
+from ..start import TERMINATED
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 30.0  # where there is no terminal
 _FAST = 10.0  # images per second
 _SIGNALS = ("SIGTERM", "SIGHUP")  # a system that shuts down, a terminal that is closed
-_TERMINATED = 143
 
 
 class ProgressBar:
@@ -84,12 +83,14 @@ class ProgressBar:
 
     def run_started(self, facts: StartFacts) -> None:
         """Say what is trained."""
+        from torchcaps.core import counted
+
         if self._task is not None:  # another run before this one
             self._bar.remove_task(self._task)
             self._task = None
         self._epochs, self._metric = facts["epochs"], facts["metric"]
-        epochs = f"{self._epochs:,} epoch{'' if self._epochs == 1 else 's'}"
-        self._say(f"{facts['parameters']:,} parameters, {facts['images']:,} images, {epochs}")
+        sizes = (facts["parameters"], "parameter"), (facts["images"], "image"), (self._epochs, "epoch")
+        self._say(", ".join(counted(*size) for size in sizes))
 
     def epoch_started(self, epoch: int, steps: int) -> None:
         """Start the bar, which runs over all epochs."""
@@ -164,9 +165,7 @@ def _end_if_stopped(kind: type[BaseException]) -> None:
     from torchcaps.train import StoppedError
 
     if issubclass(kind, StoppedError):
-        if is_first_process():
-            typer.echo("stopped; train goes on with --resume, rem and demo when called again", err=True)
-        raise typer.Exit(_TERMINATED) from None
+        raise typer.Exit(TERMINATED) from None
 
 
 @contextmanager

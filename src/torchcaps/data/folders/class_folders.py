@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, counted
 
 from ..api import Frame, Split
 from ..examples import LabelledImages
@@ -83,7 +83,7 @@ def _class_files(folder: Path, least: int) -> list[Path]:
     files = visible_images(folder)
     if len(files) < least:
         raise UserError(
-            f"{folder} is a class with {len(files)} images, and needs {least} or more "
+            f"{folder} is a class with {counted(len(files), 'image')}, and needs {least} or more "
             f"({', '.join(sorted(SUFFIXES))}); add some or remove the folder"
         )
     return files

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from torchcaps.core import Number, metric_of
+from torchcaps.core import Number, counted, metric_of
 from torchcaps.storage import write_text
 
 from ..plan import Claim, Experiment, RowsOf, Verdict, slug_of
@@ -143,10 +143,7 @@ def _protocol(experiment: Experiment, rows: Rows) -> str:
     }
     devices = sorted({_describe_device(facts) for facts in runs.values()})
     hours = sum(facts.seconds for facts in runs.values()) / 3600
-    lines = [
-        f"- {protocol}: {len(names)} setting{'s' if len(names) > 1 else ''}"
-        for protocol, names in settings.items()
-    ]
+    lines = [f"- {protocol}: {counted(len(names), 'setting')}" for protocol, names in settings.items()]
     lines += _networks(rows)
     lines.append(f"- {len(runs)} runs, {hours:.1f} hours of training in all, on {'; '.join(devices)}")
     return "\n".join([*lines, *(f"- {sentence}" for sentence in experiment.deviations)])

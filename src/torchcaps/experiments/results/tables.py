@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from torchcaps.core import metric_of
+from torchcaps.core import counted, metric_of
 
 from ..records import Row, Rows, metric_heading
 
@@ -45,7 +45,7 @@ def _cell(row: Row | None, seeds: int) -> str:
     thesis, ours = figures_of(row)
     known = [
         *([f"thesis {thesis}"] if thesis != "-" else []),
-        *([f"{row.seeds} seed{'s' if row.seeds > 1 else ''}"] if row.seeds < seeds else []),
+        *([counted(row.seeds, "seed")] if row.seeds < seeds else []),
     ]
     return f"{ours} ({', '.join(known)})" if known else ours
 

@@ -23,7 +23,7 @@ from torchcaps.parse import (
     through_layers,
 )
 from torchcaps.train import Pipeline, Run
-from torchcaps.zoo import preparation_of
+from torchcaps.zoo import hint_for, preparation_of
 
 from ..upload import Ready, make_ready
 from .covering import Covering, Coverings
@@ -110,6 +110,11 @@ class Subject:
             drawn=drawn,
             changes=changes,
         )
+
+    def hint(self, image: Tensor) -> str:
+        """What a photographed digit would be if it were turned, where `torchcaps predict` says so."""
+        with self._lock:
+            return hint_for(self.run, image, self.info)
 
     def _draw(self, poses: Tensor, chosen: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """The drawing of a capsule, and what each number does to it, tried at both ends of its slider."""

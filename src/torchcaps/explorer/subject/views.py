@@ -29,16 +29,19 @@ def heat_uri(heat: Tensor) -> str:
     return to_data_uri(heat_colours(to_array(heat)))
 
 
-def view_look(look: Look, subject: Subject, *, label: int | None = None, prepared: str = "") -> Plain:
+def view_look(
+    look: Look, subject: Subject, *, label: int | None = None, prepared: str = "", hint: str = ""
+) -> Plain:
     """An image as one network sees it."""
     names, values = subject.info.classes, look.activations.tolist()
+    doubt = f" If {hint}" if hint else ""
     order = sorted(range(len(values)), key=lambda number: -values[number])
     return {
         "picture": picture_uri(look.shown),
         "prepared": prepared,
         "answer": names[look.winner],
         "winner": look.winner,
-        "words": say_answer(names, values, look.winner, label),
+        "words": say_answer(names, values, look.winner, label) + doubt,
         "classes": [
             {"name": names[number], "value": round(values[number], 4)} for number in order[:_MOST_CLASSES]
         ],

@@ -14,7 +14,7 @@ from torch import Tensor
 from torchcaps.core import CapsuleOutput, LayerTrace, MissingDataError, UserError
 from torchcaps.data import LabelledImages
 from torchcaps.train import NumberedImages, Pipeline, Run, is_numbered, load_labelled
-from torchcaps.zoo import read_photo
+from torchcaps.zoo import hint_for, read_photo
 
 from ..contribution import Contributions, contribution_obstacle, contributions
 from ..dictionary import KeyCollector
@@ -122,6 +122,7 @@ class Explainer:
             contribution_obstacle=obstacle,
             perturbed=self._perturb(source, output.poses, chosen),
             usual=self._compare(output),
+            hint=hint_for(self.run, source.image, self.info) if source.preparation is not None else "",
         )
 
     def _contributions(self, trace: LayerTrace, chosen: Tensor) -> Contributions:

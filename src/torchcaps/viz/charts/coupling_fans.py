@@ -8,7 +8,7 @@ from math import sqrt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from torchcaps.core import Number, UserError
+from torchcaps.core import Number, UserError, counted
 
 from ..style import (
     COOL,
@@ -68,7 +68,7 @@ def _draw_growth(axes: Axes, couplings: Mapping[int, Sequence[float]], names: Se
 def _draw_fan(
     board: Axes, left: Number, iterations: int, shares: Sequence[float], names: Sequence[str]
 ) -> None:
-    words = f"{iterations} iteration{'s' if iterations > 1 else ''}"
+    words = counted(iterations, "iteration")
     board.text(left, 30, words, fontsize=TITLE, fontweight="bold", color=INK)
     step = 240 / max(len(shares) - 1, 1)
     middle = 56 + 240 / 2

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, counted
 
 from .four_sides import without_boxes
 from .grey import as_grey
@@ -55,7 +55,7 @@ def prepare_digit(picture: Image.Image) -> Prepared:
         return Prepared(whole, ", ".join([*steps, "taken as it is: 28x28 px on black"]))
     grey = _reduced(whole)
     larger = whole.width / grey.width
-    sheet = _sheet_alone(grey)
+    sheet, known = _sheet_alone(grey)
     if sheet is not None:
         grey = sheet
         steps.append(f"cut out the sheet, {_size(sheet, larger)} px")
@@ -65,16 +65,17 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     small = _smaller(ink)
     strength = float(np.percentile(small, _STRONGEST))
     is_digit, others = _strokes(small / strength)
-    digit, box = _cut_out(np.minimum(ink / strength, 1), is_digit)
+    alone = _alone(np.minimum(ink / strength, 1), is_digit)
+    box = _box_of(alone)
     steps += [
-        *_doubts(box, ink.shape),
+        *_doubts(box, is_at_edge=_is_at_edge(alone > 0, known)),
         "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
-        *([f"left out {others} other mark{'s' if others > 1 else ''}"] if others else []),
+        *([f"left out {counted(others, 'other mark')}"] if others else []),
         f"cropped to the digit, {round(larger * (box.right - box.left))}x"
         f"{round(larger * (box.bottom - box.top))} of {picture.width}x{picture.height} px",
         f"scaled to {_INNER} px and centred by mass in {_SIDE}x{_SIDE}",
     ]
-    return Prepared(_centred(digit), ", ".join(steps))
+    return Prepared(_centred(alone[box.top : box.bottom, box.left : box.right]), ", ".join(steps))
 
 
 def _reduced(grey: Image.Image) -> Image.Image:
@@ -83,16 +84,19 @@ def _reduced(grey: Image.Image) -> Image.Image:
     return grey if size == grey.size else grey.resize(size, Image.Resampling.BOX)
 
 
-def _sheet_alone(grey: Image.Image) -> Image.Image | None:
-    """The sheet of paper in a picture of it on a table, with its tone drawn on to a rectangle."""
+def _sheet_alone(grey: Image.Image) -> tuple[Image.Image | None, _Pixels]:
+    """The sheet of paper in a picture of it on a table, with its tone drawn on to a rectangle.
+
+    And which pixels of that, or of the picture where there is no sheet, the camera saw.
+    """
     levels = np.asarray(grey, dtype=np.float64)
     found = find_sheet(_smaller(levels))
     if found is None:
-        return None
+        return None, np.ones(levels.shape, dtype=np.bool_)
     mask = _resized(found.astype(np.float64), grey.size) >= 0.5
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     place = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
-    return Image.fromarray(fill_around(levels[place], mask[place]).round().astype(np.uint8))
+    return Image.fromarray(fill_around(levels[place], mask[place]).round().astype(np.uint8)), mask[place]
 
 
 def _size(picture: Image.Image, larger: float) -> str:
@@ -166,18 +170,25 @@ def _without_lines(is_ink: _Pixels) -> _Pixels:
     return np.where(is_line[:, None], is_ink[before] & is_ink[after], is_ink)
 
 
-def _cut_out(ink: _Levels, is_digit: _Pixels) -> tuple[_Levels, _Box]:
-    """The ink of the digit alone, at full size, and the box it was cut from."""
+def _alone(ink: _Levels, is_digit: _Pixels) -> _Levels:
+    """The ink of the digit alone, at full size."""
     mask = _resized(is_digit.astype(np.float64), (ink.shape[1], ink.shape[0])) >= 0.5
-    alone = np.where(mask & (ink >= _FAINT), ink, 0.0)
+    return np.where(mask & (ink >= _FAINT), ink, 0.0)
+
+
+def _box_of(alone: _Levels) -> _Box:
     rows, columns = np.flatnonzero(alone.any(1)), np.flatnonzero(alone.any(0))
-    box = _Box(int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1)
-    return alone[box.top : box.bottom, box.left : box.right], box
+    return _Box(int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1)
 
 
-def _doubts(box: _Box, shape: tuple[int, ...]) -> list[str]:
+def _is_at_edge(is_ink: _Pixels, known: _Pixels) -> bool:
+    """Whether ink reaches the edge of the picture, or of what is known of it."""
+    beyond = widened(~np.pad(known, 1))[1:-1, 1:-1]
+    return bool((is_ink & beyond).any())
+
+
+def _doubts(box: _Box, *, is_at_edge: bool) -> list[str]:
     """Why what lies in the box may be no whole, single and upright digit."""
-    is_at_edge = box.top == 0 or box.left == 0 or box.bottom == shape[0] or box.right == shape[1]
     is_wide = box.right - box.left > _WIDEST * (box.bottom - box.top)
     return [
         *(["the digit touches the edge (a part of it may be missing)"] if is_at_edge else []),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -24,7 +26,13 @@ def better_turns(activations: Float[Tensor, "batch 4 classes"]) -> Int64[Tensor,
     return torch.where(is_other & (lead > _LEAD), turn, 0)
 
 
-def say_turn(quarters: int, name: str, activation: float) -> str:
-    """What a better turn means for somebody who photographed a digit."""
-    way = _WAYS[quarters - 1]
-    return f"turned {way} it would be {name} (activation {activation:.3f}): does it stand upright?"
+def say_turn(activations: Float[Tensor, "4 classes"], classes: Sequence[str]) -> str:
+    """What a better turn means for somebody who photographed a digit; "" where there is none."""
+    quarters = int(better_turns(activations.unsqueeze(0)))
+    if not quarters:
+        return ""
+    activation, number = activations[quarters].max(0)
+    return (
+        f"turned {_WAYS[quarters - 1]} it would be {classes[int(number)]} (activation {activation:.3f}): "
+        "does it stand upright?"
+    )

@@ -8,6 +8,7 @@ from torchcaps.apps.uav import (
     FlightStep,
     read_flight,
     require_images,
+    require_odometry,
     require_on_map,
     simulate_flight,
     write_flight,
@@ -77,7 +78,7 @@ def test_names_that_are_none_and_links_in_a_circle_show_no_image(tmp_path):
     (tmp_path / "loop.png").symlink_to(tmp_path / "loop.png")
     row = {"time": "1", "forward": "1", "left": "0", "turn": "0"}
     for name in ("a\0b", "loop.png/b.png", "a" * 300):
-        assert read_image(step_of_row({**row, "image": name}, tmp_path).image) is None
+        assert not isinstance(read_image(step_of_row({**row, "image": name}, tmp_path).image), np.ndarray)
 
 
 def test_an_image_outside_of_its_folder_is_not_followed(tmp_path):
@@ -224,6 +225,15 @@ def test_a_folder_with_none_of_the_images_of_a_log_is_refused(tmp_path):
         require_images(steps, tmp_path / "images")
     (tmp_path / "images/b.png").touch()
     require_images(steps, tmp_path / "images")
+
+
+def test_a_log_without_odometry_is_refused(tmp_path):
+    for cells in ('"1,5",0,0', ",,"):
+        steps = read(tmp_path, HEADER + f"1,0,0,0,,,a,,\n2,{cells},,,b,,\n3,{cells},,,c,,\n")
+        with pytest.raises(UserError, match=r"no row of .*flight.csv after the first has a motion: the odom"):
+            require_odometry(steps, tmp_path / "flight.csv")
+    require_odometry(read(tmp_path, HEADER + "1,,,,,,a,,\n2,5,0,0,,,b,,\n3,,,,,,c,,\n"), tmp_path)
+    require_odometry(read(tmp_path, HEADER + "1,,,,,,a,,\n"), tmp_path)  # one look, and no motion yet
 
 
 def test_a_log_of_other_ground_than_the_map_is_refused(tmp_path):

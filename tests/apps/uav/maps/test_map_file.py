@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from torchcaps.apps.uav.filter import learn_codebook
 from torchcaps.apps.uav.maps import MapInfo, open_map, verify_map, write_map
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
+from torchcaps.storage import DiskError
 
 from apps.uav.filter.flights import made_map
 
@@ -50,6 +53,22 @@ def test_a_map_that_was_cut_off_goes_on_where_it_ended(tmp_path):
     write(tmp_path / "a.tcmap", plane_of=cut)
     assert seen == [0, 1, 2, 3, 3, 4, 5]
     assert (tmp_path / "a.tcmap").read_bytes() == (tmp_path / "whole.tcmap").read_bytes()
+
+
+@pytest.mark.parametrize(("full_at", "name"), [(3, r"a\.tcmap\.partial"), (13, r"a\.tcmap\.whole")])
+def test_a_full_disk_names_the_file_and_the_map_goes_on_later(full_at, name, tmp_path, monkeypatch):
+    calls = []  # two for each of six headings: the plane, and how far the map is
+
+    def full(number):
+        calls.append(number)
+        if len(calls) == full_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DiskError, match=f"cannot write .*{name}: No space left on device"):
+        write(tmp_path / "a.tcmap")
+    write(tmp_path / "a.tcmap")
+    verify_map(open_map(tmp_path / "a.tcmap"))
 
 
 def test_planes_of_another_map_are_not_gone_on_with(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from torchcaps.core import counted
 from torchcaps.viz import Finding, SliceView, slice_viewer
 
 from ..segment import SMALLEST, THRESHOLD, FoundNodule, NodulesFound
@@ -33,14 +34,10 @@ def _words(volume: Volume, found: NodulesFound, network: str) -> str:
     steps = "" if volume.spacing is None else " of {:.2f}x{:.2f}x{:.2f} mm".format(*volume.spacing)
     smallest = "8 pixels" if volume.spacing is None else f"{SMALLEST:g} mm"
     return (
-        f"{_pieces(len(found.nodules))} in {size} voxels{steps}, marked by {network} where its probability "
-        f"reaches {THRESHOLD:g}. Smaller than {smallest} and left out: {_pieces(found.too_small)}. "
-        "Grey values run from -1000 to 400 Hounsfield units."
+        f"{counted(len(found.nodules), 'piece')} in {size} voxels{steps}, marked by {network} where its "
+        f"probability reaches {THRESHOLD:g}. Smaller than {smallest} and left out: "
+        f"{counted(found.too_small, 'piece')}. Grey values run from -1000 to 400 Hounsfield units."
     )
-
-
-def _pieces(count: int) -> str:
-    return f"{count} piece{'' if count == 1 else 's'}"
 
 
 def _finding(nodule: FoundNodule) -> Finding:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, counted
 from torchcaps.storage import DiskError, one_at_a_time, read_mapping, write_atomically, write_json, write_text
 
 from .cut import Cut
@@ -62,7 +62,7 @@ def prepare(
         if len(useful) < 3 and problems:
             first = next(iter(problems.items()))
             raise UserError(
-                f"{len(useful)} of {len(patients)} patients have regions, at least 3 are needed; "
+                f"{len(useful)} of {counted(len(patients), 'patient')} can be used, at least 3 are needed; "
                 f"{first[0]}: {first[1]} ({out / REPORT} lists all problems)"
             )
         _write_lists(out, useful)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, counted
 
 SHARES = (1.0, 0.5, 0.1)  # of the training patients
 _TEST, _VALIDATION = 0.2, 0.1  # of all patients
@@ -32,8 +32,8 @@ def split_patients(names: Iterable[str]) -> Patients:
     order = shuffled(names)
     if len(order) < 3:
         raise UserError(
-            f"{len(order)} patients with nodules cannot be split: training, validation and test need one "
-            "each at least, so give three or more"
+            f"{counted(len(order), 'patient')} with nodules cannot be split: training, validation and test "
+            "need one each at least, so give three or more"
         )
     test, validation = (max(1, round(share * len(order))) for share in (_TEST, _VALIDATION))
     return Patients(

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, counted
 from torchcaps.storage import write_text
 
 from ..filter import Grid, MotionNoise, Odometry
@@ -85,7 +85,18 @@ def require_images(steps: Sequence[FlightStep], images: Path) -> None:
     named = [step.image for step in steps if step.image is not None]
     if named and not any(path.is_file() for path in named):
         raise MissingDataError(
-            f"{images} has none of the {len(named)} images that the log names, such as {named[0].name}"
+            f"{images} has none of the {counted(len(named), 'image')} that the log names, such as "
+            f"{named[0].name}"
+        )
+
+
+def require_odometry(steps: Sequence[FlightStep], path: Path) -> None:
+    """Raise where no row of a log after the first has a motion: the vehicle would be taken to stand still."""
+    later = steps[1:]
+    if later and all(step.odometry is None for step in later):
+        raise UserError(
+            f"no row of {path} after the first has a motion: {later[0].problems[-1]}; fill in forward, left "
+            "and turn, with points in the numbers"
         )
 
 
@@ -96,7 +107,7 @@ def require_on_map(steps: Sequence[FlightStep], grid: Grid) -> None:
         x, y = known[0]
         east, north = grid.west + grid.columns * grid.cell, grid.south + grid.rows * grid.cell
         raise UserError(
-            f"none of the {len(known)} true places of the log is on the map: the first is "
+            f"none of the {counted(len(known), 'true place')} of the log is on the map: the first is "
             f"x {x:.0f}, y {y:.0f} m, and the map shows x {grid.west:.0f} to {east:.0f}, "
             f"y {grid.south:.0f} to {north:.0f} m"
         )

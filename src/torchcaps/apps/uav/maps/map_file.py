@@ -11,6 +11,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchcaps.core import UserError, build_dataclass, convert
-from torchcaps.storage import read_mapping, write_json
+from torchcaps.storage import DiskError, is_disk_error, read_mapping, write_json
 
 from ..filter import STORAGES, Codebook, Descriptors, Grid
 
@@ -82,7 +83,7 @@ def write_map(
     head = _head(info, book, size)
     task = {"head": head, "made_of": made_of}
     digests = _resumable(partial, progress, task)
-    with partial.open("r+b" if digests else "w+b") as file:
+    with _naming(partial), partial.open("r+b" if digests else "w+b") as file:
         for heading in range(len(digests), info.grid.headings):
             stored = _checked(book.encode(plane_of(heading)), head).tobytes()
             file.seek(heading * len(stored))
@@ -93,6 +94,19 @@ def write_map(
             write_json(progress, {**task, "planes": digests})
     _join(partial, path, {**head, "planes": digests})
     progress.unlink()
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Say of the file at `path` that the disk is full or broken, which the system says of no file."""
+    try:
+        yield
+    except OSError as error:
+        if not is_disk_error(error):
+            raise
+        raise DiskError(
+            f"cannot write {path}: {error.strerror}; mend that, and the same command goes on"
+        ) from error
 
 
 def open_map(path: Path) -> CompiledMap:
@@ -177,7 +191,7 @@ def _join(partial: Path, path: Path, head: dict[str, Any]) -> None:
     text = json.dumps(head).encode()
     text += b" " * (-(len(_MAGIC) + 8 + len(text)) % _PAGE)
     whole = path.with_suffix(path.suffix + ".whole")
-    with whole.open("wb") as file:
+    with _naming(whole), whole.open("wb") as file:
         file.write(_MAGIC + len(text).to_bytes(8, "little") + text)
         for piece in _pieces(partial):
             file.write(piece)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int64, UInt8
@@ -18,7 +18,8 @@ from .scene import BLOCK, Scene, draw_scene, num_parts
 _CACHED = 1 << 18  # pixels
 
 
-class PartWhole(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PartWhole:
     """Images with all that is true of them.
 
     Attributes:
@@ -41,7 +42,7 @@ class PartWhole(NamedTuple):
     present: Bool[Tensor, "count loose"]
     tree: Tree
 
-    def __len__(self) -> int:  # of images, not of fields
+    def __len__(self) -> int:
         return len(self.images)
 
     @property
