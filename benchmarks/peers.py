@@ -2,7 +2,8 @@
 
 CLONES holds clones by owner and name, such as CLONES/gram-ai/capsule-networks, at the commits of `COMMITS`;
 what is not there is skipped. One pass is timed: images to lengths of class capsules, margin loss, and the
-gradients of all weights, without decoder and optimizer, in float32. Ours has the sizes of the others.
+gradients of all weights, without decoder and optimizer, in float32. Ours has the sizes of the others. The
+networks of a contest are timed by turns, so that what slows the machine for a while meets all of them.
 
 Their networks run as they were published: a step at a time, and on a GPU also captured as a CUDA graph, which
 their code does not do. Most of them know CUDA alone; on a CPU their calls of `cuda` are made to do nothing.
@@ -25,14 +26,18 @@ from torch import nn
 from torch.nn import functional as F
 
 from torchcaps import create_model
-from torchcaps.bench import Bench, Effort, Measurement, measure_ceilings
+from torchcaps.bench import Effort, PeakMemory, as_graph, release_memory, render_bench, time_by_turns
 from torchcaps.core import Capsules
 from torchcaps.layers import FcCaps
 from torchcaps.losses import margin_loss
+from torchcaps.storage import write_json
+from torchcaps.train import provenance
 from torchcaps.train.loop import use_channels_last
 from torchcaps.train.machine import keep_freed_memory
+from torchcaps.train.run import device_name
 
 OURS = "torchcaps"
+FORMS = {"cpu": ("",), "cuda": ("", "+graph", "+compile+graph")}  # the last is for ours alone
 CLASSES, POSES = (32 * 6 * 6, 10), (8, 16)  # capsules and pose dimensions below and above the last layer
 
 
@@ -207,33 +212,40 @@ def pass_of(build, inputs, labels, *, compiled=False):
     return work
 
 
-def measurements(clones, device, batch):
+def compare(contest, clones, device, batch):
+    """A row for each network and form of a contest; all of them are timed by turns, one pass of each."""
     labels = torch.arange(batch, device=device) % 10
-    forms = ("", "+graph", "+compile+graph") if device.type == "cuda" else ("",)
-    for contest in CONTESTS:
-        sides = {OURS: (contest.ours, contest.shape, None)} | {
-            name: (
-                partial(build, clones / name),
-                contest.theirs or contest.shape,
-                why_not(clones / name, name),
-            )
-            for name, build in contest.peers.items()
-        }
-        for name, (build, shape, skip) in sides.items():
-            inputs = torch.rand(batch, *shape, device=device, requires_grad=len(shape) == 2)
-            for form in forms if name == OURS else forms[:2]:
-                yield Measurement(
-                    case=f"{contest.case}, forward+backward",
-                    backend=name + form,
-                    batch=batch,
-                    build=partial(pass_of, build, inputs, labels, compiled="compile" in form),
-                    is_captured_here="graph" in form,
-                    skip=skip,
-                    facts={
-                        "model": f"{name}@{COMMITS[name][:12]}" if name in COMMITS else name,
-                        "precision": "32",
-                    },
-                )
+    rows, works = [], []
+    for name, build in {OURS: contest.ours, **contest.peers}.items():
+        shape = contest.shape if name == OURS else contest.theirs or contest.shape
+        inputs = torch.rand(batch, *shape, device=device, requires_grad=len(shape) == 2)
+        for form in FORMS[device.type] if name == OURS else FORMS[device.type][:2]:
+            row = {
+                **{"suite": "peers", "case": f"{contest.case}, forward+backward", "backend": name + form},
+                **{"device": device_name(device), "batch": batch, "ms": None, "spread": None, "img_s": None},
+                **{"peak_mb": None, "torch": torch.__version__, "commit": provenance(device)["commit"]},
+                **{"model": name if name == OURS else f"{name}@{COMMITS[name][:12]}", "precision": "32"},
+            }
+            rows.append(row)
+            if reason := None if name == OURS else why_not(clones / name, name):
+                row["skipped"] = reason
+                continue
+            made = build if name == OURS else partial(build, clones / name)
+            try:
+                work = pass_of(made, inputs, labels, compiled="compile" in form)
+                work()
+                peak = PeakMemory(device)
+                work = as_graph(work) if "graph" in form else work
+                work()
+                row["peak_mb"] = peak.mebibytes()
+                works.append((row, work))
+            except Exception as error:  # what does not run today is a result
+                row["error"] = f"{type(error).__name__}: {error}".partition("\n")[0]
+    timings = time_by_turns([work for _, work in works], device, Effort.usual(device))
+    for (row, _), timing in zip(works, timings, strict=True):
+        row |= {"ms": round(timing.ms, 3), "spread": round(timing.spread, 4), "repeats": timing.repeats}
+        row["img_s"] = round(1000 * batch / timing.ms, 1)
+    return rows
 
 
 def why_not(clone, name):
@@ -248,10 +260,6 @@ def why_not(clone, name):
     return None
 
 
-def say(row):
-    print(f"{row['case']}, {row['backend']}: {row['ms'] or row.get('error') or row.get('skipped')} ms")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("clones", type=Path)
@@ -261,15 +269,12 @@ def main():
     chosen = parser.parse_args()
     keep_freed_memory()
     warnings.filterwarnings("ignore", message="Implicit dimension choice for softmax")
-    bench = Bench(
-        "peers",
-        chosen.device,
-        ceilings=measure_ceilings(chosen.device),
-        effort=Effort.usual(chosen.device),
-        file=chosen.file,
-        on_row=say,
-    )
-    bench.run(measurements(chosen.clones, chosen.device, chosen.batch))
+    rows = []
+    for contest in CONTESTS:
+        rows += compare(contest, chosen.clones, chosen.device, chosen.batch)
+        write_json(chosen.file, {"provenance": provenance(chosen.device), "rows": rows})
+        release_memory(chosen.device)
+    print(render_bench(rows))
 
 
 if __name__ == "__main__":
