@@ -7,7 +7,7 @@ from math import inf, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from torchcaps.core import Number, metric_of
+from torchcaps.core import Number, counted, metric_of
 
 from ..records import Row
 from .claim import Finding, Verdict
@@ -128,7 +128,7 @@ def decide_best(best: Finding, others: Iterable[Verdict], missing: int) -> Findi
     if best.verdict != "not confirmed":
         return best
     if missing > 0:
-        return Finding("open", f"{best.because}; {missing} settings have not run")
+        return Finding("open", f"{best.because}; {counted(missing, 'setting')} without runs")
     undecided = sum(verdict != "not confirmed" for verdict in others)
     return Finding("open", f"{best.because}; {undecided} others are undecided") if undecided else best
 
