@@ -1,9 +1,10 @@
 """Public code of others beside ours: `python benchmarks/peers.py CLONES FILE [--device cuda] [--batch 128]`.
 
 CLONES holds clones by owner and name, such as CLONES/gram-ai/capsule-networks, at the commits of `COMMITS`;
-what is not there is skipped. One pass is timed: images to lengths of class capsules, margin loss, and the
-gradients of all weights, without decoder and optimizer, in float32. Ours has the sizes of the others. The
-networks of a contest are timed by turns, so that what slows the machine for a while meets all of them.
+what is not there is skipped, and a row says so where the files have no Git beside them. One pass is timed:
+images to lengths of class capsules, margin loss, and the gradients of all weights, without decoder and
+optimizer, in float32. Ours has the sizes of the others. The networks of a contest are timed by turns, so that
+what slows the machine for a while meets all of them.
 
 Their networks run as they were published: a step at a time, and on a GPU also captured as a CUDA graph, which
 their code does not do. Most of them know CUDA alone; on a CPU their calls of `cuda` are made to do nothing.
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +39,7 @@ from torchcaps.train.machine import keep_freed_memory
 from torchcaps.train.run import device_name
 
 OURS = "torchcaps"
+TURNS = 15  # at least; the times of single passes scatter on a CPU
 FORMS = {"cpu": ("",), "cuda": ("", "+graph", "+compile+graph")}  # the last is for ours alone
 CLASSES, POSES = (32 * 6 * 6, 10), (8, 16)  # capsules and pose dimensions below and above the last layer
 
@@ -64,11 +67,12 @@ def gram_ai(clone):
 
 
 def xifeng_guo(clone):
-    layers = load(clone, "capsulelayers")
-    stem, primary = nn.Conv2d(1, 256, 9), layers.PrimaryCapsule(256, 256, 8, 9, stride=2)
-    classes = layers.DenseCapsule(32 * 6 * 6, 8, 10, 16, routings=3)
-    parts = stem, primary, classes
-    return Lengths(parts, lambda images: classes(primary(stem(images).relu())).norm(dim=-1))
+    stem, primary = (
+        nn.Conv2d(1, 256, 9),
+        load(clone, "capsulelayers").PrimaryCapsule(256, 256, 8, 9, stride=2),
+    )
+    classes = xifeng_guo_layer(clone)
+    return Lengths([stem, primary, classes], lambda images: classes(primary(stem(images).relu())))
 
 
 def adam_bielski(clone):
@@ -212,25 +216,30 @@ def pass_of(build, inputs, labels, *, compiled=False):
     return work
 
 
-def compare(contest, clones, device, batch):
+def compare(contest, clones, facts, device, batch):
     """A row for each network and form of a contest; all of them are timed by turns, one pass of each."""
     labels = torch.arange(batch, device=device) % 10
     rows, works = [], []
     for name, build in {OURS: contest.ours, **contest.peers}.items():
         shape = contest.shape if name == OURS else contest.theirs or contest.shape
         inputs = torch.rand(batch, *shape, device=device, requires_grad=len(shape) == 2)
+        made = build if name == OURS else partial(build, clones / name)
+        version, obstacle = (OURS, None) if name == OURS else version_of(clones / name, name)
         for form in FORMS[device.type] if name == OURS else FORMS[device.type][:2]:
             row = {
-                **{"suite": "peers", "case": f"{contest.case}, forward+backward", "backend": name + form},
-                **{"device": device_name(device), "batch": batch, "ms": None, "spread": None, "img_s": None},
-                **{"peak_mb": None, "torch": torch.__version__, "commit": provenance(device)["commit"]},
-                **{"model": name if name == OURS else f"{name}@{COMMITS[name][:12]}", "precision": "32"},
+                "suite": "peers",
+                "case": f"{contest.case}, forward+backward",
+                "backend": name + form,
+                "batch": batch,
+                "model": version,
+                "precision": "32",
+                **dict.fromkeys(("ms", "spread", "img_s", "peak_mb")),
+                **facts,
             }
             rows.append(row)
-            if reason := None if name == OURS else why_not(clones / name, name):
-                row["skipped"] = reason
+            if obstacle is not None:
+                row["skipped"] = obstacle
                 continue
-            made = build if name == OURS else partial(build, clones / name)
             try:
                 work = pass_of(made, inputs, labels, compiled="compile" in form)
                 work()
@@ -241,23 +250,24 @@ def compare(contest, clones, device, batch):
                 works.append((row, work))
             except Exception as error:  # what does not run today is a result
                 row["error"] = f"{type(error).__name__}: {error}".partition("\n")[0]
-    timings = time_by_turns([work for _, work in works], device, Effort.usual(device))
+    effort = replace(Effort.usual(device), least=TURNS)
+    timings = time_by_turns([work for _, work in works], device, effort)
     for (row, _), timing in zip(works, timings, strict=True):
         row |= {"ms": round(timing.ms, 3), "spread": round(timing.spread, 4), "repeats": timing.repeats}
         row["img_s"] = round(1000 * batch / timing.ms, 1)
     return rows
 
 
-def why_not(clone, name):
-    """Why a clone is not measured; None where it is."""
+def version_of(clone, name):
+    """Which files are measured, and why they are not."""
     if not clone.is_dir():
-        return f"no clone of {name}"
-    if (clone / ".git").exists():
-        command = ["git", "-C", str(clone), "rev-parse", "HEAD"]
-        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        if found != COMMITS[name]:
-            return f"the clone is at {found[:12]}; check out {COMMITS[name][:12]}"
-    return None
+        return name, "no clone is there"
+    if not (clone / ".git").exists():
+        return f"{name}, files without Git", None
+    command = ["git", "-C", str(clone), "rev-parse", "HEAD"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    obstacle = None if found == COMMITS[name] else f"check out {COMMITS[name][:12]}"
+    return f"{name}@{found[:12]}", obstacle
 
 
 def main():
@@ -269,10 +279,11 @@ def main():
     chosen = parser.parse_args()
     keep_freed_memory()
     warnings.filterwarnings("ignore", message="Implicit dimension choice for softmax")
-    rows = []
+    made_by, rows = provenance(chosen.device), []
+    facts = {"device": device_name(chosen.device), "torch": torch.__version__, "commit": made_by["commit"]}
     for contest in CONTESTS:
-        rows += compare(contest, chosen.clones, chosen.device, chosen.batch)
-        write_json(chosen.file, {"provenance": provenance(chosen.device), "rows": rows})
+        rows += compare(contest, chosen.clones, facts, chosen.device, chosen.batch)
+        write_json(chosen.file, {"provenance": made_by, "rows": rows})
         release_memory(chosen.device)
     print(render_bench(rows))
 

@@ -9,14 +9,7 @@ from typing import Any
 import torch
 
 from torchcaps.parse import OFFSETS, Contributions, Explanation, rank_in_words
-from torchcaps.viz import (
-    Report,
-    draw_evidence,
-    draw_perturbations,
-    draw_surprise,
-    draw_tree,
-    tree_markup,
-)
+from torchcaps.viz import Report, draw_evidence, draw_perturbations, draw_surprise, draw_tree, tree_markup
 
 _ABOUT_DECODER = (
     "The winning capsule decoded back into an image, one of its numbers changed at a time by the amount "

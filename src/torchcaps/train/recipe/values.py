@@ -90,7 +90,8 @@ def _put(values: Plain, key: str, value: object, words: str) -> None:
     for parent in parents:
         values = values.setdefault(parent, {})
         if not isinstance(values, dict):
-            both = f"routing={{name: {values}, {last}: {value}}}"
-            more = f"; to set both: {both}" if parent == "routing" else ""
-            raise UserError(f"{words}: {parent} is a single value, not a group of keys{more}")
+            both = (
+                f"; to set both: routing={{name: {values}, {last}: {value}}}" if parent == "routing" else ""
+            )
+            raise UserError(f"{words}: {parent} is a single value, not a group of keys{both}")
     values[last] = value
