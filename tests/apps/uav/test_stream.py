@@ -2,6 +2,7 @@ import io
 import json
 import math
 import socket
+from contextlib import contextmanager
 
 import pytest
 
@@ -91,7 +92,9 @@ def test_odd_values_never_stop_the_flight(odd, country, tmp_path):
     assert all(math.isfinite(answer["x"]) for answer in found)
 
 
-def test_estimates_arrive_as_mavlink(country, tmp_path):
+@contextmanager
+def mavlink():
+    """A sender, and a function that gives the message it sent."""
     dialect = pytest.importorskip("pymavlink.dialects.v20.common")
     from torchcaps.apps.uav.mavlink import MavlinkSender
 
@@ -99,8 +102,13 @@ def test_estimates_arrive_as_mavlink(country, tmp_path):
         receiver.bind(("127.0.0.1", 0))
         receiver.settimeout(5)
         with MavlinkSender(f"127.0.0.1:{receiver.getsockname()[1]}") as sender:
-            (answer,) = answers(country, [GOOD], tmp_path, sender.send)
-        (message,) = dialect.MAVLink(None).parse_buffer(receiver.recv(512))
+            yield sender, lambda: dialect.MAVLink(None).parse_buffer(receiver.recv(512))[0]
+
+
+def test_estimates_arrive_as_mavlink(country, tmp_path):
+    with mavlink() as (sender, receive):
+        (answer,) = answers(country, [GOOD], tmp_path, sender.send)
+        message = receive()
     assert message.get_type() == "GPS_INPUT"
     assert (message.lon / 1e7, message.lat / 1e7) == pytest.approx(
         (answer["longitude"], answer["latitude"]), abs=2e-7
@@ -113,16 +121,9 @@ def test_estimates_arrive_as_mavlink(country, tmp_path):
 
 @pytest.mark.parametrize(("heading", "yaw"), [(90.0, 36_000), (0.0, 9_000), (180.0, 27_000), (100.0, 35_000)])
 def test_a_yaw_counts_from_north_to_the_right_and_is_never_0(heading, yaw):
-    dialect = pytest.importorskip("pymavlink.dialects.v20.common")
-    from torchcaps.apps.uav.mavlink import MavlinkSender
-
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
-        receiver.bind(("127.0.0.1", 0))
-        receiver.settimeout(5)
-        with MavlinkSender(f"127.0.0.1:{receiver.getsockname()[1]}") as sender:
-            sender.send(1.0, 0.0, 0.0, Estimate(0.0, 0.0, math.radians(heading), 1.0))
-        (message,) = dialect.MAVLink(None).parse_buffer(receiver.recv(512))
-    assert message.yaw == yaw
+    with mavlink() as (sender, receive):
+        sender.send(1.0, 0.0, 0.0, Estimate(0.0, 0.0, math.radians(heading), 1.0))
+        assert receive().yaw == yaw
 
 
 @pytest.mark.parametrize("address", ["", "14550", "host:", "host:0", "host:99999", ":1"])
