@@ -43,6 +43,7 @@ _NETWORKS = (
     ("MNIST", "Efficient-CapsNet, decoder, 300 epochs", "mnist/efficient_capsnet_modern", None),
     ("Fashion-MNIST", "DR-CapsNet, decoder, turned", "fashion_mnist/dr_capsnet_modern", 92.76),
     ("Fashion-MNIST", "DR-CapsNet, decoder, erased", "fashion_mnist/dr_capsnet_modern", 92.76),
+    ("Fashion-MNIST", "DR-CapsNet, one pixel, 100 epochs", "fashion_mnist/dr_capsnet_modern", 92.76),
 )
 _DECODED: Changes = {
     "model.decoder": "fc",
@@ -60,6 +61,10 @@ _CHANGES: dict[str, Changes] = {
     "Fashion-MNIST, DR-CapsNet, decoder, erased": {
         **_DECODED,
         "data.augment": {"shift": 2, "flip": True, "erase": 6},
+    },
+    "Fashion-MNIST, DR-CapsNet, one pixel, 100 epochs": {
+        "data.augment": {"shift": 1, "flip": True},
+        "epochs": 100,
     },
     "Fashion-MNIST, DR-CapsNet": {
         "model": {"name": "dr_capsnet_mnist"},
