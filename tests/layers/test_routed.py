@@ -345,6 +345,24 @@ def test_a_kernel_answers_in_the_precision_of_its_layer(routing, dtype):
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize("routing", ["dynamic", "em"])  # with kernels for a CPU
+def test_a_compiled_layer_keeps_its_kernel(routing):
+    layer = FcCaps(6, 3, 16, 16, routing=routing, pose_rows=4 if routing == "em" else 1, backend="fused")
+    graphs = []
+
+    def note(graph, _):
+        graphs.append(str(graph.graph))
+        return graph
+
+    compiled = torch.compile(layer, backend=note, fullgraph=True)
+    children = Capsules(torch.rand(8, 6, 16), torch.rand(8, 6))
+    routed = compiled(children, return_coupling=False)
+    assert all("torchcaps" in graph for graph in graphs)
+    assert len(graphs) == 1
+    assert_close(routed.poses, layer(children, return_coupling=False).poses)
+
+
+@pytest.mark.compile
 @pytest.mark.skipif(not hasattr(torch.compiler, "is_exporting"), reason="PyTorch says so since 2.7")
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_layer_is_exported_for_any_batch_without_a_kernel(strict):

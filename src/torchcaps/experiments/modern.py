@@ -89,7 +89,7 @@ register(
     Experiment(
         label=LABEL,
         chapter=BEYOND,
-        title="Accuracy after modern training, in 40 to 150 epochs",
+        title="Accuracy after modern training, in 40 to 300 epochs",
         data=("mnist", "fashion_mnist", "cifar10", "svhn"),
         gpu_minutes=150,
         seeds=3,

@@ -55,8 +55,11 @@ def require_routed(routed: Routed, votes: Tensor) -> Routed:
 
 
 def _is_exporting() -> bool:
-    """Whether `torch.export` runs; which path is faster depends on sizes that it leaves open."""
-    return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()  # since PyTorch 2.7
+    """Whether `torch.export` runs; which path is faster depends on sizes that it leaves open.
+
+    `torch.compiler.is_exporting()` says so too, but in PyTorch 2.11 it is also true under `torch.compile`.
+    """
+    return getattr(torch.compiler, "_is_exporting_flag", False)  # since PyTorch 2.7
 
 
 class RoutedCaps(nn.Module, ABC, Generic[Votes]):
