@@ -40,7 +40,7 @@ from torchcaps.train.run import device_name
 
 OURS = "torchcaps"
 TURNS = 15  # at least; the times of single passes scatter on a CPU
-FORMS = {"cpu": ("",), "cuda": ("", "+graph", "+compile+graph")}  # the last is for ours alone
+FORMS = {"cpu": ("",), "cuda": ("", "+graph")}
 CLASSES, POSES = (32 * 6 * 6, 10), (8, 16)  # capsules and pose dimensions below and above the last layer
 
 
@@ -200,17 +200,16 @@ def without_cuda():
         yield
 
 
-def pass_of(build, inputs, labels, *, compiled=False):
+def pass_of(build, inputs, labels):
     """One training pass of a network."""
     at_home = without_cuda if inputs.device.type == "cpu" else nullcontext
     with at_home():
         network = build().to(inputs.device)
     wanted = [*network.parameters(), *([inputs] if inputs.requires_grad else [])]
-    run = torch.compile(network) if compiled else network
 
     def work():
         with at_home():
-            output = run(inputs)
+            output = network(inputs)
         return torch.autograd.grad(margin_loss(getattr(output, "activations", output), labels), wanted)
 
     return work
@@ -225,7 +224,7 @@ def compare(contest, clones, facts, device, batch):
         inputs = torch.rand(batch, *shape, device=device, requires_grad=len(shape) == 2)
         made = build if name == OURS else partial(build, clones / name)
         version, obstacle = (OURS, None) if name == OURS else version_of(clones / name, name)
-        for form in FORMS[device.type] if name == OURS else FORMS[device.type][:2]:
+        for form in FORMS[device.type]:
             row = {
                 "suite": "peers",
                 "case": f"{contest.case}, forward+backward",
@@ -241,7 +240,7 @@ def compare(contest, clones, facts, device, batch):
                 row["skipped"] = obstacle
                 continue
             try:
-                work = pass_of(made, inputs, labels, compiled="compile" in form)
+                work = pass_of(made, inputs, labels)
                 work()
                 peak = PeakMemory(device)
                 work = as_graph(work) if "graph" in form else work

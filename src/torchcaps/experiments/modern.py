@@ -112,9 +112,10 @@ register(
         ),
         deviations=(
             "Not in the thesis: a cosine rate and a moving average of the weights; AdamW, but Adam for "
-            "gamma-CapsNet and for DR-CapsNet where nothing is erased. Images are also shifted, digits of "
-            "DR-CapsNet turned and scaled, squares erased for DeepCaps and on Fashion-MNIST where no setting "
-            "denies it.",
+            "gamma-CapsNet and for DR-CapsNet on Fashion-MNIST in all settings but the first. Images are "
+            "also shifted, and digits of DR-CapsNet turned and scaled. Squares are erased for DeepCaps, for "
+            "Efficient-CapsNet on MNIST and Fashion-MNIST, and for DR-CapsNet where its setting says so and "
+            "in its first one on Fashion-MNIST.",
             "The thesis's figures are those of networks without decoder and without REM.",
         ),
     )
