@@ -363,7 +363,6 @@ def test_a_compiled_layer_keeps_its_kernel(routing):
 
 
 @pytest.mark.compile
-@pytest.mark.skipif(not hasattr(torch.compiler, "is_exporting"), reason="PyTorch says so since 2.7")
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_layer_is_exported_for_any_batch_without_a_kernel(strict):
     layer = FcCaps(6, 3, 4, 5).eval()

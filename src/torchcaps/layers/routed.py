@@ -59,7 +59,7 @@ def _is_exporting() -> bool:
 
     `torch.compiler.is_exporting()` says so too, but in PyTorch 2.11 it is also true under `torch.compile`.
     """
-    return getattr(torch.compiler, "_is_exporting_flag", False)  # since PyTorch 2.7
+    return torch.compiler._is_exporting_flag
 
 
 class RoutedCaps(nn.Module, ABC, Generic[Votes]):
