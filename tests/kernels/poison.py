@@ -9,4 +9,4 @@ def poison_fresh_memory(monkeypatch) -> None:
 
 
 def _filled_with_nan(allocate):
-    return lambda *args, **kwargs: allocate(*args, **kwargs).fill_(torch.nan)
+    return torch.no_grad()(lambda *args, **kwargs: allocate(*args, **kwargs).fill_(torch.nan))
