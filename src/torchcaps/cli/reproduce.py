@@ -194,7 +194,7 @@ def _take_stock(
         merged = sum(merge_runs(experiment, merge, out) for experiment in experiments)
         yield f"{merged} runs taken over from {merge}"
     if renew:
-        aside = sum(set_aside(experiment, out, **which) for experiment in experiments)
+        aside = sum(set_aside(experiment.planned(**which), out) for experiment in experiments)
         yield f"{aside} runs with an older recipe set aside"
 
 
@@ -202,7 +202,7 @@ def _summary(experiment: Experiment, out: Path, done: RunCounts, which: _Which) 
     from torchcaps.experiments import outdated_runs
 
     words = f"{experiment.label}: {done.done} of {done.planned} runs done, {done.failed} failed"
-    outdated = len(outdated_runs(experiment, out, **which))
+    outdated = len(outdated_runs(experiment.planned(**which), out))
     return (
         f"{words}; {outdated} of them with an older recipe, --renew makes these again" if outdated else words
     )
