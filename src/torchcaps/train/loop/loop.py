@@ -128,7 +128,6 @@ class _Loop:
         self.run.check_folder()
         some = health_inputs(session.splits.validation, session.pipeline)
         noticed = watch_health(session.weights.network, some)
-        findings = {"findings": noticed.pop("findings")} if "findings" in noticed else {}
         row = {
             "epoch": self.run.progress.next_epoch,
             "train_loss": session.step.mean_loss(),
@@ -137,10 +136,10 @@ class _Loop:
             "seconds": round(seconds, 4),
             "images_per_second": round(session.steps_per_epoch * session.recipe.batch_size / seconds, 1),
             **self.technique.row(),
-            **noticed,
+            **{name: value for name, value in noticed.items() if name != "findings"},
         }
         self.run.keep_epoch(row, validation)
-        self.watcher.epoch_done(row | findings)
+        self.watcher.epoch_done(row | noticed)
 
     def test(self) -> TrainResult:
         """Test the kept weights and write result.json."""
