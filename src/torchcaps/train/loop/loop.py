@@ -125,7 +125,7 @@ class _Loop:
 
     def _close_epoch(self, validation: Evaluation, seconds: float) -> None:
         session = self.session
-        self.run.check_folder()
+        self.run.require_folder()
         some = health_inputs(session.splits.validation, session.pipeline)
         noticed = watch_health(session.weights.network, some)
         row = {
@@ -144,14 +144,14 @@ class _Loop:
     def test(self) -> TrainResult:
         """Test the kept weights and write result.json."""
         session, run = self.session, self.run
-        run.check_folder()
+        run.require_folder()
         session.fabric.barrier()
         images = session.source.test(session.fabric.device)
         more = self.technique.finish(run, images)
         run.use_weights("weights")
         test = session.evaluate(images, on_images=lambda count: self.watcher.testing(count, len(images)))
         result = self._result(test, more)
-        run.check_folder()
+        run.require_folder()
         if session.fabric.is_global_zero:
             write_json(run.out / "result.json", result)
         return result
