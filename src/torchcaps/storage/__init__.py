@@ -14,8 +14,8 @@ from .files import (
     write_json_lines,
     write_text,
 )
+from .folder_lock import one_at_a_time
 from .names import distinct_stems, expanded
-from .turns import one_at_a_time
 from .weights import load_weights, save_weights
 
 __all__ = [
