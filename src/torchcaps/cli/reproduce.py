@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from .terminal import DataDir, Device, Json, choose_precision, print_json, print_table
+from .terminal import DataDir, Device, Json, choose_machine, print_json, print_table
 
 if TYPE_CHECKING:
     from torchcaps.experiments import Budget, Experiment, Progress, RunCounts
@@ -98,10 +98,9 @@ def command(
         return
 
     from torchcaps.experiments import Visit, find_experiment, read_budget, run_in_processes
-    from torchcaps.train import Machine
 
     say = partial(typer.echo, err=json)
-    machine = choose_precision(Machine(device=device, precision=precision, data_dir=data_dir))  # type: ignore[arg-type]
+    machine = choose_machine(device, precision, data_dir)
     visit = Visit(minutes, at_once=at_once, on_run=say)
     make = _runner(cluster, processes)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
