@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from torchcaps.parse import OFFSETS, Contributions, Explanation, rank_in_words
+from torchcaps.parse import OFFSETS, Contributions, Explanation, ReceptiveField, rank_in_words
 from torchcaps.viz import Report, draw_evidence, draw_perturbations, draw_surprise, draw_tree, tree_markup
 
 _ABOUT_DECODER = (
@@ -51,7 +52,7 @@ def draw_saliency(explained: Sequence[Explanation], classes: Sequence[str]) -> A
     )
 
 
-def _field(found: Explanation) -> Any:
+def _field(found: Explanation) -> ReceptiveField | None:
     return found.maps[0].field if len(found.maps) == 1 else None
 
 
@@ -167,7 +168,7 @@ def say_length(found: Contributions, name: str) -> str:
     return f"{votes}, and its bias adds {float(found.bias / found.length.clamp(min=1e-12)):z.0%}."
 
 
-def _shares(found: Explanation) -> Any:
+def _shares(found: Explanation) -> Tensor | None:
     """What each child of the classes adds to the length of the winner, of that length."""
     if found.contributions is None:
         return None
