@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -13,13 +12,7 @@ from typing import Any, cast
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.inspection import count_parameters
 from torchcaps.models import Network
-from torchcaps.storage import (
-    load_weights,
-    read_json_lines,
-    read_mapping,
-    write_json,
-    write_text,
-)
+from torchcaps.storage import load_weights, read_json_lines, read_mapping, write_json, write_json_lines
 
 from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json
@@ -130,7 +123,7 @@ def _score_missing(
         found = candidates.score(chosen)
         pairs = zip(chosen, found, strict=True)
         rows += [{"widths": widths, metric.name: score} for widths, score in pairs]
-        write_text(path, "".join(f"{json.dumps(row)}\n" for row in rows))
+        write_json_lines(path, rows)
         scores += found
         best = metric.format(metric.best(scores))
         on_candidate(len(scores), len(all_widths), f"{metric.title} {best}")
