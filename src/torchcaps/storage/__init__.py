@@ -12,6 +12,7 @@ from .files import (
     write_bytes,
     write_json,
     write_json_lines,
+    write_png,
     write_text,
 )
 from .folder_lock import one_at_a_time
@@ -35,5 +36,6 @@ __all__ = [
     "write_bytes",
     "write_json",
     "write_json_lines",
+    "write_png",
     "write_text",
 ]

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from safetensors import SafetensorError
 
 from torchcaps.core import UserError
@@ -84,6 +85,11 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its own keyword comes last
 
     write_atomically(path, fill)
+
+
+def write_png(path: Path, picture: Image.Image) -> None:
+    """Write a picture as PNG, whole or not at all."""
+    write_atomically(path, lambda draft: picture.save(draft, format="PNG"))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError, counted
-from torchcaps.storage import DiskError, one_at_a_time, read_mapping, write_atomically, write_json, write_text
+from torchcaps.storage import DiskError, one_at_a_time, read_mapping, write_json, write_png, write_text
 
 from .cut import Cut
 from .sources import Found
@@ -147,7 +147,7 @@ def _facts(cut: Cut) -> dict[str, Any]:
 
 
 def _write_picture(path: Path, pixels: NDArray[np.uint8]) -> str:
-    write_atomically(path, lambda draft: Image.fromarray(pixels).save(draft, format="PNG"))
+    write_png(path, Image.fromarray(pixels))
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
