@@ -78,11 +78,7 @@ def _fetch(url: str) -> bytes:
         with urllib.request.build_opener(_StaysSecure).open(url, timeout=60) as answer:
             content: bytes = answer.read(_MOST_BYTES + 1)
             announced = int(answer.headers.get("Content-Length") or 0)
-    except (
-        OSError,
-        http.client.HTTPException,
-        ValueError,
-    ) as error:  # also an answer or address that is none
+    except (OSError, http.client.HTTPException, ValueError) as error:  # also what is no answer or address
         raise UserError(f"{url} could not be fetched: {error}") from error
     if len(content) > _MOST_BYTES:
         raise UserError(f"{url} is larger than {_MOST_BYTES // 2**20} MB and was not fetched")

@@ -129,7 +129,7 @@ class Explainer:
         return Contributions(*(field.float().cpu() for field in contributions(self.run.model, trace, chosen)))
 
     def _perturb(self, source: Source, poses: Tensor, chosen: Tensor) -> Tensor | None:
-        decoder = getattr(self.run.model, "decoder", None)
+        decoder = self.run.model.decoder
         if decoder is None:
             return None
         perturbed = perturb_capsule(decoder, poses, chosen).cpu()
