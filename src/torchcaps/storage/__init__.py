@@ -2,6 +2,7 @@
 
 from .files import (
     DiskError,
+    checksum_of,
     is_disk_error,
     read_json,
     read_json_lines,
@@ -21,6 +22,7 @@ from .weights import load_weights, save_weights
 
 __all__ = [
     "DiskError",
+    "checksum_of",
     "distinct_stems",
     "expanded",
     "is_disk_error",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -109,6 +110,12 @@ def write_json(path: Path, values: Any) -> None:
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write mappings, one on each line."""
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def checksum_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_text(path: Path) -> str:

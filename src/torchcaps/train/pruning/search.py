@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -12,7 +11,14 @@ from typing import Any, cast
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.inspection import count_parameters
 from torchcaps.models import Network
-from torchcaps.storage import load_weights, read_json_lines, read_mapping, write_json, write_json_lines
+from torchcaps.storage import (
+    checksum_of,
+    load_weights,
+    read_json_lines,
+    read_mapping,
+    write_json,
+    write_json_lines,
+)
 
 from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json
@@ -87,10 +93,8 @@ def _identity(source: Path, settings: StructuredPruning) -> Plain:
     weights = source / "weights.safetensors"
     if not weights.is_file():
         raise MissingDataError(f"{source} holds no trained run (no weights.safetensors)")
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     values = {key: value for key, value in asdict(settings).items() if key != "candidates"}
-    return {"source": str(source), "weights": digest, **values}
+    return {"source": str(source), "weights": checksum_of(weights), **values}
 
 
 def _is_finished(out: Path, identity: Plain, settings: StructuredPruning) -> bool:
