@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import os
 import stat
 import time
@@ -6,12 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from torchcaps.core import UserError
 from torchcaps.storage import (
     DiskError,
+    checksum_of,
     load_weights,
     read_json,
     read_json_lines,
@@ -20,6 +23,7 @@ from torchcaps.storage import (
     write_atomically,
     write_json,
     write_json_lines,
+    write_png,
     write_text,
 )
 
@@ -74,6 +78,17 @@ def test_a_file_is_on_the_disk_before_it_is_in_place(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", sync)
     write_text(path, "whole")
     assert sizes == [path.stat().st_size] == [5]
+
+
+def test_a_picture_is_a_png_whatever_the_name_of_its_file(tmp_path):
+    write_png(tmp_path / "new" / "picture.jpg", Image.new("L", (3, 2), 7))
+    with Image.open(tmp_path / "new" / "picture.jpg") as found:
+        assert (found.format, found.size, found.getpixel((2, 1))) == ("PNG", (3, 2), 7)
+
+
+def test_the_checksum_of_a_file_is_that_of_its_bytes(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    assert checksum_of(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
 
 
 def test_text_is_utf8_whatever_the_locale(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import product
 
 import numpy as np
 import torch
@@ -44,11 +45,10 @@ def filter_suite(
     """
     for name, (columns, rows) in list(maps.items())[: 1 if quick else None]:
         grid = Grid(0.0, 0.0, 10.0, columns, rows, 60)
-        for storage in _BYTES:
-            for gate in (0.0, 1e-9):
-                if grid.voxels < _PLAIN_LIMIT and storage == "int8" and gate == 0:
-                    yield _update(bench, name, grid, storage, gate, fused=False)
-                yield _update(bench, name, grid, storage, gate, fused=True)
+        for storage, gate in product(_BYTES, (0.0, 1e-9)):
+            if grid.voxels < _PLAIN_LIMIT and storage == "int8" and gate == 0:
+                yield _update(bench, name, grid, storage, gate, fused=False)
+            yield _update(bench, name, grid, storage, gate, fused=True)
 
 
 def _update(

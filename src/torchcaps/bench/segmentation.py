@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 import torch
@@ -43,15 +44,14 @@ def segmentation_suite(
     has_kernel = not kernel_free(model, bench.device)
     for side in sides[:-1] if quick else sides:
         batch = batches.get(side, 1)
-        for backward in (False, True):
-            for way in _WAYS:
-                if "fused" in way and not has_kernel:
-                    continue
-                if "checkpoint" in way and not backward:  # there is nothing to keep
-                    continue
-                yield _pass(bench, model, side, batch, backward=backward, way=way)
-                if bench.ran_out_of_memory and batch > 1:
-                    yield _pass(bench, model, side, 1, backward=backward, way=way)
+        for backward, way in product((False, True), _WAYS):
+            if "fused" in way and not has_kernel:
+                continue
+            if "checkpoint" in way and not backward:  # there is nothing to keep
+                continue
+            yield _pass(bench, model, side, batch, backward=backward, way=way)
+            if bench.ran_out_of_memory and batch > 1:
+                yield _pass(bench, model, side, 1, backward=backward, way=way)
 
 
 def _scan(bench: Bench, model: str, side: int, slices: int) -> Measurement:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from .terminal import DataDir, Device, Json, choose_precision, print_json, print_table
+from .terminal import DataDir, Device, Json, choose_machine, print_json, print_table
 
 if TYPE_CHECKING:
     from torchcaps.experiments import Budget, Experiment, Progress, RunCounts
@@ -98,10 +98,9 @@ def command(
         return
 
     from torchcaps.experiments import Visit, find_experiment, read_budget, run_in_processes
-    from torchcaps.train import Machine
 
     say = partial(typer.echo, err=json)
-    machine = choose_precision(Machine(device=device, precision=precision, data_dir=data_dir))  # type: ignore[arg-type]
+    machine = choose_machine(device, precision, data_dir)
     visit = Visit(minutes, at_once=at_once, on_run=say)
     make = _runner(cluster, processes)
     place = results or (out / "results" if budget == "smoke" else _RESULTS)  # a smoke run proves nothing
@@ -194,7 +193,7 @@ def _take_stock(
         merged = sum(merge_runs(experiment, merge, out) for experiment in experiments)
         yield f"{merged} runs taken over from {merge}"
     if renew:
-        aside = sum(set_aside(experiment, out, **which) for experiment in experiments)
+        aside = sum(set_aside(experiment.planned(**which), out) for experiment in experiments)
         yield f"{aside} runs with an older recipe set aside"
 
 
@@ -202,7 +201,7 @@ def _summary(experiment: Experiment, out: Path, done: RunCounts, which: _Which) 
     from torchcaps.experiments import outdated_runs
 
     words = f"{experiment.label}: {done.done} of {done.planned} runs done, {done.failed} failed"
-    outdated = len(outdated_runs(experiment, out, **which))
+    outdated = len(outdated_runs(experiment.planned(**which), out))
     return (
         f"{words}; {outdated} of them with an older recipe, --renew makes these again" if outdated else words
     )

@@ -19,7 +19,7 @@ from .terminal import (
     Quiet,
     RecipeName,
     Resume,
-    choose_precision,
+    choose_machine,
     faster_precision,
     is_first_process,
     print_json,
@@ -49,15 +49,14 @@ def command(
     json: Json = False,
 ) -> None:
     """Train a model as a recipe says, on its data or yours."""
-    from torchcaps.train import Machine, Several, TensorBoard, recipe_for_data, run_name, train
+    from torchcaps.train import Several, TensorBoard, recipe_for_data, run_name, train
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
     settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
     if fitted.chosen and not quiet and is_first_process():
         chosen = ", ".join(f"{key}={value}" for key, value in fitted.chosen.items())
         typer.echo(f"chosen for {settings.data.name}: {chosen}", err=True)
-    asked = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    machine = choose_precision(asked, quiet=quiet)
+    machine = choose_machine(device, precision, data_dir, devices=devices, quiet=quiet)
     with ProgressBar(is_shown=not (json or quiet)) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
         result = train(settings, folder, machine, resume=resume, watcher=Several(bar, *events))

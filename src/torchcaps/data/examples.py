@@ -76,7 +76,7 @@ class Examples(ABC):
     @property
     def is_in_memory(self) -> bool:
         """Whether images and targets are tensors, which a captured training step can read."""
-        return all(isinstance(part, Tensor) for part in (self.images, *self.targets.values()))
+        return all(isinstance(part, Tensor) for part in self._parts)
 
     @property
     def can_be_renewed(self) -> bool:
@@ -87,8 +87,7 @@ class Examples(ABC):
         """Replace all examples by others, in the tensors that a captured training step reads."""
         if self.remake is None or not self.is_in_memory:
             raise UserError("these examples are stored, and cannot be drawn anew")
-        parts = (self.images, *self.targets.values())
-        for part, other in zip(parts, self.remake(len(self), random, self.device), strict=True):
+        for part, other in zip(self._parts, self.remake(len(self), random, self.device), strict=True):
             cast(Tensor, part).copy_(other)
 
     @property
@@ -106,7 +105,7 @@ class Examples(ABC):
 
     def expect(self, indices: Tensor) -> None:
         """Say which examples are asked for next; files are read meanwhile."""
-        for part in (self.images, *self.targets.values()):
+        for part in self._parts:
             if isinstance(part, FileImages):
                 part.expect(indices)
 
@@ -121,10 +120,9 @@ class Examples(ABC):
 
     def map(self: Kind, change: Callable[[Any], Any]) -> Kind:
         """Examples of the same kind, with `change` applied to the images and to each target."""
-        # the constructor of a kind has an argument for each target
-        made = cast(Any, type(self))(change(self.images), *map(change, self.targets.values()), self.classes)
+        made = self._of_parts(*map(change, self._parts))
         made.remake = self.remake
-        return cast(Kind, made)
+        return made
 
     def drawn_by(self: Kind, remake: Remake) -> Kind:
         """The same examples, of which `remake` draws others."""
@@ -134,7 +132,7 @@ class Examples(ABC):
 
     def with_images(self: Kind, images: Images) -> Kind:
         """The same targets for other images."""
-        return cast(Any, type(self))(images, *self.targets.values(), self.classes)
+        return self._of_parts(images, *self.targets.values())
 
     def resized(self: Kind, resize: Callable[[Tensor, Mode], Tensor]) -> Kind:
         """The same examples at another size: `resize` changes images and the targets that are pictures."""
@@ -142,7 +140,15 @@ class Examples(ABC):
             resize(cast(Tensor, part), self.pictures[name]) if name in self.pictures else part
             for name, part in self.targets.items()
         ]
-        return cast(Any, type(self))(resize(self.images, "bilinear"), *targets, self.classes)
+        return self._of_parts(resize(self.images, "bilinear"), *targets)
+
+    @property
+    def _parts(self) -> tuple[Tensor | LazyImages, ...]:
+        return (self.images, *self.targets.values())
+
+    def _of_parts(self: Kind, *parts: Tensor | LazyImages) -> Kind:
+        """Other examples of the same kind, whose constructor has an argument for each part."""
+        return cast(Any, type(self))(*parts, self.classes)
 
 
 class LabelledImages(Examples):

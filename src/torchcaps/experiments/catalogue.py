@@ -98,7 +98,7 @@ def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> 
 
 def find_experiment(label: str) -> Experiment:
     """The experiment of that label; one that is listed but not built yet is an error."""
-    if label in LABELS and label not in EXPERIMENTS.names():
+    if label in LABELS and label not in EXPERIMENTS:
         reason = WITHOUT_RUNS.get(label, "it is not built yet")
         raise UserError(f"{label} has no runs: {reason}; `torchcaps reproduce --list` names those that have")
     return EXPERIMENTS[label]
@@ -111,7 +111,7 @@ def _without_runs(label: str) -> Progress:
 
 
 def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path | None) -> Progress:
-    runs = {budget: count_runs(experiment, out, budget=budget) for budget in BUDGETS}
+    runs = {budget: count_runs(experiment.planned(budget), out) for budget in BUDGETS}
     has_results = (results / f"{experiment.slug}.json").is_file()
     rows = load_rows(results, experiment.slug) if has_results else []
     accuracies = by_setting(rows, "test_accuracy").values()

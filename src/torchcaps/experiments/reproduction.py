@@ -27,7 +27,7 @@ def render_reproduction(rows_of: RowsOf) -> str:
 
 def render_totals(rows_of: RowsOf) -> str:
     """How many labels have runs, and how many figures and claims of the thesis have which verdict."""
-    built = [EXPERIMENTS[label] for label in LABELS if label in EXPERIMENTS.names()]
+    built = [EXPERIMENTS[label] for label in LABELS if label in EXPERIMENTS]
     begun = [experiment for experiment in built if rows_of(experiment.label)]
     figures: Counter[str] = Counter(
         verdict for experiment in begun for _, verdict in _figures(experiment, rows_of)
@@ -51,7 +51,7 @@ def _count(verdicts: Counter[str]) -> str:
 
 
 def _of_label(label: str, rows_of: RowsOf) -> Iterator[str]:
-    if label not in EXPERIMENTS.names():
+    if label not in EXPERIMENTS:
         yield f"### `{label}`"
         yield f"No runs: {WITHOUT_RUNS.get(label, 'it is not built yet')}."
         return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from torchcaps.core import UserError
 from torchcaps.train import load_run
@@ -16,6 +17,8 @@ from .given import Choice, Given
 from .subject import Reference, Subject
 from .tabs import PartsShow, PoseShow
 
+Kept = TypeVar("Kept")
+
 
 @dataclass
 class Shelf:
@@ -24,7 +27,7 @@ class Shelf:
     given: Given
     data_dir: Path | None = None
     device: str = "cpu"
-    _kept: dict[Any, Any] = field(default_factory=dict, init=False)
+    _kept: dict[tuple[str, str | int], Any] = field(default_factory=dict, init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
 
     def prepare(self) -> None:
@@ -72,10 +75,10 @@ class Shelf:
         raise UserError("There is no such network on this page.")
 
     def _folder(self, kind: str, number: int) -> Path:
-        paths = {str(name): found for name, found in self.given.tabs.items()}.get(kind, [])
-        if not 0 <= number < len(paths):
-            raise UserError("There is no such folder on this page.")
-        return paths[number]
+        for name, paths in self.given.tabs.items():
+            if name == kind and 0 <= number < len(paths):
+                return paths[number]
+        raise UserError("There is no such folder on this page.")
 
     def _load(self, choice: Choice) -> Subject:
         if isinstance(choice.source, Path):
@@ -84,8 +87,9 @@ class Shelf:
             run = load_pretrained(choice.source, self.device)
         return Subject(run, choice.title, self.data_dir)
 
-    def _open(self, key: Any, make: Any) -> Any:
+    def _open(self, key: tuple[str, str | int], make: Callable[[], Kept]) -> Kept:
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = make()
-            return self._kept[key]
+            kept: Kept = self._kept[key]
+            return kept

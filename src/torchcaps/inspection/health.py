@@ -131,30 +131,25 @@ def measure_layer(trace: LayerTrace, number: int, limits: Limits) -> LayerHealth
     )
     shares = parent_shares(trace.routed.coupling.float())
     mass = shares.flatten(0, -2).mean(0)
-    numbers = [
-        *(values.amax((0, 1)).lt(limits.dead).float().mean() for values in (children, parents)),
-        mass.lt(limits.starved / mass.numel()).float().mean(),
-        mass.max(),
-        _from_uniform(shares),
-        _tree_likeness(shares),
-        parents.std(0, unbiased=False).max(),
-        *(level for values in (children, parents) for level in (values.mean(), values.min(), values.max())),
-    ]
-    found: list[float] = torch.stack(numbers).tolist()
+    numbers = {
+        "dead_children": children.amax((0, 1)).lt(limits.dead).float().mean(),
+        "dead_parents": parents.amax((0, 1)).lt(limits.dead).float().mean(),
+        "starved_parents": mass.lt(limits.starved / mass.numel()).float().mean(),
+        "largest_share": mass.max(),
+        "from_uniform": _from_uniform(shares),
+        "tree": _tree_likeness(shares),
+        "diversity": parents.std(0, unbiased=False).max(),
+    }
+    ranges = [level for each in (children, parents) for level in (each.mean(), each.min(), each.max())]
+    found: list[float] = torch.stack([*numbers.values(), *ranges]).tolist()
     return LayerHealth(
         layer=number,
         children=children.shape[-1],
         parents=parents.shape[-1],
         positions=parents.shape[1],
-        dead_children=found[0],
-        dead_parents=found[1],
-        starved_parents=found[2],
-        largest_share=found[3],
-        from_uniform=found[4],
-        tree=found[5],
-        diversity=found[6],
-        child_activations=ActivationRange(*found[7:10]),
-        activations=ActivationRange(*found[10:13]),
+        **dict(zip(numbers, found, strict=False)),  # the ranges follow
+        child_activations=ActivationRange(*found[-6:-3]),
+        activations=ActivationRange(*found[-3:]),
     )
 
 

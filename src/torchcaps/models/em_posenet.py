@@ -15,11 +15,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.core import Capsules, ImageSize, LayerTrace, PoseOutput
-from torchcaps.layers import ConvStage, FcCaps, flatten_grid, map_sizes, use_quaternion_votes
+from torchcaps.core import Capsules, LayerTrace, PoseOutput
+from torchcaps.layers import FcCaps, flatten_grid, map_sizes, use_quaternion_votes
 from torchcaps.routing import RoutingSpec
 
 from .api import register_variants
+from .dr_capsnet import PrimaryGridConfig
 from .network import CapsuleGrid
 from .pose_networks import QUATERNION, PoseNetwork
 
@@ -27,22 +28,13 @@ VoteName = Literal["matrix", "quaternion"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EMPoseNetConfig:
+class EMPoseNetConfig(PrimaryGridConfig):
     """Sizes of an EM pose network; the defaults are those of the thesis."""
 
     in_channels: int = 3
-    image_size: ImageSize = 28
     num_classes: int = 6
-    stem_channels: int = 256
-    primary_types: int = 32
-    kernel_size: int = 9
     votes: VoteName = "matrix"
     routing: RoutingSpec = "em"
-
-    @property
-    def stages(self) -> list[ConvStage]:
-        """The sizes of the convolutions."""
-        return [ConvStage("stem", self.kernel_size), ConvStage("primary", self.kernel_size, 2)]
 
 
 class EMPoseNet(PoseNetwork):

@@ -237,9 +237,8 @@ class SegCaps(Segmenter):
 
     def _deeper(self, layers: list[LayerTrace]) -> tuple[Tensor, ...]:
         """Masks of the levels on the way up, the smallest first; none without deep supervision."""
-        joined = layers[
-            -2 * len(self.deep) - 1 : -2 : 2
-        ]  # before them comes what doubles, at the end two layers
+        # the traces end in one that doubles and one that joins for each level, then two more layers
+        joined = layers[-2 * len(self.deep) - 1 : -2 : 2]
         return tuple(
             _as_maps(head(trace.routed.capsules, return_coupling=False).activations)
             for head, trace in zip(self.deep, joined, strict=True)

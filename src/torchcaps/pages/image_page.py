@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchcaps.parse import OFFSETS, Contributions, Explanation, rank_in_words
+from torchcaps.parse import OFFSETS, Contributions, Explanation, ReceptiveField, rank_in_words
 from torchcaps.viz import Report, draw_evidence, draw_perturbations, draw_surprise, draw_tree, tree_markup
 
 _ABOUT_DECODER = (
@@ -51,7 +51,7 @@ def draw_saliency(explained: Sequence[Explanation], classes: Sequence[str]) -> A
     )
 
 
-def _field(found: Explanation) -> Any:
+def _field(found: Explanation) -> ReceptiveField | None:
     return found.maps[0].field if len(found.maps) == 1 else None
 
 
@@ -95,7 +95,7 @@ def _tree(found: Explanation, classes: Sequence[str]) -> str:
         field=_field(found),
         class_names=classes,
         label=found.source.label,
-        shares=_shares(found),
+        shares=None if found.contributions is None else found.contributions.shares[0],
     )
 
 
@@ -165,13 +165,6 @@ def say_length(found: Contributions, name: str) -> str:
     if not found.bias.any():
         return f"{votes}."
     return f"{votes}, and its bias adds {float(found.bias / found.length.clamp(min=1e-12)):z.0%}."
-
-
-def _shares(found: Explanation) -> Any:
-    """What each child of the classes adds to the length of the winner, of that length."""
-    if found.contributions is None:
-        return None
-    return found.contributions.parts[0] / found.contributions.length.clamp(min=1e-12)
 
 
 def _about_typicality(found: Explanation, name: str) -> str:

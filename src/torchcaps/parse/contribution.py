@@ -30,6 +30,11 @@ class Contributions(NamedTuple):
         return self.parts.sum(1) + self.bias
 
     @property
+    def shares(self) -> Float[Tensor, "batch in_caps"]:
+        """The parts, as shares of the length."""
+        return self.parts / self.length.clamp(min=1e-12).unsqueeze(1)
+
+    @property
     def in_favour(self) -> Float[Tensor, " batch"]:
         """The sum of the positive parts, as a share of the length; a bias takes the place of some of it."""
         return self.parts.clamp(min=0).sum(1) / self.length.clamp(min=1e-12)

@@ -2,6 +2,7 @@
 
 from .files import (
     DiskError,
+    checksum_of,
     is_disk_error,
     read_json,
     read_json_lines,
@@ -12,14 +13,16 @@ from .files import (
     write_bytes,
     write_json,
     write_json_lines,
+    write_png,
     write_text,
 )
+from .folder_lock import one_at_a_time
 from .names import distinct_stems, expanded
-from .turns import one_at_a_time
 from .weights import load_weights, save_weights
 
 __all__ = [
     "DiskError",
+    "checksum_of",
     "distinct_stems",
     "expanded",
     "is_disk_error",
@@ -35,5 +38,6 @@ __all__ = [
     "write_bytes",
     "write_json",
     "write_json_lines",
+    "write_png",
     "write_text",
 ]

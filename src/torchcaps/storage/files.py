@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from safetensors import SafetensorError
 
 from torchcaps.core import UserError
@@ -86,6 +88,11 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     write_atomically(path, fill)
 
 
+def write_png(path: Path, picture: Image.Image) -> None:
+    """Write a picture as PNG, whole or not at all."""
+    write_atomically(path, lambda draft: picture.save(draft, format="PNG"))
+
+
 def write_text(path: Path, text: str) -> None:
     """Write text, whole or not at all."""
     write_atomically(path, lambda draft: draft.write_text(text, encoding="utf-8"))
@@ -103,6 +110,12 @@ def write_json(path: Path, values: Any) -> None:
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write mappings, one on each line."""
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def checksum_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_text(path: Path) -> str:

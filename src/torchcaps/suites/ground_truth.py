@@ -183,9 +183,8 @@ def _summary(found: _Found, drawn: PartWhole) -> dict[str, float]:
     metrics |= {"part_purity": purity.purity, "part_purity_base": purity.base}
     for kind, prefix in (("carved", ""), ("even", "even_"), ("random", "random_")):
         those = [getattr(trees, kind) for trees in found.trees]
-        precisions = [
-            each.precision for each in those if not isnan(each.precision)
-        ]  # a tree may have no edge
+        # a tree may have no edge
+        precisions = [each.precision for each in those if not isnan(each.precision)]
         metrics[f"{prefix}tree_precision"] = sum(precisions) / len(precisions) if precisions else nan
         metrics[f"{prefix}tree_recall"] = sum(each.recall for each in those) / len(those)
     return metrics

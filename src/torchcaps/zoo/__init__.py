@@ -1,12 +1,14 @@
 """Pretrained networks: listed, verified, loaded, packed, and shown photographs."""
 
+from torchcaps.storage import checksum_of
+
 from .answers import PhotoPredictor, hint_for, photo_predictor, predict, read_photo
 from .entry import WEIGHTS, Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
 from .load import create_model, find_run, is_pretrained, load_pretrained, output_folder
 from .measured import ANGLES, Evidence, Rounding, SeedMean
 from .packing import Packing, pack_run
 from .photo import Prepared, better_turns, prepare_digit
-from .store import checksum_of, entry_folder, get_weights, is_here
+from .store import entry_folder, get_weights, is_here
 from .table import render_weights
 
 __all__ = [

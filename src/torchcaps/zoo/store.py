@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import write_bytes
+from torchcaps.storage import checksum_of, write_bytes
 
 from .entry import PACKAGED, Entry, cache_folder
 
@@ -56,9 +56,9 @@ def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
         )
     folder = cache_folder() / entry.name
     for name, expected in entry.sha256.items():
-        if not (folder / name).is_file() or _checksum((folder / name).read_bytes()) != expected:
+        if not (folder / name).is_file() or checksum_of(folder / name) != expected:
             content = _fetch(f"{address}/{entry.name}/{name}")
-            if _checksum(content) != expected:
+            if hashlib.sha256(content).hexdigest() != expected:
                 raise UserError(f"{address}/{entry.name}/{name} is not the published file: wrong checksum")
             write_bytes(folder / name, content)
     return entry_folder(entry, packaged)
@@ -78,11 +78,7 @@ def _fetch(url: str) -> bytes:
         with urllib.request.build_opener(_StaysSecure).open(url, timeout=60) as answer:
             content: bytes = answer.read(_MOST_BYTES + 1)
             announced = int(answer.headers.get("Content-Length") or 0)
-    except (
-        OSError,
-        http.client.HTTPException,
-        ValueError,
-    ) as error:  # also an answer or address that is none
+    except (OSError, http.client.HTTPException, ValueError) as error:  # also what is no answer or address
         raise UserError(f"{url} could not be fetched: {error}") from error
     if len(content) > _MOST_BYTES:
         raise UserError(f"{url} is larger than {_MOST_BYTES // 2**20} MB and was not fetched")
@@ -92,14 +88,5 @@ def _fetch(url: str) -> bytes:
 
 
 def _verify(path: Path, expected: str, advice: str) -> None:
-    if _checksum(path.read_bytes()) != expected:
+    if checksum_of(path) != expected:
         raise UserError(f"{path} is damaged: its checksum is not the published one; {advice}")
-
-
-def _checksum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def checksum_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    return _checksum(path.read_bytes())

@@ -15,6 +15,7 @@ from torchcaps.apps.uav import (
     FlightPlan,
     FlightStep,
     Localizer,
+    NoImage,
     Recorder,
     load_matching,
     open_map,
@@ -55,6 +56,7 @@ def picture(value=None):
     ("image", "words"),
     [
         (None, "missing"),
+        (NoImage("the lens is covered"), "covered"),
         (picture(0), "black"),
         (picture(120), "shows nothing"),
         (picture() // 40, "black"),  # the noise of a camera in the dark
@@ -86,7 +88,7 @@ def test_an_image_of_16_bits_is_called_that_and_not_missing(localizer, tmp_path)
     (problem,) = localizer.update(read_image(tmp_path / "torn.png"), STEP, 0.3).problems
     assert "torn.png cannot be read as an image" in problem
     assert problem.endswith(": it was left out")
-    assert read_image(tmp_path / "none.png") is None
+    assert read_image(tmp_path / "none.png") == NoImage()
 
 
 def test_without_odometry_the_belief_spreads_and_goes_on(localizer):

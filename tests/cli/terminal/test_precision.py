@@ -3,7 +3,7 @@
 import pytest
 
 from torchcaps import train
-from torchcaps.cli.terminal import choose_precision, faster_precision
+from torchcaps.cli.terminal import choose_machine, faster_precision
 from torchcaps.train import Machine, machine
 
 
@@ -31,14 +31,14 @@ def processor(monkeypatch):
 )
 def test_the_choice_is_said(asked, speedup, chosen, said, processor, capsys):
     processor(speedup)
-    assert choose_precision(Machine(device="cpu", precision=asked)).precision == chosen
+    assert choose_machine("cpu", asked, None).precision == chosen
     printed = capsys.readouterr().err
     assert said in printed if said else not printed
 
 
 def test_quiet_says_nothing(processor, capsys):
     processor(2.0)
-    choose_precision(Machine(device="cpu", precision="auto"), quiet=True)
+    choose_machine("cpu", "auto", None, quiet=True)
     assert not capsys.readouterr().err
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.lung import false_marks, plus, runs
+from torchcaps.experiments.lung import false_marks, runs, segcaps_plus
 from torchcaps.experiments.runner import run_missing
 from torchcaps.models import build_model
 from torchcaps.train import Machine, recipe_as_json
@@ -23,8 +23,8 @@ def flat(values, prefix=""):
 
 @pytest.mark.parametrize("budget", ["smoke", "quick", "full"])
 def test_each_setting_of_a_better_segcaps_changes_one_thing(budget):
-    runs_of = planned(plus.LABEL, budget)
-    base = flat(recipe_as_json(runs_of.pop(plus.BASELINE).recipe))
+    runs_of = planned(segcaps_plus.LABEL, budget)
+    base = flat(recipe_as_json(runs_of.pop(segcaps_plus.BASELINE).recipe))
     for run in runs_of.values():
         now = flat(recipe_as_json(run.recipe))
         assert len([key for key in now if base.get(key) != now[key]]) == 1

@@ -57,7 +57,7 @@ def test_runs_of_another_machine_are_merged_and_duplicates_recognised(is_packed,
         assert pack_runs(there, source) == 4  # results and errors, nothing else
     assert merge_runs(EXPERIMENT, source, here) == 2
     assert merge_runs(EXPERIMENT, source, here) == 0
-    assert count_runs(EXPERIMENT, here, budget="quick").done == 3
+    assert count_runs(EXPERIMENT.planned("quick"), here).done == 3
 
 
 def test_what_is_here_is_kept(tmp_path):

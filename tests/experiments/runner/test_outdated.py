@@ -41,7 +41,7 @@ def runs(tmp_path):
 
 
 def test_a_result_of_another_recipe_is_outdated(runs, tmp_path):
-    assert outdated_runs(CURVES, tmp_path, **SMOKE) == list(runs[1:])
+    assert outdated_runs(CURVES.planned(**SMOKE), tmp_path) == list(runs[1:])
 
 
 def test_a_key_that_came_later_makes_no_result_outdated(runs, tmp_path):
@@ -49,23 +49,23 @@ def test_a_key_that_came_later_makes_no_result_outdated(runs, tmp_path):
     result = json.loads(path.read_text())
     del result["recipe"]["compile"]
     path.write_text(json.dumps(result))
-    assert runs[0] not in outdated_runs(CURVES, tmp_path, **SMOKE)
+    assert runs[0] not in outdated_runs(CURVES.planned(**SMOKE), tmp_path)
 
 
 def test_what_is_set_aside_is_missing_and_kept(runs, tmp_path):
-    before = len(missing_runs(CURVES, tmp_path, **SMOKE))
+    before = len(missing_runs(CURVES.planned(**SMOKE), tmp_path))
     kept = (runs[1].folder(tmp_path) / "result.json").read_text()
-    assert set_aside(CURVES, tmp_path, **SMOKE) == 2
-    assert len(missing_runs(CURVES, tmp_path, **SMOKE)) == before + 2
-    assert set_aside(CURVES, tmp_path, **SMOKE) == 0
+    assert set_aside(CURVES.planned(**SMOKE), tmp_path) == 2
+    assert len(missing_runs(CURVES.planned(**SMOKE), tmp_path)) == before + 2
+    assert set_aside(CURVES.planned(**SMOKE), tmp_path) == 0
     assert kept in [path.read_text() for path in tmp_path.rglob("smoke-older/*/result.json")]
     write_result(runs[1], tmp_path, epochs=18)  # and once more: the later one is kept
-    assert set_aside(CURVES, tmp_path, **SMOKE) == 1
+    assert set_aside(CURVES.planned(**SMOKE), tmp_path) == 1
     assert kept not in [path.read_text() for path in tmp_path.rglob("smoke-older/*/result.json")]
 
 
 def test_what_is_set_aside_does_not_travel(runs, tmp_path):
-    set_aside(CURVES, tmp_path, **SMOKE)
+    set_aside(CURVES.planned(**SMOKE), tmp_path)
     assert pack_runs(tmp_path, tmp_path / "runs.tar.gz") == 1
 
 
@@ -81,4 +81,4 @@ def test_the_command_tells_and_renews(runs, tmp_path):
 
 def test_a_setting_that_changed_makes_its_results_outdated(runs, tmp_path):
     changed = replace(CURVES, budgets={"smoke": {**CURVES.budgets["smoke"], "batch_size": 4}})
-    assert len(outdated_runs(changed, tmp_path, **SMOKE)) == 3
+    assert len(outdated_runs(changed.planned(**SMOKE), tmp_path)) == 3

@@ -19,7 +19,7 @@ FEW = {"fixed 1", "fixed 2"}
 @pytest.fixture
 def folder(tmp_path):
     """A folder where only two runs are missing."""
-    for run in missing_runs(CURVES, tmp_path, budget="smoke", seeds=1):
+    for run in missing_runs(CURVES.planned("smoke", seeds=1), tmp_path):
         if run.setting.name not in FEW:
             run.folder(tmp_path).mkdir(parents=True)
             (run.folder(tmp_path) / "error.json").write_text("{}")

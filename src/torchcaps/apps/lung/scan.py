@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from torchcaps.core import UserError, evaluating
-from torchcaps.storage import write_atomically, write_bytes, write_json, write_text
+from torchcaps.storage import write_bytes, write_json, write_png, write_text
 from torchcaps.train import Run
 from torchcaps.viz import SliceDetail, draw_slice_detail, to_png
 
@@ -99,8 +99,7 @@ def _remove_others(out: Path, written: list[Path]) -> None:
 def _write_masks(out: Path, volume: Volume, found: NodulesFound, model: str) -> tuple[list[Path], list[str]]:
     """Masks in the formats that the source allows; why a DICOM segmentation could not be made."""
     if volume.spacing is None:
-        picture = Image.fromarray((found.labels[0] > 0).astype(np.uint8) * 255)
-        write_atomically(out / "mask.png", lambda draft: picture.save(draft, format="PNG"))
+        write_png(out / "mask.png", Image.fromarray((found.labels[0] > 0).astype(np.uint8) * 255))
         return [out / "mask.png"], []
     write_nifti(out / "mask.nii.gz", found.labels, volume)
     written = [out / "mask.nii.gz"]

@@ -12,19 +12,17 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
 from torchcaps.core import UserError, as_plain, distinct_numbers, generator
 from torchcaps.data.rendering import Mesh, MeshSet, Rendered, View, held_out_instances, rasterise, save_meshes
-from torchcaps.storage import write_atomically, write_json, write_text
+from torchcaps.storage import write_json, write_png, write_text
 
 from .meshes import Report
 from .resumed import engine_of, keep_engine, require_same_meshes, require_same_poses, require_same_scene
@@ -107,8 +105,8 @@ def render_scene(
             # the whole part, as without an interruption: OpenGL rounds by the place in its large picture
             rotations = torch.tensor([pose.rotation for pose in part])
             found = engine(meshes.objects[part[0].number].mesh, rotations, scene.view)
-            jobs = [job for job in _pictures(out, part, found) if job[0] in missing]
-            list(threads.map(lambda job: _write_picture(*job[1:]), jobs))
+            files = [file for pose, *file in _pictures(out, part, found) if pose in missing]
+            list(threads.map(lambda file: write_png(*file), files))
             done += len(missing.intersection(part))
             on_images(done, len(poses))
     return len(missing)
@@ -194,14 +192,9 @@ def _chunks(poses: Sequence[Pose], most: int) -> Iterator[Sequence[Pose]]:
             yield mine[start : start + most]
 
 
-def _pictures(out: Path, part: Sequence[Pose], found: Rendered) -> Iterator[tuple[Pose, Path, np.ndarray]]:
-    """The files of images and masks with their pixels."""
+def _pictures(out: Path, part: Sequence[Pose], found: Rendered) -> Iterator[tuple[Pose, Path, Image.Image]]:
+    """The files of images and masks with what they show."""
     images, masks = (each.permute(0, 2, 3, 1).cpu().contiguous().numpy() for each in found)
     for pose, image, mask in zip(part, images, masks[..., 0], strict=True):
-        yield pose, out / pose.image, image
-        yield pose, out / pose.mask, mask
-
-
-def _write_picture(path: Path, pixels: np.ndarray) -> None:
-    picture = Image.fromarray(pixels)
-    write_atomically(path, partial(picture.save, format="PNG"))
+        yield pose, out / pose.image, Image.fromarray(image)
+        yield pose, out / pose.mask, Image.fromarray(mask)

@@ -34,7 +34,7 @@ from .flight import (
     simulate_flight,
     write_flight,
 )
-from .localize import Localizer, Update, read_image
+from .localize import Localizer, NoImage, Update, read_image
 from .maps import (
     SEASONS,
     CompiledMap,
@@ -75,6 +75,7 @@ __all__ = [
     "Matching",
     "MavlinkSender",
     "NetworkDescriber",
+    "NoImage",
     "Orthophoto",
     "Pairing",
     "Recorder",

@@ -36,6 +36,13 @@ class Update:
     problems: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class NoImage:
+    """Stands where an image would, and says why there is none that can be used."""
+
+    reason: str = "the image is missing"
+
+
 class Localizer:
     """Follows a flight on a compiled map, one update after the other.
 
@@ -77,7 +84,7 @@ class Localizer:
 
     def update(
         self,
-        image: NDArray[np.uint8] | str | None,
+        image: NDArray[np.uint8] | NoImage | None,
         odometry: Odometry | None,
         heading: float | None = None,
         ahead: float = 0.0,
@@ -86,7 +93,7 @@ class Localizer:
 
         Args:
             image: The ground as the map's crops show it, north nowhere in particular and ahead on top, as
-                (height, width, 3); it is brought to the size of the network. Words say why there is none.
+                (height, width, 3); it is brought to the size of the network. None is short for `NoImage()`.
             odometry: The motion; where it is unknown, the belief spreads as far as the last one went.
             heading: Radians, counter-clockwise from east.
             ahead: Metres from the vehicle to the middle of the image, along the heading. The belief is about
@@ -104,7 +111,7 @@ class Localizer:
         if not abs(ahead) <= _FARTHEST:
             problems.append(f"the image is {ahead:.3g} m ahead: it was left out")
             image, ahead = None, 0.0
-        descriptor, problem = self._describe(image)
+        descriptor, problem = self._describe(NoImage() if image is None else image)
         problems += [problem] if problem else []
         found = self._follow(self._motion(odometry), heading, descriptor, ahead)
         if found.restarted:
@@ -143,12 +150,13 @@ class Localizer:
             return odometry
         return Odometry(0.0, 0.0, 0.0, self._last / self.filter.settings.noise.place)
 
-    def _describe(self, image: NDArray[np.uint8] | str | None) -> tuple[NDArray[np.float32] | None, str]:
+    def _describe(self, image: NDArray[np.uint8] | NoImage) -> tuple[NDArray[np.float32] | None, str]:
+        """The descriptor, or None and what is wrong with the image."""
         if self._describer is None:
             return None, ""
-        problem = _unusable(image)
-        if problem or image is None or isinstance(image, str):
-            return None, f"{problem}: it was left out"
+        image = _usable(image)
+        if isinstance(image, NoImage):
+            return None, f"{image.reason}: it was left out"
         side = self._describer.side
         if image.shape[:2] != (side, side):
             image = np.asarray(Image.fromarray(image).resize((side, side), Image.Resampling.BOX))
@@ -163,26 +171,24 @@ def _length(odometry: Odometry) -> float:
     return max(odometry.travelled, math.hypot(odometry.forward, odometry.left))
 
 
-def _unusable(image: NDArray[np.uint8] | str | None) -> str:
-    """Why an image cannot be compared with the map; empty where it can."""
-    if image is None:
-        return "the image is missing"
-    if isinstance(image, str):
+def _usable(image: NDArray[np.uint8] | NoImage) -> NDArray[np.uint8] | NoImage:
+    """The image itself where it can be compared with the map."""
+    if isinstance(image, NoImage):
         return image
     if image.ndim != 3 or image.shape[2] != 3 or image.shape[0] != image.shape[1]:
-        return f"the image has the shape {image.shape}, not that of a square in colour"
+        return NoImage(f"the image has the shape {image.shape}, not that of a square in colour")
     if image.max() < _BLACK or image.std() < _FLAT:
-        return "the image is black or shows nothing"
-    return ""
+        return NoImage("the image is black or shows nothing")
+    return image
 
 
-def read_image(path: Path | None) -> NDArray[np.uint8] | str | None:
-    """The pixels of a file, upright, as (height, width, 3); None without a file, words for one of no use."""
+def read_image(path: Path | None) -> NDArray[np.uint8] | NoImage:
+    """The pixels of a file, upright, as (height, width, 3)."""
     if path is None:
-        return None
+        return NoImage()
     try:
         return np.asarray(open_any(path).convert("RGB"))
     except MissingDataError:
-        return None
+        return NoImage()
     except UserError as error:  # of 16 bits, or damaged
-        return str(error)
+        return NoImage(str(error))

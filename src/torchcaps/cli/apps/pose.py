@@ -26,7 +26,7 @@ from ..terminal import (
     Resume,
     RunFolder,
     choose_device,
-    choose_precision,
+    choose_machine,
     named_data,
     print_json,
 )
@@ -109,13 +109,12 @@ def train(
 ) -> None:
     """Train a pose network and calibrate how certain its rotations are."""
     from torchcaps.apps.pose import calibrate_run, has_votes
-    from torchcaps.train import Machine, load_run, recipe_for_data, run_name
+    from torchcaps.train import load_run, recipe_for_data, run_name
     from torchcaps.train import train as train_recipe
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir)
     folder = out or Path("runs") / run_name(recipe, fitted)
-    asked = Machine(device=device, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    machine = choose_precision(asked, quiet=quiet)
+    machine = choose_machine(device, precision, data_dir, quiet=quiet)
     with ProgressBar(is_shown=not (json or quiet)) as bar:
         result = train_recipe(fitted.recipe, folder, machine, resume=resume, watcher=bar)
     run = load_run(folder, choose_device(device))

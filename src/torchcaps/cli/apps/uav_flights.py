@@ -7,14 +7,17 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..terminal import CountBar, Device, Json, Quiet, choose_device, print_json, working
 from .uav import Date, RunOption, one_date
 
-CompiledMap = Annotated[Path, typer.Argument(metavar="MAP.tcmap", help="Map that uav compile-map wrote.")]
+if TYPE_CHECKING:
+    from torchcaps.apps.uav import CompiledMap, Recorder
+
+MapFile = Annotated[Path, typer.Argument(metavar="MAP.tcmap", help="Map that uav compile-map wrote.")]
 LikelihoodOption = Annotated[str, typer.Option("--likelihood", help="bayesian, linear or ratio.")]
 _MOST_PROBLEMS = 20  # updates whose problems are printed
 _FRAMES = 150  # beliefs that a page shows at most
@@ -51,7 +54,7 @@ def simulate(
 
 
 def localize(
-    compiled: CompiledMap,
+    compiled: MapFile,
     flight: Annotated[Path, typer.Argument(metavar="FLIGHT.csv", help="Flight log, a row for each update.")],
     images: Annotated[Path, typer.Argument(metavar="IMAGES", help="Folder of the pictures.")],
     run: RunOption,
@@ -101,7 +104,7 @@ def localize(
     typer.echo(f"see {out / 'flight.html'}")
 
 
-def _checked_map(path: Path) -> Any:
+def _checked_map(path: Path) -> CompiledMap:
     """The map, once every plane was compared with its checksum: wrong places would look like right ones."""
     from torchcaps.apps.uav import open_map, verify_map
 
@@ -111,7 +114,7 @@ def _checked_map(path: Path) -> Any:
     return opened
 
 
-def _say_problems(recorder: Any) -> None:
+def _say_problems(recorder: Recorder) -> None:
     from torchcaps.apps.uav.flight import time_text
     from torchcaps.core import counted
 
@@ -135,7 +138,7 @@ def _in_words(summary: dict[str, Any]) -> str:
 
 
 def stream(
-    compiled: CompiledMap,
+    compiled: MapFile,
     run: RunOption,
     images: Annotated[
         Path, typer.Option("--images", help="Folder of the pictures that lines name.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -67,17 +67,13 @@ class ImageFiles:
         return track(files, "predicting", total, console=console, transient=True, disable=not is_shown)
 
     def _save(self, answer: Answer, stem: str) -> list[str]:
-        from torchcaps.storage import write_atomically
+        from torchcaps.storage import write_png
 
         files: list[str] = []
         if self._out is None:
             return files
         for name, picture in answer.pictures.items():
             target = self._out / f"{stem}-{name}.png"
-
-            def write(draft: Path, picture: Any = picture) -> None:
-                picture.save(draft, format="PNG")
-
-            write_atomically(target, write)
+            write_png(target, picture)
             files.append(str(target))
         return files

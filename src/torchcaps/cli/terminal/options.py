@@ -84,14 +84,17 @@ def choose_device(name: str) -> str:
     return name
 
 
-def choose_precision(machine: Machine, *, quiet: bool = False) -> Machine:
-    """The machine with a precision that is not "auto"; what auto chose is said on stderr."""
-    from torchcaps.train import device_of, settled
+def choose_machine(
+    device: str, precision: str, data_dir: Path | None, *, devices: int = 1, quiet: bool = False
+) -> Machine:
+    """Where to compute, in a precision that is not "auto"; what auto chose is said on stderr."""
+    from torchcaps.train import Machine, device_of, settled
 
-    chosen, device = settled(machine), device_of(machine)
-    if machine.precision == "auto" and not quiet and is_first_process():
+    asked = Machine(device=device, devices=devices, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
+    chosen = settled(asked)
+    if precision == "auto" and not quiet and is_first_process():
         reason = "native and faster" if chosen.precision == "bf16" else "bf16 is not both native and faster"
-        typer.echo(f"precision {chosen.precision} on {device.type}: {reason}", err=True)
+        typer.echo(f"precision {chosen.precision} on {device_of(asked).type}: {reason}", err=True)
     return chosen
 
 

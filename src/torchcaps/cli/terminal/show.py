@@ -32,10 +32,8 @@ def print_table(rows: Sequence[dict[str, Any]]) -> None:
     width = console.width if console.is_terminal else _ENDLESS
     texts = {key: [_cell(row[key]) for row in rows] for key in (rows[0] if rows else ())}
     widths = _fitting_widths(texts, width)
-    shown = _table(rows, texts, widths)
-    Console(width=max(width, sum(widths.values()) + _GAP * len(widths))).print(
-        shown
-    )  # a long name stays whole
+    whole = max(width, sum(widths.values()) + _GAP * len(widths))  # also of a name longer than the terminal
+    Console(width=whole).print(_table(rows, texts, widths))
     if left_out := [key for key in texts if key not in widths]:
         names = ", ".join(left_out)
         typer.echo(f"left out, for a terminal of {width} columns: {names}; pipe it to see all", err=True)

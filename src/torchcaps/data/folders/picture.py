@@ -162,10 +162,14 @@ def open_any(path: Path | Image.Image, *, may_be_deep: bool = False) -> Image.Im
         picture = path.copy()
         _set_upright(picture, "the picture", may_be_deep=may_be_deep)
         return picture
-    if path.suffix.lower() != ARRAY_SUFFIX:
-        with opened_picture(path, may_be_deep=may_be_deep) as picture:
-            picture.load()
-            return picture.copy()
+    if path.suffix.lower() == ARRAY_SUFFIX:
+        return _open_array(path)
+    with opened_picture(path, may_be_deep=may_be_deep) as picture:
+        picture.load()
+        return picture.copy()
+
+
+def _open_array(path: Path) -> Image.Image:
     try:
         with _ONE_HEADER:
             array = np.load(path, allow_pickle=False)

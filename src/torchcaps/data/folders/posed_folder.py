@@ -109,10 +109,13 @@ def read_poses(root: Path) -> list[PosedFile]:
                 f"{path}: the first line must name the columns {','.join(COLUMNS)}, in any order, so that it "
                 f"is known which number is w; {', '.join(missing)} missing"
             )
-        found = [_checked(root, reader.line_num, line) for line in reader]
-    problems = [f"{path}: {each}" for each in found if isinstance(each, str)]
+        rows, problems = [], []
+        for line in reader:
+            try:
+                rows.append(_read_line(root, line))
+            except UserError as error:
+                problems.append(f"{path}: line {reader.line_num}: {error}")
     raise_all(problems)
-    rows = [each for each in found if isinstance(each, PosedFile)]
     lines = Counter(row.image for row in rows)
     raise_all([f"{path}: {image} is on {count} lines" for image, count in lines.items() if count > 1])
     if not rows:
@@ -120,20 +123,19 @@ def read_poses(root: Path) -> list[PosedFile]:
     return rows
 
 
-def _checked(root: Path, number: int, line: dict[str, str]) -> PosedFile | str:
-    """The content of a line, or what is wrong with it."""
+def _read_line(root: Path, line: dict[str, str]) -> PosedFile:
     image = root / (line["image"] or "")
     if not image.resolve().is_relative_to(root.resolve()):
-        return f"line {number}: {line['image']} is outside of the folder"
+        raise UserError(f"{line['image']} is outside of the folder")
     try:
         rotation = tuple(float(line[name]) for name in "wxyz")
-    except (TypeError, ValueError):
-        return f"line {number}: w, x, y and z must be numbers"
+    except (TypeError, ValueError) as error:
+        raise UserError("w, x, y and z must be numbers") from error
     length = sum(value * value for value in rotation) ** 0.5
     if not 0.99 < length < 1.01:
-        return f"line {number}: w, x, y and z must be a unit quaternion; its length is {length:.3g}"
+        raise UserError(f"w, x, y and z must be a unit quaternion; its length is {length:.3g}")
     if not image.is_file():
-        return f"line {number}: there is no file {image}"
+        raise UserError(f"there is no file {image}")
     return PosedFile(image, line["class"], rotation, line.get("split") or "", line.get("object") or "")
 
 

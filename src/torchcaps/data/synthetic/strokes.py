@@ -90,9 +90,8 @@ def _tint(
         return ink * strength
     shape = (len(ink), 1 if info.channels == 2 else 3, 1, 1)
     background = torch.tensor(info.mean).view(-1, 1, 1) + 0.1 * (torch.rand(shape, generator=rng) - 0.5)
-    colour = (
-        torch.rand(shape, generator=rng) * 0.4 - 0.5
-    )  # darker than the background, in a colour of its own
+    # darker than the background, in a colour of its own
+    colour = torch.rand(shape, generator=rng) * 0.4 - 0.5
     return background + ink * strength * colour
 
 

@@ -1,6 +1,6 @@
 """Chapter 9, lung nodules: SegCaps and U-Nets with all, half and a tenth of the training patients."""
 
-from . import false_marks, plus, runs
+from . import false_marks, runs, segcaps_plus
 from .claims import CHAPTER
 
-__all__ = ["CHAPTER", "false_marks", "plus", "runs"]
+__all__ = ["CHAPTER", "false_marks", "runs", "segcaps_plus"]

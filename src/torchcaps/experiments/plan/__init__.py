@@ -1,7 +1,7 @@
 """What an experiment is: its settings, its runs, and the claims that its rows decide."""
 
 from .claim import Check, Claim, Finding, RowsOf, Verdict
-from .compare import MISSING, larger, larger_metric, ours, rows_named, with_spread
+from .compare import MISSING, larger, larger_metric, ours, with_spread
 from .evidence import (
     Effect,
     Mean,
@@ -66,7 +66,6 @@ __all__ = [
     "mean_of",
     "ours",
     "register",
-    "rows_named",
     "setting_of",
     "slug_of",
     "train_recipe",

@@ -11,12 +11,6 @@ from .evidence import Mean, as_ours, decide, decide_together, difference, gain
 MISSING = Finding("open", "runs are missing")
 
 
-def rows_named(rows_of: RowsOf, label: str, metric: str, *names: str) -> list[Row] | None:
-    """The rows of some settings; None where one is missing."""
-    found = by_setting(rows_of(label), metric)
-    return [found[name] for name in names] if all(name in found for name in names) else None
-
-
 def with_spread(row: Row, unit: str = "") -> str:
     """A setting and its number."""
     spread = "" if row.spread is None else f" ± {row.spread:.2f}"

@@ -18,7 +18,6 @@ from ..plan import (
     larger,
     larger_metric,
     ours,
-    rows_named,
     with_spread,
 )
 from ..records import Row, by_setting
@@ -41,9 +40,9 @@ def less(label: str, metric: str, better: str, worse: str, *, is_ours: bool = Tr
     return ours(check) if is_ours else check
 
 
-def ahead_of_all(label: str, metric: str, one: str, others: tuple[str, ...]) -> Check:
-    """Whether one setting has less of a metric than each of several."""
-    return ours(larger(label, metric, [(other, one) for other in others], "°"))
+def ahead_of_all(label: str, one: str, others: tuple[str, ...]) -> Check:
+    """Whether the rotations of one setting are nearer than those of each of several."""
+    return ours(larger(label, "test_rotation_error", [(other, one) for other in others], "°"))
 
 
 def below(label: str, metric: str, limit: Number, names: tuple[str, ...]) -> Check:
@@ -79,11 +78,11 @@ def in_minutes(label: str, name: str) -> Check:
     """Whether a training of the full budget takes less than an hour; the thesis's took nine days."""
 
     def check(rows_of: RowsOf) -> Finding:
-        rows = rows_named(rows_of, label, "training_minutes", name)
-        if rows is None:
+        row = by_setting(rows_of(label), "training_minutes").get(name)
+        if row is None:
             return MISSING
-        words = f"{with_spread(rows[0], ' min')} against {_THESIS_MINUTES:,} min"
-        return _lies_below(rows[0], 60, words, any_budget=False)
+        words = f"{with_spread(row, ' min')} against {_THESIS_MINUTES:,} min"
+        return _lies_below(row, 60, words, any_budget=False)
 
     return ours(check)
 

@@ -64,7 +64,7 @@ register(
             Claim(
                 "The training image that looks most alike is nearer in rotation than what networks say that "
                 "learnt from as many images.",
-                claims.ahead_of_all(IMAGES, "test_rotation_error", _NEAREST, tuple(map(_same, NETWORKS))),
+                claims.ahead_of_all(IMAGES, _NEAREST, tuple(map(_same, NETWORKS))),
             ),
             claims.under_five_degrees(IMAGES, (*map(_fresh, _FRESH), _NEAREST)),
         ),

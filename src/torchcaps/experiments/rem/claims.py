@@ -71,15 +71,15 @@ def lowers_entropy(label: str) -> Check:
     )
 
 
-def _with_rem(rows: Rows, network: str, metric: str) -> Row | None:
-    """The row of a network with REM."""
-    chosen = (network, REM, metric)
+def _with_rem(rows: Rows, metric: str) -> Row | None:
+    """The row of DR-CapsNet with REM."""
+    chosen = ("DR-CapsNet", REM, metric)
     return next((row for row in rows if (row.network, row.variant, row.metric) == chosen), None)
 
 
 def most_weights_go(rows_of: RowsOf) -> Finding:
     """More than 70 % of the weights of DR-CapsNet are pruned on MNIST."""
-    row = _with_rem(rows_of("tab:mnist-pruned-params"), "DR-CapsNet", "sparsity")
+    row = _with_rem(rows_of("tab:mnist-pruned-params"), "sparsity")
     if row is None:
         return Finding("open", "DR-CapsNet+REM has not been trained")
     beyond = excess(Mean.of_row(row), 70)
@@ -206,8 +206,8 @@ def decoder_keeps_trees(rows_of: RowsOf) -> Finding:
 def draws_more_than_the_class(rows_of: RowsOf) -> Finding:
     """The decoder on frozen capsules errs by less than half of what the mean image of each class does."""
     rows = rows_of("fig:reconstruction")
-    found = _with_rem(rows, "DR-CapsNet", "reconstruction_error")
-    of_class = _with_rem(rows, "DR-CapsNet", "class_mean_error")
+    found = _with_rem(rows, "reconstruction_error")
+    of_class = _with_rem(rows, "class_mean_error")
     if found is None or of_class is None:
         return Finding("open", "DR-CapsNet+REM has not been looked at")
     because = f"squared error {found.ours:.1f} an image, {of_class.ours:.1f} for the class's mean image"

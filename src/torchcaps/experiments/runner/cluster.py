@@ -47,7 +47,8 @@ def run_on_cluster(
     """
     ray = _connect(address)
     visit = visit or Visit()
-    runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
+    planned = list(experiment.planned(budget, seeds))
+    runs = missing_runs(planned, out)
     try:
         at_once = _runs_per_gpu(ray, experiment, machine, visit)
         task = ray.remote(num_cpus=1, num_gpus=1 / at_once if at_once else 0, max_retries=_RETRIES)(_make_run)
@@ -57,7 +58,7 @@ def run_on_cluster(
             _receive(ray, done, pending.pop(done), out, visit)
     finally:
         ray.shutdown()
-    return count_runs(experiment, out, budget=budget, seeds=seeds)
+    return count_runs(planned, out)
 
 
 def _connect(address: str) -> Any:

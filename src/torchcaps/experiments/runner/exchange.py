@@ -74,16 +74,18 @@ def _results_packed(archive: Path) -> Iterator[tuple[str, object]]:
     try:
         with tarfile.open(archive) as packed:
             for member in packed:
-                place = _RESULT.fullmatch(member.name)
-                if (
-                    place
-                    and ".." not in place[1].split("/")
-                    and member.isfile()
-                    and member.size <= _MOST_BYTES
-                ):
-                    file = packed.extractfile(member)
-                    assert file is not None
-                    yield place[1], json.loads(file.read())
+                place = _place_of(member)
+                file = None if place is None else packed.extractfile(member)
+                if place is not None and file is not None:
+                    yield place, json.loads(file.read())
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
         problem = str(error).partition("\n")[0]
         raise UserError(f"{archive} is no archive of results that can be read: {problem}") from error
+
+
+def _place_of(member: tarfile.TarInfo) -> str | None:
+    """The folder that the name of a result in an archive gives; None for other members."""
+    named = _RESULT.fullmatch(member.name)
+    if named is None or ".." in named[1].split("/"):
+        return None
+    return named[1] if member.isfile() and member.size <= _MOST_BYTES else None

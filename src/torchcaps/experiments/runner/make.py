@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -48,23 +49,22 @@ def run_missing(
     """
     visit = visit or Visit()
     check_machine(machine)  # a mistyped device is not a failure of the runs
-    runs = missing_runs(experiment, out, budget=budget, seeds=seeds)
+    planned = list(experiment.planned(budget, seeds))
+    runs = missing_runs(planned, out)
     at_once = visit.at_once or (experiment.at_once if uses_gpu(machine) else 1)
     concurrency = min(at_once, len(runs))
     if concurrency > 1:  # tuning convolutions frees memory, and that breaks a graph being captured beside it
         machine = replace(machine, tune_convolutions=False)
     works = [partial(perform_run, run, out, machine, visit, concurrency=concurrency) for run in runs]
     side_by_side(works, machine, at_once=at_once, stop=visit.stop)
-    return count_runs(experiment, out, budget=budget, seeds=seeds)
+    return count_runs(planned, out)
 
 
-def missing_runs(
-    experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None
-) -> list[PlannedRun]:
+def missing_runs(planned: Iterable[PlannedRun], out: Path) -> list[PlannedRun]:
     """The planned runs that have neither a result nor an error, in the order they should be made."""
     return [
         run
-        for run in experiment.planned(budget, seeds)
+        for run in planned
         if not any((run.folder(out) / name).is_file() for name in ("result.json", "error.json"))
     ]
 
@@ -120,9 +120,9 @@ def uses_gpu(machine: Machine) -> bool:
     return machine.device in ("auto", "cuda") and torch.cuda.is_available()
 
 
-def count_runs(experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None) -> RunCounts:
+def count_runs(planned: Iterable[PlannedRun], out: Path) -> RunCounts:
     """How many of the planned runs are done, failed and left."""
-    folders = [run.folder(out) for run in experiment.planned(budget, seeds)]
+    folders = [run.folder(out) for run in planned]
     done = sum((folder / "result.json").is_file() for folder in folders)
     failed = sum((folder / "error.json").is_file() for folder in folders)
     return RunCounts(done=done, failed=failed, left=len(folders) - done - failed, planned=len(folders))

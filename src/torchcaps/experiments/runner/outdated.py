@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from torchcaps.core import UserError
 from torchcaps.storage import read_json
 from torchcaps.train import recipe_as_json, stored_recipe
 
-from ..plan import Experiment, PlannedRun
-from ..records import Budget
+from ..plan import PlannedRun
 
 
-def outdated_runs(
-    experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None
-) -> list[PlannedRun]:
+def outdated_runs(planned: Iterable[PlannedRun], out: Path) -> list[PlannedRun]:
     """The planned runs whose result was made with another recipe than they have now."""
-    planned = experiment.planned(budget, seeds)
     return [run for run in planned if (run.folder(out) / "result.json").is_file() and _is_outdated(run, out)]
 
 
-def set_aside(experiment: Experiment, out: Path, *, budget: Budget, seeds: int | None = None) -> int:
+def set_aside(planned: Iterable[PlannedRun], out: Path) -> int:
     """Rename the folders of outdated runs, so that the runs are missing; how many there were."""
-    outdated = outdated_runs(experiment, out, budget=budget, seeds=seeds)
+    outdated = outdated_runs(planned, out)
     for run in outdated:
         folder = run.folder(out)
         aside = folder.parent.with_name(f"{run.budget}-older") / folder.name

@@ -48,7 +48,7 @@ def run_in_processes(
     runs = [
         run
         for experiment in experiments
-        for run in missing_runs(experiment, out, budget=budget, seeds=seeds)
+        for run in missing_runs(experiment.planned(budget, seeds), out)
         if experiment.at_once > 1 and not run.setting.reuses
     ]
     runs.sort(key=lambda run: run.seed)  # experiments and settings stay in order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,12 +102,10 @@ def matters(quantity: str, effect: str) -> Check:
 def _samples(rows: Rows, quantity: str) -> Iterator[Sample]:
     """Each converged flight of the networks; seeds of a setting count as further flights."""
     details = details_of(rows)
-    for head, size in _networks():
-        for likelihood in LIKELIHOODS:
-            for run in details.get(name_of(head, size, likelihood), ()):
-                for value in run.series[quantity]:
-                    if value >= 0:
-                        yield Sample(float(value), size, head, likelihood)
+    for (head, size), likelihood in product(_networks(), LIKELIHOODS):
+        runs = details.get(name_of(head, size, likelihood), ())
+        values = (value for run in runs for value in run.series[quantity])
+        yield from (Sample(float(value), size, head, likelihood) for value in values if value >= 0)
 
 
 def finds_more(label: str, ours: Sequence[str], others: Sequence[str], *, is_ours: bool = True) -> Check:

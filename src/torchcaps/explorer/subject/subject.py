@@ -161,7 +161,7 @@ class Subject:
         if contribution_obstacle(self.run.model) is not None:
             return heat, None
         found = contributions(self.run.model, layers[-1], chosen)
-        return heat, (found.parts[0] / found.length.clamp(min=1e-12)).float().cpu()
+        return heat, found.shares[0].float().cpu()
 
     @torch.no_grad()
     def cover(self, image: Tensor, winner: int) -> Covering:

@@ -90,15 +90,8 @@ class Explainer:
     def explain(self, source: Source) -> Explanation:
         """Prediction, tree, saliency, perturbations and typicality of one image."""
         shown, inputs, _ = self.pipeline.for_evaluation(source.image)
-        network = self.run.model
-        plain: CapsuleOutput = network(inputs, return_routing=True)
-        _check_finite(source, plain.activations, plain.poses)
-        with quantized(network, self.levels):
-            output: CapsuleOutput = network(inputs, return_routing=True)
-        layers = fully_connected(output.layers)
-        children = [trace.children.activations for trace in layers]
-        _check_finite(source, output.activations, output.poses, *children)
-        maps = capsule_maps(network)
+        plain, output = self._answers(source, inputs)
+        layers, maps = fully_connected(output.layers), capsule_maps(self.run.model)
         tree = parse_tree(
             layers,
             grid=maps[0].grid if len(maps) == 1 else None,
@@ -106,8 +99,9 @@ class Explainer:
         )
         chosen = output.activations.argmax(1)
         size = (shown.shape[-2], shown.shape[-1])
-        obstacle = contribution_obstacle(network)
+        obstacle = contribution_obstacle(self.run.model)
         parts = None if obstacle else self._contributions(layers[-1], chosen)
+        votes_have_places = bool(maps) and len(layers) == 1
         return Explanation(
             source=source,
             shown=shown[0].cpu(),
@@ -116,20 +110,31 @@ class Explainer:
             maps=maps,
             evidence=_heat(evidence_maps(through_layers(layers), chosen, maps), maps, size) if maps else None,
             contributions=parts,
-            contribution=None
-            if parts is None or not maps or len(layers) > 1
-            else _heat(contribution_maps(parts.parts, maps), maps, size),
+            contribution=_heat(contribution_maps(parts.parts, maps), maps, size)
+            if parts is not None and votes_have_places
+            else None,
             contribution_obstacle=obstacle,
             perturbed=self._perturb(source, output.poses, chosen),
             usual=self._compare(output),
             hint=hint_for(self.run, source.image, self.info) if source.preparation is not None else "",
         )
 
+    def _answers(self, source: Source, inputs: Tensor) -> tuple[CapsuleOutput, CapsuleOutput]:
+        """What the network says as it is, and with quantized couplings; only finite numbers are answers."""
+        network = self.run.model
+        plain: CapsuleOutput = network(inputs, return_routing=True)
+        _check_finite(source, plain.activations, plain.poses)
+        with quantized(network, self.levels):
+            output: CapsuleOutput = network(inputs, return_routing=True)
+        children = [trace.children.activations for trace in fully_connected(output.layers)]
+        _check_finite(source, output.activations, output.poses, *children)
+        return plain, output
+
     def _contributions(self, trace: LayerTrace, chosen: Tensor) -> Contributions:
         return Contributions(*(field.float().cpu() for field in contributions(self.run.model, trace, chosen)))
 
     def _perturb(self, source: Source, poses: Tensor, chosen: Tensor) -> Tensor | None:
-        decoder = getattr(self.run.model, "decoder", None)
+        decoder = self.run.model.decoder
         if decoder is None:
             return None
         perturbed = perturb_capsule(decoder, poses, chosen).cpu()

@@ -79,7 +79,7 @@ class KeptRun:
                 f"{', '.join(now)}: restore the class folders, or choose another --out"
             )
 
-    def check_folder(self) -> None:
+    def require_folder(self) -> None:
         """Raise where the folder was deleted or moved while the run trained."""
         if self.session.fabric.is_global_zero and not (self.out / "recipe.json").is_file():
             raise UserError(f"{self.out} was deleted or moved while the run trained; nothing more is saved")

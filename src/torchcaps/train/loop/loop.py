@@ -125,10 +125,9 @@ class _Loop:
 
     def _close_epoch(self, validation: Evaluation, seconds: float) -> None:
         session = self.session
-        self.run.check_folder()
+        self.run.require_folder()
         some = health_inputs(session.splits.validation, session.pipeline)
         noticed = watch_health(session.weights.network, some)
-        findings = {"findings": noticed.pop("findings")} if "findings" in noticed else {}
         row = {
             "epoch": self.run.progress.next_epoch,
             "train_loss": session.step.mean_loss(),
@@ -137,22 +136,22 @@ class _Loop:
             "seconds": round(seconds, 4),
             "images_per_second": round(session.steps_per_epoch * session.recipe.batch_size / seconds, 1),
             **self.technique.row(),
-            **noticed,
+            **{name: value for name, value in noticed.items() if name != "findings"},
         }
         self.run.keep_epoch(row, validation)
-        self.watcher.epoch_done(row | findings)
+        self.watcher.epoch_done(row | noticed)
 
     def test(self) -> TrainResult:
         """Test the kept weights and write result.json."""
         session, run = self.session, self.run
-        run.check_folder()
+        run.require_folder()
         session.fabric.barrier()
         images = session.source.test(session.fabric.device)
         more = self.technique.finish(run, images)
         run.use_weights("weights")
         test = session.evaluate(images, on_images=lambda count: self.watcher.testing(count, len(images)))
         result = self._result(test, more)
-        run.check_folder()
+        run.require_folder()
         if session.fabric.is_global_zero:
             write_json(run.out / "result.json", result)
         return result

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -14,11 +12,12 @@ from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.inspection import count_parameters
 from torchcaps.models import Network
 from torchcaps.storage import (
+    checksum_of,
     load_weights,
     read_json_lines,
     read_mapping,
     write_json,
-    write_text,
+    write_json_lines,
 )
 
 from ..machine import Machine, launch, settled
@@ -94,10 +93,8 @@ def _identity(source: Path, settings: StructuredPruning) -> Plain:
     weights = source / "weights.safetensors"
     if not weights.is_file():
         raise MissingDataError(f"{source} holds no trained run (no weights.safetensors)")
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     values = {key: value for key, value in asdict(settings).items() if key != "candidates"}
-    return {"source": str(source), "weights": digest, **values}
+    return {"source": str(source), "weights": checksum_of(weights), **values}
 
 
 def _is_finished(out: Path, identity: Plain, settings: StructuredPruning) -> bool:
@@ -130,7 +127,7 @@ def _score_missing(
         found = candidates.score(chosen)
         pairs = zip(chosen, found, strict=True)
         rows += [{"widths": widths, metric.name: score} for widths, score in pairs]
-        write_text(path, "".join(f"{json.dumps(row)}\n" for row in rows))
+        write_json_lines(path, rows)
         scores += found
         best = metric.format(metric.best(scores))
         on_candidate(len(scores), len(all_widths), f"{metric.title} {best}")

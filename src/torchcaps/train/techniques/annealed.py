@@ -53,9 +53,7 @@ class AnnealedTraining(Technique):
         for number, step in enumerate(self.annealer.tried):
             run.use_weights(f"step-{number}")
             self._set(step.iterations)
-            found = run.session.evaluate(test)
-            metrics = {f"test_{name}": value for name, value in found.metrics.items()}
-            steps.append({**asdict(step), "test_loss": found.loss, **metrics})
+            steps.append({**asdict(step), **run.session.evaluate(test).named("test")})
         return {"annealing": steps}
 
     @property

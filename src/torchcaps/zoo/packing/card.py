@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchcaps.core import Plain, metric_of
+from torchcaps.core import Plain, counted, metric_of
 from torchcaps.data import FOLDER_PREFIX
 from torchcaps.models import MODELS
 from torchcaps.storage import read_json
@@ -153,11 +153,9 @@ def _training(result: Plain) -> str:
 def _over_seeds(evidence: Evidence | None) -> list[str]:
     if evidence is None:
         return ["Over seeds: not measured; the numbers above are of one run."]
-    found = ", ".join(map(str, evidence.metrics))
-    seeds = evidence.metrics[0].seeds
+    found, seeds = ", ".join(map(str, evidence.metrics)), counted(evidence.metrics[0].seeds, "seed")
     return [
-        f"Over seeds: {found} ({seeds} {'seed' if seeds == 1 else 'seeds'}; {evidence.protocol}), of "
-        f"“{evidence.setting}” in `{evidence.file}`."
+        f"Over seeds: {found} ({seeds}; {evidence.protocol}), of “{evidence.setting}” in `{evidence.file}`."
     ]
 
 

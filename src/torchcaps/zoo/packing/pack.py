@@ -8,13 +8,12 @@ from pathlib import Path
 from torchcaps.core import METRICS, Plain, UserError, as_plain
 from torchcaps.data import FOLDER_PREFIX, find_info
 from torchcaps.inspection import count_parameters
-from torchcaps.storage import load_weights, read_json, save_weights, write_json, write_text
+from torchcaps.storage import checksum_of, load_weights, read_json, save_weights, write_json, write_text
 from torchcaps.train import Run, evaluate_run, load_run, provenance, recipe_as_json
 from torchcaps.train.run import read_result, write_recipe
 
 from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
 from ..measured import TRUTH, TURNS, halved, measure_rounding, read_evidence, say_truth, say_turns
-from ..store import checksum_of
 from .card import CARD, describe_entry
 from .without_paths import recipe_without_paths, without_paths
 

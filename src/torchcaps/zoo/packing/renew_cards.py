@@ -11,11 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchcaps.core import as_plain
-from torchcaps.storage import read_json, write_json, write_text
+from torchcaps.storage import checksum_of, read_json, write_json, write_text
 
 from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, packaged_weights
 from ..measured import TURNS, VIEWS, MeasuredViews, read_evidence
-from ..store import checksum_of
 from .card import CARD, describe_entry
 
 

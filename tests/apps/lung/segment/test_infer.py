@@ -49,7 +49,7 @@ def test_windows_leave_no_seams(hounsfield):
 
 
 def test_one_window_is_one_pass(segcaps, hounsfield, monkeypatch):
-    monkeypatch.setattr("torchcaps.apps.lung.segment.infer._cpu_has_bf16", lambda: False)
+    monkeypatch.setattr("torchcaps.apps.lung.segment.infer.has_native_bf16", lambda device: False)
     slices = hounsfield[3:6]
     with torch.no_grad():
         one_pass = segcaps(torch.from_numpy(window(slices)).unsqueeze(1))[:, 0].numpy()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,15 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError, counted
-from torchcaps.storage import DiskError, one_at_a_time, read_mapping, write_atomically, write_json, write_text
+from torchcaps.storage import (
+    DiskError,
+    checksum_of,
+    one_at_a_time,
+    read_mapping,
+    write_json,
+    write_png,
+    write_text,
+)
 
 from .cut import Cut
 from .sources import Found
@@ -147,8 +154,8 @@ def _facts(cut: Cut) -> dict[str, Any]:
 
 
 def _write_picture(path: Path, pixels: NDArray[np.uint8]) -> str:
-    write_atomically(path, lambda draft: Image.fromarray(pixels).save(draft, format="PNG"))
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    write_png(path, Image.fromarray(pixels))
+    return checksum_of(path)
 
 
 def _write_report(out: Path, records: Mapping[str, dict[str, Any]], problems: Mapping[str, str]) -> None:

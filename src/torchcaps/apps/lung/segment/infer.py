@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from torchcaps.core import UserError
+from torchcaps.train import has_native_bf16
 
 from ..volume import window
 from .lungs import Box, lung_box, lung_field
@@ -150,15 +151,4 @@ def _blending_weight(height: int, width: int) -> Float[Tensor, "height width"]:
 
 def native_bf16(device: torch.device) -> AbstractContextManager[Any]:
     """Products in bfloat16 where the processor has instructions for them, elsewhere in float32."""
-    if device.type == "cuda":
-        is_native = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        is_native = device.type == "cpu" and _cpu_has_bf16()
-    return torch.autocast(device.type, torch.bfloat16) if is_native else nullcontext()
-
-
-def _cpu_has_bf16() -> bool:
-    asked = (
-        getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    )
-    return any(each() for each in asked if each is not None)
+    return torch.autocast(device.type, torch.bfloat16) if has_native_bf16(device) else nullcontext()

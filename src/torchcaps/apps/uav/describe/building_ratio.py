@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from torchcaps.core import MissingDataError, UserError, need
-from torchcaps.storage import read_mapping, write_bytes, write_json
+from torchcaps.storage import checksum_of, read_mapping, write_bytes, write_json
 
 Segmenter: TypeAlias = Callable[[Tensor], Tensor]  # crops in [0, 1] to the share of each pixel that is built
 _SETTINGS, _NETWORK = "building_ratio.json", "segmenter.onnx"
@@ -84,7 +83,7 @@ def building_ratio(
     """The baseline with the segmenter of an ONNX file, or with that of colours."""
     if network is None:
         return BuildingRatio(side, rings, device=device)
-    name = hashlib.sha256(network.read_bytes()).hexdigest()[:16] if network.is_file() else ""
+    name = checksum_of(network)[:16] if network.is_file() else ""
     return BuildingRatio(side, rings, onnx_segmenter(network), device, name)
 
 

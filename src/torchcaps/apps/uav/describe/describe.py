@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -14,7 +13,7 @@ from torch.nn import functional as F
 
 from torchcaps.core import UserError, build_dataclass, generator
 from torchcaps.models import DescriptorNetwork
-from torchcaps.storage import read_mapping, write_json
+from torchcaps.storage import checksum_of, read_mapping, write_json
 from torchcaps.train import Pipeline, Run, load_run
 
 from .building_ratio import is_building_ratio, load_building_ratio
@@ -48,7 +47,7 @@ class NetworkDescriber:
         self._model, self._pipeline = run.model, Pipeline(run.recipe.data, run.info())
         self.side, self.size = run.model.image_shape[2], run.model.config.descriptor
         self.device = run.device
-        self.name = f"{run.recipe.model['name']} {_checksum(run.folder / 'weights.safetensors')}"
+        self.name = f"{run.recipe.model['name']} {checksum_of(run.folder / 'weights.safetensors')[:16]}"
 
     @torch.inference_mode()
     def __call__(self, crops: Float[Tensor, "batch 3 side side"]) -> Float[Tensor, "batch descriptor"]:
@@ -113,8 +112,3 @@ def _opponent_colours(images: Tensor) -> Tensor:
     xyz = torch.einsum("pq,bqhw->bphw", matrix, linear)
     root = torch.where(xyz > 216 / 24389, xyz.clamp(min=1e-9) ** (1 / 3), (24389 / 27 * xyz + 16) / 116)
     return torch.stack([500 * (root[:, 0] - root[:, 1]), 200 * (root[:, 1] - root[:, 2])], dim=1)
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -11,8 +11,9 @@ from typing import Any
 
 from torchcaps.core import Plain
 from torchcaps.data import FOLDER_PREFIX, PlacePlan, SeasonStack, write_map_folder
+from torchcaps.storage import checksum_of
 from torchcaps.train import Run, evaluate_run, provenance
-from torchcaps.zoo import WEIGHTS, checksum_of
+from torchcaps.zoo import WEIGHTS
 
 
 def evaluate_descriptor(

@@ -1,7 +1,7 @@
 """The point-mass filter and the parts it is made of."""
 
 from .backend import Backend, Evidence, Match, Moments
-from .choice import fast_backend
+from .choose_backend import fast_backend
 from .descriptors import STORAGES, Codebook, Descriptors, Storage, learn_codebook
 from .estimate import Estimate
 from .grid import Grid

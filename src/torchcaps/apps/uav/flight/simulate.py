@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.data import SeasonStack, sample_crops
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_png
 
 from ..filter import MotionNoise
 from .flight import FlightStep, odometry_of, write_flight
@@ -64,10 +63,8 @@ class Flight:
     def save(self, folder: Path) -> None:
         """Write `flight.csv` and `images/`."""
         for step, pixels in zip(self.steps, self.images, strict=True):
-            if step.image is None or pixels is None:
-                continue
-            save = partial(Image.fromarray(pixels).save, format="PNG")
-            write_atomically(folder / "images" / step.image.name, save)
+            if step.image is not None and pixels is not None:
+                write_png(folder / "images" / step.image.name, Image.fromarray(pixels))
         write_flight(folder / "flight.csv", self.steps)
 
 

@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.data import SeasonStack, sample_crops
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_png
 
 from ..describe import Describer, describe_places
 from ..filter import Codebook, Grid, Likelihood, Storage, learn_codebook, linear_likelihood
@@ -153,4 +152,4 @@ def _write_picture(path: Path, stack: SeasonStack, grid: Grid) -> None:
     width, height = (round(count * grid.cell / stack.pixel) for count in (grid.columns, grid.rows))
     picture = Image.fromarray(np.moveaxis(stack.images[0][:, -height:, :width], 0, -1))
     picture.thumbnail((_PICTURE, _PICTURE))
-    write_atomically(path, partial(picture.save, format="PNG"))
+    write_png(path, picture)

@@ -12,7 +12,6 @@ A folder holds
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -21,7 +20,7 @@ import torch
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import read_json, write_arrays, write_atomically, write_json
+from torchcaps.storage import read_json, write_arrays, write_atomically, write_json, write_png
 
 from .design import Design
 from .draw import PartWhole
@@ -42,8 +41,7 @@ def write_partwhole(
     write_atomically(folder / "images.npy", lambda draft: _save(draft, images))
     write_arrays(folder / "truth.npz", arrays)
     for number, image in enumerate(images if pictures else ()):
-        picture = Image.fromarray(image)
-        write_atomically(folder / "images" / f"{number:06d}.png", partial(picture.save, format="PNG"))
+        write_png(folder / "images" / f"{number:06d}.png", Image.fromarray(image))
     about = {"format": FORMAT, "seed": seed, "count": len(images), "design": asdict(design)}
     write_json(folder / "design.json", {**about, "tree": asdict(drawn.tree)})
 

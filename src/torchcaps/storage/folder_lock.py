@@ -1,4 +1,4 @@
-"""Turns at a folder: what several processes would write side by side, one writes at a time."""
+"""A lock on a folder: what several processes would write side by side, one writes at a time."""
 
 from __future__ import annotations
 

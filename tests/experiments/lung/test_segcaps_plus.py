@@ -6,7 +6,14 @@ import pytest
 from experiments.made_rows import a_row, a_run
 
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.lung.plus import BASELINE, LABEL, METRIC, VARIANTS, helpful_variants, plus_changes
+from torchcaps.experiments.lung.segcaps_plus import (
+    BASELINE,
+    LABEL,
+    METRIC,
+    VARIANTS,
+    helpful_variants,
+    plus_changes,
+)
 from torchcaps.models import build_model
 from torchcaps.train import load_recipe
 

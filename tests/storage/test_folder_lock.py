@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from torchcaps.core import UserError
-from torchcaps.storage.turns import one_at_a_time
+from torchcaps.storage.folder_lock import one_at_a_time
 
 pytest.importorskip("fcntl", reason="nobody waits on Windows")
 
