@@ -17,10 +17,6 @@ from ..plan import Experiment, Job, PlannedRun
 from ..records import Budget
 from .visit import StopInTime, Visit
 
-# before torch 2.8 nothing tells a lost device from other errors
-_DEVICE_LOST: tuple[type[Exception], ...] = (
-    (torch.AcceleratorError,) if hasattr(torch, "AcceleratorError") else ()
-)
 _CONTINUES = "the next visit continues from its last checkpoint"
 
 
@@ -93,7 +89,7 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, c
         visit.on_run(f"{run.name} stopped: time is up; {_CONTINUES}")
     except MissingDataError as error:  # not a failure: the run waits for its data
         visit.on_run(f"{run.name} left out: {error}")
-    except _DEVICE_LOST as error:
+    except torch.AcceleratorError as error:
         visit.stop()  # no run of this process gets the device back
         reason = str(error).partition("\n")[0]
         visit.on_run(f"{run.name} stopped: the device was lost ({reason}); {_CONTINUES}")
