@@ -48,6 +48,23 @@ def test_nifti_written_and_read_again_is_the_same_volume(scan, tmp_path):
     assert again.affine == pytest.approx(scan.affine)
 
 
+@pytest.mark.parametrize("axes", ["RAS", "PIR"])
+def test_a_nifti_mask_has_the_voxels_of_its_nifti_scan(tmp_path, axes):
+    nibabel = pytest.importorskip("nibabel")
+    tilted = np.array([[0.7, 0, 0.1, -30], [0, 0.8, 0.2, 12], [0, -0.1, 2.5, 4], [0, 0, 0, 1]])
+    turn = nibabel.orientations.ornt_transform(
+        nibabel.orientations.axcodes2ornt("RAS"), nibabel.orientations.axcodes2ornt(axes)
+    )
+    values = np.arange(-1000, -940).reshape(3, 4, 5).astype(np.int16)
+    source = nibabel.Nifti1Image(values, tilted).as_reoriented(turn)
+    nibabel.save(source, tmp_path / "scan.nii.gz")
+    scan = read_volume(tmp_path / "scan.nii.gz")
+    write_nifti(tmp_path / "mask.nii.gz", scan.hounsfield + 1000, scan)
+    mask = nibabel.load(tmp_path / "mask.nii.gz")
+    assert np.array_equal(np.asarray(mask.dataobj), np.asarray(source.dataobj) + 1000)
+    assert mask.affine == pytest.approx(source.affine, abs=1e-5)
+
+
 def test_a_dicom_segmentation_holds_each_nodule_on_its_slices(tmp_path):
     pydicom, highdicom = pytest.importorskip("pydicom"), pytest.importorskip("highdicom")
     series = write_series(tmp_path / "series", chest(10, 64, NODULES))

@@ -75,6 +75,22 @@ def test_a_mask_of_other_spacing_or_angle_is_refused_though_its_numbers_are_near
         assert read_nifti_mask(save(tmp_path / "n.nii", (values > 0).astype(np.uint8), affine), volume).any()
 
 
+@pytest.mark.parametrize(("unit", "millimetres"), [("meter", 1000), ("micron", 0.001), ("unknown", 1)])
+def test_places_are_millimetres_whatever_unit_the_header_names(tmp_path, unit, millimetres):
+    image = nibabel.Nifti1Image(made(), np.diag([1 / millimetres] * 3 + [1]) @ AFFINE)
+    image.header.set_xyzt_units(unit)
+    nibabel.save(image, tmp_path / "a.nii")
+    volume = read_volume(tmp_path / "a.nii")
+    assert volume.spacing == pytest.approx((2.5, 0.8, 0.7))
+    mask = save(tmp_path / "m.nii", (made() > 500).astype(np.uint8))
+    assert np.array_equal(read_nifti_mask(mask, volume), volume.hounsfield > 500)
+
+
+def test_a_fourth_axis_of_one_volume_is_left_out(tmp_path):
+    volume = read_volume(save(tmp_path / "a.nii.gz", made((6, 5, 4, 1))))
+    assert np.array_equal(volume.hounsfield, read_volume(save(tmp_path / "b.nii.gz", made())).hounsfield)
+
+
 def test_slices_of_a_tilted_scanner_are_as_far_apart_as_their_planes(tmp_path):
     tilted = AFFINE.copy()
     tilted[1, 2] = 2.5 * np.tan(np.radians(20))  # each slice lies further back than the one below

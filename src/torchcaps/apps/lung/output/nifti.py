@@ -18,7 +18,7 @@ _LEVEL = 1  # masks are mostly zeros: more effort gains nothing
 
 
 def write_nifti(path: Path, labels: Shaped[np.ndarray, "slices rows columns"], volume: Volume) -> None:
-    """Write numbers of voxels where a viewer finds them on top of the volume; 0 is background."""
+    """Write numbers of voxels, voxel by voxel those of a NIfTI source; 0 is background."""
     import nibabel
 
     if labels.shape != volume.hounsfield.shape:
@@ -26,5 +26,7 @@ def write_nifti(path: Path, labels: Shaped[np.ndarray, "slices rows columns"], v
     _ = volume.millimetres  # without them a viewer cannot place it
     kind = np.uint8 if int(labels.max(initial=0)) < 256 else np.uint16
     image = nibabel.Nifti1Image(labels.transpose(2, 1, 0).astype(kind), _TO_RAS @ volume.affine)
+    axes = (nibabel.orientations.axcodes2ornt(codes) for codes in ("LPS", volume.axes))
+    image = image.as_reoriented(nibabel.orientations.ornt_transform(*axes))
     image.header.set_xyzt_units("mm")
     write_bytes(path, gzip.compress(image.to_bytes(), compresslevel=_LEVEL, mtime=0))

@@ -17,14 +17,22 @@ NIFTI_SUFFIXES = (".nii", ".nii.gz")
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts millimetres to the right and to the front
 _MOST_VOXELS = 1 << 31
 _AIR = -1000  # Hounsfield units
+_MILLIMETRES = {"meter": 1e3, "micron": 1e-3}  # what a header does not name is in millimetres
 
 
 def read_nifti(path: Path) -> Volume:
     """The CT volume in a NIfTI file, turned so that its axes run as those of axial DICOM slices."""
-    image = _open(path)
+    image, axes = _open(path)
     values, notes = _without_holes(_narrow(_array(image, path)), path)
-    affine = _TO_LPS @ np.asarray(image.affine, dtype=np.float64)
-    return Volume(values, _spacing(affine), affine, _stem(path), notes=notes + doubts(values))
+    affine = _affine(image)
+    spacing = _spacing(affine)
+    return Volume(values, spacing, affine, _stem(path), notes=notes + doubts(values), axes=axes)
+
+
+def _affine(image: Any) -> NDArray[np.float64]:
+    """From voxels to millimetres of the patient, whatever unit of length the header names."""
+    scale = _MILLIMETRES.get(image.header.get_xyzt_units()[0], 1.0)
+    return np.diag([scale, scale, scale, 1.0]) @ _TO_LPS @ np.asarray(image.affine, dtype=np.float64)
 
 
 def _spacing(affine: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -37,11 +45,11 @@ def _spacing(affine: NDArray[np.float64]) -> tuple[float, float, float]:
 
 def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
     """Where the mask in a NIfTI file is not 0; one that does not fit the volume is an error."""
-    image = _open(path)
+    image, _ = _open(path)
     mask = _array(image, path) != 0
     if mask.shape != volume.hounsfield.shape:
         raise UserError(f"{path} has {_shape(mask)} voxels, but its volume has {_shape(volume.hounsfield)}")
-    affine = _TO_LPS @ np.asarray(image.affine, dtype=np.float64)
+    affine = _affine(image)
     # small differences grow over hundreds of voxels, so places are compared and not the numbers
     last = np.subtract(volume.hounsfield.shape[::-1], 1)
     corners = np.array([[*corner, 1] for corner in product(*((0, end) for end in last))])
@@ -51,12 +59,12 @@ def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
     return mask
 
 
-def _open(path: Path) -> Any:
-    """The image with its axes in the order left, posterior, superior."""
+def _open(path: Path) -> tuple[Any, str]:
+    """The image with its axes in the order left, posterior, superior; and those of the file, as "RAS"."""
     nibabel = need("nibabel", "lung", "reading NIfTI")
     try:
         with nibabel.openers.Opener(path) as file:
-            image: Any = nibabel.load(path)
+            image: Any = nibabel.squeeze_image(nibabel.load(path))  # some programs write a fourth axis of 1
             raw = type(image.header).from_fileobj(file, check=False)  # a checked one has spacing 1 for 0
     except Exception as error:  # nibabel raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as NIfTI ({error})") from error
@@ -68,9 +76,10 @@ def _open(path: Path) -> Any:
     own = nibabel.orientations.io_orientation(image.affine)
     wanted = nibabel.orientations.axcodes2ornt("LPS")
     try:
-        return image.as_reoriented(nibabel.orientations.ornt_transform(own, wanted))
+        turned = image.as_reoriented(nibabel.orientations.ornt_transform(own, wanted))
     except Exception as error:
         raise _damaged(path, error) from error
+    return turned, "".join(nibabel.orientations.ornt2axcodes(own))
 
 
 def _damaged(path: Path, error: Exception) -> UserError:

@@ -27,6 +27,7 @@ class Volume:
         series_uid: Of the DICOM series.
         slices: The DICOM files in the order of the slices.
         notes: What was mended while reading, in words.
+        axes: Where the axes of the NIfTI file lead, such as "RAS"; masks are written with the same axes.
     """
 
     hounsfield: NDArray[np.int16] | NDArray[np.float32]
@@ -36,6 +37,7 @@ class Volume:
     series_uid: str | None = None
     slices: tuple[Path, ...] | None = None
     notes: tuple[str, ...] = ()
+    axes: str = "LPS"
 
     def __post_init__(self) -> None:
         if self.hounsfield.ndim != 3 or not self.hounsfield.size:
