@@ -13,13 +13,13 @@ from torchcaps.apps.uav.stream import localize_lines
 GOOD = {"time": 1.0, "forward": 20.0, "left": 0, "turn": 0, "heading": 0}
 
 
-def answers(country, lines, images, sink=None):
+def answers(country, lines, images, sink=None, to_degrees=lambda x, y: (x / 1e5, y / 1e5)):
     likelihood = country.matching.likelihood("linear")
     localizer = Localizer(country.map, country.describer, likelihood, backend=PlainBackend())
     raw = io.BytesIO(
         b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines)
     )
-    found = localize_lines(localizer, raw, images, lambda x, y: (x / 1e5, y / 1e5), sink)
+    found = localize_lines(localizer, raw, images, to_degrees, sink)
     return [json.loads(line) for line in found]
 
 
@@ -117,6 +117,17 @@ def test_estimates_arrive_as_mavlink(country, tmp_path):
     assert message.fix_type == (2 if answer["converged"] else 1)
     assert message.yaw / 100 == pytest.approx((90 - answer["heading"]) % 360, abs=0.02)
     assert message.time_usec == 1_000_000
+
+
+def test_the_yaw_of_a_turned_projection_counts_from_north(country, tmp_path):
+    def to_degrees(x, y):  # the y axis points 10 degrees to the right of north
+        turn = math.radians(10)
+        east, north = x * math.cos(turn) + y * math.sin(turn), y * math.cos(turn) - x * math.sin(turn)
+        return east / 1e7, north / 1e7
+
+    with mavlink() as (sender, receive):
+        (answer,) = answers(country, [GOOD], tmp_path, sender.send, to_degrees)
+        assert receive().yaw / 100 == pytest.approx((90 - answer["heading"] + 10) % 360, abs=0.05)
 
 
 @pytest.mark.parametrize(("heading", "yaw"), [(90.0, 36_000), (0.0, 9_000), (180.0, 27_000), (100.0, 35_000)])

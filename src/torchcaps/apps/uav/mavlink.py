@@ -38,7 +38,7 @@ class MavlinkSender:
         self._socket, self._place = socket.socket(family, kind), place
 
     def send(self, time: float, longitude: float, latitude: float, estimate: Estimate) -> None:
-        """Send an estimate; `time` is in seconds. A message that is lost is not sent again."""
+        """Send an estimate, whose heading counts from east; `time` is in seconds. Nothing is sent twice."""
         east = math.degrees(estimate.heading)
         yaw = round(100 * (90 - east)) % _WHOLE_TURN or _WHOLE_TURN  # 0 means unknown, north is a whole turn
         message = self._mavlink.gps_input_encode(

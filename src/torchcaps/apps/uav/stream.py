@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from torchcaps.core import Plain, UserError
 
 from .filter import Estimate
-from .flight import FlightStep, ToDegrees, step_of_row
+from .flight import FlightStep, ToDegrees, compass_of_grid, step_of_row
 from .localize import Localizer, Update, read_image
 
-Sink = Callable[[float, float, float, Estimate], None]  # time, longitude, latitude, estimate
+Sink = Callable[[float, float, float, Estimate], None]  # time, longitude, latitude, estimate from true east
 _NEEDED = ("time",)
 _MOST_BYTES = 2**16  # of a line
 
@@ -32,7 +33,7 @@ def localize_lines(
         lines: JSON objects with the columns of a flight log, see `flight`.
         images: Folder of the pictures that lines name.
         to_degrees: Of the map's projection.
-        sink: Is given every estimate as well.
+        sink: Is given every estimate as well, with its heading counted from east, not from the map's x axis.
     """
     last = -math.inf
     for number, line in enumerate(lines, start=1):
@@ -49,7 +50,9 @@ def localize_lines(
         update = localizer.update(read_image(step.image), step.odometry, step.heading, step.ahead)
         longitude, latitude = to_degrees(update.estimate.x, update.estimate.y)
         if sink is not None:
-            sink(step.time, longitude, latitude, update.estimate)
+            turned = compass_of_grid(to_degrees, update.estimate.x, update.estimate.y)
+            estimate = replace(update.estimate, heading=update.estimate.heading - turned)
+            sink(step.time, longitude, latitude, estimate)
         yield json.dumps(_answer(step, update, longitude, latitude))
 
 

@@ -131,6 +131,20 @@ def test_uav_visloc_gives_places_headings_and_odometry(tmp_path):
     assert steps[2].image.name == "01_2.JPG"
 
 
+@pytest.mark.parametrize(
+    ("crs", "x", "y"), [("EPSG:32633", 300_000, 5_000_000), ("EPSG:3035", 2_700_000, 2_000_000)]
+)
+def test_the_compass_of_uav_visloc_counts_from_north_whatever_the_projection(tmp_path, crs, x, y):
+    pyproj = pytest.importorskip("pyproj")
+    longitude, latitude = pyproj.Transformer.from_crs(crs, "EPSG:4326", always_xy=True).transform(x, y)
+    path = tmp_path / "flight.csv"
+    path.write_text(f"filename,lat,lon,date,Phi1\na,{latitude:.9f},{longitude:.9f},d,40\n")
+    (step,) = read_flight(path, tmp_path, crs)
+    convergence = pyproj.Proj(crs).get_factors(longitude, latitude).meridian_convergence
+    assert abs(convergence) > 1
+    assert math.degrees(step.heading) == pytest.approx(50 + convergence, abs=0.1)
+
+
 def test_a_simulated_flight_is_read_as_it_was_flown(country, tmp_path):
     flight = simulate_flight(country.stack.dates(["winter"]), 16, FlightPlan(updates=7, seed=2))
     flight.save(tmp_path)

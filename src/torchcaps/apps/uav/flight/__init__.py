@@ -12,7 +12,7 @@ from .flight import (
 )
 from .orthoproject import Camera, Orthophoto, View, orthoproject
 from .perspective import Look
-from .projection import ToDegrees, degrees_of
+from .projection import ToDegrees, compass_of_grid, degrees_of
 from .simulate import Flight, FlightPlan, simulate_flight
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Orthophoto",
     "ToDegrees",
     "View",
+    "compass_of_grid",
     "degrees_of",
     "orthoproject",
     "read_flight",

@@ -1,7 +1,8 @@
 """Flight logs: our CSV, and that of UAV-VisLoc.
 
 Our CSV has one row for each update and these columns; angles are degrees, counter-clockwise, and headings
-count from east (90 minus the compass). `x` and `y` are the true place where it is known.
+count from the x axis of the map: 90 minus the compass, plus the compass of the y axis (`compass_of_grid`).
+`x` and `y` are the true place where it is known.
 
     time, forward, left, turn, distance, heading, image, x, y, ahead
 """
@@ -21,7 +22,7 @@ from torchcaps.core import MissingDataError, UserError, counted
 from torchcaps.storage import write_text
 
 from ..filter import Grid, MotionNoise, Odometry
-from .projection import transform_between
+from .projection import compass_of_grid, degrees_of, transform_between
 
 COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")
 _NEEDED = ("time", "forward", "left", "turn", "image")
@@ -197,7 +198,10 @@ def _visloc_steps(rows: Sequence[Mapping[str, str]], images: Path, crs: str) -> 
     column = next((name for name in _VISLOC_HEADINGS if name in rows[0]), None)
     if column is None:
         raise UserError(f"a log of UAV-VisLoc needs a column {' or '.join(_VISLOC_HEADINGS)}")
-    headings = np.radians(90 - np.array([_number(row, column) for row in rows]))
+    compass = np.radians([_number(row, column) for row in rows])
+    to_degrees = degrees_of(crs)
+    norths = np.array([compass_of_grid(to_degrees, x, y) for x, y in places.tolist()])
+    headings = math.pi / 2 - (compass - norths)  # the compass counts from north, not from the map's y axis
     if not np.isfinite(headings).all():
         line = int(np.flatnonzero(~np.isfinite(headings))[0]) + 2  # the first has the names of the columns
         raise UserError(f"line {line} of the log has no {column} in degrees; fill it in or remove the line")
