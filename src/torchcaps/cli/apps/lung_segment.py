@@ -17,6 +17,7 @@ from ..terminal import (
     found_run,
     print_json,
     print_table,
+    writable,
 )
 from .lung import PreparedFolder
 
@@ -33,7 +34,10 @@ def evaluate(
         typer.Option("--scans", help="Folder that was prepared: also count false marks in whole scans."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", dir_okay=False, help="Also write all measures to this file.")
+        Path | None,
+        typer.Option(
+            "--out", dir_okay=False, help="Also write all measures to this file.", callback=writable
+        ),
     ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -113,7 +117,10 @@ def segment(
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", file_okay=False, help="Folder for masks, table, pictures and page.")
+        Path,
+        typer.Option(
+            "--out", file_okay=False, help="Folder for masks, table, pictures and page.", callback=writable
+        ),
     ],
     series: Annotated[
         str | None, typer.Option("--series", help="UID of a DICOM series among several, or largest.")

@@ -18,6 +18,7 @@ from ..terminal import (
     found_run,
     print_json,
     working,
+    writable,
 )
 
 if TYPE_CHECKING:
@@ -143,7 +144,10 @@ def evaluate(
     views: ViewCount = 20,
     offset: Offset = 35.0,
     out: Annotated[
-        Path | None, typer.Option("--out", dir_okay=False, help="Also write all measures to this file.")
+        Path | None,
+        typer.Option(
+            "--out", dir_okay=False, help="Also write all measures to this file.", callback=writable
+        ),
     ] = None,
     device: Device = "auto",
     json: Json = False,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..terminal import CountBar, Device, Json, Quiet, choose_device, print_json, working
+from ..terminal import CountBar, Device, Json, Quiet, choose_device, print_json, working, writable
 from .uav import Date, RunOption, one_date
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def localize(
     flight: Annotated[Path, typer.Argument(metavar="FLIGHT.csv", help="Flight log, a row for each update.")],
     images: Annotated[Path, typer.Argument(metavar="IMAGES", help="Folder of the pictures.")],
     run: RunOption,
-    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder of the results.")],
+    out: Annotated[
+        Path, typer.Option("--out", file_okay=False, help="Folder of the results.", callback=writable)
+    ],
     likelihood: LikelihoodOption = "bayesian",
     odometry_only: Annotated[bool, typer.Option("--odometry-only", help="Do not look at images.")] = False,
     device: Device = "auto",

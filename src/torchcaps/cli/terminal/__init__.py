@@ -23,6 +23,7 @@ from .options import (
     levels_for,
     named_data,
     read_levels,
+    writable,
 )
 from .progress import CountBar, ProgressBar, working
 from .quick_help import help_of
@@ -61,4 +62,5 @@ __all__ = [
     "print_table",
     "read_levels",
     "working",
+    "writable",
 ]

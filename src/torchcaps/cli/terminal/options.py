@@ -27,6 +27,18 @@ def named_data(value: str | None) -> str | None:
     return None if value is None else name_dataset(value)
 
 
+def writable(value: Path | None) -> Path | None:
+    """The place of an output; one where nothing can be written is an error before any work."""
+    from torchcaps.core import UserError
+
+    if value is None:
+        return None
+    folder = next(path for path in (value.absolute(), *value.absolute().parents) if path.is_dir())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UserError(f"nothing may be written to {folder}; choose another --out")
+    return value
+
+
 A_RUN = "Folder that torchcaps train wrote, or a name from `torchcaps weights list`."
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help=A_RUN, callback=found_run)]
 Images = Annotated[

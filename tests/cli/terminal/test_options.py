@@ -1,0 +1,40 @@
+"""Options that several commands share."""
+
+import os
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcaps.cli.main import app
+from torchcaps.cli.terminal import writable
+from torchcaps.core import UserError
+
+
+@pytest.fixture
+def locked(tmp_path, monkeypatch):
+    """A folder in which nothing may be written, not even by root, as whom tests may run."""
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    allows = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK and allows(path, mode))
+    return folder
+
+
+@pytest.mark.parametrize("below", ["", "new", "new/result.json"])
+def test_a_place_where_nothing_may_be_written_is_named(locked, below):
+    with pytest.raises(UserError, match=f"nothing may be written to {locked}; choose another"):
+        writable(locked / below)
+
+
+def test_other_places_stay_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    for name in ("new", "file", "new/deep"):
+        assert writable(type(tmp_path)(name)) == type(tmp_path)(name)
+    assert writable(None) is None
+
+
+def test_a_scan_is_not_segmented_for_a_locked_folder(locked, tmp_path):
+    command = ["lung", "segment", str(tmp_path), "--run", str(tmp_path), "--out", str(locked)]
+    answer = CliRunner().invoke(app, command)
+    assert "nothing may be written" in str(answer.exception)
