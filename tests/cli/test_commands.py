@@ -31,6 +31,7 @@ from torchcaps.cli.on_runs.evaluate import show_result
 from torchcaps.cli.start import say_how_to_go_on
 from torchcaps.cli.terminal.examples import EXAMPLES
 from torchcaps.core import UserError
+from torchcaps.data import write_twin
 from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import load_recipe, load_run, load_split, task_named
 
@@ -450,6 +451,14 @@ def test_a_path_of_a_folder_is_data_for_every_command(photographs):
     done = torchcaps("data", "check", photographs)
     assert done.returncode == 0, done.stderr
     assert "all training and test images can be read" in done.stdout
+
+
+def test_a_check_counts_images_that_training_skips(tmp_path):
+    write_twin("folder", tmp_path, 12)
+    folder = next(path for path in sorted(tmp_path.rglob("*")) if any(path.glob("*.png")))
+    Image.new("L", (4, 4)).save(folder / "moving.gif")
+    done = torchcaps("data", "check", tmp_path)
+    assert f"1 image will be skipped, such as {folder / 'moving.gif'}: training reads" in done.stdout
 
 
 def test_data_that_are_not_there_may_be_a_folder(run):

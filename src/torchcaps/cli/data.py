@@ -45,10 +45,24 @@ def check(name: NameOrFolder, data_dir: DataDir = None, json: Json = False) -> N
         print_table(rows)
     elif name.startswith(FOLDER_PREFIX):
         typer.echo(f"{name}: all training and test images can be read")
+        _name_skipped(name, data_dir)
     else:
         typer.echo(f"{name} can be read; there are no published files to compare with")
     if not all(finding.is_ok for finding in findings):
         raise typer.Exit(1)
+
+
+def _name_skipped(name: str, data_dir: Path | None) -> None:
+    from torchcaps.core import counted
+    from torchcaps.data import resolve_data_dir
+    from torchcaps.data.folders import SUFFIXES, parse_folder_name, skipped_images
+
+    skipped = skipped_images(parse_folder_name(name, resolve_data_dir(data_dir)).root)
+    if skipped:
+        typer.echo(
+            f"{counted(len(skipped), 'image')} will be skipped, such as {skipped[0]}: training reads "
+            f"names that end in {', '.join(sorted(SUFFIXES))}"
+        )
 
 
 @app.command("draw")

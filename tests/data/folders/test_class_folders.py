@@ -125,7 +125,7 @@ def test_a_home_that_nobody_has_is_one_line(root):
 def test_a_folder_that_is_not_there_is_named_once_for_each_place(tmp_path):
     with pytest.raises(UserError, match=f": {tmp_path}/no is not a folder; --data names another$"):
         load_dataset(f"folder:{tmp_path}/no", "train", tmp_path)
-    with pytest.raises(UserError, match=f"neither no nor {tmp_path}/no is a folder"):
+    with pytest.raises(UserError, match=f"neither no nor {tmp_path}/no is a folder; --data-dir names"):
         load_dataset("folder:no", "train", tmp_path)
     with pytest.raises(UserError, match="'folder:' names no folder"):
         load_dataset("folder:", "train", tmp_path)

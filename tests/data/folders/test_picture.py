@@ -4,6 +4,7 @@ from PIL import ExifTags, Image
 
 from torchcaps.core import UserError
 from torchcaps.data import find_images, open_any, opened_picture, without_transparency
+from torchcaps.data.folders import skipped_images
 
 PIXELS = np.arange(6, dtype=np.uint8).reshape(2, 3) * 40
 
@@ -99,3 +100,11 @@ def test_an_array_of_objects_is_not_unpickled(tmp_path):
     np.save(tmp_path / "photo.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(UserError, match="cannot be read as a NumPy array"):
         open_any(tmp_path / "photo.npy")
+
+
+def test_images_that_are_skipped_for_their_names_are_listed(tmp_path):
+    (tmp_path / "cat" / ".cache").mkdir(parents=True)
+    for name in ("a.png", "b.gif", "c", ".cache/d.gif"):
+        Image.new("L", (4, 4)).save(tmp_path / "cat" / name, format="PNG")
+    (tmp_path / "cat" / "notes.txt").write_text("no image")
+    assert skipped_images(tmp_path) == [tmp_path / "cat" / "b.gif", tmp_path / "cat" / "c"]

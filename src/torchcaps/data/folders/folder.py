@@ -48,8 +48,11 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
         raise MissingDataError(f"{name!r} names no folder; expected folder:PATH")
     if not root.is_dir():
         # an absolute path is one place, whatever the data folder
-        tried = f"{path} is not" if root == path else f"neither {path} nor {root} is"
-        raise MissingDataError(f"{name}: {tried} a folder; --data names another")
+        if root == path:
+            raise MissingDataError(f"{name}: {path} is not a folder; --data names another")
+        raise MissingDataError(
+            f"{name}: neither {path} nor {root} is a folder; --data-dir names the folder that holds it"
+        )
     size: ImageSize = 0
     if match:
         texts = [text for text in match.groups()[1:] if text]

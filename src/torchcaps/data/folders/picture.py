@@ -76,6 +76,24 @@ def find_images(names: Sequence[str]) -> list[str]:
     return found
 
 
+def skipped_images(folder: Path) -> list[Path]:
+    """The images in a folder and below it that are not read because of how their names end."""
+    others = (
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix.lower() not in SUFFIXES and _is_visible(path, folder)
+    )
+    return [path for path in others if _is_image(path)]
+
+
+def _is_image(path: Path) -> bool:
+    try:
+        with Image.open(path):
+            return True
+    except Exception:  # pillow raises many kinds for what is none
+        return False
+
+
 def _is_visible(file: Path, root: Path) -> bool:
     parts = file.relative_to(root).parts if file.is_relative_to(root) else file.parts[-1:]
     return file.is_file() and not any(part.startswith((".", "__")) for part in parts)
