@@ -65,6 +65,14 @@ def test_quantizing_twice_is_quantizing_once(levels):
     assert quantization_indices(once, levels).element_size() == (1 if levels <= 256 else 2)
 
 
+@pytest.mark.parametrize(("kind", "levels"), [(torch.bfloat16, 201), (torch.float16, 1601)])
+def test_half_precision_goes_to_the_nearest_level(kind, levels):
+    couplings = torch.linspace(0, 1, 1001).to(kind)
+    nearest = (couplings.double() * (levels - 1) + 0.5).floor()
+    assert torch.equal(quantization_indices(couplings, levels).double(), nearest)
+    assert torch.equal(quantize(couplings, levels), (nearest / (levels - 1)).to(kind))
+
+
 @pytest.mark.parametrize("levels", [-1, 0, 1, 2**15 + 1])
 def test_too_few_or_too_many_levels_are_refused(levels):
     with pytest.raises(UserError, match="levels must lie in 2"):

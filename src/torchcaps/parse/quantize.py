@@ -28,13 +28,19 @@ def quantization_indices(coupling: Float[Tensor, "*shape"], levels: int) -> Inte
     """
     if not 2 <= levels <= _MOST_LEVELS:
         raise UserError(f"levels must lie in 2..{_MOST_LEVELS}, got {levels}")
-    steps = coupling.clamp(0, 1) * (levels - 1)
+    steps = coupling.clamp(0, 1).to(_wide(coupling)) * (levels - 1)
     return (steps + 0.5).floor().to(torch.uint8 if levels <= 256 else torch.int16)
 
 
 def quantize(coupling: Float[Tensor, "*shape"], levels: int) -> Float[Tensor, "*shape"]:
     """Couplings moved to the nearest level; those of one child need no longer sum to one."""
-    return quantization_indices(coupling, levels).to(coupling.dtype) / (levels - 1)
+    indices = quantization_indices(coupling, levels).to(_wide(coupling))
+    return (indices / (levels - 1)).to(coupling.dtype)
+
+
+def _wide(coupling: Tensor) -> torch.dtype:
+    """At least single precision: in bfloat16, halfway between two of more than 128 levels is no number."""
+    return torch.promote_types(coupling.dtype, torch.float32)
 
 
 @contextmanager
