@@ -75,6 +75,8 @@ def test_one_tree_for_all_has_no_entropy_and_one_for_each_has_the_bound():
     assert same.classes[0].bound == math.log2(7)
     each = count_trees(Keys(np.arange(8, dtype=np.uint8)[:, None], np.zeros(8, np.int64), 11, 1))
     assert each.entropy == each.classes[0].bound == 3.0
+    hundred = count_trees(Keys(np.arange(100, dtype=np.uint8)[:, None], np.zeros(100, np.int64), 101, 1))
+    assert hundred.classes[0].entropy <= hundred.classes[0].bound == math.log2(100)
 
 
 def test_a_class_nobody_predicts_is_stated_and_left_out():

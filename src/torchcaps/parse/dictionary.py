@@ -95,7 +95,8 @@ class ClassTrees:
         if not samples:
             return None
         # log of samples / count, not of its inverse: one tree for all images then gives 0, not -0
-        return sum(count * log2(samples / count) for count in self.counts.values()) / samples
+        bits = sum(count * log2(samples / count) for count in self.counts.values()) / samples
+        return min(bits, log2(samples))  # the sum rounds at each tree
 
     @property
     def bound(self) -> float | None:
