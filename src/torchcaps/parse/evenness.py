@@ -55,10 +55,10 @@ def measure_evenness(
     to_chosen = None
     if chosen is not None:
         index = chosen.view(-1, 1, 1).expand(-1, shares.shape[1], 1)
-        to_chosen = float(shares.gather(2, index).median())
+        to_chosen = _median(shares.gather(2, index))
     return Evenness(
         parents=parents,
-        largest=float(largest.median()),
+        largest=_median(largest),
         doubled=_share_above(largest, 2 / parents),
         decided=_share_above(largest, _DECIDED / parents),
         to_chosen=to_chosen,
@@ -76,6 +76,11 @@ def distance_from_even(coupling: Float[Tensor, "images in_caps out_caps"]) -> fl
     if even == 1:
         return 0.0
     return float((shares - even).abs().sum(-1).mean() / 2 / (1 - even))
+
+
+def _median(values: Tensor) -> float:
+    """The middle value, or the mean of the two in the middle, of which torch gives the lower."""
+    return float(values.median() - (-values).median()) / 2
 
 
 def _share_above(largest: Tensor, limit: float) -> float:
