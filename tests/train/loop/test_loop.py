@@ -137,6 +137,8 @@ def test_an_annealing_step_starts_from_the_best_weights_of_the_step_before(tmp_p
     assert torch.equal(seen[5], seen[3])
     assert not torch.equal(seen[3], seen[0])
     assert [step["loss"] for step in result["annealing"]] == [2.0, 1.5, 1.4]
+    # the last step is best as it starts, with the weights of epoch 2
+    assert [step["epoch"] for step in result["annealing"]] == [0, 2, 2]
     assert result["metrics"]["iterations"] == 3
     assert torch.equal(weights(tmp_path)["stem.weight"], seen[3])
 

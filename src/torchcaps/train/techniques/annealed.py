@@ -51,9 +51,10 @@ class AnnealedTraining(Technique):
         """Every step with what its best weights give on the test images."""
         steps = []
         for number, step in enumerate(self.annealer.tried):
-            run.use_weights(f"step-{number}")
+            epoch = run.use_weights(f"step-{number}")
             self._set(step.iterations)
-            steps.append({**asdict(step), **run.session.evaluate(test).named("test")})
+            # the annealer counts evaluations; readers look for the epoch in metrics.jsonl
+            steps.append({**asdict(step), "epoch": epoch, **run.session.evaluate(test).named("test")})
         return {"annealing": steps}
 
     @property
