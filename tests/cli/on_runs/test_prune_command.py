@@ -38,7 +38,9 @@ def test_the_pruned_run_lies_beside_and_the_next_command_is_named(run):
     folder = run.with_name("run-eagleeye-0.6")
     assert f"torchcaps train {folder / 'recipe.yaml'}" in done.stdout.replace("\n", "")
     assert "(60." in done.stdout or "(59." in done.stdout
-    metrics = json.loads((folder / "result.json").read_text())["metrics"]
+    result = json.loads((folder / "result.json").read_text())
+    macs, metrics = result["macs"], result["metrics"]
+    assert f"{macs['after']:,} of {macs['before']:,} multiply-adds" in done.stdout
     assert f"test accuracy {metrics['test_accuracy']:.2%} before fine-tuning, the best of 3;" in done.stdout
     tuned = torchcaps(
         "train", folder / "recipe.yaml", "--device", "cpu", "--out", f"{folder}-tuned", "--json"

@@ -78,7 +78,7 @@ def _print(result: PruneResult, folder: Path) -> None:
             "wider ones hardly ever met the target"
         )
     typer.echo(
-        f"{macs['after'] / 1e6:,.1f} of {macs['before'] / 1e6:,.1f} million multiply-adds in the trunk "
+        f"{macs['after']:,} of {macs['before']:,} multiply-adds in the trunk "
         f"({macs['after'] / macs['before']:.1%}), {result['parameters']:,} parameters in all"
     )
     typer.echo(f"test {found} before fine-tuning, the best of {len(search['scores'])}; run saved in {folder}")
