@@ -48,6 +48,9 @@ def test_parse_trees_are_shown_to_people(run):
     assert "synthetic_mnist validation: 7 images" in done.output
     assert "6 levels" in done.output
     assert "never predicted" in done.output
+    alone = torchcaps("parse", run, "--limit", 1).output
+    assert "test: 1 image, " in alone
+    assert "; 1 parse tree\n" in alone
 
 
 def test_an_image_is_explained(run, tmp_path):

@@ -50,16 +50,19 @@ def command(
 
 
 def _print(result: dict[str, Any]) -> None:
+    from torchcaps.core import counted
+
     typer.echo(
-        f"{result['data']} {result['split']}: {result['images']:,} images, {result['children']:,} capsules "
-        f"vote, couplings in {result['levels']} levels"
+        f"{result['data']} {result['split']}: {counted(result['images'], 'image')}, {result['children']:,} "
+        f"capsules vote, couplings in {result['levels']} levels"
     )
     typer.echo(
         f"accuracy {result['accuracy']:.2%}, quantized {result['quantized_accuracy']:.2%}, with even "
         f"couplings {result['even_accuracy']:.2%}"
     )
     typer.echo(
-        f"entropy {result['entropy']:.2f} bits, the mean over classes; {result['keys']:,} parse trees\n"
+        f"entropy {result['entropy']:.2f} bits, the mean over classes; "
+        f"{counted(result['keys'], 'parse tree')}\n"
     )
     print_table(
         [
