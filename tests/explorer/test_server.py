@@ -218,6 +218,17 @@ def test_pictures_of_other_kinds_say_what_was_done_to_them(ask, picture, words):
     status, look = upload(ask, as_file(picture))
     assert status == 200, look
     assert words in look["prepared"]
+        (as_file(Image.new("LAB", (60, 60)), "TIFF"), "CIELAB"),
+    ],
+    ids=[
+        "text",
+        "cut",
+        "base64",
+        "50 megapixels",
+        "50 megapixels on its side",
+        "empty, 16 bits",
+        "empty",
+        "CIELAB",
 
 
 def test_a_file_that_is_too_large_is_not_read(server):
