@@ -218,17 +218,15 @@ def test_pictures_of_other_kinds_say_what_was_done_to_them(ask, picture, words):
     status, look = upload(ask, as_file(picture))
     assert status == 200, look
     assert words in look["prepared"]
-        (as_file(Image.new("LAB", (60, 60)), "TIFF"), "CIELAB"),
-    ],
-    ids=[
-        "text",
-        "cut",
-        "base64",
-        "50 megapixels",
-        "50 megapixels on its side",
-        "empty, 16 bits",
-        "empty",
-        "CIELAB",
+
+
+@pytest.mark.parametrize(("kind", "others"), [("GIF", 1), ("WEBP", 2), ("PNG", 1), ("GIF", 0)])
+def test_an_animation_is_said_to_be_one(ask, kind, others):
+    content, frames = BytesIO(), [Image.new("L", (90, 120), 60 * number) for number in range(others)]
+    seven().save(content, kind, save_all=True, append_images=frames)
+    status, look = upload(ask, base64.b64encode(content.getvalue()).decode())
+    assert status == 200, look
+    assert ("the first image of an animation" in look["prepared"]) == bool(others)
 
 
 def test_a_file_that_is_too_large_is_not_read(server):
