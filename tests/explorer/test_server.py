@@ -106,7 +106,15 @@ def test_another_name_of_the_machine_gets_no_page(server):
 def test_only_pages_that_were_given_are_served(server, path):
     reply, content = get(server, path)
     assert reply.status == 404
-    assert "secret" not in content
+    assert reply.headers["Content-Type"].startswith("text/plain")
+    assert content == "There is no such page."
+
+
+def test_an_address_with_a_token_of_before_opens_the_page_of_who_was_let_in(server):
+    reply, content = get(server, "/?token=before")
+    assert reply.status == 200
+    assert "<main" in content
+    assert get(server, "/?token=before", Cookie="")[0].status == 403
 
 
 def test_the_page_of_a_given_folder_is_kept_apart_from_ours(server):
@@ -193,8 +201,18 @@ def test_only_a_digit_may_have_more_than_8_bits(ask):
         (turned(Image.new("1", (10_000, 5_000))), "50 megapixels"),
         (as_file(Image.new("I;16", (30, 30))), "one tone"),
         (as_file(Image.new("L", (60, 60), 255)), "one tone"),
+        (as_file(Image.new("LAB", (60, 60)), "TIFF"), "CIELAB"),
     ],
-    ids=["text", "cut", "base64", "50 megapixels", "50 megapixels on its side", "empty, 16 bits", "empty"],
+    ids=[
+        "text",
+        "cut",
+        "base64",
+        "50 megapixels",
+        "50 megapixels on its side",
+        "empty, 16 bits",
+        "empty",
+        "CIELAB",
+    ],
 )
 def test_a_picture_that_cannot_be_used_gets_a_message(ask, monkeypatch, server, content, words):
     monkeypatch.setattr(server.shelf.subject("0"), "is_digit", True)
