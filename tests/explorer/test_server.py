@@ -117,6 +117,12 @@ def test_an_address_with_a_token_of_before_opens_the_page_of_who_was_let_in(serv
     assert get(server, "/?token=before", Cookie="")[0].status == 403
 
 
+def test_without_scripts_the_page_says_that_it_needs_them(server):
+    _, content = get(server, "/")
+    assert "needs JavaScript" in re.search(r"<noscript>(.*?)</noscript>", content, re.S)[1]
+    assert re.search(r'<p id="waiting"[^>]* hidden>', content)  # nothing works without them
+
+
 def test_the_page_of_a_given_folder_is_kept_apart_from_ours(server):
     reply, content = get(server, "/folder/flight/0")
     assert reply.status == 200
