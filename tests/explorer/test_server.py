@@ -123,6 +123,17 @@ def test_without_scripts_the_page_says_that_it_needs_them(server):
     assert re.search(r'<p id="waiting"[^>]* hidden>', content)  # nothing works without them
 
 
+def test_bars_and_words_round_the_same_numbers(ask):
+    _, look = ask("look", EXAMPLE)
+    _, rounds = ask("rounds", {**EXAMPLE, "winner": look["winner"]})
+    for each in [*rounds["earlier"], look["last"]]:
+        assert f"couplings are {each['distance']:.3f} away" in each["words"]
+    first, second = (each["value"] for each in look["classes"][:2])
+    assert f"The margin between them is {first - second:.2f}" in look["words"]
+    assert first != round(first, 4)  # rounded twice, a number could differ from the one in words
+    assert look["last"]["distance"] != round(look["last"]["distance"], 4)
+
+
 def test_the_page_of_a_given_folder_is_kept_apart_from_ours(server):
     reply, content = get(server, "/folder/flight/0")
     assert reply.status == 200

@@ -42,9 +42,7 @@ def view_look(
         "answer": names[look.winner],
         "winner": look.winner,
         "words": say_answer(names, values, look.winner, label) + doubt,
-        "classes": [
-            {"name": names[number], "value": round(values[number], 4)} for number in order[:_MOST_CLASSES]
-        ],
+        "classes": [{"name": names[number], "value": values[number]} for number in order[:_MOST_CLASSES]],
         "more_classes": max(0, len(values) - _MOST_CLASSES),
         "heat": None if look.evidence is None else heat_uri(look.evidence),
         "last": None if look.last is None else _view_last(look.last, look, subject, label),
@@ -79,7 +77,7 @@ def _piece(each: Round, shown: Tensor, subject: Subject, **facts: Any) -> str:
 def _view_round(each: Round, last: int, piece: str) -> Plain:
     return {
         "number": each.number,
-        "distance": round(each.distance, 4),
+        "distance": each.distance,  # not rounded: the page rounds it, as its words do
         "words": say_round(each, last),
         "tree": piece,
     }
