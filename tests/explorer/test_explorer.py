@@ -83,7 +83,7 @@ def test_many_rounds_are_spread_from_the_first_to_the_last():
 
 
 def test_images_to_choose_from_are_not_those_compared_with(subject):
-    to_choose, to_compare, words = find_pool(subject)
+    to_choose, to_compare, words, _ = find_pool(subject)
     known = {image.numpy().tobytes() for image in to_compare.images[:]}
     assert not known & {image.numpy().tobytes() for image in to_choose.images[:]}
     assert words == "test images of synthetic_mnist"
@@ -94,6 +94,19 @@ def test_a_dataset_that_is_not_here_is_replaced_and_the_page_says_so(tmp_path):
     pool = find_pool(Subject(run, "away", tmp_path))
     assert "fashion_mnist is not on this machine" in pool.words
     assert len(pool.to_choose) == 200
+
+
+def test_an_answer_to_a_drawn_stand_in_is_neither_right_nor_wrong(tmp_path):
+    run = save_run(tmp_path / "away", data="fashion_mnist", decoder="none")
+    shelf = Shelf(read_given([str(run)]), tmp_path)
+    service = Service(shelf)
+    looks = [
+        service.answer("look", {"model": "0", "image": {"example": number, "of": "0"}}) for number in range(2)
+    ]
+    items = service.answer("examples", {"model": "0", "start": 0})["items"]
+    shelf.close()
+    assert not [look["words"] for look in looks if "The answer is" in look["words"]]
+    assert {item["label"].partition(" for ")[0] for item in items} == {"stand-in"}
 
 
 def test_an_image_is_not_its_own_neighbour(subject, reference):

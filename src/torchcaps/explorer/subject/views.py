@@ -103,7 +103,8 @@ def view_sheet(perturbed: Tensor) -> str:
 
 def view_typical(found: Compared, subject: Subject, reference: Reference) -> Plain:
     """How usual the tree of an image is, and the images whose trees are nearest."""
-    _, images, words = reference.pool
+    pool = reference.pool
+    images, words = pool.to_compare, pool.words
     return {
         "state": "ready",
         "words": say_typical(found, subject.info.classes[found.read_as], words, len(images)),
