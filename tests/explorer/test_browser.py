@@ -73,6 +73,13 @@ def test_a_file_name_with_markup_is_shown_as_text(page, tmp_path):
     assert path.name in page.inner_text(".drop")
 
 
+def test_bars_of_classes_begin_and_end_at_the_same_places(page):
+    tracks = "[...document.querySelectorAll('.answer .bar b')].map((each) => each.getBoundingClientRect())"
+    edges = page.evaluate(tracks + ".map((box) => [box.left, box.right])")
+    assert len(edges) == 10
+    assert all(edge == pytest.approx(edges[0], abs=0.5) for edge in edges)
+
+
 def test_a_file_that_is_dropped_beside_the_zone_does_not_leave_the_page(page):
     prevented = page.evaluate("""() => ["dragover", "drop"].map((name) => {
         const dataTransfer = new DataTransfer();
