@@ -356,6 +356,7 @@ def test_covering_gives_a_map_of_the_image(ask):
     for _ in range(49):  # at least one place each time
         found = ask("cover", {**EXAMPLE, "winner": look["winner"]})[1]
     assert found["done"]
+    assert "One cover takes away at most" in found["words"]
     assert ask("cover", {**EXAMPLE, "winner": look["winner"]})[1] == found
 
 

@@ -13,7 +13,7 @@ from torchcaps.core import Plain, UserError
 from torchcaps.viz import to_pictures
 
 from .shelf import Shelf
-from .subject import Subject, heat_uri, picture_uri, view_earlier, view_look, view_typical
+from .subject import Subject, picture_uri, view_cover, view_earlier, view_look, view_typical
 from .upload import Ready, decode
 
 Kind = TypeVar("Kind")
@@ -55,8 +55,7 @@ class Service:
 
     def _cover(self, question: Plain) -> Plain:
         subject, ready, _ = self._image(question)
-        covering = subject.cover(ready.image, take(question, "winner", int))
-        return {"heat": heat_uri(covering.heat()), "done": covering.is_done}
+        return view_cover(subject.cover(ready.image, take(question, "winner", int)))
 
     def _typical(self, question: Plain) -> Plain:
         reference = self._shelf.reference(take(question, "model", str))

@@ -11,10 +11,11 @@ from torchcaps.core import Plain
 from torchcaps.parse import OFFSETS, ParseTree
 from torchcaps.viz import heat_colours, to_array, to_colours, to_data_uri, tree_piece
 
+from .covering import Covering
 from .reference import Compared, Reference
 from .rounds import Round
 from .subject import Look, Subject
-from .words import say_answer, say_neighbour, say_round, say_tree, say_typical
+from .words import say_answer, say_cover, say_neighbour, say_round, say_tree, say_typical
 
 _MOST_CLASSES = 10
 
@@ -27,6 +28,12 @@ def picture_uri(image: Tensor) -> str:
 def heat_uri(heat: Tensor) -> str:
     """A map (height, width), to lie over the image."""
     return to_data_uri(heat_colours(to_array(heat)))
+
+
+def view_cover(covering: Covering) -> Plain:
+    """The map of a covering so far, and in words how much the covers cost."""
+    words = say_cover(covering.most_lost, covering.whole)
+    return {"heat": heat_uri(covering.heat()), "words": words, "done": covering.is_done}
 
 
 def view_look(
