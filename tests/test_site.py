@@ -116,3 +116,13 @@ def test_the_reference_has_names_that_hide_behind_a_module_of_the_same_name(page
         home = value.__name__ if inspect.ismodule(value) else f"{value.__module__}.{name}"
         if inspect.ismodule(value) or value.__module__.endswith(f".{name}"):
             assert f"::: {home}\n" in text, home
+
+
+def test_links_of_the_site_stand_out_from_white():
+    """WCAG wants 4.5 of text: of a teal, green counts most."""
+    colour = re.search(
+        r"--md-primary-fg-color: #(\w{6})", (ROOT / "docs/mkdocs/site.css").read_text(encoding="utf-8")
+    )[1]
+    parts = [(int(colour[at : at + 2], 16) / 255) ** 2.2 for at in (0, 2, 4)]
+    luminance = 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+    assert 1.05 / (luminance + 0.05) >= 5  # also of links in code, which stand on grey

@@ -7,7 +7,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 import torch
-from explorer.conftest import MARKUP
+from explorer.conftest import MARKUP, save_run
 from PIL import Image, ImageDraw
 
 from torchcaps.explorer import write_explorer
@@ -71,6 +71,32 @@ def test_a_file_name_with_markup_is_shown_as_text(page, tmp_path):
     page.wait_for_selector("#message:not([hidden])")
     assert page.locator(".drop img").count() == 0
     assert path.name in page.inner_text(".drop")
+
+
+def test_bars_of_classes_begin_and_end_at_the_same_places(page):
+    tracks = "[...document.querySelectorAll('.answer .bar b')].map((each) => each.getBoundingClientRect())"
+    edges = page.evaluate(tracks + ".map((box) => [box.left, box.right])")
+    assert len(edges) == 10
+    assert all(edge == pytest.approx(edges[0], abs=0.5) for edge in edges)
+
+
+def test_a_file_that_is_dropped_beside_the_zone_does_not_leave_the_page(page):
+    prevented = page.evaluate("""() => ["dragover", "drop"].map((name) => {
+        const dataTransfer = new DataTransfer();
+        const event = new DragEvent(name, { bubbles: true, cancelable: true, dataTransfer });
+        document.body.dispatchEvent(event);
+        return event.defaultPrevented;
+    })""")
+    assert prevented == [True, True]
+
+
+def test_the_keyboard_stays_at_the_numbers_when_all_are_shown(visit, tmp_path):
+    run = load_run(save_run(tmp_path / "run", primary_pose=2, class_pose=8))
+    write_explorer(Explainer(run), ["test:3"], tmp_path / "explorer.html")
+    page = visit((tmp_path / "explorer.html").as_uri())
+    page.get_by_role("button", name="All 8 numbers").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.matches('.slider input')")
 
 
 def test_a_capsule_under_the_pointer_shows_what_it_sees_and_a_click_follows(page):

@@ -20,7 +20,7 @@ from torchcaps.explorer.subject.covering import Covering
 from torchcaps.explorer.subject.pool import find_pool
 from torchcaps.explorer.subject.reference import Compared, Neighbour
 from torchcaps.explorer.subject.rounds import Round, spread_rounds
-from torchcaps.explorer.subject.words import say_answer, say_round, say_typical
+from torchcaps.explorer.subject.words import say_answer, say_cover, say_round, say_typical
 from torchcaps.explorer.tabs import describe_tabs
 from torchcaps.explorer.upload import open_upload
 from torchcaps.parse import Explainer, collect_keys, parse_tree
@@ -54,6 +54,7 @@ def test_a_cover_costs_most_where_the_class_looks():
     assert 14 <= column < 18
     assert heat[20:, :8].abs().max() == 0
     assert heat.max() <= 1
+    assert covering.whole == covering.most_lost == 1
 
 
 @pytest.mark.parametrize(("cost", "places"), [(0.001, 49), (0.03, 3), (0.2, 1)])
@@ -83,7 +84,7 @@ def test_many_rounds_are_spread_from_the_first_to_the_last():
 
 
 def test_images_to_choose_from_are_not_those_compared_with(subject):
-    to_choose, to_compare, words = find_pool(subject)
+    to_choose, to_compare, words, _ = find_pool(subject)
     known = {image.numpy().tobytes() for image in to_compare.images[:]}
     assert not known & {image.numpy().tobytes() for image in to_choose.images[:]}
     assert words == "test images of synthetic_mnist"
@@ -94,6 +95,19 @@ def test_a_dataset_that_is_not_here_is_replaced_and_the_page_says_so(tmp_path):
     pool = find_pool(Subject(run, "away", tmp_path))
     assert "fashion_mnist is not on this machine" in pool.words
     assert len(pool.to_choose) == 200
+
+
+def test_an_answer_to_a_drawn_stand_in_is_neither_right_nor_wrong(tmp_path):
+    run = save_run(tmp_path / "away", data="fashion_mnist", decoder="none")
+    shelf = Shelf(read_given([str(run)]), tmp_path)
+    service = Service(shelf)
+    looks = [
+        service.answer("look", {"model": "0", "image": {"example": number, "of": "0"}}) for number in range(2)
+    ]
+    items = service.answer("examples", {"model": "0", "start": 0})["items"]
+    shelf.close()
+    assert not [look["words"] for look in looks if "The answer is" in look["words"]]
+    assert {item["label"].partition(" for ")[0] for item in items} == {"stand-in"}
 
 
 def test_an_image_is_not_its_own_neighbour(subject, reference):
@@ -125,6 +139,14 @@ def test_a_network_without_capsules_still_answers(tmp_path):
     assert "has no parse trees" in look.obstacle
     assert look.drawn is None
     assert subject.cover(torch.zeros(1, 1, 28, 28, dtype=torch.uint8), 0).heat().shape == (28, 28)
+
+
+@pytest.mark.parametrize(("lost", "says_little"), [(0.5, False), (0.02, True)])
+def test_a_map_of_covers_that_cost_little_is_said_to_say_little(lost, says_little):
+    """Its colours are stretched: the warmest place is as warm as that of any other map."""
+    words = say_cover(lost, 0.8)
+    assert f"at most {lost:.2f} of its activation of 0.80" in words
+    assert ("says little" in words) == says_little
 
 
 def test_a_close_answer_is_called_close():

@@ -106,7 +106,32 @@ def test_another_name_of_the_machine_gets_no_page(server):
 def test_only_pages_that_were_given_are_served(server, path):
     reply, content = get(server, path)
     assert reply.status == 404
-    assert "secret" not in content
+    assert reply.headers["Content-Type"].startswith("text/plain")
+    assert content == "There is no such page."
+
+
+def test_an_address_with_a_token_of_before_opens_the_page_of_who_was_let_in(server):
+    reply, content = get(server, "/?token=before")
+    assert reply.status == 200
+    assert "<main" in content
+    assert get(server, "/?token=before", Cookie="")[0].status == 403
+
+
+def test_without_scripts_the_page_says_that_it_needs_them(server):
+    _, content = get(server, "/")
+    assert "needs JavaScript" in re.search(r"<noscript>(.*?)</noscript>", content, re.S)[1]
+    assert re.search(r'<p id="waiting"[^>]* hidden>', content)  # nothing works without them
+
+
+def test_bars_and_words_round_the_same_numbers(ask):
+    _, look = ask("look", EXAMPLE)
+    _, rounds = ask("rounds", {**EXAMPLE, "winner": look["winner"]})
+    for each in [*rounds["earlier"], look["last"]]:
+        assert f"couplings are {each['distance']:.3f} away" in each["words"]
+    first, second = (each["value"] for each in look["classes"][:2])
+    assert f"The margin between them is {first - second:.2f}" in look["words"]
+    assert first != round(first, 4)  # rounded twice, a number could differ from the one in words
+    assert look["last"]["distance"] != round(look["last"]["distance"], 4)
 
 
 def test_the_page_of_a_given_folder_is_kept_apart_from_ours(server):
@@ -193,8 +218,18 @@ def test_only_a_digit_may_have_more_than_8_bits(ask):
         (turned(Image.new("1", (10_000, 5_000))), "50 megapixels"),
         (as_file(Image.new("I;16", (30, 30))), "one tone"),
         (as_file(Image.new("L", (60, 60), 255)), "one tone"),
+        (as_file(Image.new("LAB", (60, 60)), "TIFF"), "CIELAB"),
     ],
-    ids=["text", "cut", "base64", "50 megapixels", "50 megapixels on its side", "empty, 16 bits", "empty"],
+    ids=[
+        "text",
+        "cut",
+        "base64",
+        "50 megapixels",
+        "50 megapixels on its side",
+        "empty, 16 bits",
+        "empty",
+        "CIELAB",
+    ],
 )
 def test_a_picture_that_cannot_be_used_gets_a_message(ask, monkeypatch, server, content, words):
     monkeypatch.setattr(server.shelf.subject("0"), "is_digit", True)
@@ -218,6 +253,15 @@ def test_pictures_of_other_kinds_say_what_was_done_to_them(ask, picture, words):
     status, look = upload(ask, as_file(picture))
     assert status == 200, look
     assert words in look["prepared"]
+
+
+@pytest.mark.parametrize(("kind", "others"), [("GIF", 1), ("WEBP", 2), ("PNG", 1), ("GIF", 0)])
+def test_an_animation_is_said_to_be_one(ask, kind, others):
+    content, frames = BytesIO(), [Image.new("L", (90, 120), 60 * number) for number in range(others)]
+    seven().save(content, kind, save_all=True, append_images=frames)
+    status, look = upload(ask, base64.b64encode(content.getvalue()).decode())
+    assert status == 200, look
+    assert ("the first image of an animation" in look["prepared"]) == bool(others)
 
 
 def test_a_file_that_is_too_large_is_not_read(server):
@@ -312,6 +356,7 @@ def test_covering_gives_a_map_of_the_image(ask):
     for _ in range(49):  # at least one place each time
         found = ask("cover", {**EXAMPLE, "winner": look["winner"]})[1]
     assert found["done"]
+    assert "One cover takes away at most" in found["words"]
     assert ask("cover", {**EXAMPLE, "winner": look["winner"]})[1] == found
 
 

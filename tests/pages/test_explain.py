@@ -69,6 +69,14 @@ def test_a_tree_that_cannot_be_compared_names_the_images_that_lack(tmp_path, bit
     assert f"Not known: no {split} image that was looked at was read as" in page
 
 
+def test_less_than_a_bit_of_surprise_is_not_rounded_to_a_whole_one(tmp_path):
+    explainer = Explainer(make_run(tmp_path), reference=10)
+    found = explainer.explain(explainer.read("test:0"))
+    usual = Usual(surprise=0.57, key_surprise=0.2, share=0.0, others=np.zeros(20))
+    page = build_page(replace(found, usual=usual), explainer.info.classes, {}).to_html()
+    assert "carries 0.6 bits of surprise" in page
+
+
 def test_the_page_says_what_was_done_to_a_photograph(tmp_path):
     explainer = Explainer(make_run(tmp_path), reference=10)
     found = explainer.explain(explainer.read("test:0"))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import torchcaps.viz
+from torchcaps.viz import style
 from torchcaps.viz.markup import element, fill, paragraphs, read_template, row, to_script
 
 EVIL = "</script><script>alert('\"')</script>&$title"
@@ -52,3 +53,32 @@ def test_no_markup_styles_or_scripts_stand_in_python(path):
     assert not re.search(
         r"<(div|span|style|script|table|svg|p|h\d)\b|function \(|font-size:", path.read_text()
     )
+
+
+def luminance(colour):
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first, second):
+    """As WCAG has it; text needs 4.5."""
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("name", ["report.css", "slices.css"])
+def test_text_stands_out_from_what_is_behind_it(name):
+    light, dark = re.findall(r":root \{(.*?)\}", read_template(name), re.S)
+    for look in (light, dark):
+        colours = dict(re.findall(r"--(\w+): (#\w{6})", look))
+        for text in ("ink", "muted", "accent"):
+            for behind in ("page", "card"):
+                assert contrast(colours[text], colours[behind]) >= 4.5, (text, behind)
+
+
+def test_small_text_of_a_tree_stands_out():
+    beside = re.search(r"\.tree aside p \{ color: (#\w{6})", read_template("tree.css"))[1]
+    assert contrast(beside, style.TILE) >= 4.5
+    assert contrast(style.WARM_INK, style.PAPER) >= 4.5
+    assert contrast(style.MUTED, style.PAPER) >= 4.5

@@ -109,3 +109,12 @@ def test_a_section_may_hold_markup_of_our_own():
     report.insert("A < B", "text & more", "<svg id='drawn'></svg>")
     page = report.to_html()
     assert "<h2>A &lt; B</h2><p>text &amp; more</p><svg id='drawn'></svg>" in page
+
+
+def test_a_card_has_room_for_millions():
+    """A number of parameters must not be broken: bold digits are at most 0.7 em wide, commas 0.4 em."""
+    style = full_report().to_html()
+    least = float(re.search(r"\.numbers \{[^}]*minmax\(([\d.]+)rem", style)[1])
+    padding = 2 * float(re.search(r"\.numbers div \{[^}]*padding: [\d.]+rem ([\d.]+)rem", style)[1])
+    size = float(re.search(r"\.numbers dd \{[^}]*font-size: ([\d.]+)rem", style)[1])
+    assert least - padding - 0.125 >= (7 * 0.7 + 2 * 0.4) * size  # 1,643,776; 0.125 are the borders

@@ -37,3 +37,15 @@ def test_thick_pixels_are_shown_in_the_proportions_of_the_body():
     grey = np.zeros((1, 20, 40), np.uint8)
     page = slice_viewer(grey, grey, SliceView(title="", text="", notice="", columns=(), aspect=2.0))
     assert "--width: 40; --height: 40" in page
+
+
+def test_on_paper_the_list_is_whole():
+    """On a screen it scrolls, and a printer would cut it there."""
+    grey = np.zeros((1, 4, 4), np.uint8)
+    page = slice_viewer(grey, grey, VIEW)
+    assert "max-height: none" in page.partition("@media print")[2].partition("\n")[0]
+
+
+def test_without_scripts_the_page_says_that_slices_need_them():
+    grey = np.zeros((1, 4, 4), np.uint8)
+    assert "<noscript><p>Slices are shown with JavaScript" in slice_viewer(grey, grey, VIEW)

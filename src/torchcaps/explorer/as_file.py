@@ -17,11 +17,12 @@ from torchcaps.train import is_numbered
 from .embedded import embed_decoder, round_decoder, rounding_error
 from .page import file_page
 from .subject import (
+    Covering,
     Look,
     Reference,
     Subject,
-    heat_uri,
     say_rounded,
+    view_cover,
     view_earlier,
     view_look,
     view_sheet,
@@ -80,10 +81,10 @@ def _embedded(decoder: nn.Module, looks: Sequence[Look], sheets: Sequence[Tensor
     return {**embed_decoder(rounded), "words": say_rounded(error)}
 
 
-def _covered(subject: Subject, image: Tensor, winner: int) -> Tensor:
+def _covered(subject: Subject, image: Tensor, winner: int) -> Covering:
     while not (covering := subject.cover(image, winner)).is_done:
         pass
-    return covering.heat()
+    return covering
 
 
 def _say_prepared(source: Source) -> str:
@@ -99,7 +100,7 @@ def _view(subject: Subject, reference: Reference, source: Source, look: Look) ->
     view["earlier"] = []
     if look.last is not None:
         view["earlier"] = view_earlier(source.image, look.winner, subject, source.label)
-    view["cover"] = heat_uri(_covered(subject, source.image, look.winner))
+    view["cover"] = view_cover(_covered(subject, source.image, look.winner))
     reference.wait()
     if reference.obstacle:
         view["typical"] = {"state": "unknown", "words": f"Not known: {reference.obstacle}."}

@@ -107,14 +107,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if not self._is_trusted():
             return
-        if self.path == "/":
+        if self.path.partition("?")[0] == "/":  # also with a token of before
             self._send_page({})
             return
         kind, _, number = self.path.removeprefix("/folder/").partition("/")
         try:
             content = self.server.shelf.page(kind, _count(number))
         except (UserError, OSError):
-            self._send_json(HTTPStatus.NOT_FOUND, {"error": "There is no such page."})
+            words = b"There is no such page."
+            self._send(HTTPStatus.NOT_FOUND, words, "text/plain; charset=utf-8", _NO_POLICY)
             return
         self._send(HTTPStatus.OK, content, "text/html; charset=utf-8", _FOLDER_POLICY)
 

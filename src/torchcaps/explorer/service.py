@@ -13,7 +13,7 @@ from torchcaps.core import Plain, UserError
 from torchcaps.viz import to_pictures
 
 from .shelf import Shelf
-from .subject import Subject, heat_uri, picture_uri, view_earlier, view_look, view_typical
+from .subject import Subject, picture_uri, view_cover, view_earlier, view_look, view_typical
 from .upload import Ready, decode
 
 Kind = TypeVar("Kind")
@@ -55,8 +55,7 @@ class Service:
 
     def _cover(self, question: Plain) -> Plain:
         subject, ready, _ = self._image(question)
-        covering = subject.cover(ready.image, take(question, "winner", int))
-        return {"heat": heat_uri(covering.heat()), "done": covering.is_done}
+        return view_cover(subject.cover(ready.image, take(question, "winner", int)))
 
     def _typical(self, question: Plain) -> Plain:
         reference = self._shelf.reference(take(question, "model", str))
@@ -82,6 +81,7 @@ class Service:
         start = max(0, take(question, "start", int)) % len(images)
         numbers = range(start, min(start + _SHOWN_AT_ONCE, len(images)))
         shown = images.images[start : start + len(numbers)]
+        kind = "stand-in for " if pool.is_drawn else ""
         return {
             "words": f"{len(images):,} {pool.words}",
             "next": (start + len(numbers)) % len(images),
@@ -89,7 +89,7 @@ class Service:
                 {
                     "number": number,
                     "picture": picture_uri(image),
-                    "label": subject.info.classes[int(images.labels[number])],
+                    "label": kind + subject.info.classes[int(images.labels[number])],
                 }
                 for number, image in zip(numbers, shown, strict=True)
             ],
@@ -108,12 +108,13 @@ class Service:
         if "file" in image:
             return subject, subject.read(decode(take(image, "file", str))), None
         number, owner = take(image, "example", int), take(image, "of", str)
-        images = self._shelf.reference(owner).pool.to_choose
+        pool = self._shelf.reference(owner).pool
+        images = pool.to_choose
         if not 0 <= number < len(images):
             raise UserError(f"There are images 0 to {len(images) - 1}.")
         found = images.images[number : number + 1]
-        knows_classes = self._shelf.subject(owner).info.classes == subject.info.classes
-        label = int(images.labels[number]) if knows_classes else None
+        has_class = not pool.is_drawn and self._shelf.subject(owner).info.classes == subject.info.classes
+        label = int(images.labels[number]) if has_class else None
         if tuple(found.shape[1:]) == (subject.info.channels, subject.info.height, subject.info.width):
             return subject, Ready(found, "taken as it is"), label
         return subject, subject.read(_as_file(found[0])), label

@@ -72,7 +72,8 @@ def _open(content: bytes, *, is_digit: bool) -> tuple[Image.Image, list[str]]:
         )
     with opened_picture(_NAME, BytesIO(content), may_be_deep=is_digit) as picture:
         width, height = picture.size
-        steps = []
+        is_animated = picture.format in ("GIF", "PNG", "WEBP") and getattr(picture, "is_animated", False)
+        steps = ["the first image of an animation"] if is_animated else []
         is_deep = picture.mode[0] in "IF"  # `prepare_digit` brings it to 8 bits, and makes it smaller
         if max(width, height) > _LONGEST and not is_deep:
             picture.draft(None, (_LONGEST, _LONGEST))  # a JPEG is decoded at a smaller size at once

@@ -175,7 +175,7 @@ def _about_typicality(found: Explanation, name: str) -> str:
         split = "validation" if math.isfinite(usual.surprise) else "training"
         return f"Not known: no {split} image that was looked at was read as {name}."
     return (
-        f"This tree carries {usual.surprise:.0f} bits of surprise, judged by the couplings of training "
+        f"This tree carries {usual.surprise:.1f} bits of surprise, judged by the couplings of training "
         f"images read as {name}, child by child; as a whole {usual.key_surprise:.1f} bits. It is stranger "
         f"than {rank_in_words(usual.share, len(usual.others))} validation images read as {name}."
     )

@@ -21,6 +21,7 @@ TILE = "#f2f4fb"
 QUIET = "#b9c0e4"  # bars and dots beside the one that matters
 COOL = "#4c5fd7"
 WARM = "#f0742b"
+WARM_INK = "#b94c0b"  # of small text, which is hard to read in `WARM` on white
 WRONG = "#c81e4f"
 SERIES = (COOL, WARM, "#1f8a78", "#8d93b3", WRONG, INK)  # curves and bars of one chart, in this order
 

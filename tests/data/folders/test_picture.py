@@ -108,3 +108,9 @@ def test_images_that_are_skipped_for_their_names_are_listed(tmp_path):
         Image.new("L", (4, 4)).save(tmp_path / "cat" / name, format="PNG")
     (tmp_path / "cat" / "notes.txt").write_text("no image")
     assert skipped_images(tmp_path) == [tmp_path / "cat" / "b.gif", tmp_path / "cat" / "c"]
+
+
+def test_colours_that_pillow_cannot_convert_are_refused(tmp_path):
+    Image.new("LAB", (4, 4)).save(tmp_path / "photo.tif")
+    with pytest.raises(UserError, match="CIELAB; save it as an RGB image"):
+        open_any(tmp_path / "photo.tif", may_be_deep=True)

@@ -139,6 +139,8 @@ def _set_upright(image: Image.Image, name: str, *, may_be_deep: bool = False) ->
         raise UserError(
             f"{name} has more than 8 bits per pixel (mode {image.mode}); save it as an 8-bit image first"
         )
+    if image.mode == "LAB":  # pillow cannot convert it
+        raise UserError(f"{name} has the colours of CIELAB; save it as an RGB image first")
     if _is_turned(image):
         ImageOps.exif_transpose(image, in_place=True)
 

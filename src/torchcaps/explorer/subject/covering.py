@@ -34,7 +34,8 @@ class Covering:
         self._left = [(top, left) for top in _starts(height) for left in _starts(width)]
         self._tone = image.flatten(2).median(-1).values[0, :, None, None]
         started = perf_counter()
-        self._whole = float(activation_of(image)[0])
+        self.whole = float(activation_of(image)[0])
+        self.most_lost = 0.0  # while one place was covered
         self._seconds = perf_counter() - started  # that one image takes
         self._lost, self._seen = torch.zeros(height, width), torch.zeros(height, width)
 
@@ -62,7 +63,9 @@ class Covering:
         for number, (top, left) in enumerate(places):
             covered[number, :, top : top + down, left : left + across] = self._tone
         for (top, left), value in zip(places, self._activation_of(covered).tolist(), strict=True):
-            self._lost[top : top + down, left : left + across] += max(0.0, self._whole - value)
+            lost = max(0.0, self.whole - value)
+            self.most_lost = max(self.most_lost, lost)
+            self._lost[top : top + down, left : left + across] += lost
             self._seen[top : top + down, left : left + across] += 1
 
     def heat(self) -> Float[Tensor, "height width"]:

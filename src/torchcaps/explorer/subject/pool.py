@@ -23,6 +23,7 @@ class Pool(NamedTuple):
     to_choose: LabelledImages
     to_compare: LabelledImages
     words: str
+    is_drawn: bool = False  # stand-ins, which do not look like their classes
 
 
 def find_pool(subject: Subject) -> Pool:
@@ -41,7 +42,8 @@ def find_pool(subject: Subject) -> Pool:
         except UserError:  # the package they come in is not installed
             pass
     drawn = synthetic_images(subject.info, "test", MOST_COMPARED + MOST_CHOSEN)
-    return _parted(drawn, f"drawn stand-ins ({name} is not on this machine, and they do not look like it)")
+    words = f"drawn stand-ins ({name} is not on this machine, and they do not look like it)"
+    return _parted(drawn, words)._replace(is_drawn=True)
 
 
 def _parted(images: LabelledImages, words: str) -> Pool:

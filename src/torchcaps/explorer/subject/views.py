@@ -11,10 +11,11 @@ from torchcaps.core import Plain
 from torchcaps.parse import OFFSETS, ParseTree
 from torchcaps.viz import heat_colours, to_array, to_colours, to_data_uri, tree_piece
 
+from .covering import Covering
 from .reference import Compared, Reference
 from .rounds import Round
 from .subject import Look, Subject
-from .words import say_answer, say_neighbour, say_round, say_tree, say_typical
+from .words import say_answer, say_cover, say_neighbour, say_round, say_tree, say_typical
 
 _MOST_CLASSES = 10
 
@@ -27,6 +28,12 @@ def picture_uri(image: Tensor) -> str:
 def heat_uri(heat: Tensor) -> str:
     """A map (height, width), to lie over the image."""
     return to_data_uri(heat_colours(to_array(heat)))
+
+
+def view_cover(covering: Covering) -> Plain:
+    """The map of a covering so far, and in words how much the covers cost."""
+    words = say_cover(covering.most_lost, covering.whole)
+    return {"heat": heat_uri(covering.heat()), "words": words, "done": covering.is_done}
 
 
 def view_look(
@@ -42,9 +49,7 @@ def view_look(
         "answer": names[look.winner],
         "winner": look.winner,
         "words": say_answer(names, values, look.winner, label) + doubt,
-        "classes": [
-            {"name": names[number], "value": round(values[number], 4)} for number in order[:_MOST_CLASSES]
-        ],
+        "classes": [{"name": names[number], "value": values[number]} for number in order[:_MOST_CLASSES]],
         "more_classes": max(0, len(values) - _MOST_CLASSES),
         "heat": None if look.evidence is None else heat_uri(look.evidence),
         "last": None if look.last is None else _view_last(look.last, look, subject, label),
@@ -79,7 +84,7 @@ def _piece(each: Round, shown: Tensor, subject: Subject, **facts: Any) -> str:
 def _view_round(each: Round, last: int, piece: str) -> Plain:
     return {
         "number": each.number,
-        "distance": round(each.distance, 4),
+        "distance": each.distance,  # not rounded: the page rounds it, as its words do
         "words": say_round(each, last),
         "tree": piece,
     }
@@ -105,7 +110,8 @@ def view_sheet(perturbed: Tensor) -> str:
 
 def view_typical(found: Compared, subject: Subject, reference: Reference) -> Plain:
     """How usual the tree of an image is, and the images whose trees are nearest."""
-    _, images, words = reference.pool
+    pool = reference.pool
+    images, words = pool.to_compare, pool.words
     return {
         "state": "ready",
         "words": say_typical(found, subject.info.classes[found.read_as], words, len(images)),

@@ -11,6 +11,7 @@ from .reference import Compared
 from .rounds import Round
 
 _CLEAR, _CLOSE = 0.3, 0.1  # margins between the two highest activations
+_HARDLY_LOST = 0.1  # of the activation, while a place is covered
 
 
 def say_answer(names: Sequence[str], values: Sequence[float], winner: int, label: int | None) -> str:
@@ -75,6 +76,14 @@ def say_hardly(layers: Sequence[Evenness]) -> str:
     if idle == len(layers):
         return "This network hardly routes: its couplings stay close to even, so the tree says little."
     return f"{idle} of its {len(layers)} routed layers hardly route: their couplings stay close to even."
+
+
+def say_cover(lost: float, whole: float) -> str:
+    """How much covering costs: the colours of the map begin and end at its own lowest and highest value."""
+    words = f"One cover takes away at most {lost:.2f} of its activation of {whole:.2f}."
+    if lost < _HARDLY_LOST * whole:
+        words += " That is little, so the map says little."
+    return words
 
 
 def say_truth(right: int, images: int, found: Mapping[str, float]) -> str:

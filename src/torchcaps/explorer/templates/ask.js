@@ -34,7 +34,7 @@ function answerFromFile(verb, question) {
   switch (verb) {
     case "look": return look;
     case "rounds": return { earlier: look.earlier };
-    case "cover": return { heat: look.cover, done: true };
+    case "cover": return look.cover;
     case "typical": return look.typical;
     default: return {
       words: "This file holds " + looks.length + (looks.length === 1 ? " image." : " images."), next: 0,

@@ -24,7 +24,11 @@ function capsulePart(model, look) {
     draw(sliders[0]);
   });
   const all = make("button", { type: "button", textContent: "All " + order.length + " numbers", hidden: order.length <= SHOWN_NUMBERS });
-  all.addEventListener("click", () => { sliders.forEach(({ line }) => { line.hidden = false; }); all.hidden = true; });
+  all.addEventListener("click", () => {
+    sliders.forEach(({ line }) => { line.hidden = false; });
+    sliders[SHOWN_NUMBERS].slider.focus(); // the button goes away, and would take the focus along
+    all.hidden = true;
+  });
   const compared = make("div", { className: "pair" },
     make("figure", {}, make("img", { src: look.picture, alt: "the image" }), make("figcaption", { textContent: "image" })),
     make("figure", {}, drawing.box, make("figcaption", { textContent: "drawn by the network" })));

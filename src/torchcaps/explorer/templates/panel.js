@@ -58,7 +58,9 @@ function wherePart(model, image, look) {
       for (let done = false; !done && shown === way && (part.isConnected || !heat.src);) { // the map grows place by place
         const answer = await ask("cover", { model: model.key, image, winner: look.winner });
         done = answer.done;
-        if (shown === way) heat.src = answer.heat;
+        if (shown !== way) continue;
+        heat.src = answer.heat;
+        if (done) words.textContent = ABOUT.cover + " " + answer.words;
       }
     } catch (error) {
       words.textContent = error.message;

@@ -79,8 +79,9 @@ function setUpFile(choose) {
     reader.readAsDataURL(file);
   };
   input.addEventListener("change", () => { send(input.files[0]); input.value = ""; });
-  zone.addEventListener("dragover", (event) => event.preventDefault());
-  zone.addEventListener("drop", (event) => { event.preventDefault(); send(event.dataTransfer.files[0]); });
+  zone.addEventListener("drop", (event) => send(event.dataTransfer.files[0]));
+  // Beside the zone too: else the browser would leave the page and open the file.
+  ["dragover", "drop"].forEach((name) => document.addEventListener(name, (event) => event.preventDefault()));
 }
 
 // Thumbnails; the answer shows those of another network, and takes the first if nothing was chosen yet.

@@ -66,6 +66,7 @@ function start() {
   find("#model").addEventListener("change", () => { update(); load(!chosen); });
   find("#second").addEventListener("change", update);
   setUpTabs();
+  find("#waiting").hidden = false;
   load(true);
 }
 

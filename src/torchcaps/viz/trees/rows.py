@@ -9,7 +9,7 @@ from torchcaps.core import Number
 from torchcaps.parse import ParseTree, ReceptiveField
 
 from ..pictures import fit
-from ..style import COOL, INK, MUTED, WARM
+from ..style import COOL, INK, MUTED, WARM, WARM_INK
 from ..text import shorten, width_of
 from .image import add_dots, add_field, add_links, places_on_image
 from .legend import OUTSIDE, Legend
@@ -117,7 +117,7 @@ def name_layers(scene: Scene, places: RowPlaces, counts: list[str], edges: list[
     for layer, words in enumerate(edges):
         if words:
             y = places.height(layer) - places.step / 2
-            scene.words.append(Words((right, y), words, 10.7, WARM, align="right"))
+            scene.words.append(Words((right, y), words, 10.7, WARM_INK, align="right"))
 
 
 def arrange_rows(
