@@ -31,7 +31,7 @@ from ..run import (
 from ..tasks import Evaluation
 from ..techniques import FinalResults
 from .divergence import broken_step, broken_validation
-from .kept import KeptRun
+from .kept import CHECKPOINT, KeptRun
 from .out_of_memory import explain_out_of_memory
 from .session import Session
 from .warm_start import adopt_widths
@@ -52,7 +52,7 @@ def train(
     prunes, for it is the sparsest. A run that was killed, at any moment, continues with `resume=True` and
     ends as if it had not been; so does a finished one when the recipe now asks for more epochs.
     """
-    out, machine, recipe = Path(out), settled(machine or Machine()), adopt_widths(recipe)
+    out, machine, recipe = Path(out), settled(machine or Machine()), adopt_widths(recipe, Path(out))
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
         metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)
@@ -62,7 +62,8 @@ def train(
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:
             check_folder(recipe, out, resume=resume)  # another process may have started in it meanwhile
-        session = Session(fabric, recipe, machine.data_dir)
+        is_continued = (out / CHECKPOINT).is_file()
+        session = Session(fabric, recipe, machine.data_dir, is_continued=is_continued)
         if recipe.data.name.startswith(FOLDER_PREFIX):  # an unreadable test image is reported before training
             session.source.test(torch.device("cpu"))
         run = KeptRun(session, out, machine.precision)
