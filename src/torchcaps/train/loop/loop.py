@@ -53,6 +53,7 @@ def train(
     ends as if it had not been; so does a finished one when the recipe now asks for more epochs.
     """
     out, machine, recipe = Path(out), settled(machine or Machine()), adopt_widths(recipe, Path(out))
+    _check_shared(recipe, machine)
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
         metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)
@@ -74,6 +75,17 @@ def train(
         result = loop.test()
         fabric.barrier()
     return result
+
+
+def _check_shared(recipe: Recipe, machine: Machine) -> None:
+    """Raise where a loss would compare an image with those of its process alone."""
+    compares = recipe.loss.task_loss.compares_images or recipe.loss.coupling_entropy > 0
+    if compares and machine.devices > 1:
+        name = recipe.loss.name if recipe.loss.task_loss.compares_images else "coupling_entropy"
+        raise UserError(
+            f"recipe.loss: {name} compares the images of a batch, which {machine.devices} processes would "
+            "share; train with one device"
+        )
 
 
 class _Loop:
