@@ -298,6 +298,12 @@ def test_a_run_that_warmed_up_gets_more_epochs(tmp_path):
     assert result["metrics"] == train(recipe(optim, epochs=4), whole, CPU)["metrics"]
 
 
+def test_a_floor_above_the_rate_would_raise_it_and_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"floor must not be above learning_rate, 0\.0001, got 0\.001"):
+        train(recipe({"learning_rate": 1e-4, "floor": 1e-3}), tmp_path / "run", CPU)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -16,6 +16,7 @@ class Loss(ABC, Generic[OutputT, TargetsT]):
     """A loss of one task; a frozen dataclass whose fields are its settings in a recipe."""
 
     task: ClassVar[str]
+    compares_images: ClassVar[bool] = False  # with others of their batch; else it is a mean over images
 
     @abstractmethod
     def __call__(self, output: OutputT, targets: TargetsT, /, **scheduled: Tensor) -> Float[Tensor, ""]:

@@ -56,6 +56,7 @@ class TripletLoss(Loss[DescriptorOutput, Tensor]):
     """
 
     task: ClassVar[str] = "retrieval"
+    compares_images: ClassVar[bool] = True
     margin: float = 0.2
 
     def __post_init__(self) -> None:

@@ -85,6 +85,12 @@ def make_optimizer(model: nn.Module, settings: Optim, device: torch.device) -> O
 
 def make_schedule(optimizer: Optimizer, settings: Optim, *, steps: int, epochs: int) -> LRScheduler:
     """The learning rate of each step, for epochs of so many steps; it is to be stepped after each update."""
+    # not refused by `Optim`: runs that were trained so can still be read
+    if settings.floor > settings.learning_rate:
+        raise UserError(
+            f"recipe.optim.floor must not be above learning_rate, {settings.learning_rate:g}, "
+            f"got {settings.floor:g}"
+        )
     warm_up = round(settings.warm_up * steps)
     after = _schedule(optimizer, settings, steps, total=max(1, epochs * steps - warm_up))
     if not warm_up:

@@ -282,8 +282,20 @@ def test_lists_that_name_nothing_or_other_files_are_refused(tmp_path):
     write_lists(tmp_path, train=[], test=[3])
     with pytest.raises(MissingDataError, match=r"train\.txt names no images"):
         load(tmp_path)
-    write_lists(tmp_path, train=[1, 2, 3], test=[3])
-    with pytest.raises(UserError, match="3 is listed to train, and to test or validate as well"):
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        {"train": [1, 2, 3], "test": [3]},
+        {"train": [1, 2], "val": [3], "test": [3]},
+        {"train": [1, 3, 3], "test": [2]},
+    ],
+)
+def test_an_image_that_is_listed_twice_is_refused(lists, tmp_path):
+    write_pairs(tmp_path)
+    write_lists(tmp_path, **lists)
+    with pytest.raises(UserError, match="3 is listed 2 times; an image trains, validates or tests"):
         load(tmp_path)
 
 

@@ -67,6 +67,14 @@ def test_what_is_here_is_kept(tmp_path):
     assert json.loads((mine / "result.json").read_text()) == MINE
 
 
+def test_a_run_that_failed_here_and_was_made_elsewhere_is_done(tmp_path):
+    leave(tmp_path / "here", 0, "error.json")
+    leave(tmp_path / "there", 0)
+    merge_runs(EXPERIMENT, tmp_path / "there", tmp_path / "here")
+    counts = count_runs(EXPERIMENT.planned("quick"), tmp_path / "here")
+    assert (counts.done, counts.failed, counts.left) == (1, 0, counts.planned - 1)
+
+
 def test_an_archive_cannot_write_elsewhere(tmp_path):
     source = pack(
         tmp_path / "bad.tar.gz",

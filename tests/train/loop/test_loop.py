@@ -218,6 +218,31 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
         assert second["val_loss"] == pytest.approx(first["val_loss"], abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        (
+            "triplet",
+            {
+                "model": {"name": "descriptor_tiny_test"},
+                "data": {"name": "synthetic_places", "validation": 0.25, "images_per_place": 2},
+            },
+        ),
+        (
+            "coupling_entropy",
+            {
+                "model": {**MODEL, "routing": {"name": "dynamic", "gradient": "full"}},
+                "loss": {"coupling_entropy": 0.1},
+            },
+        ),
+    ],
+)
+def test_a_loss_that_compares_images_is_not_shared_by_processes(name, changes, tmp_path):
+    with pytest.raises(UserError, match=f"{name} compares the images of a batch.* train with one device"):
+        train(recipe(**changes), tmp_path / "run", Machine(device="cpu", devices=2))
+    assert not (tmp_path / "run").exists()
+
+
 ONE_BAD_SHARE = """
 import os, sys
 from pathlib import Path

@@ -202,6 +202,17 @@ def test_starting_from_other_weights_is_explained(trunk, pruned, tmp_path):
         train(replace(wide, start_from=str(tmp_path / "other.safetensors")), tmp_path / "c", CPU)
 
 
+def test_a_run_goes_on_when_the_one_that_it_started_from_is_gone(pruned, tmp_path):
+    source = shutil.copytree(pruned, tmp_path / "source")
+    longer = build({**TRUNK, "start_from": str(source), "epochs": 2})
+    train(longer, tmp_path / "whole", CPU)
+    train(replace(longer, epochs=1), tmp_path / "run", CPU)
+    shutil.rmtree(source)
+    train(longer, tmp_path / "run", CPU, resume=True)
+    whole, run = (load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "run"))
+    assert all(torch.equal(whole[name], run[name]) for name in whole)
+
+
 def test_imported_trunk_weights_start_a_capsule_network(tmp_path):
     given = create_trunk("resnet_tiny")
     save_file({**given.state_dict(), "fc.weight": torch.zeros(5, 32)}, tmp_path / "vision.safetensors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -101,9 +102,13 @@ def _listed_pairs(root: Path) -> _Listed:
         _named_pairs(root / f"{name}.txt", pairs, is_needed=name != "val")
         for name in ("train", "test", "val")
     )
-    twice = {pair.image.stem for pair in train} & {pair.image.stem for pair in (*test, *validation)}
+    counts = Counter(pair.image.stem for pair in (*train, *test, *validation))
     raise_all(
-        [f"{root}: {name} is listed to train, and to test or validate as well" for name in sorted(twice)]
+        [
+            f"{root}: {name} is listed {count} times; an image trains, validates or tests"
+            for name, count in counts.items()
+            if count > 1
+        ]
     )
     return _Listed({"train": train, "test": test}, validation)
 

@@ -117,8 +117,9 @@ def uses_gpu(machine: Machine) -> bool:
 
 
 def count_runs(planned: Iterable[PlannedRun], out: Path) -> RunCounts:
-    """How many of the planned runs are done, failed and left."""
+    """How many of the planned runs are done, failed and left; one that failed and has a result is done."""
     folders = [run.folder(out) for run in planned]
-    done = sum((folder / "result.json").is_file() for folder in folders)
-    failed = sum((folder / "error.json").is_file() for folder in folders)
-    return RunCounts(done=done, failed=failed, left=len(folders) - done - failed, planned=len(folders))
+    without = [folder for folder in folders if not (folder / "result.json").is_file()]
+    failed = sum((folder / "error.json").is_file() for folder in without)
+    done = len(folders) - len(without)
+    return RunCounts(done=done, failed=failed, left=len(without) - failed, planned=len(folders))

@@ -55,7 +55,13 @@ _SMALL_HEADS: Mapping[str, Changes] = {
     "fcn": {"model.hidden": 128},
 }
 BUDGETS: Mapping[Budget, Changes] = {
-    "smoke": {"batch_size": 8, "data.images_per_place": 2, "epochs": 1, "select_by": "loss"},
+    "smoke": {
+        "batch_size": 8,
+        "data.images_per_place": 2,
+        "epochs": 1,
+        "select_by": "loss",
+        "optim.learning_rate": 1e-3,
+    },
     "quick": {"epochs": 12, "optim.learning_rate": 1e-3},
     "full": {"epochs": 60, "optim.learning_rate": 1e-4},
 }

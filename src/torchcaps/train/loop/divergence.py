@@ -21,9 +21,10 @@ class DivergedError(UserError):
 
 def broken_step(run: KeptRun, data_dir: Path | None, epoch: int, step: int) -> DivergedError:
     """The error for a step whose loss is not finite; replays from the last checkpoint, uncaptured."""
-    twin = Session(run.session.fabric, run.session.recipe, data_dir, capture=False)
+    is_continued = run.checkpoint.is_file()
+    twin = Session(run.session.fabric, run.session.recipe, data_dir, capture=False, is_continued=is_continued)
     replay = KeptRun(twin, run.out, run.precision)
-    if replay.checkpoint.is_file():
+    if is_continued:
         replay.restore()
     place = find_non_finite(twin.network, _repeat(replay, epoch, step))
     where = f"first non-finite value: {place}" if place else "replaying the steps did not reproduce it"

@@ -14,6 +14,7 @@ from ..tasks import Evaluation
 from .checkpoint import Checkpoint, described_damage, load_checkpoint, save_checkpoint
 from .session import Session
 
+CHECKPOINT = "last.ckpt"  # where a run goes on after it was stopped
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
 
 
@@ -41,7 +42,7 @@ class KeptRun:
 
     def __init__(self, session: Session, out: Path, precision: str) -> None:
         self.session, self.out, self.precision = session, out, precision
-        self.checkpoint = out / "last.ckpt"  # where the run goes on after it was stopped
+        self.checkpoint = out / CHECKPOINT
         self.technique = session.technique
         self.selects_by = session.task.metric(session.recipe.select_by)
         self.progress = Progress()

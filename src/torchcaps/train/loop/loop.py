@@ -31,7 +31,7 @@ from ..run import (
 from ..tasks import Evaluation
 from ..techniques import FinalResults
 from .divergence import broken_step, broken_validation
-from .kept import KeptRun
+from .kept import CHECKPOINT, KeptRun
 from .out_of_memory import explain_out_of_memory
 from .session import Session
 from .warm_start import adopt_widths
@@ -52,7 +52,8 @@ def train(
     prunes, for it is the sparsest. A run that was killed, at any moment, continues with `resume=True` and
     ends as if it had not been; so does a finished one when the recipe now asks for more epochs.
     """
-    out, machine, recipe = Path(out), settled(machine or Machine()), adopt_widths(recipe)
+    out, machine, recipe = Path(out), settled(machine or Machine()), adopt_widths(recipe, Path(out))
+    _check_shared(recipe, machine)
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
         metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)
@@ -62,7 +63,8 @@ def train(
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:
             check_folder(recipe, out, resume=resume)  # another process may have started in it meanwhile
-        session = Session(fabric, recipe, machine.data_dir)
+        is_continued = (out / CHECKPOINT).is_file()
+        session = Session(fabric, recipe, machine.data_dir, is_continued=is_continued)
         if recipe.data.name.startswith(FOLDER_PREFIX):  # an unreadable test image is reported before training
             session.source.test(torch.device("cpu"))
         run = KeptRun(session, out, machine.precision)
@@ -73,6 +75,17 @@ def train(
         result = loop.test()
         fabric.barrier()
     return result
+
+
+def _check_shared(recipe: Recipe, machine: Machine) -> None:
+    """Raise where a loss would compare an image with those of its process alone."""
+    compares = recipe.loss.task_loss.compares_images or recipe.loss.coupling_entropy > 0
+    if compares and machine.devices > 1:
+        name = recipe.loss.name if recipe.loss.task_loss.compares_images else "coupling_entropy"
+        raise UserError(
+            f"recipe.loss: {name} compares the images of a batch, which {machine.devices} processes would "
+            "share; train with one device"
+        )
 
 
 class _Loop:

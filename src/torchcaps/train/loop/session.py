@@ -61,7 +61,13 @@ class Session:
     """One run in memory. Random numbers depend on seed and epoch alone, so any epoch can be repeated."""
 
     def __init__(
-        self, fabric: Fabric, recipe: Recipe, data_dir: Path | None, *, capture: bool = True
+        self,
+        fabric: Fabric,
+        recipe: Recipe,
+        data_dir: Path | None,
+        *,
+        capture: bool = True,
+        is_continued: bool = False,
     ) -> None:
         self.fabric, self.recipe, self.task = fabric, recipe, recipe.task
         self.network = seeded_model(recipe).to(fabric.device)
@@ -69,7 +75,7 @@ class Session:
         self.splits: Splits = self.source.splits(fabric.device)
         self.task.check_model(self.network, self.splits.info)
         self._check_batch()
-        if recipe.start_from:
+        if recipe.start_from and not is_continued:  # a checkpoint has all weights: the source may be gone
             start_from(self.network, Path(recipe.start_from))
         if is_better_with_channels_last(self.network, fabric.device):
             use_channels_last(self.network)

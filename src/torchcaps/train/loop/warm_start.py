@@ -14,10 +14,14 @@ from torchcaps.storage import load_weights, read_mapping
 from ..recipe import Recipe
 
 
-def adopt_widths(recipe: Recipe) -> Recipe:
-    """The recipe with the trunk widths of the run that it starts from, unless it has its own."""
-    before = Path(recipe.start_from) / "recipe.json"
-    if not recipe.start_from or "trunk_widths" in recipe.model or not before.is_file():
+def adopt_widths(recipe: Recipe, out: Path) -> Recipe:
+    """The recipe with the trunk widths of the run that it starts from, unless it has its own.
+
+    Where that run is gone, those that the run in `out` was started with.
+    """
+    places = (folder / "recipe.json" for folder in (Path(recipe.start_from), out))
+    before = next((path for path in places if path.is_file()), None)
+    if not recipe.start_from or "trunk_widths" in recipe.model or before is None:
         return recipe
     model = read_mapping(before).get("model")
     widths = model.get("trunk_widths") if isinstance(model, dict) else None
