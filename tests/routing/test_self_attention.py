@@ -4,7 +4,7 @@ import torch
 
 from torchcaps.routing import self_attention_routing
 
-from routing.contract import POSE, RoutingContract, draw
+from routing.contract import POSE, SHAPE, RoutingContract, draw
 
 
 class TestSelfAttention(RoutingContract):
@@ -18,6 +18,11 @@ class TestSelfAttention(RoutingContract):
         s = (coupling[..., None] * votes).sum(1)
         length = s.norm(dim=-1, keepdim=True)
         return (1 - torch.exp(-length)) * s / length
+
+    def test_the_cost_formula_counts_the_products_that_run(self, routing, votes, activations):
+        # each vote is multiplied twice, with the sum of votes and with its coupling; PyTorch counts neither,
+        # because they are no matrix products
+        assert len(votes) * routing.cost(SHAPE).multiply_adds == 2 * votes.numel()
 
 
 def test_a_prior_moves_couplings_out_of_the_softmax():

@@ -33,8 +33,8 @@ def squash_exponential(
     if poses.dtype == torch.float16:
         return squash_exponential(poses.float(), eps).to(poses.dtype)
     poses = poses / squash_divisor(poses)
-    length = (poses.square().sum(-1, keepdim=True) + eps).sqrt()
-    return poses * (-torch.expm1(-length) / length)
+    negative_length = -(poses.square().sum(-1, keepdim=True) + eps).sqrt()
+    return poses * (torch.expm1(negative_length) / negative_length)
 
 
 def squash_divisor(poses: Float[Tensor, "*where pose"]) -> Float[Tensor, "*where 1"]:

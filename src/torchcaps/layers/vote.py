@@ -19,9 +19,10 @@ def cast_votes(
     A pose is a matrix of `pose_rows` rows, flattened row by row; its vote is the matrix product. One row is a
     vector, four rows of four the poses of Hinton 2018.
     """
-    if pose_rows == 1:
-        grouped = rearrange(poses, "... (n g) p -> ... n g p", g=weight.shape[0])
-        return einsum("...ngp,gpod->...ngod", grouped, weight).flatten(-4, -3)
+    if pose_rows == 1:  # one product, with fewer views than `einsum` makes of it
+        grouped = poses.reshape(-1, weight.shape[0], poses.shape[-1]).transpose(0, 1)
+        votes = (grouped @ weight.flatten(2)).transpose(0, 1)
+        return votes.reshape(*poses.shape[:-1], *weight.shape[2:])
     grouped = rearrange(poses, "... (n g) (r p) -> ... n g r p", g=weight.shape[0], r=pose_rows)
     return einsum("...ngrp,gpod->...ngord", grouped, weight).flatten(-5, -4).flatten(-2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, einsum, nn
+from torch import Tensor, nn
 
 from torchcaps.core import Routed, squash_exponential
 
@@ -21,7 +21,7 @@ def attended_votes(
 ) -> Routed:
     """Parents as sums of votes, weighted by given couplings and squashed by the steeper squash."""
     del activations
-    poses = squash_exponential(einsum("...io,...iod->...od", coupling.to(votes.dtype), votes))
+    poses = squash_exponential((coupling.to(votes.dtype).unsqueeze(-1) * votes).sum(-3))
     return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
 
 
@@ -42,7 +42,7 @@ def self_attention_routing(
     Returns:
         Output poses, their lengths as activations, and the couplings.
     """
-    agreement = einsum("...iod,...od->...io", votes, votes.sum(-3)) * votes.shape[-1] ** -0.5
+    agreement = (votes * votes.sum(-3, keepdim=True)).sum(-1) * votes.shape[-1] ** -0.5
     coupling = agreement.softmax(dim=-1)
     if prior is not None:
         coupling = coupling + prior.to(votes.dtype)
