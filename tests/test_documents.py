@@ -9,7 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from torchcaps.core import Capsules
+from torchcaps.layers import FcCaps
+from torchcaps.routing import ROUTINGS
 from torchcaps.train.recipe.keys import key_groups, keys_as_markdown
 
 ROOT = Path(__file__).parents[1]
@@ -74,3 +78,17 @@ def test_the_readme_stays_short_and_names_the_two_commands():
     assert len(text.splitlines()) < 150
     assert "make demo" in text
     assert "make test" in text
+
+
+def test_the_table_of_kernels_says_which_run_on_a_cpu_and_which_give_couplings():
+    page = (ROOT / "docs/routings.md").read_text()
+    said = re.findall(r"^\| `(\w+)`[^|]*\| CPU and CUDA \| [^|]*\| ([^|]*) \|$", page, re.MULTILINE)
+    children = Capsules(torch.rand(64, 32, 4), torch.rand(64, 32))  # enough for a kernel to be faster
+    found = {}
+    for name in ROUTINGS.names():
+        layer = FcCaps(32, 3, 4, 4, routing=name)
+        if layer.fallback_reason(children, return_coupling=False) is None:
+            with torch.no_grad():
+                has_couplings = layer.fallback_reason(children) is None
+            found[name] = "without gradients" if has_couplings else "none"
+    assert found == dict(said)

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import resource
 import shlex
 import shutil
@@ -14,6 +15,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib.metadata import version
 from inspect import unwrap
 from io import StringIO
+from itertools import count
 from pathlib import Path
 from typing import get_type_hints
 from unittest.mock import patch
@@ -238,6 +240,22 @@ def literal_command(said):
     return shlex.split(said.splitlines()[-1].partition(": torchcaps ")[2])
 
 
+def test_an_interrupted_training_makes_short_epochs_again_that_were_not_saved(run, tmp_path, monkeypatch):
+    def interrupt(model, inputs):
+        if next(epochs) == 3:
+            raise KeyboardInterrupt
+        return {}
+
+    epochs = count(1)
+    options = "--set", "epochs=4", "--device", "cpu", "--out", tmp_path / "run"
+    monkeypatch.setattr("torchcaps.train.loop.loop.watch_health", interrupt)
+    done = torchcaps("train", run.parent / "small.yaml", *options)
+    assert "torchcaps: interrupted; go on after the last saved epoch: torchcaps train " in done.stderr
+    assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 2
+    resumed = torchcaps(*literal_command(done.stderr))
+    assert re.findall(r"^epoch +(\d)", resumed.stdout, re.MULTILINE) == ["2", "3", "4"]
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_signal_to_end_leaves_a_run_that_goes_on(options, run, tmp_path, monkeypatch):
     def end(model, inputs):
@@ -249,7 +267,7 @@ def test_a_signal_to_end_leaves_a_run_that_goes_on(options, run, tmp_path, monke
         patched.setattr("torchcaps.train.loop.loop.watch_health", end)
         done = torchcaps(*command)
     assert done.returncode == 143
-    assert "torchcaps: stopped; go on after the last finished epoch: torchcaps train " in done.stderr
+    assert "torchcaps: stopped; go on after the last saved epoch: torchcaps train " in done.stderr
     assert "Traceback" not in done.stderr
     assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 1
     assert torchcaps(*literal_command(done.stderr)).returncode == 0

@@ -30,7 +30,7 @@ def say_how_to_go_on(ended: str = "interrupted") -> None:
     if called == "train":
         given = [word for word in sys.argv[1:] if word != "--resume"]
         again = join(["torchcaps", *given, "--resume"])
-        advice = f"; go on after the last finished epoch: {again}"
+        advice = f"; go on after the last saved epoch: {again}"
     elif called in _GO_ON:
         advice = "; the same command goes on where it stopped"
     print(f"torchcaps: {ended}{advice}", file=sys.stderr, flush=True)

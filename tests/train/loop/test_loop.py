@@ -296,7 +296,7 @@ def test_processes_that_train_together_stop_together(tmp_path):
         time.sleep(0.005)
     process.send_signal(signal.SIGTERM)  # passed on to both
     _, said = process.communicate(timeout=25)  # before torchrun would kill them
-    assert said.count("torchcaps: stopped; go on after the last finished epoch: torchcaps train") == 1
+    assert said.count("torchcaps: stopped; go on after the last saved epoch: torchcaps train") == 1
     assert "[rank" not in said  # what a process that fails is quoted with
     state = torch.load(out / "last.ckpt", weights_only=True)
     assert state["progress"]["next_epoch"] == epochs_done(out) < 500
