@@ -27,10 +27,6 @@ _COSTS = ("gpu_ms_1", "cpu_ms_1", "step_ms", "gpu_memory_gb")
 TINY = {"model": {"name": "unet_tiny_test", "image_size": 32}, "batch_size": 1, "epochs": 1}
 
 
-def _phantom_name(budget: Budget, share: float) -> str:
-    return f"folder:{phantom_folder(_PATIENTS[budget])}/splits/{share_name(share)}"
-
-
 def learn_phantom(patients: Mapping[Budget, int], job: Job) -> None:
     """Train on regions of drawn patients and measure the Dice of the test patients.
 
@@ -43,14 +39,18 @@ def learn_phantom(patients: Mapping[Budget, int], job: Job) -> None:
 
 def prepare_phantom(store: Path, patients: int, negatives: float = 0.0) -> Path:
     """Regions of drawn patients, with `negatives` regions without a nodule for each one with."""
-    place = store / phantom_folder(patients, negatives)
+    place = store / _phantom_folder(patients, negatives)
     drawn = {patient_name(number): partial(_draw, number, 3, negatives) for number in range(patients)}
     prepare(drawn, place, negatives=negatives)
     return place
 
 
-def phantom_folder(patients: int, negatives: float = 0.0) -> str:
-    """The name of a folder of regions of drawn patients."""
+def phantom_data(patients: int, negatives: float = 0.0, *, share: float = 1.0) -> str:
+    """The name of the dataset that `prepare_phantom` writes, with a share of its training patients."""
+    return f"folder:{_phantom_folder(patients, negatives)}/splits/{share_name(share)}"
+
+
+def _phantom_folder(patients: int, negatives: float) -> str:
     return f"phantom-{patients}" + (f"-empty-{negatives:g}" if negatives else "")
 
 
@@ -116,7 +116,8 @@ def _prepare_slices(budget: Budget, place: Path, data_dir: Path | None) -> tuple
 
 
 def _budget(budget: Budget, share: float) -> Changes:
-    return {"data.name": _phantom_name(budget, share), "epochs": round(_EPOCHS[budget] / share)}
+    name = phantom_data(_PATIENTS[budget], share=share)
+    return {"data.name": name, "epochs": round(_EPOCHS[budget] / share)}
 
 
 def _setting(model: str, share: float) -> Setting:
@@ -127,7 +128,7 @@ def _setting(model: str, share: float) -> Setting:
         recipe=f"lung/{model}",
         changes=_budget("full", share),
         budgets={
-            "smoke": {**TINY, "data.name": _phantom_name("smoke", share)},
+            "smoke": {**TINY, "data.name": phantom_data(_PATIENTS["smoke"], share=share)},
             "quick": _budget("quick", share),
         },
     )
