@@ -15,7 +15,7 @@ from torchcaps.parse import collect_keys, learn_trees, roc_auc
 from torchcaps.train import load_labelled
 from torchcaps.viz import Measured, draw_bars, measure_seeds, to_png
 
-from ...plan import SMOKE, Claim, Experiment, PlannedRun, register
+from ...plan import SMOKE, Claim, Experiment, register
 from ...records import Details, Rows
 from ..reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
 from ..setting import TreeSetting
@@ -72,7 +72,7 @@ def _length_score(trained: Trained) -> Score:
     return score
 
 
-def _tell_apart(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _tell_apart(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     """Area under the ROC of one score, for each kind of strange image."""
     surprise = _SCORES[setting.variant]
     score = _length_score(trained) if surprise is None else _tree_score(trained, surprise)
