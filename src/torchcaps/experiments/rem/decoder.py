@@ -16,7 +16,7 @@ from torchcaps.viz import draw_perturbations, to_png
 from ..plan import SMOKE, Claim, Experiment, TakeOver, register
 from ..records import Details, Picture, Rows
 from . import claims
-from .frozen_decoder import class_means, class_poses, train_decoder
+from .frozen_decoder import class_capsules, class_means, train_decoder
 from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused, varied
 from .setting import REM, TreeSetting
 from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, study_trees
@@ -40,7 +40,8 @@ def _reconstruct(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Detai
     known, _ = load_labelled(trained.run, "train", data_dir=trained.data_dir)
     recipe = trained.run.recipe
     decoder = train_decoder(network, known, pipeline, epochs=min(_EPOCHS, recipe.epochs), seed=recipe.seed)
-    poses, predicted = class_poses(network, test, pipeline)
+    poses, activations = class_capsules(network, test.images, pipeline)
+    predicted = activations.argmax(1)
     images = pipeline.for_evaluation(test.images).images
     with torch.no_grad():
         drawn = decoder(poses, predicted)
