@@ -13,7 +13,7 @@ from torchcaps.core import MissingDataError
 from torchcaps.data import resolve_data_dir
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
-from torchcaps.train import Recipe, Run, load_run
+from torchcaps.train import Run, load_run
 
 from ..plan import Changes, Experiment, Job, Outcome, Setting, register
 from ..records import Budget
@@ -77,9 +77,9 @@ def leave_patients_out(job: Job) -> None:
     results = []
     for patient in patients:
         split = store / "slices" / "splits" / fold_name(patient)
-        recipe = _with_data(run.recipe, f"folder:slices/splits/{split.name}")
+        data = replace(run.recipe.data, name=f"folder:slices/splits/{split.name}")
         place = job.folder / split.name
-        results.append(job.with_data(store).train(recipe, place))
+        results.append(job.with_data(store).train(replace(run.recipe, data=data), place))
         by_patient |= dice_by_patient(load_run(place, job.device), store / "slices", split, store)
     outcome = replace(
         results[-1],
@@ -98,10 +98,6 @@ def measure_network(job: Job) -> None:
     metrics = measure_costs(network, job.device, batch=recipe.batch_size)
     outcome = Outcome(metrics=metrics, parameters=parameters, seconds=0.0, precision="32")
     job.leave_result(outcome)
-
-
-def _with_data(recipe: Recipe, name: str) -> Recipe:
-    return replace(recipe, data=replace(recipe.data, name=name))
 
 
 def _prepare_slices(budget: Budget, place: Path, data_dir: Path | None) -> tuple[str, ...]:
