@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +90,7 @@ def summarise_marks(counted: Mapping[str, list[Marks]]) -> dict[str, Any]:
     }
 
 
-def choose_scans(scans: Scans, patients: set[str], folder: object) -> Scans:
+def choose_scans(scans: Scans, patients: set[str], folder: Path) -> Scans:
     """The scans of some patients; one that is not there is an error."""
     missing = sorted(patients - scans.keys())
     if missing:
