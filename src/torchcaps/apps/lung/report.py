@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from torchcaps.core import UserError, derive_seed
+from torchcaps.core import Plain, UserError, derive_seed
 
 from .measure import Overlap
 
@@ -47,7 +47,7 @@ def equivalent_diameter(volume: float) -> float:
     return (6 * volume / math.pi) ** (1 / 3)
 
 
-def summarise(cases: Sequence[Case]) -> dict[str, Any]:
+def summarise(cases: Sequence[Case]) -> Plain:
     """Means of all measures over all nodules, by their size and by patient, as plain data."""
     if not cases:
         raise UserError("there are no nodules to evaluate")
@@ -63,7 +63,7 @@ def summarise(cases: Sequence[Case]) -> dict[str, Any]:
     }
 
 
-def _row(case: Case) -> dict[str, Any]:
+def _row(case: Case) -> Plain:
     values = {name: _finite(value) for name, value in case.overlap._asdict().items()}
     return {"patient": case.patient, "nodule": case.nodule, "diameter": case.diameter, **values}
 
@@ -82,7 +82,7 @@ def _by_patient(cases: Iterable[Case]) -> dict[str, list[Case]]:
     return dict(sorted(found.items()))
 
 
-def _plain_means(cases: Sequence[Case]) -> dict[str, Any]:
+def _plain_means(cases: Sequence[Case]) -> Plain:
     values = {name: _values(cases, name) for name in MEASURES}
     means = {name: float(np.mean(each)) if len(each) else None for name, each in values.items()}
     return {"nodules": len(cases), **means}
@@ -94,9 +94,9 @@ def _values(cases: Sequence[Case], name: str) -> list[float]:
     return [abs(value) if name == "volume_error" else value for value in values if math.isfinite(value)]
 
 
-def _measures(cases: Sequence[Case]) -> dict[str, Any]:
+def _measures(cases: Sequence[Case]) -> Plain:
     patients = _by_patient(cases)
-    found: dict[str, Any] = {
+    found: Plain = {
         name: bootstrap_mean({patient: _values(some, name) for patient, some in patients.items()})._asdict()
         for name in MEASURES
     }
