@@ -1,6 +1,6 @@
 import torch
 
-from torchcaps.core.seeding import derive_seed, generator
+from torchcaps.core.seeding import derive_seed, digest_of, generator
 
 
 def test_purposes_get_unrelated_streams():
@@ -17,3 +17,8 @@ def test_purposes_get_unrelated_streams():
 def test_a_stream_is_repeatable():
     draws = [torch.rand(3, generator=generator(7, "order", 2)) for _ in range(2)]
     assert torch.equal(*draws)
+
+
+def test_a_digest_stays_the_same_because_splits_of_patients_and_files_follow_from_it():
+    assert digest_of("phantom-0001").hex() == "63dcd55d37da41b4"
+    assert len(digest_of("\udcff.png")) == 8  # the name of a file that is in no encoding

@@ -18,7 +18,6 @@ from torchcaps.data import (
     random_crop,
     shift,
     shift_in_margins,
-    squish,
     standardize,
     warp,
 )
@@ -37,7 +36,6 @@ CHANGES = {
     "jitter": (3, lambda images, draws: jitter(images, draws, brightness=0.3, gain=0.1, contrast=CONTRAST)),
     "erase": (2, lambda images, draws: erase(images, 4, draws)),
     "affine": (8, lambda images, draws: affine(images, LIMITS, draws)),
-    "squish": (1, lambda images, draws: squish(images, 0.25, draws)),
 }
 
 
@@ -148,7 +146,6 @@ def test_a_flip_mirrors_about_half_of_the_images(images):
     for index in range(BATCH):
         expected = images[index].flip(-1) if draws[index, 0] < 0.5 else images[index]
         assert torch.equal(flipped[index], expected)
-    assert torch.equal(horizontal_flip(images, draws, probability=1.0), images.flip(-1))
 
 
 def test_jitter_scales_adds_and_stretches(images):
@@ -251,7 +248,7 @@ def test_normal_angles_stay_within_the_limit():
 
 def test_squishing_narrows_by_at_most_the_limit():
     images = torch.ones(200, 1, 5, 40)
-    widths = squish(images, 0.25, generator(0))[:, 0, 2].sum(1)
+    widths = affine(images, AffineLimits(squish=0.25), generator(0))[:, 0, 2].sum(1)
     assert 29.5 < widths.min() < 32
     assert 39 < widths.max() <= 40
 

@@ -31,7 +31,7 @@ from .rotation import (
     rotation_matrices,
     rotations_of_6d,
 )
-from .seeding import derive_seed, generator
+from .seeding import derive_seed, digest_of, generator
 from .sides import ImageSize, Sides, sides
 from .squash import squash, squash_exponential
 from .symmetry import group_table
@@ -83,6 +83,7 @@ __all__ = [
     "convert",
     "counted",
     "derive_seed",
+    "digest_of",
     "distinct_numbers",
     "euler_grid",
     "euler_of_quaternions",

@@ -99,7 +99,7 @@ from .transforms import (
     standardize,
 )
 from .twin import write_twin
-from .warp import AffineLimits, affine, inverse_map, squish, warp
+from .warp import AffineLimits, affine, inverse_map, warp
 
 __all__ = [
     "CORRUPTIONS",
@@ -202,7 +202,6 @@ __all__ = [
     "shift_in_margins",
     "split_indices",
     "split_validation",
-    "squish",
     "standardize",
     "synthetic_images",
     "to_unit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -78,7 +78,8 @@ def resize_and_crop_pairs(
         images = F.interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
         drawn = None if drawn is None else F.interpolate(drawn, size, mode="nearest-exact")
     if settings.pad:
-        images, drawn = (_padded(pictures, settings.pad) for pictures in (images, drawn))
+        margins = (settings.pad,) * 4
+        images, drawn = F.pad(images, margins), None if drawn is None else F.pad(drawn, margins)
     if changes is not None and randomness is not None:
         images, drawn = augment_pairs(images, drawn, changes, randomness)
     if settings.center_crop:
@@ -114,10 +115,6 @@ def resize_bytes(
         return F.interpolate(pictures.float(), size, mode="nearest-exact").byte()
     resized = F.interpolate(to_unit(pictures), size, mode="bilinear", antialias=True, align_corners=False)
     return resized.mul(255).round().byte()
-
-
-def _padded(pictures: Any, pad: int) -> Any:
-    return None if pictures is None else F.pad(pictures, (pad, pad, pad, pad))
 
 
 def to_unit(

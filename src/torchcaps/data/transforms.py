@@ -94,10 +94,9 @@ def center_crop(
 def horizontal_flip(
     images: Float[Tensor, "batch channels height width"],
     randomness: torch.Generator | Float[Tensor, "batch 1"],
-    probability: float = 0.5,
 ) -> Float[Tensor, "batch channels height width"]:
-    """Images mirrored left to right with the given probability."""
-    is_flipped = uniform(randomness, images, 1)[:, :, None, None] < probability
+    """Images of which every second one, at random, is mirrored left to right."""
+    is_flipped = uniform(randomness, images, 1)[:, :, None, None] < 0.5
     return torch.where(is_flipped, images.flip(-1), images)
 
 

@@ -95,18 +95,6 @@ def draw_affine(
     return inverse.to(images.dtype), move.to(images.dtype)
 
 
-def squish(
-    images: Float[Tensor, "batch channels height width"],
-    limit: float,
-    randomness: torch.Generator | Float[Tensor, "batch 1"],
-) -> Float[Tensor, "batch channels height width"]:
-    """Images made narrower about their middle by a factor in (1 - limit, 1] (Mazzia 2021)."""
-    squeeze = 1 - limit * uniform(randomness, images, 1)[:, 0]
-    zero = torch.zeros_like(squeeze)
-    inverse = inverse_map(zero, zero, torch.ones_like(squeeze)[:, None].expand(-1, 2), squeeze)
-    return warp(images, inverse.to(images.dtype), torch.stack([zero, zero], dim=1).to(images.dtype))
-
-
 def _normal(draws: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:
     """Normal numbers with a deviation of 1/3, clipped to [-1, 1]."""
     return (torch.special.ndtri(draws) / 3).clamp(-1, 1)

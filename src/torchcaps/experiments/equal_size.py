@@ -5,7 +5,6 @@ This is not an experiment of the thesis. It says where capsules pay and where th
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from torchcaps.core import generator
@@ -56,8 +55,7 @@ def train_and_change(job: Job) -> None:
     found = {}
     for name in ("rotated", "warped", "occluded"):
         changed = LabelledImages(_change(data.images, name).to(trained.device), data.labels, data.classes)
-        with torch.no_grad():
-            found[f"{name}_accuracy"] = count_hits(trained.model, changed, pipeline) / len(data)
+        found[f"{name}_accuracy"] = count_hits(trained.model, changed, pipeline) / len(data)
     job.leave_result(outcome.with_metrics(found))
 
 

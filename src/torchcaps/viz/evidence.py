@@ -90,7 +90,7 @@ def _draw_one(
     figure = canvas(right + _EDGE, top + cell + below + height + _EDGE)
     for position, (name, heat) in enumerate([("input", None), *heats.items()]):
         axes = axes_at(figure, (_EDGE + position * (cell + _GAP), top, cell, cell))
-        _draw_panel(axes, colours, heat)
+        draw_panel(axes, colours, heat)
         axes.set_title(name, fontsize=TEXT, color=MUTED, pad=8)
     bars = axes_at(figure, (_LEFT, top + cell + below, right - _LEFT, height))
     _draw_ranking(bars, lengths, names)
@@ -110,7 +110,7 @@ def _draw_columns(
         x = _LEFT + column * (cell + _GAP)
         for top, heat in zip(tops, [None, *heats.values()], strict=True):
             axes = axes_at(figure, (x, top, cell, cell))
-            _draw_panel(axes, colours[column], None if heat is None else heat[column])
+            draw_panel(axes, colours[column], None if heat is None else heat[column])
         bars = axes_at(figure, (x, below + 40, cell, 74))
         _draw_lengths(bars, lengths[column], names)
         _name_class(bars, names, int(lengths[column].argmax()), truth[column], room=cell // 7)
@@ -119,26 +119,17 @@ def _draw_columns(
     return figure
 
 
-def _draw_panel(axes: Axes, colours: Array, heat: Array | None) -> None:
-    if heat is None:
-        draw_image(axes, colours)
-    else:
-        draw_heat(axes, colours, heat)
+def draw_panel(axes: Axes, colours: Array, heat: Array | None) -> None:
+    """A picture in its own proportions, without a frame, and over it a map of its size where there is one.
 
-
-def draw_image(axes: Axes, colours: Array) -> None:
-    """RGB values in the middle of the axes, in their own proportions and without a frame."""
-    axes.imshow(colours.clip(0, 1), aspect="equal")
-    axes.set_axis_off()
-
-
-def draw_heat(axes: Axes, colours: Array, heat: Array) -> None:
-    """A map of the picture's size over the picture, from its lowest value to its highest.
-
-    The colours do not show how large the differences are; a caption must. A flat map gets no colour.
+    The colours run from the lowest value of the map to the highest. They do not show how large the
+    differences are; a caption must. A flat map gets no colour.
     """
-    draw_image(axes, soften(colours, 0.55))
-    axes.imshow(heat_colours(heat), aspect="equal", interpolation="bilinear")
+    shown = colours if heat is None else soften(colours, 0.55)
+    axes.imshow(shown.clip(0, 1), aspect="equal")
+    axes.set_axis_off()
+    if heat is not None:
+        axes.imshow(heat_colours(heat), aspect="equal", interpolation="bilinear")
 
 
 def heat_colours(heat: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from torchcaps.core import Number, UserError
 
-from .evidence import draw_heat, draw_image
+from .evidence import draw_panel
 from .pictures import Array, ArrayLike, to_array, to_colours
 from .style import INK, MUTED, TEXT, TITLE, axes_at, canvas, pixel_size
 
@@ -34,21 +34,18 @@ def draw_saliency(panels: Mapping[str, SaliencyPanel]) -> Figure:
     starts = np.cumsum([0, *heights[:-1]])
     for (title, panel), start in zip(panels.items(), starts.tolist(), strict=True):
         _write(figure, (left, start + 18), title, is_title=True)
-        for row, (name, pictures, heat) in enumerate(_rows(panel)):
+        colours = to_colours(panel.images)
+        for row, (name, heat) in enumerate([("image", None), *_heats(panel, colours)]):
             y = start + top + row * (cell + gap)
             _write(figure, (left - 12, y + cell / 2), name, is_title=False)
-            for column, colours in enumerate(pictures):
+            for column, picture in enumerate(colours):
                 axes = axes_at(figure, (left + column * (cell + gap), y, cell, cell))
-                if heat is None:
-                    draw_image(axes, colours)
-                else:
-                    draw_heat(axes, colours, heat[column])
+                draw_panel(axes, picture, None if heat is None else heat[column])
     return figure
 
 
-def _rows(panel: SaliencyPanel) -> list[tuple[str, Array, Array | None]]:
-    colours = to_colours(panel.images)
-    rows: list[tuple[str, Array, Array | None]] = [("image", colours, None)]
+def _heats(panel: SaliencyPanel, colours: Array) -> Iterator[tuple[str, Array]]:
+    """The maps of a panel by the name of their network, each of the size of the images."""
     for name, maps in panel.maps.items():
         heat = to_array(maps)
         if heat.shape != colours.shape[:3]:
@@ -56,8 +53,7 @@ def _rows(panel: SaliencyPanel) -> list[tuple[str, Array, Array | None]]:
                 f"{name}: {len(colours)} images of {colours.shape[1:3]} need maps of that size, "
                 f"got {heat.shape}; upsample the maps first"
             )
-        rows.append((name, colours, heat))
-    return rows
+        yield name, heat
 
 
 def _write(figure: Figure, place: tuple[Number, Number], text: str, *, is_title: bool) -> None:

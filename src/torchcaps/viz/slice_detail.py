@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 from .style import HEAT_MAP, INK, MUTED, SMALL, TITLE, WARM, axes_at, canvas
 
 _SIDE, _GAP, _TOP, _BOTTOM = 300, 14, 44, 30
+_REACH = 32  # pixels from the middle of a close-up to its edges
 _HIDDEN = 0.05  # of the strongest heat: below it the slice is seen as it is
 
 
@@ -23,10 +24,8 @@ class SliceDetail:
     Attributes:
         grey: The slice.
         mask: What was found on it.
-        truth: What is there, if that is known.
-        heat: Evidence on the same pixels; it is drawn in a panel of its own.
+        heat: Evidence on the same pixels, drawn in a panel of its own; None for no such panel.
         centre: Row and column of the close-up.
-        reach: Pixels from there to its edges.
         aspect: Height of a pixel over its width.
         title: Above the panels.
         caption: Below them.
@@ -35,14 +34,12 @@ class SliceDetail:
 
     grey: UInt8[np.ndarray, "rows columns"]
     mask: Bool[np.ndarray, "rows columns"]
-    truth: Bool[np.ndarray, "rows columns"] | None = None
-    heat: Float[np.ndarray, "rows columns"] | None = None
+    heat: Float[np.ndarray, "rows columns"] | None
     centre: tuple[float, float]
-    reach: int = 32
-    aspect: float = 1.0
-    title: str = ""
-    caption: str = ""
-    heat_title: str = ""
+    aspect: float
+    title: str
+    caption: str
+    heat_title: str
 
 
 def draw_slice_detail(detail: SliceDetail) -> Figure:
@@ -56,8 +53,8 @@ def draw_slice_detail(detail: SliceDetail) -> Figure:
         each.set_axis_off()
     for each in axes[1:]:
         _zoom(each, detail)
-    _outline(axes[0], detail)
-    _outline(axes[2], detail)
+    _outline(axes[0], detail.mask)
+    _outline(axes[2], detail.mask)
     _frame(axes[0], detail)
     if detail.heat is not None:
         _show_heat(axes[3], detail.heat)
@@ -69,23 +66,19 @@ def draw_slice_detail(detail: SliceDetail) -> Figure:
 
 def _zoom(axes: Axes, detail: SliceDetail) -> None:
     row, column = detail.centre
-    axes.set(
-        xlim=(column - detail.reach, column + detail.reach), ylim=(row + detail.reach, row - detail.reach)
-    )
+    axes.set(xlim=(column - _REACH, column + _REACH), ylim=(row + _REACH, row - _REACH))
 
 
-def _outline(axes: Axes, detail: SliceDetail) -> None:
+def _outline(axes: Axes, mask: Bool[np.ndarray, "rows columns"]) -> None:
     """Lines between pixels that belong and pixels that do not."""
-    for mask, colour in ((detail.truth, "#35d0ff"), (detail.mask, WARM)):
-        if mask is not None and mask.any() and not mask.all():
-            axes.contour(mask.astype(float), levels=[0.5], colors=[colour], linewidths=1.3)
+    if mask.any() and not mask.all():
+        axes.contour(mask.astype(float), levels=[0.5], colors=[WARM], linewidths=1.3)
 
 
 def _frame(axes: Axes, detail: SliceDetail) -> None:
     row, column = detail.centre
-    corner = (column - detail.reach, row - detail.reach)
-    side = 2 * detail.reach
-    axes.add_patch(Rectangle(corner, side, side, fill=False, edgecolor="white", linewidth=0.8))
+    corner = (column - _REACH, row - _REACH)
+    axes.add_patch(Rectangle(corner, 2 * _REACH, 2 * _REACH, fill=False, edgecolor="white", linewidth=0.8))
     height, width = detail.grey.shape
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
 

@@ -1,5 +1,7 @@
 """Marks of a network in whole scans: those on nodules, and those beside them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,6 @@ def test_a_patient_who_cannot_be_read_is_named_and_the_others_are_counted(tmp_pa
 
 def test_a_folder_without_the_patients_is_refused():
     scans = {"a": lambda: iter(())}
-    assert list(choose_scans(scans, {"a"}, "here")) == ["a"]
+    assert list(choose_scans(scans, {"a"}, Path("here"))) == ["a"]
     with pytest.raises(UserError, match="here has no patient b"):
-        choose_scans(scans, {"a", "b"}, "here")
+        choose_scans(scans, {"a", "b"}, Path("here"))

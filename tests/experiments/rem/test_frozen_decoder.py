@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from torchcaps.experiments.rem.frozen_decoder import class_means, class_poses, train_decoder
+from torchcaps.experiments.rem.frozen_decoder import class_capsules, class_means, train_decoder
 from torchcaps.losses import reconstruction_loss
 from torchcaps.models import create_model
 from torchcaps.train.recipe import Data
@@ -28,7 +28,7 @@ def test_a_decoder_learns_on_a_network_that_stays_as_it_is(known, network):
         train_decoder(network, data, pipeline, epochs=epochs, seed=3) for epochs in (1, 1, 40)
     )
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
-    poses, _ = class_poses(network, data, pipeline)
+    poses, _ = class_capsules(network, data.images, pipeline)
     images = pipeline.for_evaluation(data.images).images
     with torch.no_grad():
         drawn = [decoder(poses, data.labels) for decoder in (first, again, longer)]

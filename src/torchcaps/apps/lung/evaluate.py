@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from torchcaps.core import MissingDataError, UserError, evaluating
+from torchcaps.core import MissingDataError, Plain, UserError, evaluating
 from torchcaps.data import FOLDER_PREFIX
 from torchcaps.storage import read_mapping
 from torchcaps.train import Run
@@ -45,7 +45,7 @@ def evaluate_prepared(
     part: str = "test",
     *,
     on_regions: Callable[[int, int], None] = lambda done, planned: None,
-) -> dict[str, Any]:
+) -> Plain:
     """Measures of the nodules of one part of a prepared folder, as plain data.
 
     The regions of a nodule are put where they lie in the scan, so that it is measured in three dimensions.
@@ -124,7 +124,7 @@ def _check_unseen(run: Run, regions: list[_Region]) -> None:
         )
 
 
-def _region(root: Path, name: str, facts: dict[str, Any]) -> _Region:
+def _region(root: Path, name: str, facts: Plain) -> _Region:
     spacing = facts["spacing_mm"]
     return _Region(
         image=root / "images" / f"{name}.png",

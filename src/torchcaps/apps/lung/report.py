@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from torchcaps.core import UserError, derive_seed
+from torchcaps.core import Plain, UserError, derive_seed
 
 from .measure import Overlap
 
@@ -47,7 +47,7 @@ def equivalent_diameter(volume: float) -> float:
     return (6 * volume / math.pi) ** (1 / 3)
 
 
-def summarise(cases: Sequence[Case], seed: int = 0) -> dict[str, Any]:
+def summarise(cases: Sequence[Case]) -> Plain:
     """Means of all measures over all nodules, by their size and by patient, as plain data."""
     if not cases:
         raise UserError("there are no nodules to evaluate")
@@ -56,14 +56,14 @@ def summarise(cases: Sequence[Case], seed: int = 0) -> dict[str, Any]:
         "nodules": len(cases),
         "missed": sum(case.overlap.dice == 0 < case.overlap.volume for case in cases),  # not one voxel
         "confidence": _CONFIDENCE,
-        "all": _measures(cases, seed),
-        "by_size": {name: _measures(some, seed) for name, some in _by_size(cases).items() if some},
+        "all": _measures(cases),
+        "by_size": {name: _measures(some) for name, some in _by_size(cases).items() if some},
         "by_patient": {name: _plain_means(some) for name, some in _by_patient(cases).items()},
         "cases": [_row(case) for case in cases],
     }
 
 
-def _row(case: Case) -> dict[str, Any]:
+def _row(case: Case) -> Plain:
     values = {name: _finite(value) for name, value in case.overlap._asdict().items()}
     return {"patient": case.patient, "nodule": case.nodule, "diameter": case.diameter, **values}
 
@@ -82,7 +82,7 @@ def _by_patient(cases: Iterable[Case]) -> dict[str, list[Case]]:
     return dict(sorted(found.items()))
 
 
-def _plain_means(cases: Sequence[Case]) -> dict[str, Any]:
+def _plain_means(cases: Sequence[Case]) -> Plain:
     values = {name: _values(cases, name) for name in MEASURES}
     means = {name: float(np.mean(each)) if len(each) else None for name, each in values.items()}
     return {"nodules": len(cases), **means}
@@ -94,24 +94,20 @@ def _values(cases: Sequence[Case], name: str) -> list[float]:
     return [abs(value) if name == "volume_error" else value for value in values if math.isfinite(value)]
 
 
-def _measures(cases: Sequence[Case], seed: int) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        name: bootstrap_mean(
-            {patient: _values(some, name) for patient, some in _by_patient(cases).items()}, seed
-        )._asdict()
+def _measures(cases: Sequence[Case]) -> Plain:
+    patients = _by_patient(cases)
+    found: Plain = {
+        name: bootstrap_mean({patient: _values(some, name) for patient, some in patients.items()})._asdict()
         for name in MEASURES
     }
-    return {"nodules": len(cases), "patients": len(_by_patient(cases)), **found}
+    return {"nodules": len(cases), "patients": len(patients), **found}
 
 
-def bootstrap_mean(values: Mapping[str, Sequence[float]], seed: int = 0) -> Mean:
+def bootstrap_mean(values: Mapping[str, Sequence[float]]) -> Mean:
     """The mean over all nodules, with an interval from drawing patients with replacement.
 
-    Nodules of one patient resemble each other: drawing nodules would give intervals that are too narrow.
-
-    Args:
-        values: Of each patient's nodules.
-        seed: The same seed gives the same interval.
+    Nodules of one patient resemble each other: drawing nodules would give intervals that are too narrow. The
+    same values, by patient, give the same interval.
     """
     patients = [np.asarray(each, dtype=np.float64) for each in values.values() if len(each)]
     count = sum(map(len, patients))
@@ -121,7 +117,7 @@ def bootstrap_mean(values: Mapping[str, Sequence[float]], seed: int = 0) -> Mean
     mean = float(sums.sum() / count)
     if len(patients) < 2:
         return Mean(mean, None, None, count)
-    random = np.random.default_rng(derive_seed(seed, "bootstrap"))
+    random = np.random.default_rng(derive_seed(0, "bootstrap"))
     drawn = random.integers(len(patients), size=(_DRAWS, len(patients)))
     means = sums[drawn].sum(1) / counts[drawn].sum(1)
     tail = 50 * (1 - _CONFIDENCE)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from torchcaps.core import UserError, evaluating
+from torchcaps.core import Plain, UserError, evaluating
 from torchcaps.storage import write_bytes, write_json, write_png, write_text
 from torchcaps.train import Run
 from torchcaps.viz import SliceDetail, draw_slice_detail, to_png
@@ -37,7 +36,7 @@ def segment_scan(
     *,
     series: str | None = None,
     on_slices: Callable[[int, int], None] = lambda done, planned: None,
-) -> dict[str, Any]:
+) -> Plain:
     """Segment a DICOM series, a NIfTI volume or a picture; write the findings to `out` and return them.
 
     Written are `nodules.csv`, `page.html`, `nodule-1.png` and so on for the 12 largest, `result.json`,
@@ -78,7 +77,7 @@ def segment_scan(
     return result
 
 
-def _facts(volume: Volume, found: NodulesFound, carried: Mapping[int, Carried | None]) -> dict[str, Any]:
+def _facts(volume: Volume, found: NodulesFound, carried: Mapping[int, Carried | None]) -> Plain:
     return {
         "size": list(volume.hounsfield.shape),
         "spacing_mm": None if volume.spacing is None else list(volume.spacing),

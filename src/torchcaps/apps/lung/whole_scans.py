@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from torchcaps.core import UserError, evaluating
+from torchcaps.core import Plain, UserError, evaluating
 from torchcaps.train import Run
 
 from .prepare import Marked, Scans
@@ -37,7 +38,7 @@ def count_marks(found: NodulesFound, marked: Marked) -> Marks:
 
 def evaluate_scans(
     run: Run, scans: Scans, *, on_scan: Callable[[int, int], None] = lambda done, planned: None
-) -> dict[str, Any]:
+) -> Plain:
     """Found nodules and false marks in the whole scans of patients, as plain data.
 
     A patient who cannot be read is named under `problems` and does not stop the others.
@@ -68,7 +69,7 @@ def _marks_in(network: SliceNetwork, marked: Marked) -> Marks:
     return count_marks(list_nodules(probability, marked.volume), marked)
 
 
-def summarise_marks(counted: Mapping[str, list[Marks]]) -> dict[str, Any]:
+def summarise_marks(counted: Mapping[str, list[Marks]]) -> Plain:
     """Means over scans and over nodules, with intervals from drawing patients."""
     every = [marks for some in counted.values() for marks in some]
     if not every:
@@ -89,7 +90,7 @@ def summarise_marks(counted: Mapping[str, list[Marks]]) -> dict[str, Any]:
     }
 
 
-def choose_scans(scans: Scans, patients: set[str], folder: object) -> Scans:
+def choose_scans(scans: Scans, patients: set[str], folder: Path) -> Scans:
     """The scans of some patients; one that is not there is an error."""
     missing = sorted(patients - scans.keys())
     if missing:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.core import UserError
+from torchcaps.core import Plain, UserError
 from torchcaps.data.rendering import MeshSet, load_meshes
 from torchcaps.storage import read_mapping, read_text, write_json
 
 _NEAR = 1e-5  # processors round differently
 
 
-def require_same_scene(out: Path, scene: object) -> None:
+def require_same_scene(out: Path, scene: Plain) -> None:
     """Raise where a folder holds images of another scene than this one, as plain values."""
     path = out / "scene.json"
     if path.is_file() and read_mapping(path).get("scene") != scene:

@@ -14,19 +14,17 @@ from torch import Tensor
 from torchcaps.core import (
     LayerTrace,
     MissingDataError,
-    PoseOutput,
-    PoseTarget,
     UserError,
     as_plain,
     build_dataclass,
-    rotation_angle,
 )
 from torchcaps.layers import cast_votes
-from torchcaps.losses import SpreadRotationLoss, nearest_symmetric, rotations_of
+from torchcaps.losses import rotations_of
 from torchcaps.models import EMPoseNet
 from torchcaps.routing import EMRotationRouting
 from torchcaps.storage import read_json, write_json
 from torchcaps.train import Run, load_split
+from torchcaps.train.tasks import symmetric_angle
 
 CALIBRATION_FILE = "calibration.json"
 COVERED_SHARE = 0.9  # of images whose error is within the stated angle
@@ -127,17 +125,9 @@ def judge_run(run: Run, split: str, *, data_name: str | None = None, data_dir: P
         output = network(batch.inputs, return_routing=True)
         winners = output.activations.argmax(1)
         spreads.append(vote_spread(network, output.layers[0], winners))
-        errors.append(_errors(run, output, winners, targets))
+        found, classes = rotations_of(output, winners), output.activations.shape[1]
+        errors.append(symmetric_angle(run.recipe.loss.task_loss, found, targets, classes))
     return Judged(torch.cat(spreads).cpu(), torch.cat(errors).cpu())
-
-
-def _errors(run: Run, output: PoseOutput, winners: Tensor, targets: PoseTarget) -> Tensor:
-    loss, found = run.recipe.loss.task_loss, rotations_of(output, winners)
-    groups = None
-    if isinstance(loss, SpreadRotationLoss):
-        groups = loss.groups(targets.labels, output.activations.shape[1])
-    true = targets.rotations if groups is None else nearest_symmetric(found, targets.rotations, groups)
-    return rotation_angle(found, true)
 
 
 def calibrate_run(run: Run, data_dir: Path | None = None) -> Calibration:

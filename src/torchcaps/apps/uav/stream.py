@@ -15,7 +15,6 @@ from .flight import FlightStep, ToDegrees, compass_of_grid, step_of_row
 from .localize import Localizer, Update, read_image
 
 Sink = Callable[[float, float, float, Estimate], None]  # time, longitude, latitude, estimate from true east
-_NEEDED = ("time",)
 _MOST_BYTES = 2**16  # of a line
 
 
@@ -66,9 +65,8 @@ def read_line(line: bytes, images: Path) -> FlightStep:
         raise UserError(f"it is no JSON ({str(error)[:80]})") from error
     if not isinstance(values, dict):
         raise UserError("it is no JSON object")
-    missing = [key for key in _NEEDED if key not in values]
-    if missing:
-        raise UserError(f"it has no {', '.join(missing)}")
+    if "time" not in values:
+        raise UserError("it has no time")
     row = {key: "" if value is None else str(value) for key, value in values.items()}
     step = step_of_row({"image": "", **row}, images)
     if not math.isfinite(step.time):

@@ -27,7 +27,13 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class AffnistStyleSettings:
-    """Attributes: base, the digits; copies, versions of each (affNIST has 32); seed, of all versions."""
+    """Which digits are changed, and how often.
+
+    Attributes:
+        base: The dataset of the digits.
+        copies: Versions of each digit; affNIST has 32.
+        seed: Of all versions.
+    """
 
     base: str = "mnist"
     copies: int = 1

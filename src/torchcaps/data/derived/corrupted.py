@@ -17,7 +17,7 @@ from .base import derived_info, load_base
 
 @dataclass(frozen=True, kw_only=True)
 class CorruptedSettings:
-    """Attributes: base, the digits; kind and strength, of the change."""
+    """The dataset of the digits, and kind and strength of the change."""
 
     base: str = "mnist"
     kind: Corruption = "noise"

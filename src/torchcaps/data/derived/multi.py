@@ -65,7 +65,15 @@ def overlay_digits(
 
 @dataclass(frozen=True, kw_only=True)
 class MultiSettings:
-    """Attributes: base, the digits; shift, of each in pixels; train and test, how many pairs; seed."""
+    """Which digits are overlaid, and how many pairs there are.
+
+    Attributes:
+        base: The dataset of the digits.
+        shift: Pixels by which each digit moves at most, to each side.
+        train: Pairs to train on.
+        test: Pairs to test on.
+        seed: Of all pairs.
+    """
 
     base: str = "mnist"
     shift: int = 4

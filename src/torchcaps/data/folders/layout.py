@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, digest_of
 
 from ..api import Split
 from ..examples import Examples
@@ -55,11 +54,6 @@ def split_by_name(files: Sequence[Path]) -> dict[Split, list[Path]]:
     """A fifth of the files for testing, chosen by their names: the same ones each time, on each machine."""
     if len(files) < 2:
         raise UserError(f"{files[0]} is the only image, and one is set aside for testing: add some")
-
-    def draw(path: Path) -> bytes:
-        name = path.name.encode(errors="surrogateescape")  # it may be in no encoding at all
-        return hashlib.blake2b(name, digest_size=8).digest()
-
     count = max(1, round(_TEST_SHARE * len(files)))
-    test = set(sorted(files, key=draw)[:count])
+    test = set(sorted(files, key=lambda path: digest_of(path.name))[:count])
     return {"train": [path for path in files if path not in test], "test": sorted(test)}

@@ -20,7 +20,7 @@ from ..api import DatasetInfo, Frame, Split
 from ..examples import LabelledImages
 from ..family import register_family
 from ..fit import fit_picture
-from ..folders import opened_picture
+from ..folders import as_bytes, opened_picture
 from .files import DamagedFileError
 from .views import Views, chosen_views
 
@@ -133,7 +133,7 @@ def _parse(path: Path) -> tuple[int, int, int, int]:
 def _read_framed(path: Path, frame: Frame) -> Tensor:
     with opened_picture(path) as picture:
         framed = fit_picture(picture.convert("RGB"), *frame)
-    return torch.from_numpy(np.asarray(framed).transpose(2, 0, 1).copy())
+    return as_bytes(framed)
 
 
 def _read_mask(photograph: Path, frame: Frame) -> Tensor:

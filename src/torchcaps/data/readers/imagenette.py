@@ -5,16 +5,15 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from torchcaps.core import UserError
 
 from ..api import DATASETS, DatasetInfo, Frame, RemoteFile, Split
 from ..examples import LabelledImages
 from ..fit import fit_picture
-from ..folders import list_files, opened_picture
+from ..folders import as_bytes, list_files, opened_picture
 from .files import DamagedFileError, find_folder
 
 SIDE = 64
@@ -48,7 +47,7 @@ def read_imagenette(data_dir: Path, split: Split, frame: Frame = _OWN) -> Labell
     images = torch.empty(len(files), 3, frame.height, frame.width, dtype=torch.uint8)
 
     def read(number: int) -> None:
-        images[number] = torch.from_numpy(_read_framed(files[number][0], frame))
+        images[number] = _read_framed(files[number][0], frame)
 
     with ThreadPoolExecutor() as threads:  # pillow decodes and resizes without holding up other threads
         for _ in threads.map(read, range(len(files))):
@@ -56,13 +55,13 @@ def read_imagenette(data_dir: Path, split: Split, frame: Frame = _OWN) -> Labell
     return LabelledImages(images, labels, IMAGENETTE.classes)
 
 
-def _read_framed(path: Path, frame: Frame) -> NDArray[np.uint8]:
+def _read_framed(path: Path, frame: Frame) -> Tensor:
     try:
         with opened_picture(path) as picture:
             framed = fit_picture(picture.convert("RGB"), *frame)
     except UserError as error:
         raise DamagedFileError(path, str(error).removeprefix(f"{path} "), "imagenette") from error
-    return np.asarray(framed).transpose(2, 0, 1).copy()
+    return as_bytes(framed)
 
 
 IMAGENETTE = DATASETS.register("imagenette")(

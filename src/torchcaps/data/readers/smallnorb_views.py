@@ -23,7 +23,7 @@ FAMILIAR_ELEVATIONS = (30, 35, 40)
 
 @dataclass(frozen=True, kw_only=True)
 class SmallNorbViews:
-    """Attributes: axis, along which views are split; views, of the test images."""
+    """The axis along which views are split, and the views of the test images."""
 
     axis: Literal["azimuth", "elevation"] = "azimuth"
     views: Views = "all"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+import torch
 from jaxtyping import Bool
 from torch import Tensor
 
@@ -17,5 +18,5 @@ def chosen_views(split: Split, views: Views, is_familiar: Bool[Tensor, " count"]
     if split == "train":
         return is_familiar
     if views == "all":
-        return is_familiar | ~is_familiar
+        return torch.ones_like(is_familiar)
     return is_familiar if views == "familiar" else ~is_familiar

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,16 +88,6 @@ def _register(name: str, plan: _Plan) -> None:
     )
 
 
-def _with_borders(data_dir: Path, split: Split) -> MeshSet:
-    del data_dir, split
-    return cube_tetrahedron()
-
-
-def _without_borders(data_dir: Path, split: Split) -> MeshSet:
-    del data_dir, split
-    return cube_tetrahedron(borders=False)
-
-
 def _stand_ins(data_dir: Path, split: Split) -> MeshSet:
     """Two stretched solids for each class of the meshes."""
     del data_dir, split
@@ -123,74 +114,66 @@ def _twin(plan: _Plan) -> _Plan:
 
 
 _TWIN_COUNTS = (512, 64)
-_SOLID = _Pixels((0.087, 0.086, 0.077), (0.153, 0.138, 0.134))
-_GREY = _Pixels((0.143, 0.143, 0.143), (0.203, 0.203, 0.203))
-_TINY = _Pixels((0.1, 0.1, 0.1), (0.21, 0.21, 0.21))
-_TINY_FILES = (RemoteFile(path=TINY_FILE),)
 _MANY, _FEW = 1 << 17, 1 << 13
+_on_solids = partial(
+    _Plan,
+    objects=lambda data_dir, split: cube_tetrahedron(),
+    pixels=_Pixels((0.087, 0.086, 0.077), (0.153, 0.138, 0.134)),
+)
+_on_plain_solids = partial(
+    _Plan,
+    objects=lambda data_dir, split: cube_tetrahedron(borders=False),
+    pixels=_Pixels((0.143, 0.143, 0.143), (0.203, 0.203, 0.203)),
+)
+_on_meshes = partial(
+    _Plan,
+    objects=lambda data_dir, split: _tiny_meshes(data_dir),
+    pixels=_Pixels((0.1, 0.1, 0.1), (0.21, 0.21, 0.21)),
+    classes=TINY_CLASSES,
+    files=(RemoteFile(path=TINY_FILE),),
+)
 
 for _name, _plan in {
-    "cube_tetrahedron": _Plan(
+    "cube_tetrahedron": _on_solids(
         title="cube and tetrahedron with borders, random rotations",
-        objects=_with_borders,
         poses=_uniform(_MANY, _FEW),
         counts=(_MANY, _FEW),
-        pixels=_SOLID,
     ),
-    "cube_tetrahedron_plain": _Plan(
+    "cube_tetrahedron_plain": _on_plain_solids(
         title="grey cube and tetrahedron, random rotations",
-        objects=_without_borders,
         poses=_uniform(_MANY, _FEW),
         counts=(_MANY, _FEW),
-        pixels=_GREY,
     ),
-    "cube_tetrahedron_grid": _Plan(
+    "cube_tetrahedron_grid": _on_solids(
         title="cube and tetrahedron with borders, distinct rotations in steps of 20 degrees",
-        objects=_with_borders,
         poses=grid_poses,
         counts=(2 * 2333, 2 * 583),
-        pixels=_SOLID,
     ),
-    "cube_tetrahedron_thesis": _Plan(
+    "cube_tetrahedron_thesis": _on_solids(
         title="cube and tetrahedron with borders, grid and random split of the thesis",
-        objects=_with_borders,
         poses=thesis_poses,
         counts=(10974, 2744),
-        pixels=_SOLID,
     ),
-    "cube_tetrahedron_plain_thesis": _Plan(
+    "cube_tetrahedron_plain_thesis": _on_plain_solids(
         title="grey cube and tetrahedron, grid and random split of the thesis",
-        objects=_without_borders,
         poses=thesis_poses,
         counts=(10974, 2744),
-        pixels=_GREY,
     ),
-    "tiny_meshes": _Plan(
+    "tiny_meshes": _on_meshes(
         title="meshes of six classes, random rotations",
-        objects=lambda data_dir, split: _tiny_meshes(data_dir),
         poses=_uniform(2 * _MANY, _FEW),
         counts=(2 * _MANY, _FEW),
-        pixels=_TINY,
-        classes=TINY_CLASSES,
-        files=_TINY_FILES,
     ),
-    "tiny_meshes_instances": _Plan(
+    "tiny_meshes_instances": _on_meshes(
         title="meshes of six classes, random rotations, tested on objects never seen",
         objects=lambda data_dir, split: held_out_instances(_tiny_meshes(data_dir), split),
         poses=_uniform(2 * _MANY, _FEW),
         counts=(2 * _MANY, _FEW),
-        pixels=_TINY,
-        classes=TINY_CLASSES,
-        files=_TINY_FILES,
     ),
-    "tiny_meshes_thesis": _Plan(
+    "tiny_meshes_thesis": _on_meshes(
         title="meshes of six classes, grid and random split of the thesis",
-        objects=lambda data_dir, split: _tiny_meshes(data_dir),
         poses=thesis_poses,
         counts=(268873, 67218),
-        pixels=_TINY,
-        classes=TINY_CLASSES,
-        files=_TINY_FILES,
     ),
 }.items():
     _register(_name, _plan)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from torchcaps.core import UserError, euler_grid, generator, quaternions_of_euler, random_rotations
+from torchcaps.core import UserError, digest_of, euler_grid, generator, quaternions_of_euler, random_rotations
 
 from ..api import Split
 from ..examples import PosedImages
@@ -70,10 +69,8 @@ def held_out_instances(meshes: MeshSet, split: Split, share: float = TEST_SHARE)
     """A share of each class for testing, at least one object, chosen by their names; or the others."""
     chosen = []
     for label in range(len(meshes.classes)):
-        mine = sorted(
-            (each for each in meshes.objects if each.label == label),
-            key=lambda each: hashlib.blake2b(each.name.encode(), digest_size=8).digest(),
-        )
+        own = (each for each in meshes.objects if each.label == label)
+        mine = sorted(own, key=lambda each: digest_of(each.name))
         if len(mine) < 2:
             raise UserError(f"class {meshes.classes[label]} needs two objects or more to hold one out")
         count = min(max(1, round(share * len(mine))), len(mine) - 1)

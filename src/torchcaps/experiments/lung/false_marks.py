@@ -8,13 +8,13 @@ from functools import lru_cache, partial
 from torchcaps.apps.lung import evaluate_scans
 from torchcaps.apps.lung.nodules import find_nodules
 from torchcaps.apps.lung.phantom import Protocol, draw_patient, patient_name, read_patient, scan_patient
-from torchcaps.apps.lung.prepare import Marked, share_name, split_patients
+from torchcaps.apps.lung.prepare import Marked, split_patients
 from torchcaps.train import Run
 
 from ..plan import Changes, Experiment, Job, Setting, register
 from ..records import Budget
 from .claims import CHAPTER
-from .runs import TINY, learn_prepared, phantom_folder, prepare_phantom
+from .runs import TINY, learn_prepared, phantom_data, prepare_phantom
 
 LABEL = "beyond:lung-negatives"
 _SMALL: Changes = {
@@ -61,8 +61,8 @@ def _draw_scan(number: int, budget: Budget) -> Marked:
 
 def _changes(budget: Budget, negatives: float) -> Changes:
     """As many steps with twice the regions."""
-    name = f"folder:{phantom_folder(_PATIENTS[budget], negatives)}/splits/{share_name(1.0)}"
-    return {"data.name": name, "epochs": max(1, round(_EPOCHS[budget] / (1 + negatives)))}
+    epochs = max(1, round(_EPOCHS[budget] / (1 + negatives)))
+    return {"data.name": phantom_data(_PATIENTS[budget], negatives), "epochs": epochs}
 
 
 def _setting(variant: str) -> Setting:

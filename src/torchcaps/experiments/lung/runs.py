@@ -13,7 +13,7 @@ from torchcaps.core import MissingDataError
 from torchcaps.data import resolve_data_dir
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
-from torchcaps.train import Recipe, Run, load_run
+from torchcaps.train import Run, load_run
 
 from ..plan import Changes, Experiment, Job, Outcome, Setting, register
 from ..records import Budget
@@ -25,10 +25,6 @@ _EPOCHS = {"quick": 12, "full": 30}  # with all patients; with fewer the steps s
 _METRICS = ("test_dice", "region_dice", "region_dice_low", "region_dice_high", "missed_share")
 _COSTS = ("gpu_ms_1", "cpu_ms_1", "step_ms", "gpu_memory_gb")
 TINY = {"model": {"name": "unet_tiny_test", "image_size": 32}, "batch_size": 1, "epochs": 1}
-
-
-def _phantom_name(budget: Budget, share: float) -> str:
-    return f"folder:{phantom_folder(_PATIENTS[budget])}/splits/{share_name(share)}"
 
 
 def learn_phantom(patients: Mapping[Budget, int], job: Job) -> None:
@@ -43,14 +39,18 @@ def learn_phantom(patients: Mapping[Budget, int], job: Job) -> None:
 
 def prepare_phantom(store: Path, patients: int, negatives: float = 0.0) -> Path:
     """Regions of drawn patients, with `negatives` regions without a nodule for each one with."""
-    place = store / phantom_folder(patients, negatives)
+    place = store / _phantom_folder(patients, negatives)
     drawn = {patient_name(number): partial(_draw, number, 3, negatives) for number in range(patients)}
     prepare(drawn, place, negatives=negatives)
     return place
 
 
-def phantom_folder(patients: int, negatives: float = 0.0) -> str:
-    """The name of a folder of regions of drawn patients."""
+def phantom_data(patients: int, negatives: float = 0.0, *, share: float = 1.0) -> str:
+    """The name of the dataset that `prepare_phantom` writes, with a share of its training patients."""
+    return f"folder:{_phantom_folder(patients, negatives)}/splits/{share_name(share)}"
+
+
+def _phantom_folder(patients: int, negatives: float) -> str:
     return f"phantom-{patients}" + (f"-empty-{negatives:g}" if negatives else "")
 
 
@@ -77,9 +77,9 @@ def leave_patients_out(job: Job) -> None:
     results = []
     for patient in patients:
         split = store / "slices" / "splits" / fold_name(patient)
-        recipe = _with_data(run.recipe, f"folder:slices/splits/{split.name}")
+        data = replace(run.recipe.data, name=f"folder:slices/splits/{split.name}")
         place = job.folder / split.name
-        results.append(job.with_data(store).train(recipe, place))
+        results.append(job.with_data(store).train(replace(run.recipe, data=data), place))
         by_patient |= dice_by_patient(load_run(place, job.device), store / "slices", split, store)
     outcome = replace(
         results[-1],
@@ -100,10 +100,6 @@ def measure_network(job: Job) -> None:
     job.leave_result(outcome)
 
 
-def _with_data(recipe: Recipe, name: str) -> Recipe:
-    return replace(recipe, data=replace(recipe.data, name=name))
-
-
 def _prepare_slices(budget: Budget, place: Path, data_dir: Path | None) -> tuple[str, ...]:
     """The names of the patients; a smoke run draws them."""
     if budget == "smoke":
@@ -116,7 +112,8 @@ def _prepare_slices(budget: Budget, place: Path, data_dir: Path | None) -> tuple
 
 
 def _budget(budget: Budget, share: float) -> Changes:
-    return {"data.name": _phantom_name(budget, share), "epochs": round(_EPOCHS[budget] / share)}
+    name = phantom_data(_PATIENTS[budget], share=share)
+    return {"data.name": name, "epochs": round(_EPOCHS[budget] / share)}
 
 
 def _setting(model: str, share: float) -> Setting:
@@ -127,7 +124,7 @@ def _setting(model: str, share: float) -> Setting:
         recipe=f"lung/{model}",
         changes=_budget("full", share),
         budgets={
-            "smoke": {**TINY, "data.name": _phantom_name("smoke", share)},
+            "smoke": {**TINY, "data.name": phantom_data(_PATIENTS["smoke"], share=share)},
             "quick": _budget("quick", share),
         },
     )

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from torchcaps.apps.lung.prepare import share_name
-
 from ..plan import Changes, Claim, Experiment, Finding, RowsOf, Setting, larger, ours, register
 from ..records import Budget, by_setting
 from .claims import CHAPTER, METRIC
-from .runs import TINY, learn_phantom, phantom_folder
+from .runs import TINY, learn_phantom, phantom_data
 
 LABEL = "beyond:lung-plus"
 BASELINE = "SegCaps R3"
@@ -30,7 +28,7 @@ _TINY: Changes = {**TINY, "model": {"name": "segcaps_tiny_test", "image_size": 3
 
 
 def _data(budget: Budget) -> Changes:
-    return {"data.name": f"folder:{phantom_folder(_PATIENTS[budget])}/splits/{share_name(1.0)}"}
+    return {"data.name": phantom_data(_PATIENTS[budget])}
 
 
 def _title(name: str) -> str:

@@ -13,10 +13,10 @@ from torchcaps.parse import perturb_capsule
 from torchcaps.train import load_labelled
 from torchcaps.viz import draw_perturbations, to_png
 
-from ..plan import SMOKE, Claim, Experiment, PlannedRun, TakeOver, register
+from ..plan import SMOKE, Claim, Experiment, TakeOver, register
 from ..records import Details, Picture, Rows
 from . import claims
-from .frozen_decoder import class_means, class_poses, train_decoder
+from .frozen_decoder import class_capsules, class_means, train_decoder
 from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused, varied
 from .setting import REM, TreeSetting
 from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, study_trees
@@ -34,14 +34,14 @@ _DIGITS = (2, 5, 8)
 _OFFSETS = (-0.2, -0.1, 0.0, 0.1, 0.2)
 
 
-def _reconstruct(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _reconstruct(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     """Errors on the test images, and a few of them with one dimension of their capsule changed."""
     network, test, pipeline = trained.run.model, trained.data, trained.pipeline
     known, _ = load_labelled(trained.run, "train", data_dir=trained.data_dir)
-    decoder = train_decoder(
-        network, known, pipeline, epochs=min(_EPOCHS, trained.run.recipe.epochs), seed=run.seed
-    )
-    poses, predicted = class_poses(network, test, pipeline)
+    recipe = trained.run.recipe
+    decoder = train_decoder(network, known, pipeline, epochs=min(_EPOCHS, recipe.epochs), seed=recipe.seed)
+    poses, activations = class_capsules(network, test.images, pipeline)
+    predicted = activations.argmax(1)
     images = pipeline.for_evaluation(test.images).images
     with torch.no_grad():
         drawn = decoder(poses, predicted)

@@ -10,7 +10,7 @@ import numpy as np
 from torchcaps.parse import Keys, analyse, collect_keys
 from torchcaps.prune import count_sparsity
 
-from ..plan import SMOKE, Claim, Experiment, PlannedRun, register
+from ..plan import SMOKE, Claim, Experiment, register
 from ..records import Details, Rows
 from . import claims
 from .drawing import chart_distributions, chart_keys, chart_levels, chart_training
@@ -21,7 +21,7 @@ from .tables import CHAPTER, MNIST_TABLE
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
 
 
-def _keys_per_class(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _keys_per_class(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     found = analyse(trained.run.model, trained.data, trained.pipeline, levels=11)
     rows = found.as_json()["classes"]
     details = Details(
@@ -31,7 +31,7 @@ def _keys_per_class(trained: Trained, run: PlannedRun, setting: TreeSetting) -> 
     return {"keys": found.dictionary.num_keys, "entropy": found.dictionary.entropy}, details
 
 
-def _levels(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _levels(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     rows = [
         analyse(trained.run.model, trained.data, trained.pipeline, levels=levels).as_json()
         for levels in LEVELS
@@ -45,7 +45,7 @@ def _levels(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Me
     )
 
 
-def _distribution(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _distribution(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     """The share of couplings to the predicted class at each level, over all children and images."""
     network = trained.at_epoch(setting.epoch)
     keys = collect_keys(network.model, trained.data, trained.pipeline, levels=11)
@@ -61,13 +61,13 @@ def _shares(keys: Keys, number: int) -> list[float]:
     return (np.bincount(of_class.ravel(), minlength=11) / max(of_class.size, 1)).round(6).tolist()
 
 
-def _one_epoch(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _one_epoch(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     network = trained.at_epoch(setting.epoch)
     found = analyse(network.model, trained.data, trained.pipeline, levels=11).as_json()
     return {key: found[key] for key in ("quantized_accuracy", "entropy", "keys")}, Details()
 
 
-def _along_training(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _along_training(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     """Sparsity, accuracy and entropy after each epoch that the run kept."""
     rows = []
     for epoch in trained.run.recipe.keep_epochs:

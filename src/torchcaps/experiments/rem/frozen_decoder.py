@@ -15,21 +15,21 @@ from torchcaps.losses import reconstruction_loss
 from torchcaps.train import Pipeline
 
 _BATCH = 128
+_AT_ONCE = 500  # images whose capsules are computed together
 
 
-def class_poses(network: nn.Module, data: LabelledImages, pipeline: Pipeline) -> tuple[Tensor, Tensor]:
-    """Class capsules of all images, (images, classes, pose), and the predicted classes."""
-    with torch.no_grad():
-        parts = [network(pipeline.for_evaluation(part)[1]) for part in torch.split(data.images, 500)]
-    activations = torch.cat([part.activations for part in parts])
-    return torch.cat([part.poses for part in parts]), activations.argmax(1)
+@torch.no_grad()
+def class_capsules(network: nn.Module, images: Tensor, pipeline: Pipeline) -> tuple[Tensor, Tensor]:
+    """Poses (images, classes, pose) and activations (images, classes) of the class capsules."""
+    parts = [network(pipeline.for_evaluation(part).inputs) for part in torch.split(images, _AT_ONCE)]
+    return torch.cat([part.poses for part in parts]), torch.cat([part.activations for part in parts])
 
 
 def train_decoder(
     network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, epochs: int, seed: int
 ) -> FcDecoder:
     """A decoder that learns to draw the images from the true class's capsule of a frozen network."""
-    poses, _ = class_poses(network, data, pipeline)
+    poses, _ = class_capsules(network, data.images, pipeline)
 
     def images_at(chosen: Tensor) -> Tensor:
         return pipeline.for_evaluation(data.images[chosen]).images

@@ -11,7 +11,7 @@ from torchcaps.data import LabelledImages
 from torchcaps.inspection import count_parameters
 from torchcaps.train import Pipeline, Run, load_labelled, load_run
 
-from ..plan import Changes, Experiment, Job, Outcome, PlannedRun, join_changes, make_reused, setting_of
+from ..plan import Changes, Experiment, Job, Outcome, join_changes, make_reused, setting_of
 from ..records import Details
 from .setting import TreeSetting
 
@@ -38,7 +38,7 @@ class Trained:
 
 
 Metrics = dict[str, Number]
-Look = Callable[[Trained, PlannedRun, TreeSetting], tuple[Metrics, Details]]
+Look = Callable[[Trained, TreeSetting], tuple[Metrics, Details]]
 
 
 def _tree_setting(tables: Sequence[Experiment], name: str) -> TreeSetting:
@@ -80,7 +80,7 @@ class LookAt:
         network = load_run(make_reused(job, self.tables) / "training", job.device)
         data, pipeline = load_labelled(network, "test", data_dir=job.data_dir)
         trained = Trained(network, data, pipeline, job.data_dir)
-        metrics, details = self.look(trained, job.run, job.run.setting)
+        metrics, details = self.look(trained, job.run.setting)
         outcome = Outcome(
             metrics=metrics,
             parameters=count_parameters(network.model),

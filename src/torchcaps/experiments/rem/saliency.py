@@ -29,7 +29,7 @@ from torchcaps.parse import (
 from torchcaps.train import Pipeline
 from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
 
-from ..plan import SMOKE, Claim, Experiment, PlannedRun, register
+from ..plan import SMOKE, Claim, Experiment, register
 from ..records import Details, Picture, Rows, Series
 from . import claims
 from .deletion import measure_deletion, random_maps
@@ -86,7 +86,7 @@ def _field_series(field: ReceptiveField) -> Series:
     return np.array([field.first[0], field.step, field.size])
 
 
-def _compare(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _compare(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     """Where the evidence lies over all test images, and the maps of the first image of each class."""
     network, data, pipeline = trained.run.model, trained.data, trained.pipeline
     found = find_maps(network, data, pipeline, levels=setting.levels)

@@ -17,9 +17,9 @@ Metrics = dict[str, Number]
 
 def look_at(network: Run, data_name: str, data_dir: Path | None) -> Metrics:
     """Accuracy on a dataset; with couplings also quantized accuracy and the entropy of parse trees."""
-    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=data_dir)
     if not can_quantize(network):
         return {"accuracy": plain_accuracy(network, data_name, data_dir)}
+    data, pipeline = load_labelled(network, "test", data_name=data_name, data_dir=data_dir)
     found = analyse(network.model, data, pipeline, levels="even").as_json()
     return {name: found[name] for name in ("accuracy", "quantized_accuracy", "entropy")}
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchcaps.core import Number, UserError
 from torchcaps.data import OverlaidImages
@@ -17,10 +17,9 @@ from torchcaps.train import Pipeline, Run, load_split
 from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
 
 from ..records import Picture, Rows
-from ..rem.frozen_decoder import fit_decoder
+from ..rem.frozen_decoder import class_capsules, fit_decoder
 
 _EPOCHS = 20  # of the decoder
-_AT_ONCE = 500
 _SHOWN = 8
 
 
@@ -34,7 +33,7 @@ class Drawn(NamedTuple):
 def draw_digits(run: Run, *, seed: int, data_dir: Path | None = None) -> Drawn:
     """Train a decoder on the class capsules of a frozen network and draw each test digit by itself."""
     known, pipeline = _overlaid(run, "train", data_dir)
-    poses, _ = pair_poses(run.model, known, pipeline)
+    poses, _ = class_capsules(run.model, known.images, pipeline)
     digits = known.alone.flatten(0, 1).unsqueeze(1)  # first and second of each image in turn
     decoder = fit_decoder(
         poses.repeat_interleave(2, dim=0),
@@ -44,8 +43,8 @@ def draw_digits(run: Run, *, seed: int, data_dir: Path | None = None) -> Drawn:
         seed=seed,
     )
     test, _ = _overlaid(run, "test", data_dir)
-    poses, chosen = pair_poses(run.model, test, pipeline)
-    matched = match_classes(chosen, test.labels)
+    poses, activations = class_capsules(run.model, test.images, pipeline)
+    matched = match_classes(activations.topk(2, dim=1).indices, test.labels)
     with torch.no_grad():
         drawn = torch.stack([decoder(poses, column)[:, 0] for column in matched.unbind(1)], dim=1)
     alone, both = test.alone.float() / 255, test.images.float() / 255
@@ -64,14 +63,6 @@ def _overlaid(run: Run, split: str, data_dir: Path | None) -> tuple[OverlaidImag
     if not isinstance(found, OverlaidImages):
         raise UserError(f"{run.folder} has no images of two objects; train it on multimnist")
     return found, pipeline
-
-
-@torch.no_grad()
-def pair_poses(network: nn.Module, data: OverlaidImages, pipeline: Pipeline) -> tuple[Tensor, Tensor]:
-    """Class capsules of all images, and the two classes with the largest activations."""
-    parts = [network(pipeline.for_evaluation(part).inputs) for part in torch.split(data.images, _AT_ONCE)]
-    activations = torch.cat([part.activations for part in parts])
-    return torch.cat([part.poses for part in parts]), activations.topk(2, dim=1).indices
 
 
 def match_classes(found: Int[Tensor, "count 2"], true: Int[Tensor, "count 2"]) -> Int[Tensor, "count 2"]:

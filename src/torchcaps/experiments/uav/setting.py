@@ -42,10 +42,10 @@ class FlightSetting(Setting):
 
     Attributes:
         kind: What describes crops; "odometry" looks at none.
-        likelihood: `linear` or `bayesian`.
+        likelihood: One of `LIKELIHOODS`.
         storage: Of the descriptors of the map.
         ground: Where flights are flown.
-        taught: The ground on which a network learnt; that of the flights where it is empty.
+        taught: The ground on which a network learnt; None for that of the flights.
         exponent: Of the likelihood `ratio`.
         step: Metres between updates, over as long a way; 0 for those of the budget.
     """
@@ -78,13 +78,14 @@ def localize_flights(job: Job) -> None:
     setting = job.run.setting
     assert isinstance(setting, FlightSetting)
     site = _site(setting.ground, job)
-    outcome = _untrained()
+    outcome = Outcome(metrics={}, parameters=0, seconds=0.0, precision="32")
     if setting.kind == "network":
         school = site if setting.taught is None else _site(setting.taught, job)
         outcome, describer = _trained(school, job)
     else:
-        describer = _handmade(setting.kind, _side(job.run.recipe), job.device)
-    matching = measure_matching(describer, [site.world.learnt], _pairing(site.scale))
+        describer = _handmade(setting.kind, int(job.run.recipe.model["image_size"]), job.device)
+    pairing = Pairing(cell=site.scale.cell, heading_step=2 * torch.pi / site.scale.headings)
+    matching = measure_matching(describer, [site.world.learnt], pairing)
     compiled = _compiled(site, describer, matching, job.watcher)
     flights = list(_watched(_flights(site, compiled, describer, matching, job.run.seed), job.watcher))
     metrics = measure_flights(flights, site.scale.converged)
@@ -116,18 +117,6 @@ def _flights(
         return Localizer(compiled, seeing, likelihood, limits)
 
     return fly(site.world, describer.side, site.scale, start, seed=seed)
-
-
-def _side(recipe: Recipe) -> int:
-    return int(recipe.model["image_size"])
-
-
-def _pairing(scale: Scale) -> Pairing:
-    return Pairing(cell=scale.cell, heading_step=2 * torch.pi / scale.headings)
-
-
-def _untrained() -> Outcome:
-    return Outcome(metrics={}, parameters=0, seconds=0.0, precision="32")
 
 
 def _trained(site: _Site, job: Job) -> tuple[Outcome, Describer]:

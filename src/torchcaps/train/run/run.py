@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 from torchcaps.models import Network, build_model
 from torchcaps.storage import load_weights, read_json, read_json_lines
@@ -65,7 +65,7 @@ class Run:
         return self.card.describe(self.recipe.data.name)
 
     @property
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self) -> list[Plain]:
         """One row per epoch."""
         return read_json_lines(self.folder / "metrics.jsonl")
 
@@ -150,7 +150,7 @@ def load_labelled(
 
 def evaluate_run(
     run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
-) -> dict[str, Any]:
+) -> Plain:
     """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data.
 
     Examples:

@@ -4,7 +4,7 @@ from .api import TASKS, Answer, AnyTask, Evaluation, Meter, Task, task_named
 from .classification import Classification
 from .confusion import Confusion
 from .overlap import Overlap
-from .pose import Pose
+from .pose import Pose, symmetric_angle
 from .retrieval import Retrieval
 from .segmentation import Segmentation, predicted_masks
 
@@ -22,5 +22,6 @@ __all__ = [
     "Segmentation",
     "Task",
     "predicted_masks",
+    "symmetric_angle",
     "task_named",
 ]

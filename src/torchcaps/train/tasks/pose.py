@@ -19,7 +19,7 @@ from torchcaps.core import (
     rotation_angle,
 )
 from torchcaps.data import Augment, DatasetInfo, Examples, PosedImages
-from torchcaps.losses import SpreadRotationLoss, nearest_symmetric, rotations_of
+from torchcaps.losses import AnyLoss, SpreadRotationLoss, nearest_symmetric, rotations_of
 
 from ..objective import Objective
 from .api import TASKS, Answer, Meter, Task
@@ -41,22 +41,14 @@ class PoseMeter(Meter[PoseOutput, PoseTarget]):
         self._classes = ClassMeter(examples, objective)
         self._angles: list[Tensor] = []
         self._alike: list[Tensor] = []
-        self._settings = objective.settings.task_loss
 
     def measure(self, output: PoseOutput, targets: PoseTarget) -> None:
         """Take the rotation of the class with the largest activation."""
         self._classes.measure(output, targets.labels)
         chosen = rotations_of(output, output.activations.argmax(1)).float()
         self._angles.append(rotation_angle(chosen, targets.rotations))
-        self._alike.append(
-            rotation_angle(chosen, self._nearest(chosen, targets, output.activations.shape[1]))
-        )
-
-    def _nearest(self, chosen: Tensor, targets: PoseTarget, classes: int) -> Tensor:
-        """The true rotation, or one that looks the same where the loss knows the symmetries of objects."""
-        loss = self._settings
-        groups = loss.groups(targets.labels, classes) if isinstance(loss, SpreadRotationLoss) else None
-        return targets.rotations if groups is None else nearest_symmetric(chosen, targets.rotations, groups)
+        loss, classes = self.objective.settings.task_loss, output.activations.shape[1]
+        self._alike.append(symmetric_angle(loss, chosen, targets, classes))
 
     def metrics(self) -> tuple[Mapping[str, float], Mapping[str, object]]:
         """Errors in degrees over all images, right class or not, and accuracy."""
@@ -69,6 +61,13 @@ class PoseMeter(Meter[PoseOutput, PoseTarget]):
             "symmetric_error": float(torch.cat(self._alike).double().cpu().quantile(0.5)),
         }
         return {**errors, **found}, tables
+
+
+def symmetric_angle(loss: AnyLoss, found: Tensor, targets: PoseTarget, classes: int) -> Tensor:
+    """Degrees by which rotations are off, up to the symmetries of the objects where the loss knows them."""
+    groups = loss.groups(targets.labels, classes) if isinstance(loss, SpreadRotationLoss) else None
+    true = targets.rotations if groups is None else nearest_symmetric(found, targets.rotations, groups)
+    return rotation_angle(found, true)
 
 
 @TASKS.register("pose")

@@ -26,11 +26,11 @@ class Measured(NamedTuple):
         return self.value - self.low, self.high - self.value
 
 
-def measure_seeds(values: Sequence[Number], words: str = "") -> Measured:
+def measure_seeds(values: Sequence[Number]) -> Measured:
     """The mean over seeds, from the lowest to the highest of them."""
     if len(values) == 1:
-        return Measured(values[0], words=words)
-    return Measured(fmean(values), min(values), max(values), words)
+        return Measured(values[0])
+    return Measured(fmean(values), min(values), max(values))
 
 
 def with_deviation(

@@ -23,6 +23,7 @@ Kind = Literal["capsule", "class", "dot", "outside", "field", "legend"]
 Align = Literal["left", "center", "right"]
 
 MARGIN = 20  # left of everything that stands at the edge
+_MOST_CLASSES = 12  # that there is room for
 _EVEN = "#b7bdd6"  # a coupling that is no more than an even share
 _TO_CHOSEN = LinearSegmentedColormap.from_list("chosen", [_EVEN, "#f4a472", WARM, "#d35a12"])
 _TO_OTHERS = LinearSegmentedColormap.from_list("others", [_EVEN, "#8793e6", COOL, "#27309a"])
@@ -104,9 +105,9 @@ def circle(
     return Shape(kind, (x - radius, y - radius, diameter, diameter), radius, fill=fill, keys=keys)
 
 
-def title(place: Place, text: str, *, align: Align = "left", colour: str = INK) -> Words:
+def title(place: Place, text: str) -> Words:
     """Words that head a part of the drawing."""
-    return Words(place, text, size=16.0, colour=colour, is_bold=True, align=align)
+    return Words(place, text, size=16.0, colour=INK, is_bold=True)
 
 
 def edge_strength(coupling: Number, parents: int) -> float:
@@ -134,9 +135,9 @@ def activation_colour(activation: Number) -> str:
     return to_hex(COOL_MAP(float(np.clip(activation, 0, 1))))
 
 
-def shown_classes(tree: ParseTree, most: int = 12) -> list[int]:
+def shown_classes(tree: ParseTree) -> list[int]:
     """The classes that there is room for: all, or the most active and the chosen one."""
-    strongest = np.argsort(-np.array(tree.class_activations), kind="stable")[:most].tolist()
+    strongest = np.argsort(-np.array(tree.class_activations), kind="stable")[:_MOST_CLASSES].tolist()
     if tree.chosen not in strongest:
         strongest[-1] = tree.chosen
     return sorted(strongest)

@@ -157,5 +157,3 @@ def test_a_picture_is_a_slice_that_knows_no_millimetres(tmp_path):
 
 def test_the_window_is_linear_between_its_ends_and_flat_beyond():
     np.testing.assert_allclose(window(np.array([-2000, -1000, -300, 400, 900])), [0, 0, 0.5, 1, 1])
-    with pytest.raises(UserError, match="low < high"):
-        window(np.zeros(1), 5.0, 5.0)

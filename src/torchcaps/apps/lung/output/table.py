@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from io import StringIO
-from typing import Any
 
 from ..segment import FoundNodule
 
@@ -15,7 +14,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def nodule_rows(nodules: Sequence[FoundNodule]) -> list[dict[str, Any]]:
+def nodule_rows(nodules: Sequence[FoundNodule]) -> list[dict[str, int | float | None]]:
     """One row for each nodule; what a picture does not tell is None.
 
     The centre is in patient coordinates, to the left, back and up; slices are counted from 0.

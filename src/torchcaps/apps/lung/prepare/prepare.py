@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from torchcaps.core import MissingDataError, UserError, counted
+from torchcaps.core import MissingDataError, Plain, UserError, counted
 from torchcaps.storage import (
     DiskError,
     checksum_of,
@@ -79,9 +78,9 @@ def prepare(
 
 def _write_patients(
     patients: Mapping[str, Callable[[], Found]], out: Path, negatives: float, on_patient: OnPatient
-) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+) -> tuple[dict[str, Plain], dict[str, str]]:
     """What is known of the regions of each patient, and why others have none."""
-    records: dict[str, dict[str, Any]] = {}
+    records: dict[str, Plain] = {}
     problems: dict[str, str] = {}
     taken: dict[str, str] = {}
     for done, (name, read) in enumerate(patients.items(), start=1):
@@ -109,7 +108,7 @@ def _record_path(name: str, out: Path) -> Path:
     return out / "patients" / f"{_file_name(name)}.json"
 
 
-def _written_before(name: str, out: Path, negatives: float) -> dict[str, Any] | None:
+def _written_before(name: str, out: Path, negatives: float) -> Plain | None:
     path = _record_path(name, out)
     if not path.is_file():
         return None
@@ -122,7 +121,7 @@ def _written_before(name: str, out: Path, negatives: float) -> dict[str, Any] | 
     return record if is_same and all(file.is_file() for file in files) else None
 
 
-def _write_patient(name: str, found: Found, out: Path, negatives: float) -> dict[str, Any]:
+def _write_patient(name: str, found: Found, out: Path, negatives: float) -> Plain:
     """Write the regions of a patient, and last what is known of them."""
     regions = {}
     for count, cut in enumerate(found.cuts):
@@ -139,7 +138,7 @@ def _write_patient(name: str, found: Found, out: Path, negatives: float) -> dict
     return record
 
 
-def _facts(cut: Cut) -> dict[str, Any]:
+def _facts(cut: Cut) -> Plain:
     region = cut.region
     return {
         "nodule": cut.nodule,
@@ -158,7 +157,7 @@ def _write_picture(path: Path, pixels: NDArray[np.uint8]) -> str:
     return checksum_of(path)
 
 
-def _write_report(out: Path, records: Mapping[str, dict[str, Any]], problems: Mapping[str, str]) -> None:
+def _write_report(out: Path, records: Mapping[str, Plain], problems: Mapping[str, str]) -> None:
     write_json(
         out / REPORT,
         {
@@ -170,7 +169,7 @@ def _write_report(out: Path, records: Mapping[str, dict[str, Any]], problems: Ma
     )
 
 
-def _write_lists(out: Path, records: Mapping[str, dict[str, Any]]) -> None:
+def _write_lists(out: Path, records: Mapping[str, Plain]) -> None:
     """The manifest, and lists for the whole, for each share, and for each patient left out."""
     split = split_patients(records)
     names = {name: record["regions"] for name, record in records.items()}
@@ -189,9 +188,7 @@ def _write_lists(out: Path, records: Mapping[str, dict[str, Any]]) -> None:
     write_json(out / MANIFEST, {"format": _FORMAT, "regions": manifest})
 
 
-def _write_split(
-    folder: Path, patients: Patients, regions: Mapping[str, Mapping[str, dict[str, Any]]]
-) -> None:
+def _write_split(folder: Path, patients: Patients, regions: Mapping[str, Mapping[str, Plain]]) -> None:
     """Lists of the parts; regions without a nodule only train: what is measured does not depend on them."""
     for part in ("train", "val", "test"):
         lines = [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import UInt8
 from numpy.typing import NDArray
+
+from torchcaps.core import digest_of
 
 from ..nodules import Nodule
 from ..volume import Volume, grey_bytes
@@ -58,8 +59,7 @@ def cut_regions(
 
 def random_of(key: str) -> np.random.Generator:
     """Draws that depend on a text alone."""
-    draw = hashlib.blake2b(key.encode(), digest_size=8).digest()
-    return np.random.default_rng(int.from_bytes(draw, "little"))
+    return np.random.default_rng(int.from_bytes(digest_of(key), "little"))
 
 
 def grey_region(

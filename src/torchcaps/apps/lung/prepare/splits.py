@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from torchcaps.core import UserError, counted
+from torchcaps.core import UserError, counted, digest_of
 
 SHARES = (1.0, 0.5, 0.1)  # of the training patients
 _TEST, _VALIDATION = 0.2, 0.1  # of all patients
@@ -24,7 +23,7 @@ class Patients:
 
 def shuffled(names: Iterable[str]) -> list[str]:
     """The names in an order that depends on nothing but them."""
-    return sorted(set(names), key=lambda name: hashlib.blake2b(name.encode(), digest_size=8).digest())
+    return sorted(set(names), key=digest_of)
 
 
 def split_patients(names: Iterable[str]) -> Patients:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import nn
 
+from torchcaps.core import Plain
 from torchcaps.models import ShrinksAndGrows
 from torchcaps.parse import (
     Carriers,
@@ -54,7 +54,7 @@ class Carried:
             f"{found.fall:.3f} of {found.before:.3f}, without as many random ones by {found.random_fall:.3f}."
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Plain:
         """As plain data, without the map."""
         return {
             "nodule": self.nodule,

@@ -49,10 +49,8 @@ class NodulesFound(NamedTuple):
     too_small: int  # pieces that were left out
 
 
-def list_nodules(
-    probability: Float16[np.ndarray, "slices rows columns"], volume: Volume, threshold: float = THRESHOLD
-) -> NodulesFound:
-    """Pieces in which the probability reaches `threshold`; voxels that share a corner are connected.
+def list_nodules(probability: Float16[np.ndarray, "slices rows columns"], volume: Volume) -> NodulesFound:
+    """Pieces in which the probability reaches one half; voxels that share a corner are connected.
 
     Pieces whose ball has a diameter under 3 mm, or in a picture under 8 pixels, are left out.
     """
@@ -63,7 +61,7 @@ def list_nodules(
             f"probabilities have the size {probability.shape}, {volume.name} {volume.hounsfield.shape}"
         )
     labels = np.zeros(probability.shape, np.uint16)
-    mask = probability >= threshold
+    mask = probability >= THRESHOLD
     if not mask.any():
         return NodulesFound([], labels, 0)
     box = bounding_box(mask)  # the numbers of pieces take four times the memory of the scan

@@ -23,7 +23,7 @@ from .volume import Volume, doubts
 
 _PLUGINS = 'pip install "pylibjpeg[all]"'
 _CT_SLICES = "1.2.840.10008.5.1.4.1.1.2"
-_DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
+DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
 _SAME_ANGLE = 1e-3
 _ACROSS = 0.7  # share of the normal along the body; scanners tilt by 30 degrees at most
 _MEANINGS = dict.fromkeys(("RescaleSlope", "RescaleIntercept"), "Hounsfield units")
@@ -137,7 +137,7 @@ def _read_header(path: Path) -> Any | None:
     with path.open("rb") as file:
         is_dicom = file.read(132)[128:] == b"DICM"
     if not is_dicom:
-        if path.suffix.lower() in _DICOM_SUFFIXES:
+        if path.suffix.lower() in DICOM_SUFFIXES:
             raise UserError(f"{path} is no DICOM file, or its beginning is lost; get it again")
         return None
     with _damage_named(path):

@@ -10,7 +10,7 @@ from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import open_any
 from torchcaps.data.folders import SUFFIXES
 
-from .dicom import read_series, series_of
+from .dicom import DICOM_SUFFIXES, read_series, series_of
 from .nifti import NIFTI_SUFFIXES, read_nifti
 from .volume import Volume, unwindow
 
@@ -36,7 +36,7 @@ def read_volume(path: Path | str, *, series: str | None = None) -> Volume:
         return read_nifti(path)
     if path.suffix.lower() in SUFFIXES | {".npy"}:
         return _read_image(path)
-    if path.suffix.lower() in (".dcm", ".dicom", ".ima", ""):
+    if path.suffix.lower() in DICOM_SUFFIXES | {""}:
         return read_series(path.parent, series=series or series_of(path))
     raise UserError(
         f"{path} is none of: a folder of DICOM files, a NIfTI file ({', '.join(NIFTI_SUFFIXES)}), "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torchcaps.core import UserError
 
 _AIR = -400  # Hounsfield units; what lies below is air
-LOWEST, HIGHEST = -1000.0, 400.0  # Hounsfield units of the window that networks see
+_LOWEST, _HIGHEST = np.float32(-1000), np.float32(400)  # Hounsfield units of the window that networks see
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +67,9 @@ def doubts(hounsfield: Shaped[np.ndarray, "*shape"]) -> tuple[str, ...]:
     )
 
 
-def window(
-    hounsfield: Shaped[np.ndarray, "*shape"], low: float = LOWEST, high: float = HIGHEST
-) -> Float[np.ndarray, "*shape"]:
-    """Hounsfield units as float32 in [0, 1]: `low` and less become 0, `high` and more become 1."""
-    if not low < high:
-        raise UserError(f"a window needs low < high, got {low} and {high}")
-    scaled = (np.asarray(hounsfield, dtype=np.float32) - np.float32(low)) / np.float32(high - low)
+def window(hounsfield: Shaped[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    """Hounsfield units as float32 in [0, 1]: -1000 and less become 0, 400 and more become 1."""
+    scaled = (np.asarray(hounsfield, dtype=np.float32) - _LOWEST) / (_HIGHEST - _LOWEST)
     return np.clip(scaled, 0, 1, out=scaled)
 
 
@@ -82,8 +78,6 @@ def grey_bytes(hounsfield: Shaped[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*
     return np.round(window(hounsfield) * 255).astype(np.uint8)
 
 
-def unwindow(
-    grey: Shaped[np.ndarray, "*shape"], low: float = LOWEST, high: float = HIGHEST
-) -> Float[np.ndarray, "*shape"]:
+def unwindow(grey: Shaped[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     """Hounsfield units that `window` maps to `grey` in [0, 1]."""
-    return np.asarray(grey, dtype=np.float32) * np.float32(high - low) + np.float32(low)
+    return np.asarray(grey, dtype=np.float32) * (_HIGHEST - _LOWEST) + _LOWEST

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from torchcaps.core import Plain
 from torchcaps.data import FOLDER_PREFIX, PlacePlan, SeasonStack, write_map_folder
@@ -16,9 +15,7 @@ from torchcaps.train import Run, evaluate_run, provenance
 from torchcaps.zoo import WEIGHTS
 
 
-def evaluate_descriptor(
-    run: Run, stacks: Sequence[SeasonStack], plan: PlacePlan | None = None
-) -> dict[str, Any]:
+def evaluate_descriptor(run: Run, stacks: Sequence[SeasonStack], plan: PlacePlan | None = None) -> Plain:
     """Loss and recall of a run on the test views of maps, with what these views are, as plain data.
 
     Views follow from maps and plan alone: those of a training are those that it was tested on. No path of

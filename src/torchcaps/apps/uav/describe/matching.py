@@ -19,6 +19,7 @@ from ..filter import Likelihood, bayesian_likelihood, linear_likelihood, ratio_l
 from .describe import Describer
 
 _FILE = "matching.json"
+_EAST_SHARE = 0.2  # of each map, in which pairs are taken
 _PAIRS = 500  # of each map
 _BATCH = 100
 _DRAWS = 200  # of a place, until all dates show the ground around it
@@ -84,12 +85,10 @@ def load_matching(folder: Path) -> Matching:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Where pairs are taken: in the share of each map that lies east, within a voxel of the filter."""
+    """A voxel of the filter, within which two views of one place lie; by default that of the thesis."""
 
-    east_share: float = 0.2
     cell: float = 10.0
     heading_step: float = math.radians(6)
-    seed: int = 0
 
 
 def measure_matching(
@@ -105,8 +104,8 @@ def measure_matching(
 def _measure(
     describer: Describer, stack: SeasonStack, pairing: Pairing
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    rng = np.random.default_rng(pairing.seed)
-    places = _places(stack, describer.side, pairing, rng)
+    rng = np.random.default_rng(0)
+    places = _places(stack, describer.side, rng)
     shift = rng.uniform(-0.5, 0.5, (_PAIRS, 3)) * [pairing.cell, pairing.cell, pairing.heading_step]
     first = rng.integers(len(stack.names), size=_PAIRS)
     second = (first + rng.integers(1, max(len(stack.names), 2), size=_PAIRS)) % len(stack.names)
@@ -116,15 +115,15 @@ def _measure(
     return _distances(of_map, seen), _distances(of_map, np.roll(seen, 1, axis=0))[apart]
 
 
-def _places(stack: SeasonStack, side: int, pairing: Pairing, rng: np.random.Generator) -> NDArray[np.float64]:
+def _places(stack: SeasonStack, side: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Places in metres with headings, whose crops stay on the eastern share of the map."""
     reach = (side / math.sqrt(2) + 1) * stack.pixel
     east = stack.west + stack.width * stack.pixel
-    first = east - pairing.east_share * stack.width * stack.pixel
+    first = east - _EAST_SHARE * stack.width * stack.pixel
     low, high = np.array([first + reach, stack.south + reach]), np.array([east - reach, stack.north - reach])
     if (high <= low).any():
         raise UserError(
-            f"the eastern {pairing.east_share:.0%} of the map has no room for crops of {side} pixels, on "
+            f"the eastern {_EAST_SHARE:.0%} of the map has no room for crops of {side} pixels, on "
             "which matches are measured: take a larger map or a smaller model.image_size"
         )
     places = rng.uniform(low, high, (_PAIRS, 2))
@@ -136,7 +135,7 @@ def _places(stack: SeasonStack, side: int, pairing: Pairing, rng: np.random.Gene
         places[blank] = rng.uniform(low, high, (len(blank), 2))
     else:
         raise UserError(
-            f"all dates show too little of the ground in the eastern {pairing.east_share:.0%} of the map"
+            f"all dates show too little of the ground in the eastern {_EAST_SHARE:.0%} of the map"
         )
     return np.concatenate([places, rng.uniform(0, 2 * math.pi, (_PAIRS, 1))], axis=1)
 

@@ -65,14 +65,12 @@ class Orthophoto:
     Attributes:
         image: (side, side, 3), ahead on top.
         forward: Metres from below the camera to the middle of the square, along the heading.
-        left: Metres to the left of the heading; the square lies straight ahead, so 0.
         altitude: Metres of the camera above the ground.
         heading: Radians of the way ahead, counter-clockwise from the x axis.
     """
 
     image: NDArray[np.uint8]
     forward: float
-    left: float
     altitude: float
     heading: float
 
@@ -97,9 +95,7 @@ def orthoproject(views: Sequence[View], camera: Camera, metres: float, side: int
     forward = _nearest_square(last, camera, ground, metres, ahead)
     corners = _corners(last, ground, metres, ahead, forward)
     pixels, _ = last.project(corners, camera)
-    return Orthophoto(
-        _rectify(last.image, pixels, side), forward, 0.0, altitude, math.atan2(ahead[1], ahead[0])
-    )
+    return Orthophoto(_rectify(last.image, pixels, side), forward, altitude, math.atan2(ahead[1], ahead[0]))
 
 
 def track_points(views: Sequence[View]) -> Array:

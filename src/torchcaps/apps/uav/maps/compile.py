@@ -21,6 +21,7 @@ from ..describe import Describer, describe_places
 from ..filter import Codebook, Grid, Likelihood, Storage, learn_codebook, linear_likelihood
 from .map_file import MapInfo, write_map
 
+_BATCH = 512  # crops that are described at once
 _SAMPLE = 4096  # voxels that scales and centres are learnt from
 _QUERIES = 64  # of them, compared with all others
 _PICTURE = 1400  # longest side in pixels
@@ -35,14 +36,12 @@ class CompileSettings:
         headings: Parts of the circle.
         storage: Form of the descriptors.
         code_bytes: Of a descriptor in the form `product`.
-        batch: Crops that are described at once.
     """
 
     cell: float = 10.0
     headings: int = 60
     storage: Storage = "int8"
     code_bytes: int = 16
-    batch: int = 512
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def compile_map(
 
     def plane_of(heading: int) -> NDArray[np.float32]:
         on_heading(heading)
-        return _plane(images, stack, grid, heading, describer, settings.batch)
+        return _plane(images, stack, grid, heading, describer)
 
     info = MapInfo(grid, stack.crs, describer.side * stack.pixel, describer.name, stack.names)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -118,14 +117,14 @@ def _sample(grid: Grid, stack: SeasonStack, describer: Describer) -> NDArray[np.
 
 
 def _plane(
-    images: torch.Tensor, stack: SeasonStack, grid: Grid, heading: int, describer: Describer, batch: int
+    images: torch.Tensor, stack: SeasonStack, grid: Grid, heading: int, describer: Describer
 ) -> NDArray[np.float32]:
     """The descriptors of one heading as (row, column, component)."""
     x, y = np.meshgrid(grid.x_centres, grid.y_centres)
     centres = torch.from_numpy(stack.centres_of(x.ravel(), y.ravel())).to(describer.device)
     angle = float(grid.heading_centres[heading])
     found = []
-    for part in torch.split(centres, batch):
+    for part in torch.split(centres, _BATCH):
         dates = torch.zeros(len(part), dtype=torch.int64, device=part.device)
         crops = sample_crops(images, dates, part, torch.full_like(part[:, 0], angle), describer.side)
         found.append(describer(crops).cpu())

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError, build_dataclass, convert
+from torchcaps.core import Plain, UserError, build_dataclass, convert
 from torchcaps.storage import DiskError, is_disk_error, read_mapping, write_json
 
 from ..filter import STORAGES, Codebook, Descriptors, Grid
@@ -131,7 +130,7 @@ def verify_map(opened: CompiledMap) -> None:
             raise UserError(f"{opened.path} is damaged at heading {heading}: compile or copy it anew")
 
 
-def _head(info: MapInfo, book: Codebook, size: int) -> dict[str, Any]:
+def _head(info: MapInfo, book: Codebook, size: int) -> Plain:
     parts = size if book.centres is None else len(book.centres)
     return {
         "grid": asdict(info.grid),
@@ -146,35 +145,35 @@ def _head(info: MapInfo, book: Codebook, size: int) -> dict[str, Any]:
     }
 
 
-def _info(head: dict[str, Any]) -> MapInfo:
+def _info(head: Plain) -> MapInfo:
     return build_dataclass(MapInfo, {each.name: head[each.name] for each in fields(MapInfo)}, "a map")
 
 
-def _is_sound(head: dict[str, Any]) -> bool:
+def _is_sound(head: Plain) -> bool:
     """Whether the parts of a description fit each other; compiled code trusts them."""
     fits = _book(head).fits(convert(int, head["parts"], "parts"))
     return fits and head["storage"] in STORAGES and len(head["planes"]) == _info(head).grid.headings
 
 
-def _book(head: dict[str, Any]) -> Codebook:
+def _book(head: Plain) -> Codebook:
     scales, centres = (
         None if head[key] is None else np.asarray(head[key], np.float32) for key in ("scales", "centres")
     )
     return Codebook(head["storage"], scales, centres)
 
 
-def _stored_shape(head: dict[str, Any]) -> tuple[int, int, int, int]:
+def _stored_shape(head: Plain) -> tuple[int, int, int, int]:
     grid = Grid(**head["grid"])
     return grid.headings, grid.rows, int(head["parts"]), grid.columns
 
 
-def _checked(stored: NDArray[np.generic], head: dict[str, Any]) -> NDArray[np.generic]:
+def _checked(stored: NDArray[np.generic], head: Plain) -> NDArray[np.generic]:
     if stored.shape != _stored_shape(head)[1:]:
         raise UserError(f"a heading of {stored.shape} does not fit a map of {_stored_shape(head)[1:]}")
     return stored.astype(_KINDS[head["storage"]], copy=False)
 
 
-def _resumable(partial: Path, progress: Path, task: dict[str, Any]) -> list[str]:
+def _resumable(partial: Path, progress: Path, task: Plain) -> list[str]:
     """The checksums of the planes that an earlier call has written for the same map."""
     if not (partial.is_file() and progress.is_file()):
         return []
@@ -186,7 +185,7 @@ def _resumable(partial: Path, progress: Path, task: dict[str, Any]) -> list[str]
     return list(earlier.get("planes", []))[:whole]
 
 
-def _join(partial: Path, path: Path, head: dict[str, Any]) -> None:
+def _join(partial: Path, path: Path, head: Plain) -> None:
     """Put the description before the planes and give the file its name."""
     text = json.dumps(head).encode()
     text += b" " * (-(len(_MAGIC) + 8 + len(text)) % _PAGE)
@@ -207,7 +206,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def _read_head(path: Path) -> tuple[dict[str, Any], int]:
+def _read_head(path: Path) -> tuple[Plain, int]:
     if not path.is_file():
         raise UserError(f"no map at {path}: make one with torchcaps uav compile-map")
     with path.open("rb") as file:

@@ -22,6 +22,7 @@ SEASONS = ("spring", "summer", "autumn", "winter")
 _CRS = "EPSG:32633"
 _WEST, _NORTH = 500_000.0, 5_000_000.0
 _SHORE = 0.55
+_FIELD_METRES, _ROAD_METRES = 160.0, 900.0  # usual side of a field, usual distance of roads
 _ROWS = 256  # drawn at once
 
 # colours (red, green, blue) of each season
@@ -41,17 +42,9 @@ _ROOF = np.array([(160, 95, 80), (170, 90, 75), (155, 92, 80), (220, 215, 218)])
 
 @dataclass(frozen=True)
 class Terrain:
-    """A terrain without end.
-
-    Attributes:
-        seed: Which terrain.
-        field_metres: Usual side of a field.
-        road_metres: Usual distance of roads.
-    """
+    """A terrain without end; `seed` says which."""
 
     seed: int = 0
-    field_metres: float = 160.0
-    road_metres: float = 900.0
 
     def draw(
         self, width: float, height: float, pixel: float = 1.0, seasons: tuple[str, ...] = SEASONS
@@ -76,8 +69,8 @@ class Terrain:
         self, out: NDArray[np.uint8], across: Array, down: Array, seasons: tuple[str, ...]
     ) -> None:
         x, y = np.meshgrid(across, down)
-        field, edge = self._cells(x, y, self.field_metres, 1)
-        _, road = self._cells(x, y, self.road_metres, 2)
+        field, edge = self._cells(x, y, _FIELD_METRES, 1)
+        _, road = self._cells(x, y, _ROAD_METRES, 2)
         wet = self._noise(x, y, 700.0, 3)
         forest = self._noise(x, y, 350.0, 4) + 0.35 * self._noise(x, y, 40.0, 5)
         leaves, grain = self._noise(x, y, 9.0, 6), self._noise(x, y, 3.0, 7)

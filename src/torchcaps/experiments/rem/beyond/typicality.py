@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from torchcaps.data import LabelledImages
@@ -15,8 +14,9 @@ from torchcaps.parse import collect_keys, learn_trees, roc_auc
 from torchcaps.train import load_labelled
 from torchcaps.viz import Measured, draw_bars, measure_seeds, to_png
 
-from ...plan import SMOKE, Claim, Experiment, PlannedRun, register
+from ...plan import SMOKE, Claim, Experiment, register
 from ...records import Details, Rows
+from ..frozen_decoder import class_capsules
 from ..reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
 from ..setting import TreeSetting
 from ..tables import MNIST_TABLE
@@ -63,16 +63,14 @@ def _tree_score(trained: Trained, surprise: _Surprise) -> Score:
 def _length_score(trained: Trained) -> Score:
     """How short the longest class capsule is, the usual score without trees."""
 
-    @torch.no_grad()
     def score(data: LabelledImages) -> NDArray[np.float64]:
-        parts = (trained.pipeline.for_evaluation(part).inputs for part in torch.split(data.images, 500))
-        lengths = [trained.run.model(part).activations.amax(1) for part in parts]
-        return -torch.cat(lengths).double().cpu().numpy()
+        _, activations = class_capsules(trained.run.model, data.images, trained.pipeline)
+        return -activations.amax(1).double().cpu().numpy()
 
     return score
 
 
-def _tell_apart(trained: Trained, run: PlannedRun, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _tell_apart(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     """Area under the ROC of one score, for each kind of strange image."""
     surprise = _SCORES[setting.variant]
     score = _length_score(trained) if surprise is None else _tree_score(trained, surprise)
