@@ -43,6 +43,11 @@ def test_slices_run_upwards_and_rows_to_the_back(tmp_path):
     assert (np.diag(volume.affine)[:3] > 0).all()
 
 
+@pytest.mark.parametrize("name", ["head.2.nii", "head.2.nii.gz", "head.2.NII", "head.2.NII.GZ"])
+def test_a_volume_is_called_as_its_file_without_the_ending(tmp_path, name):
+    assert read_volume(save(tmp_path / name, made())).name == "head.2"
+
+
 def test_numbers_keep_their_kind(tmp_path):
     assert read_volume(save(tmp_path / "a.nii", made())).hounsfield.dtype == np.int16
     assert read_volume(save(tmp_path / "b.nii", made(kind=np.float32) + 0.5)).hounsfield.dtype == np.float32

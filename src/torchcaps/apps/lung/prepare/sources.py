@@ -25,6 +25,7 @@ from ..volume import (
     read_nifti,
     read_nifti_mask,
     read_volume,
+    scan_name,
 )
 from .cut import Cut
 from .negatives import cut_negatives
@@ -101,19 +102,14 @@ def find_scans(folder: Path) -> Scans:
     return found
 
 
-def _stem(path: Path) -> str:
-    """The name without its ending, which has two parts in .nii.gz; other dots are of the name."""
-    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
-
-
 def _with_masks(files: list[Path], read: Callable[[_Pairs], Iterator[Marked]], *, by_name: bool) -> Scans:
     """Images with their masks by patient, who is the name, or what comes before its first underscore."""
-    masks = {_stem(path).removesuffix(_MASK): path for path in files if _stem(path).endswith(_MASK)}
+    masks = {scan_name(path).removesuffix(_MASK): path for path in files if scan_name(path).endswith(_MASK)}
     groups: dict[str, list[tuple[Path, Path | None]]] = {}
     for path in sorted(files):
-        if not _stem(path).endswith(_MASK):
-            patient = _stem(path) if by_name else _stem(path).partition("_")[0]
-            groups.setdefault(patient, []).append((path, masks.get(_stem(path))))
+        if not scan_name(path).endswith(_MASK):
+            patient = scan_name(path) if by_name else scan_name(path).partition("_")[0]
+            groups.setdefault(patient, []).append((path, masks.get(scan_name(path))))
     return {patient: partial(_read_pairs, pairs, read) for patient, pairs in groups.items()}
 
 
@@ -123,7 +119,7 @@ def _read_pairs(
     whole = [(image, mask) for image, mask in pairs if mask is not None]
     if len(whole) < len(pairs):
         bare = next(image for image, mask in pairs if mask is None)
-        raise UserError(f"{bare} has no mask {_stem(bare)}{_MASK} beside it")
+        raise UserError(f"{bare} has no mask {scan_name(bare)}{_MASK} beside it")
     return read(whole)
 
 
@@ -138,7 +134,7 @@ def _read_niftis(pairs: _Pairs) -> Iterator[Marked]:
 
 def _read_pictures(pairs: _Pairs) -> Iterator[Marked]:
     """Slices of nodules; those whose names agree up to the last underscore show one, in their order."""
-    owners = [_stem(image).rpartition("_")[0] for image, _ in pairs]
+    owners = [scan_name(image).rpartition("_")[0] for image, _ in pairs]
     numbers = {owner: number for number, owner in enumerate(dict.fromkeys(owners))}
     for index, (image, path) in enumerate(pairs):
         volume = read_volume(image)

@@ -1,7 +1,7 @@
 """CT volumes in Hounsfield units, from DICOM folders, NIfTI files and pictures."""
 
 from .dicom import Slice, list_series, load_series
-from .nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_mask
+from .nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_mask, scan_name
 from .read import read_volume
 from .volume import Volume, grey_bytes, unwindow, window
 
@@ -15,6 +15,7 @@ __all__ = [
     "read_nifti",
     "read_nifti_mask",
     "read_volume",
+    "scan_name",
     "unwindow",
     "window",
 ]

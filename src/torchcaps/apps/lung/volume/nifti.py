@@ -26,7 +26,7 @@ def read_nifti(path: Path) -> Volume:
     values, notes = _without_holes(_narrow(_array(image, path)), path)
     affine = _affine(image)
     spacing = _spacing(affine)
-    return Volume(values, spacing, affine, _stem(path), notes=notes + doubts(values), axes=axes)
+    return Volume(values, spacing, affine, scan_name(path), notes=notes + doubts(values), axes=axes)
 
 
 def _affine(image: Any) -> NDArray[np.float64]:
@@ -113,8 +113,9 @@ def _without_holes(values: NDArray[Any], path: Path) -> tuple[NDArray[Any], tupl
     )
 
 
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".nii")
+def scan_name(path: Path) -> str:
+    """The name of a file without its ending, which has two parts in .nii.gz; other dots are of the name."""
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
 
 
 def _shape(array: NDArray[Any]) -> str:
