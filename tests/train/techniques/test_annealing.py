@@ -150,6 +150,22 @@ def test_a_step_starts_from_the_best_weights_of_the_last(tmp_path):
         assert all(torch.allclose(files[0][name], other[name]) for name in other)
 
 
+def test_a_step_goes_on_from_what_the_step_before_learnt(tmp_path, monkeypatch):
+    """Every step is best after an epoch of learning, but the last, which is best before it."""
+    # epochs 0 and 1, the trial of step 1, epochs 2 and 3, the trial of step 2, epoch 4; then the tests
+    losses = iter([1.0, 1.0, 0.9, 0.8, 0.8, 0.7, 0.7])
+
+    def evaluate(*_, **__):
+        return Evaluation(next(losses, 0.5), {"accuracy": 0.5})
+
+    monkeypatch.setattr("torchcaps.train.loop.session.evaluate", evaluate)
+    found = train(recipe(annealing={"r_max": 3, "patience": 1}), tmp_path, CPU)
+    assert [step["epoch"] for step in found["annealing"]] == [0, 2, 2]
+    first, second, third = (load_file(tmp_path / f"step-{number}.safetensors") for number in range(3))
+    assert not any(torch.equal(first[name], second[name]) for name in first)
+    assert all(torch.equal(second[name], third[name]) for name in second)
+
+
 @pytest.mark.slow
 def test_layers_annealed_one_by_one_end_with_a_number_each(tmp_path, monkeypatch):
     monkeypatch.setattr("torchcaps.train.loop.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
@@ -211,7 +227,9 @@ def test_restored_weights_may_be_best_with_more_iterations_before_they_learn_on(
         return Evaluation(by_iterations[routing.iterations], {"accuracy": 0.5})
 
     monkeypatch.setattr("torchcaps.train.loop.session.evaluate", evaluate)
-    found = train(recipe(annealing={"r_max": 3, "patience": 1}, epochs=3), tmp_path, CPU)["metrics"]
+    result = train(recipe(annealing={"r_max": 3, "patience": 1}, epochs=3), tmp_path, CPU)
+    found = result["metrics"]
+    assert [step["test_loss"] for step in result["annealing"]] == [1.0, 0.5, 0.7]  # each with its iterations
     assert (found["val_loss"], found["iterations"], found["best_epoch"]) == (0.5, 2, 0)
     assert found["test_loss"] == 0.5  # with the iterations of the best, not the 3 it stopped at
     first, kept = (load_file(tmp_path / f"{name}.safetensors") for name in ("step-0", "weights"))
