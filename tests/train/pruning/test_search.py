@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from torchcaps.core import UserError
 from torchcaps.layers.backbone import create_trunk
+from torchcaps.models import create_model
 from torchcaps.train import (
     Machine,
     StructuredPruning,
@@ -21,7 +22,7 @@ from torchcaps.train import (
 )
 from torchcaps.train.import_weights import import_trunk_file
 from torchcaps.train.machine import launch
-from torchcaps.train.pruning.candidates import Candidates
+from torchcaps.train.pruning.candidates import Candidates, plan_candidates
 from torchcaps.train.pruning.search import _AT_ONCE
 from torchcaps.train.recipe import build
 
@@ -134,6 +135,43 @@ def test_baselines_have_one_candidate_of_even_widths(trunk, method, tmp_path):
     assert result["macs"]["after"] / result["macs"]["before"] == pytest.approx(0.5, abs=0.05)
     removed = [1 - width / whole for width, whole in zip(widths, full, strict=True)]
     assert max(removed) - min(removed) < 0.3  # one channel of four
+
+
+@pytest.mark.parametrize("method", ["eagleeye", "l1", "random"])
+def test_filters_stay_by_their_norms_or_blindly(trunk, method):
+    run = load_run(trunk)
+    whole = run.model.trunk.conv1.weight.detach()
+    strongest = sorted(range(8), key=lambda channel: -float(whole[channel].abs().sum()))[:3]
+    kept = []
+    for seed in range(4):
+        settings = replace(SEARCH, method=method, seed=seed, batches=1)
+        (model,) = Candidates(launch(CPU), run, settings).adapted([(3, *run.model.trunk.widths[1:])])
+        filters = model.trunk.conv1.weight.detach()
+        kept.append([channel for channel in range(8) if any(torch.equal(whole[channel], f) for f in filters)])
+        assert torch.equal(filters, whole[kept[-1]])
+    assert all(channels == sorted(strongest) for channels in kept) == (method != "random")
+    assert (len({tuple(channels) for channels in kept}) > 1) == (method == "random")
+
+
+@pytest.mark.parametrize("method", ["eagleeye", "l1"])
+def test_widths_leave_the_head_what_it_needs_and_are_the_multiples_asked_for(method):
+    model = create_model("backbone_capsnet_tiny_test", trunk="resnet_small", image_size=32, primary_pose=256)
+    settings = StructuredPruning(method=method, flops=0.3, candidates=20, multiple=4)
+    _, drawn = plan_candidates(model, settings)
+    assert len(drawn.widths) == (20 if method == "eagleeye" else 1)
+    assert all(widths[-1] >= 256 for widths in drawn.widths)  # of 512
+    assert all(width % 4 == 0 for widths in drawn.widths for width in widths)
+
+
+def test_a_shorter_search_keeps_the_best_of_its_own_candidates(trunk, pruned, tmp_path):
+    """The other candidates were scored before, and may be better."""
+    folder = shutil.copytree(pruned, tmp_path / "again")
+    rows = [json.loads(line) for line in (folder / "candidates.jsonl").read_text().splitlines()]
+    rows[4]["accuracy"] = 2.0
+    (folder / "candidates.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = prune_run(trunk, folder, replace(SEARCH, candidates=2), CPU)
+    assert result["search"]["scores"] == scores(pruned)[:2]
+    assert result["metrics"]["val_accuracy"] == max(scores(pruned)[:2])
 
 
 @pytest.mark.slow
