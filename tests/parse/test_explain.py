@@ -101,6 +101,20 @@ def test_the_share_is_that_of_less_surprising_images_of_the_class(explainer):
     assert found.usual.surprise in others  # a validation image is among those it is compared with
 
 
+def test_a_tree_is_compared_with_those_of_its_class_that_have_a_finite_surprise(tmp_path):
+    explainer = Explainer(make_run(tmp_path), reference=40)
+    source = explainer.read("test:0")
+    model, predicted, _ = explainer._known
+    assert sum(trees.samples for trees in model.dictionary.classes) == 40  # training images
+    assert len(predicted) == 20  # all validation images
+    own = explainer.explain(source).tree.chosen
+    classes, surprise = [own, (own + 1) % 10, own, own], [0.0, 1.0, math.inf, 1e9]
+    explainer.__dict__["_known"] = (model, np.array(classes), np.array(surprise))
+    usual = explainer.explain(source).usual
+    assert usual.others.tolist() == [0.0, 1e9]
+    assert usual.share == 0.5
+
+
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
 def test_files_of_any_size_and_colour_are_read(explainer, tmp_path, mode):
     pixels = np.random.default_rng(0).integers(0, 255, (40, 33, len(mode)), dtype=np.uint8)
@@ -197,4 +211,6 @@ def test_classes_that_are_no_sums_of_votes_have_the_map_of_the_thesis_alone(tmp_
 
 def test_a_share_of_few_images_is_told_as_a_count():
     assert rank_in_words(0.5, 4) == "2 of 4"
+    assert rank_in_words(10 / 19, 19) == "10 of 19"
+    assert rank_in_words(0.5, 20) == "50% of 20"
     assert rank_in_words(0.375, 1600) == "38% of 1,600"
