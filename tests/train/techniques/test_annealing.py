@@ -9,8 +9,10 @@ from safetensors.torch import load_file
 
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
+from torchcaps.models import create_model
 from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
 from torchcaps.train.recipe import build
+from torchcaps.train.techniques import AnnealedTraining
 from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision, iterative_routings
 
 from refusal import REFUSED
@@ -123,6 +125,15 @@ def test_an_annealer_goes_on_from_its_state(losses, cut):
             part = part.restored(json.loads(json.dumps(part.state())))
         assert whole.observe(loss) is part.observe(loss)
         assert whole.state() == part.state()
+
+
+def test_a_restored_technique_routes_as_often_as_before():
+    settings = Annealing(r_max=5, patience=1)
+    before, after = (AnnealedTraining(settings, create_model("gamma_capsnet_tiny_test")) for _ in range(2))
+    for loss in (1.0, 1.0, 0.9, 0.9):  # two steps
+        before.annealer.observe(loss)
+    after.restore(json.loads(json.dumps(before.state())))
+    assert [routing.iterations for _, routing in iterative_routings(after._network)] == [3, 3]
 
 
 @pytest.mark.slow
