@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,14 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.models import create_model
-from torchcaps.parse import Explainer, contribution_on_image, contributions, quantized, rank_in_words
+from torchcaps.parse import (
+    Explainer,
+    Usual,
+    contribution_on_image,
+    contributions,
+    quantized,
+    rank_in_words,
+)
 from torchcaps.train import Run
 from torchcaps.train.recipe import Data, Recipe
 
@@ -113,6 +121,22 @@ def test_a_tree_is_compared_with_those_of_its_class_that_have_a_finite_surprise(
     usual = explainer.explain(source).usual
     assert usual.others.tolist() == [0.0, 1e9]
     assert usual.share == 0.5
+
+
+def test_the_class_of_the_quantized_network_and_the_label_stand_beside_the_class(explainer):
+    classes, source = tuple("abcdefghij"), explainer.read("test:17")
+    found = explainer.explain(source)
+    other = (int(found.activations.argmax()) + 1) % 10
+    data = replace(found, tree=replace(found.tree, chosen=other)).as_json(classes)
+    assert data["class"] == classes[int(found.activations.argmax())]
+    assert data["quantized_class"] == classes[other]
+    assert data["label"] == classes[source.label]
+
+
+def test_infinite_surprise_is_no_number_in_json():
+    data = Usual(math.inf, math.inf, None, np.array([])).as_json()
+    assert data["surprise_bits"] is data["key_surprise_bits"] is data["share_less_surprising"] is None
+    assert data["compared_with"] == 0
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])

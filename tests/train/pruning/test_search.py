@@ -207,6 +207,21 @@ def test_a_capsule_network_is_pruned_with_its_head(tmp_path):
     train(load_run(tmp_path / "pruned").recipe, tmp_path / "tuned", CPU)
 
 
+def test_what_is_told_of_the_test_images_is_measured_on_them(pruned):
+    told, found = json.loads((pruned / "result.json").read_text())["metrics"], evaluate_run(load_run(pruned))
+    assert found["images"] == 128  # of the validation split there are 24
+    assert told["test_accuracy"] == pytest.approx(found["accuracy"])
+    assert told["test_loss"] == pytest.approx(found["loss"], rel=1e-5)
+
+
+def test_a_capsule_network_routes_as_often_as_its_annealing_found(tmp_path):
+    still = {"learning_rate": 1e-30}  # more iterations change the loss, learning does not
+    annealing = {"r0": 2, "r_max": 2, "patience": 1}
+    train(build({**CAPSULES, "optim": still, "annealing": annealing}), tmp_path / "run", CPU)
+    prune_run(tmp_path / "run", tmp_path / "pruned", replace(SEARCH, candidates=1), CPU)
+    assert load_run(tmp_path / "pruned").model.classes.routing.iterations == 2
+
+
 def test_impossible_targets_end_before_any_data_is_read(trunk, tmp_path, monkeypatch):
     monkeypatch.setattr("torchcaps.train.Source.splits", lambda *_: pytest.fail("data was read"))
     with pytest.raises(UserError, match="cannot be reached"):
