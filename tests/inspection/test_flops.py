@@ -83,3 +83,18 @@ def test_a_function_without_a_formula_counts_its_products_alone():
         return Routed(poses, poses.norm(dim=-1), votes.new_full(votes.shape[:-1], 1 / votes.shape[-2]))
 
     assert count_flops(create_model("dr_capsnet_tiny_test", routing=mean))["routing"] == 0
+
+
+@pytest.mark.parametrize("backend", ["auto", "fused"])
+def test_a_chosen_kernel_changes_no_count_and_stays_chosen(backend, plain):
+    model = on_paper("dr_capsnet_tiny_test")
+    model.classes.backend = backend
+    assert count_flops(model) == plain
+    assert model.classes.backend == backend
+
+
+@pytest.mark.parametrize("routing", ["dynamic", "self_attention"])
+def test_products_of_a_routing_below_coordinates_are_left_out_once(routing):
+    """What is left are convolutions and votes, which no routing changes."""
+    counts = [count_flops(on_paper("em_capsnet_tiny_test", routing=each)) for each in ("em", routing)]
+    assert counts[0]["products"] == counts[1]["products"]

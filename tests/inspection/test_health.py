@@ -272,3 +272,40 @@ def test_limits_are_part_of_the_report():
     assert isinstance(found, HealthReport)
     assert found.limits == replace(Limits(), dead=0.3)
     assert json.loads(found.to_json())["limits"]["dead"] == 0.3
+
+
+def test_the_summary_is_of_the_last_layer():
+    parents = [[0.1, 0.9, 0.002], [0.3, 0.1, 0.004]]
+    noted = report(trace(torch.full((2, 5, 4), 0.25)), trace(SPLIT, parents=parents)).summary()
+    distance = sum(sum(abs(c - 1 / 3) for c in row) / 2 / (2 / 3) for row in SPLIT[0]) / 4
+    assert noted.pop("coupling_from_uniform") == pytest.approx(distance, abs=1e-6)
+    entropy = -sum(c * math.log(c) for row in SPLIT[0] for c in row) / 4
+    assert noted.pop("tree") == pytest.approx(1 - entropy / math.log(3), abs=1e-6)
+    assert noted == pytest.approx(
+        {
+            "dead_children": 0,
+            "dead_parents": 1 / 3,
+            "starved_parents": 0,
+            "diversity": 0.4,
+            "activation_mean": 1.406 / 6,
+            "activation_max": 0.9,
+        },
+        abs=1e-6,
+    )
+
+
+def test_the_activations_in_the_table_are_those_of_parents():
+    parents = [[0.125, 0.75, 0.25], [0.5, 0.25, 0.375]]
+    titles, cells = (
+        line.split("  ") for line in str(report(trace(SPLIT, parents=parents))).splitlines()[1:3]
+    )
+    row = dict(zip([t.strip() for t in titles if t], [c.strip() for c in cells if c], strict=True))
+    assert (row["activation"], row["min"], row["max"]) == ("0.375", "0.125", "0.75")
+
+
+@pytest.mark.parametrize(("dead", "is_found"), [(2, False), (3, True)])
+def test_half_of_the_children_may_be_dead(dead, is_found):
+    """Empty corners of an image are usual."""
+    children = torch.full((2, 4), 0.5)
+    children[:, :dead] = 1e-4
+    assert problems(report(trace(SPLIT, children=children))) == ["children are dead"] * is_found

@@ -63,3 +63,20 @@ def test_descent_on_it_merges_trees() -> None:
         coupling_entropy_loss(logits.softmax(2), labels, sharpness=1.0).backward()
         optimizer.step()
     assert counted(logits.softmax(2).detach(), labels, 11) < 0.5 * before
+
+
+def test_an_even_share_is_a_level_by_default() -> None:
+    """Sixteen classes have 17 levels: one and two sixteenths are then two of them, one bit apart."""
+    coupling = torch.full((4, 3, 16), 1 / 16, dtype=torch.float64)
+    coupling[:2] = 2 / 16
+    labels = torch.zeros(4, dtype=torch.int64)
+    assert coupling_entropy_loss(coupling, labels, sharpness=1e4).item() == pytest.approx(1)
+
+
+def test_couplings_that_leave_the_unit_interval_count_as_its_ends() -> None:
+    labels = torch.zeros(3, dtype=torch.int64)
+    coupling = torch.tensor([-0.2, 0.4, 1.3], dtype=torch.float64).view(3, 1, 1).expand(-1, 2, 4)
+    losses = [
+        coupling_entropy_loss(c, labels, sharpness=0.5).item() for c in (coupling, coupling.clamp(0, 1))
+    ]
+    assert losses[0] == pytest.approx(losses[1])

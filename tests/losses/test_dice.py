@@ -140,3 +140,12 @@ def test_smaller_masks_are_compared_with_the_share_of_each_square_that_is_inside
     deep = DiceCrossEntropyLoss(deep_weight=0.25)(output._replace(deeper=(small,)), masks)
     expected = soft_dice_loss(small, shares) + pixel_cross_entropy(small, shares)
     assert_close(deep - alone, 0.25 * expected)
+
+
+def test_several_smaller_masks_weigh_by_their_mean():
+    masks = torch.ones(1, 4, 4, dtype=torch.uint8)
+    loss = DiceCrossEntropyLoss(dice_weight=0.0, deep_weight=0.5)
+    output = SegmentationOutput(torch.full((1, 1, 4, 4), 0.9))
+    deeper = (torch.full((1, 1, 2, 2), 0.4), torch.full((1, 1, 1, 1), 0.2))
+    by_hand = -math.log(0.9) - 0.5 * (math.log(0.4) + math.log(0.2)) / 2
+    assert_close(loss(output._replace(deeper=deeper), masks), torch.tensor(by_hand))

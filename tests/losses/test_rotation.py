@@ -35,6 +35,14 @@ class TestRotationLosses:
         other_class = PoseTarget(torch.tensor([1]), self.still)
         assert forgives(output, other_class, margin=margin) == pytest.approx(0.05 + 1.9**2)
 
+    def test_the_sum_takes_the_form_and_the_margin_that_it_is_given(self):
+        output = PoseOutput(torch.tensor([[0.6, 0.5]]), self.quarter[:, None].expand(1, 2, 4))
+        targets, margin = PoseTarget(torch.tensor([0]), self.still), torch.tensor(0.2)
+        spread = (0.2 - 0.1) ** 2
+        for form, rotation in (("square", 0.5), ("render", 1 - self.half)):
+            found = SpreadRotationLoss(form=form, rotation_weight=0.3)(output, targets, margin=margin)
+            assert found == pytest.approx(spread + 0.3 * rotation)
+
     def test_the_symmetric_loss_is_the_least_over_the_group(self):
         own, true = (torch.nn.functional.normalize(torch.randn(20, 4), dim=1) for _ in range(2))
         group = symmetry_group("tetrahedron")

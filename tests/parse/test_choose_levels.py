@@ -26,15 +26,33 @@ def test_the_smallest_sufficient_number_of_levels_is_chosen():
         choose_levels(evaluate, [2], -1.0)
 
 
-def test_a_run_is_asked_with_its_validation_images(tmp_path):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
     recipe = Recipe(
         model={"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
         data=Data(name="synthetic_mnist", limit=100, validation=0.5),
         batch_size=16,
         epochs=1,
     )
-    train(recipe, tmp_path, Machine(device="cpu"))
-    run = load_run(tmp_path)
+    folder = tmp_path_factory.mktemp("run")
+    train(recipe, folder, Machine(device="cpu"))
+    return load_run(folder)
+
+
+def test_levels_that_round_an_even_share_up_are_left_out(run):
+    """Of ten classes an even share is 0.1: 7 levels make 1/6 of it and 14 levels 1/13, which is less."""
+    assert list(choose_levels_of_run(run, candidates=(6, 7, 14), tolerance=1.0).tried) == [14]
+
+
+def test_so_much_accuracy_may_be_lost_as_is_asked_for(run, monkeypatch):
+    hits = {None: 25, 11: 20, 14: 21}  # of 50 validation images
+    asked = iter(hits.values())
+    monkeypatch.setattr("torchcaps.parse.on_runs.choose_levels.count_hits", lambda *_: next(asked))
+    chosen = choose_levels_of_run(run, candidates=(11, 14), tolerance=0.09)
+    assert chosen == (14, 0.42, 0.5, {11: 0.4, 14: 0.42})
+
+
+def test_a_run_is_asked_with_its_validation_images(run):
     chosen = choose_levels_of_run(run, candidates=(2, 4, 64), tolerance=1.0)
     analysis = analyse_run(run, "validation", levels=2)
     assert chosen == (2, analysis.quantized_accuracy, analysis.accuracy, {2: analysis.quantized_accuracy})

@@ -127,6 +127,7 @@ def test_what_pulls_the_other_way_is_counted_as_a_share():
     found = Contributions(torch.tensor([[3.0, -1.0, -0.5]]), torch.tensor([0.5]))
     assert found.length.tolist() == [2.0]
     assert found.against.tolist() == [0.75]
+    assert found.in_favour.tolist() == [1.5]
     assert torch.equal(found.shares[0], found.parts[0] / found.length[0])
 
 

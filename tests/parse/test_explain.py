@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,14 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.models import create_model
-from torchcaps.parse import Explainer, contribution_on_image, contributions, quantized, rank_in_words
+from torchcaps.parse import (
+    Explainer,
+    Usual,
+    contribution_on_image,
+    contributions,
+    quantized,
+    rank_in_words,
+)
 from torchcaps.train import Run
 from torchcaps.train.recipe import Data, Recipe
 
@@ -99,6 +107,36 @@ def test_the_share_is_that_of_less_surprising_images_of_the_class(explainer):
     others = found.usual.others
     assert found.usual.share == sum(other < found.usual.surprise for other in others) / len(others)
     assert found.usual.surprise in others  # a validation image is among those it is compared with
+
+
+def test_a_tree_is_compared_with_those_of_its_class_that_have_a_finite_surprise(tmp_path):
+    explainer = Explainer(make_run(tmp_path), reference=40)
+    source = explainer.read("test:0")
+    model, predicted, _ = explainer._known
+    assert sum(trees.samples for trees in model.dictionary.classes) == 40  # training images
+    assert len(predicted) == 20  # all validation images
+    own = explainer.explain(source).tree.chosen
+    classes, surprise = [own, (own + 1) % 10, own, own], [0.0, 1.0, math.inf, 1e9]
+    explainer.__dict__["_known"] = (model, np.array(classes), np.array(surprise))
+    usual = explainer.explain(source).usual
+    assert usual.others.tolist() == [0.0, 1e9]
+    assert usual.share == 0.5
+
+
+def test_the_class_of_the_quantized_network_and_the_label_stand_beside_the_class(explainer):
+    classes, source = tuple("abcdefghij"), explainer.read("test:17")
+    found = explainer.explain(source)
+    other = (int(found.activations.argmax()) + 1) % 10
+    data = replace(found, tree=replace(found.tree, chosen=other)).as_json(classes)
+    assert data["class"] == classes[int(found.activations.argmax())]
+    assert data["quantized_class"] == classes[other]
+    assert data["label"] == classes[source.label]
+
+
+def test_infinite_surprise_is_no_number_in_json():
+    data = Usual(math.inf, math.inf, None, np.array([])).as_json()
+    assert data["surprise_bits"] is data["key_surprise_bits"] is data["share_less_surprising"] is None
+    assert data["compared_with"] == 0
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
@@ -197,4 +235,6 @@ def test_classes_that_are_no_sums_of_votes_have_the_map_of_the_thesis_alone(tmp_
 
 def test_a_share_of_few_images_is_told_as_a_count():
     assert rank_in_words(0.5, 4) == "2 of 4"
+    assert rank_in_words(10 / 19, 19) == "10 of 19"
+    assert rank_in_words(0.5, 20) == "50% of 20"
     assert rank_in_words(0.375, 1600) == "38% of 1,600"

@@ -91,3 +91,9 @@ def test_a_network_of_maps_alone_has_no_trees():
     _, output = forward("segcaps")
     with pytest.raises(UserError, match="no parse trees"):
         fully_connected(output.layers)
+
+
+def test_a_map_of_one_place_beside_a_larger_one_is_kept():
+    """Its capsules are among those that vote."""
+    maps = capsule_maps(create_model("deepcaps_tiny_test", image_size=12))
+    assert [each.grid[:2] for each in maps] == [(2, 2), (1, 1)]

@@ -116,3 +116,20 @@ def test_types_and_weights_go_from_capsules_to_places_by_hand():
         [0.25, 0.5, 0.5, 0.5, 0.25],
         [0] * 5,
     ]
+
+
+@torch.no_grad()
+def test_a_kernel_that_is_smaller_than_the_map_reads_its_upper_left_corner(images):
+    """A stride of two leaves one position on a map of five by five for kernels of four by four."""
+    network = create_model("efficient_capsnet_tiny_test", primary_kernel=4, primary_stride=2).double().eval()
+    reader = network.map_reader()
+    reader.primary.conv.bias.uniform_(-1, 1)
+    features = reader.stem(images)
+    assert features.shape[2:] == (5, 5)
+    pooled = reader.primary.conv(features).squeeze((2, 3)).unflatten(1, (2, 8))
+    found = split_over_map(network, reader, images)
+    assert_close(found.length, pooled.norm(dim=-1))
+    assert places_of_map(network, reader).grid == (4, 4, 1)
+    features[..., 3, 0] = 0
+    lost = pooled - reader.primary.conv(features).squeeze((2, 3)).unflatten(1, (2, 8))
+    assert_close(found.parts[..., 3, 0], (lost * F.normalize(pooled, dim=-1)).sum(-1))

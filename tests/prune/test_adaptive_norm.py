@@ -31,3 +31,14 @@ def test_afterwards_everything_is_as_before():
     assert [module.training for module in model] == [True, False]
     assert model[0].momentum == 0.3
     assert not model._forward_pre_hooks
+
+
+@torch.no_grad()
+def test_dropout_adds_nothing_to_the_statistics():
+    dropout, norm = nn.Dropout(0.5), nn.BatchNorm1d(3)
+    network, batch = nn.Sequential(dropout, norm), torch.randn(20, 3)
+    with fresh_statistics(network):
+        network(batch)
+    assert_close(norm.running_mean, batch.mean(0))
+    assert_close(norm.running_var, batch.var(0))
+    assert dropout.training

@@ -218,3 +218,39 @@ def test_other_families_are_refused():
 def test_impossible_numbers_of_voters_are_refused(voters, message):
     with pytest.raises(UserError, match=message):
         create_model("dr_capsnet_tiny_test", voters=voters)
+
+
+@torch.no_grad()
+def test_a_constant_channel_stays_where_zeros_around_the_map_would_be_taken_for_it():
+    network = create_model("dr_capsnet_tiny_test", decoder="none", stem_channels=6, padding="same").double()
+    network.stem.weight[:4] = 0.0
+    network.stem.bias[:4] = torch.tensor(
+        [0.5, 0.7, -0.5, 0.0]
+    )  # two constants, and two that a rectifier cuts
+    smaller = shrink(network.eval())
+    assert smaller.config.stem_channels == 4
+    assert_same_output(network, smaller)
+
+
+@torch.no_grad()
+def test_children_that_fall_silent_later_keep_the_couplings_of_their_learnt_prior():
+    network = create_model("dr_capsnet_tiny_test", decoder="none", routing="self_attention").double().eval()
+    network.classes.weight[1] = 0.0
+    once = shrink(network)
+    once.classes.routing.prior.normal_()  # it learnt on
+    once.classes.weight[3] = 0.0
+    twice = shrink(once)
+    assert (once.config.voters, twice.config.voters) == (7, 6)
+    assert twice.config.primary_types == network.config.primary_types
+    images = images_for(network)
+    before, after = (each(images, return_routing=True).layers[-1].routed for each in (once, twice))
+    torch.testing.assert_close(after.coupling, before.coupling)
+
+
+def test_the_size_counts_the_bytes_of_statistics_too():
+    network = create_model("efficient_capsnet_tiny_test", decoder="none")
+    norms = [module for module in network.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    assert norms
+    statistics = sum(2 * 4 * norm.num_features + 8 for norm in norms)  # means, variances and a count
+    size = measure_size(network)
+    assert size.bytes == 4 * size.parameters + statistics

@@ -128,3 +128,17 @@ def test_impossible_targets_are_explained():
             Target(share=share)
     with pytest.raises(UserError, match="highest ratio must lie in"):
         Target(share=0.5, highest=1.0)
+
+
+@pytest.mark.parametrize("multiple", [1, 4, 5])
+def test_a_width_is_the_nearest_multiple_that_its_group_has(multiple):
+    """By trying all multiples; a group that is narrower than one keeps what it keeps without."""
+    full = (7, 3, 4, 15, 8, 9, 30)
+    cost = TrunkCost(create_trunk("resnet_tiny", widths=full), 64)
+    for ratio in torch.linspace(0, 0.95, 60, dtype=torch.float64).tolist():
+        ratios = torch.full((1, len(full)), ratio, dtype=torch.float64)
+        (widths,) = widths_at(cost, ratios, Target(share=0.5, multiple=multiple)).tolist()
+        for width, whole in zip(widths, full, strict=True):
+            left = max(whole - int(ratio * whole), 1)
+            multiples = range(multiple, whole + 1, multiple) or [left]
+            assert width == min(multiples, key=lambda each: (abs(each - left), -each))

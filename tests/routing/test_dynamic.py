@@ -120,3 +120,10 @@ def test_a_misspelt_gradient_is_refused_by_the_function_too():
 def test_the_first_round_splits_as_a_softmax_of_zeros_does(parents, leaky, dtype):
     votes = torch.zeros(2, 5, parents, 4, dtype=dtype)
     assert torch.equal(even_split(votes, leaky), split_over_parents(votes.sum(-1), leaky))
+
+
+def test_no_parent_is_one_more_to_choose_from_in_the_cost():
+    """Five operations for each child and round: those of a softmax over one more number."""
+    plain, leaky = (DynamicRouting(SHAPE, iterations=3, leaky=leaky).cost(SHAPE) for leaky in (False, True))
+    assert leaky.elementwise - plain.elementwise == 3 * 5 * SHAPE.in_caps
+    assert leaky.multiply_adds == plain.multiply_adds

@@ -227,3 +227,19 @@ def test_objects_and_clutter_of_drawn_images_are_those_of_the_map():
     maps = (drawn.owners >= 1) & (drawn.owners <= 4)
     shares = ground_truth.evidence_shares(maps.float(), drawn.is_object, drawn.is_clutter)
     assert shares == pytest.approx((1.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "has_maps"), [("efficient_capsnet_tiny_test", True), ("conv_baseline_tiny_test", False)]
+)
+def test_networks_have_the_metrics_that_mean_something_for_them(name, has_maps):
+    """Capsules that read a whole map have no place for their votes; a logit is no pose."""
+    network = create_model(name, image_size=20, num_classes=2)
+    images = torch.randint(
+        256, (40, 1, 20, 20), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
+    )
+    owners = (images[:, 0] % 5).byte()
+    found = measure_truth(network, truth(images, torch.zeros(40, dtype=torch.int64), owners), PIPELINE)
+    assert ("saliency_on_object" in found) == ("tree_recall" in found) == has_maps
+    assert ("equivariance_error" in found) == has_maps
+    assert "contribution_on_object" not in found

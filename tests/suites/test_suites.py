@@ -5,22 +5,28 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.testing import assert_close
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.core.metric import METRICS
-from torchcaps.data import LabelledImages, Preprocess, load_dataset
+from torchcaps.data import CORRUPTIONS, LabelledImages, Preprocess, corrupt_images, load_dataset
 from torchcaps.suites import (
     SUITES,
     Material,
     Measurement,
+    affine,
+    corruption,
     draw_suite,
     draw_test_images,
     measure_run,
     overlap,
     overlay_pairs,
+    partwhole,
+    table_of,
     turns,
+    viewpoint,
 )
 from torchcaps.suites.affine import transform
 from torchcaps.suites.viewpoint import has_novel_views, with_setting
@@ -61,6 +67,117 @@ def test_pairs_of_the_overlap_suite_differ_in_class_and_add_up():
     assert (labels[:, 0] != labels[:, 1]).all()
     assert torch.equal(labels[:, 0], data.labels)
     assert (images >= data.images).all()
+
+
+def test_images_of_a_pair_move_each_on_its_own_as_far_as_they_may():
+    """A dot in the middle of each image, of a brightness that tells its class."""
+    labels = torch.arange(200) % 2
+    images = torch.zeros(200, 1, 15, 15, dtype=torch.uint8)
+    images[:, 0, 7, 7] = torch.where(labels == 0, 40, 90).byte()
+    together, _ = overlay_pairs(LabelledImages(images, labels, ("dark", "bright")), 3)
+    moves = []
+    for values in ((40, 130), (90, 130)):  # dots that meet add up
+        is_dot = (together[:, 0] == values[0]) | (together[:, 0] == values[1])
+        number, row, column = is_dot.nonzero().T
+        assert torch.equal(number, torch.arange(200))
+        moves.append(torch.stack([row, column], dim=1) - 7)
+    for move in moves:
+        for axis in (0, 1):
+            assert move[:, axis].unique().tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    assert (moves[0] == moves[1]).all(1).double().mean() < 0.15  # one in 49 by chance
+
+
+def recorded(monkeypatch, module):
+    """The images of which accuracy is asked, one after the other."""
+    asked = []
+
+    def accuracy(material, images, labels=None):
+        asked.append(images)
+        return {"accuracy": 0.5}
+
+    monkeypatch.setattr(module, "accuracy_on", accuracy)
+    return asked
+
+
+REACH, SIDE, COUNT = 12, 65, 150
+AT = (torch.arange(SIDE) - SIDE // 2).double()
+
+
+@pytest.fixture
+def affine_maps(digits, monkeypatch):
+    """The matrices (count, 2, 2) and moves (count, 2) of each condition, x before y.
+
+    Three dots, each in a colour of its own, tell them: in the middle, to the right of it and below it.
+    """
+    places = [(0, 0), (REACH, 0), (0, REACH)]
+    dots = [torch.exp(-((AT - x) ** 2 + (AT[:, None] - y) ** 2) / 8) for x, y in places]
+    images = (255 * torch.stack(dots)).round().byte().expand(COUNT, -1, -1, -1)
+    data, pipeline = load_labelled(digits, "test")
+    shown = LabelledImages(images, torch.zeros(COUNT, dtype=torch.int64), data.classes)
+    asked, found = recorded(monkeypatch, affine), {}
+    conditions = affine.measure_affine(Material(digits, shown, pipeline, None, None))
+    for each, changed in zip(conditions, asked, strict=True):
+        mass = changed.double() / changed.double().sum((2, 3), keepdim=True)
+        dot = torch.stack([(mass.sum(2) * AT).sum(2), (mass.sum(3) * AT).sum(2)], dim=2)
+        found[each.group, each.condition] = (dot[:, 1:] - dot[:, :1]).mT / REACH, dot[:, 0]
+    return found
+
+
+def assert_fills(values, limit):
+    """All within the limit, some nearly at either end of it."""
+    assert values.abs().max() <= limit + 0.02
+    assert values.max() > 0.9 * limit
+    assert values.min() < -0.9 * limit
+
+
+def assert_is(values, expected):
+    assert_close(values, torch.tensor(expected).double().expand_as(values), atol=0.02, rtol=0)
+
+
+def test_images_of_the_affine_suite_are_changed_as_far_as_it_tells(affine_maps):
+    for (group, words), (matrix, move) in affine_maps.items():
+        (a, b), (c, d) = ((row[:, 0], row[:, 1]) for row in matrix.unbind(1))
+        limit = (
+            float(words.strip("±°%")) / (100 if words.endswith("%") else 1) if group != "affNIST-style" else 0
+        )
+        if group == "as they are":
+            assert_is(matrix, [[1.0, 0.0], [0.0, 1.0]])
+        elif group == "rotation":
+            assert_is(matrix @ matrix.mT, [[1.0, 0.0], [0.0, 1.0]])
+            assert_fills(torch.atan2(c, a).rad2deg() / limit, 1.0)
+        elif group == "scale":
+            assert_is(torch.stack([b, c]), 0.0)
+            assert_fills(a - 1, limit)
+            assert_fills(d - 1, limit)
+        elif group == "shear":
+            assert_is(torch.stack([a, c, d], dim=1), [1.0, 0.0, 1.0])
+            assert_fills(b, limit)
+        elif group == "shift":
+            assert_is(matrix, [[1.0, 0.0], [0.0, 1.0]])
+            assert_fills(move[:, 0] / SIDE, limit)
+            assert_fills(move[:, 1] / SIDE, limit)
+        if group not in ("shift", "affNIST-style"):
+            assert_is(move / REACH, 0.0)
+
+
+def test_the_changes_of_affnist_come_all_at_once(affine_maps):
+    matrix, move = affine_maps["affNIST-style", "all"]
+    areas = torch.linalg.det(matrix)  # that of two factors in 0.8..1.2: turns and shears keep it
+    assert 0.63 < areas.min() < 0.8
+    assert 1.2 < areas.max() < 1.45
+    assert_fills(move[:, 0] / SIDE, 0.1)
+    assert_fills(move[:, 1] / SIDE, 0.1)
+
+
+def test_images_of_the_corruption_suite_are_those_of_its_kinds_and_strengths(digits, monkeypatch):
+    data, pipeline = load_labelled(digits, "test")
+    asked = recorded(monkeypatch, corruption)
+    found = corruption.measure_corruption(Material(digits, data, pipeline, None, None))
+    changed = dict(zip(((each.group, each.condition) for each in found), asked, strict=True))
+    assert torch.equal(changed.pop(("clean", "0")), data.images)
+    assert set(changed) == {(kind, strength) for kind in CORRUPTIONS for strength in "12345"}
+    for (kind, strength), images in changed.items():
+        assert torch.equal(images, corrupt_images(data.images, kind, int(strength)))
 
 
 def test_two_answers_are_compared_with_two_classes(digits, monkeypatch):
@@ -129,6 +246,21 @@ def test_partwhole_is_drawn_with_the_clutter_that_is_asked_for(parts):
     assert draw_test_images(parts, 20, clutter=1.0).is_clutter.any()
 
 
+def test_partwhole_draws_the_test_images_of_the_run(parts, monkeypatch):
+    data, pipeline = load_labelled(parts, "test")
+    drawn = draw_test_images(parts)
+    assert torch.equal(drawn.images, data.images)
+    assert torch.equal(drawn.labels, data.labels)
+    asked = recorded(monkeypatch, partwhole)
+    monkeypatch.setattr(partwhole, "measure_truth", lambda *_: {})
+    found = partwhole.measure_partwhole(Material(parts, data, pipeline, None, 10))
+    *strengths, own = asked
+    assert torch.equal(own, data.images[:10])
+    for each, images in zip(found, strengths, strict=False):
+        assert torch.equal(images, draw_test_images(parts, 10, float(each.condition)).images)
+    assert not torch.equal(strengths[0], strengths[-1])
+
+
 @pytest.mark.parametrize(
     ("suite", "words"), [("partwhole", "needs a run on"), ("viewpoint", "no novel views")]
 )
@@ -144,6 +276,23 @@ def test_viewpoint_tells_familiar_from_novel_views(photographs):
     familiar, novel = (each["accuracy"] for each in found.values())
     whole = evaluate_run(run, data_dir=folder)["accuracy"]
     assert (2 * familiar + novel) / 3 == pytest.approx(whole)  # two of three views are familiar
+
+
+def test_viewpoint_looks_at_as_many_images_as_it_is_told(photographs, monkeypatch):
+    run, folder = photographs
+    asked = recorded(monkeypatch, viewpoint)
+    measure_run(run, "viewpoint", data_dir=folder, limit=3)
+    assert [len(images) for images in asked] == [3, 3]
+
+
+def test_a_table_has_a_row_for_each_metric_and_a_dash_where_a_run_has_none():
+    turned = Measurement("turn", "15°", {"accuracy": 0.5, "equivariance_error": 0.25})
+    first, second = [turned, Measurement("clean", "0", {"accuracy": 0.875})], [turned]
+    assert table_of({"a": first, "b": second}) == [
+        {"condition": "turn 15°", "metric": "accuracy", "a": "50.00%", "b": "50.00%"},
+        {"condition": "turn 15°", "metric": "equivariance error", "a": "0.250", "b": "0.250"},
+        {"condition": "clean 0", "metric": "accuracy", "a": "87.50%", "b": "-"},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -184,10 +333,13 @@ def test_six_suites_are_known():
     assert SUITES.names() == ["affine", "corruption", "overlap", "partwhole", "turns", "viewpoint"]
 
 
-def test_a_network_that_knows_upright_images_alone_says_how_to_turn_the_others(digits, monkeypatch):
+@pytest.mark.parametrize("known", [0, 5], ids=["none", "a quarter"])
+def test_a_network_that_knows_upright_images_alone_says_how_to_turn_the_others(digits, monkeypatch, known):
+    """Of twenty images the first `known` are known in every turn."""
+
     def activations(material, images):
         """Sure of images whose first pixel is bright, and less sure of another class of others."""
-        is_upright = images[:, 0, 0, 0] == 255
+        is_upright = (images[:, 0, 0, 0] == 255) | (torch.arange(20) < known)
         classes = (material.data.labels + ~is_upright) % 10
         return torch.nn.functional.one_hot(classes, 10) * torch.where(is_upright, 0.9, 0.6).unsqueeze(1)
 
@@ -199,8 +351,14 @@ def test_a_network_that_knows_upright_images_alone_says_how_to_turn_the_others(d
     found = turns.measure_turns(Material(digits, marked, pipeline, None, None))
     upright, *turned = (each.metrics for each in found)
     assert upright == {"accuracy": 1.0, "hinted": 0.0}
+    share = known / 20
     for each in turned:
-        assert each == {"accuracy": 0.0, "hinted": 1.0, "hinted_back": 1.0, "hinted_errors": 1.0}
+        assert each == {
+            "accuracy": share,
+            "hinted": 1 - share,
+            "hinted_back": 1 - share,
+            "hinted_errors": 1.0,  # of those that are misread
+        }
 
 
 def test_the_command_compares_runs_in_one_table_and_figure(digits, tmp_path):

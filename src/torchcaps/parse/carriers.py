@@ -117,8 +117,10 @@ def carve(
         offset: Tensor | None = getattr(routing, "bias", None)
         constant = torch.zeros_like(summands[0, 0, 0, 0]) if offset is None else offset.detach()
         pooled = summands.detach().sum(3) + constant
-        length = torch.linalg.vector_norm(pooled, dim=-1).clamp(min=torch.finfo(pooled.dtype).tiny)
-        along = pooled / length.square().unsqueeze(-1) * parts.unsqueeze(-1)  # weighs a component along it
+        length = torch.linalg.vector_norm(pooled, dim=-1, keepdim=True)
+        length = length.clamp(min=torch.finfo(pooled.dtype).tiny)
+        # weighs a component along it; divided twice, because the square of a small length would be zero
+        along = pooled / length / length * parts.unsqueeze(-1)
         (slope,) = torch.autograd.grad((summands.sum(3) * along).sum(), poses)
     return (slope * poses).sum(-1).detach(), (along * constant).sum((1, 2, 3, 4))
 

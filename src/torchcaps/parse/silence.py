@@ -55,7 +55,7 @@ def silence_carriers(
         raise UserError("no capsule of the deepest level reaches the mark")
     count = max(1, round(_SHARE * len(reachable)))
     random = generator(0, "silence")
-    groups = [values.topk(count).indices]
+    groups = [reachable[values[reachable].topk(count).indices]]
     for _ in range(_DRAWS):
         order = torch.randperm(len(reachable), generator=random)[:count]
         groups.append(reachable[order.to(reachable.device)])

@@ -82,9 +82,10 @@ def _without(cost: TrunkCost, removed: Tensor, target: Target) -> Tensor:
     least[-1] = target.last
     multiple = torch.where(cost.full >= target.multiple, target.multiple, 1)
     widths = torch.maximum(cost.full - removed, least)
-    rounded = (widths + multiple // 2) // multiple * multiple  # to the nearest
+    nearest = (widths + multiple // 2) // multiple
     lowest = -(-least // multiple) * multiple
-    return torch.minimum(torch.maximum(rounded, lowest), cost.full)
+    rounded = torch.minimum(nearest, cost.full // multiple) * multiple
+    return torch.minimum(torch.maximum(rounded, lowest), cost.full)  # a head may need more than a multiple
 
 
 def check_reachable(cost: TrunkCost, target: Target) -> None:

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from torchcaps.core import UserError
 from torchcaps.layers.backbone import create_trunk
+from torchcaps.models import create_model
 from torchcaps.train import (
     Machine,
     StructuredPruning,
@@ -21,7 +22,7 @@ from torchcaps.train import (
 )
 from torchcaps.train.import_weights import import_trunk_file
 from torchcaps.train.machine import launch
-from torchcaps.train.pruning.candidates import Candidates
+from torchcaps.train.pruning.candidates import Candidates, plan_candidates
 from torchcaps.train.pruning.search import _AT_ONCE
 from torchcaps.train.recipe import build
 
@@ -136,6 +137,43 @@ def test_baselines_have_one_candidate_of_even_widths(trunk, method, tmp_path):
     assert max(removed) - min(removed) < 0.3  # one channel of four
 
 
+@pytest.mark.parametrize("method", ["eagleeye", "l1", "random"])
+def test_filters_stay_by_their_norms_or_blindly(trunk, method):
+    run = load_run(trunk)
+    whole = run.model.trunk.conv1.weight.detach()
+    strongest = sorted(range(8), key=lambda channel: -float(whole[channel].abs().sum()))[:3]
+    kept = []
+    for seed in range(4):
+        settings = replace(SEARCH, method=method, seed=seed, batches=1)
+        (model,) = Candidates(launch(CPU), run, settings).adapted([(3, *run.model.trunk.widths[1:])])
+        filters = model.trunk.conv1.weight.detach()
+        kept.append([channel for channel in range(8) if any(torch.equal(whole[channel], f) for f in filters)])
+        assert torch.equal(filters, whole[kept[-1]])
+    assert all(channels == sorted(strongest) for channels in kept) == (method != "random")
+    assert (len({tuple(channels) for channels in kept}) > 1) == (method == "random")
+
+
+@pytest.mark.parametrize("method", ["eagleeye", "l1"])
+def test_widths_leave_the_head_what_it_needs_and_are_the_multiples_asked_for(method):
+    model = create_model("backbone_capsnet_tiny_test", trunk="resnet_small", image_size=32, primary_pose=256)
+    settings = StructuredPruning(method=method, flops=0.3, candidates=20, multiple=4)
+    _, drawn = plan_candidates(model, settings)
+    assert len(drawn.widths) == (20 if method == "eagleeye" else 1)
+    assert all(widths[-1] >= 256 for widths in drawn.widths)  # of 512
+    assert all(width % 4 == 0 for widths in drawn.widths for width in widths)
+
+
+def test_a_shorter_search_keeps_the_best_of_its_own_candidates(trunk, pruned, tmp_path):
+    """The other candidates were scored before, and may be better."""
+    folder = shutil.copytree(pruned, tmp_path / "again")
+    rows = [json.loads(line) for line in (folder / "candidates.jsonl").read_text().splitlines()]
+    rows[4]["accuracy"] = 2.0
+    (folder / "candidates.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = prune_run(trunk, folder, replace(SEARCH, candidates=2), CPU)
+    assert result["search"]["scores"] == scores(pruned)[:2]
+    assert result["metrics"]["val_accuracy"] == max(scores(pruned)[:2])
+
+
 @pytest.mark.slow
 def test_a_pruned_trunk_is_tuned_and_carries_frozen_or_learning_capsules(pruned, tmp_path):
     run = load_run(pruned)
@@ -167,6 +205,21 @@ def test_a_capsule_network_is_pruned_with_its_head(tmp_path):
     model = load_run(tmp_path / "pruned").model
     assert model.classes.in_caps == result["search"]["widths"][-1] // 4
     train(load_run(tmp_path / "pruned").recipe, tmp_path / "tuned", CPU)
+
+
+def test_what_is_told_of_the_test_images_is_measured_on_them(pruned):
+    told, found = json.loads((pruned / "result.json").read_text())["metrics"], evaluate_run(load_run(pruned))
+    assert found["images"] == 128  # of the validation split there are 24
+    assert told["test_accuracy"] == pytest.approx(found["accuracy"])
+    assert told["test_loss"] == pytest.approx(found["loss"], rel=1e-5)
+
+
+def test_a_capsule_network_routes_as_often_as_its_annealing_found(tmp_path):
+    still = {"learning_rate": 1e-30}  # more iterations change the loss, learning does not
+    annealing = {"r0": 2, "r_max": 2, "patience": 1}
+    train(build({**CAPSULES, "optim": still, "annealing": annealing}), tmp_path / "run", CPU)
+    prune_run(tmp_path / "run", tmp_path / "pruned", replace(SEARCH, candidates=1), CPU)
+    assert load_run(tmp_path / "pruned").model.classes.routing.iterations == 2
 
 
 def test_impossible_targets_end_before_any_data_is_read(trunk, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ def annealed_run(name, iterations, **options):
         "epochs": 1,
         "annealing": {"r0": 1, "r_max": 9},
     }
-    return Run(Path("nowhere"), build(values), model, 0)
+    return Run(Path("nowhere"), build(values), model, 4)
 
 
 @torch.no_grad()
@@ -28,7 +28,9 @@ def annealed_run(name, iterations, **options):
 def test_an_annealed_run_is_shrunk_with_its_iterations(name, tmp_path):
     source = annealed_run(name, iterations=7)
     shrink_run(source, tmp_path / "small")
-    smaller = load_run(tmp_path / "small").model
+    run = load_run(tmp_path / "small")
+    smaller = run.model
+    assert run.epoch == source.epoch == 4
     assert smaller.classes.routing.iterations == 7
     assert smaller.config.voters > 0
     images = torch.randn(2, *source.model.image_shape)

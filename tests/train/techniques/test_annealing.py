@@ -9,8 +9,10 @@ from safetensors.torch import load_file
 
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
+from torchcaps.models import create_model
 from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
 from torchcaps.train.recipe import build
+from torchcaps.train.techniques import AnnealedTraining
 from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision, iterative_routings
 
 from refusal import REFUSED
@@ -125,6 +127,15 @@ def test_an_annealer_goes_on_from_its_state(losses, cut):
         assert whole.state() == part.state()
 
 
+def test_a_restored_technique_routes_as_often_as_before():
+    settings = Annealing(r_max=5, patience=1)
+    before, after = (AnnealedTraining(settings, create_model("gamma_capsnet_tiny_test")) for _ in range(2))
+    for loss in (1.0, 1.0, 0.9, 0.9):  # two steps
+        before.annealer.observe(loss)
+    after.restore(json.loads(json.dumps(before.state())))
+    assert [routing.iterations for _, routing in iterative_routings(after._network)] == [3, 3]
+
+
 @pytest.mark.slow
 def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
     result = train(recipe(), tmp_path, CPU)
@@ -148,6 +159,22 @@ def test_a_step_starts_from_the_best_weights_of_the_last(tmp_path):
     files = [load_file(path) for path in sorted(tmp_path.glob("step-*.safetensors"))]
     for other in files[1:]:
         assert all(torch.allclose(files[0][name], other[name]) for name in other)
+
+
+def test_a_step_goes_on_from_what_the_step_before_learnt(tmp_path, monkeypatch):
+    """Every step is best after an epoch of learning, but the last, which is best before it."""
+    # epochs 0 and 1, the trial of step 1, epochs 2 and 3, the trial of step 2, epoch 4; then the tests
+    losses = iter([1.0, 1.0, 0.9, 0.8, 0.8, 0.7, 0.7])
+
+    def evaluate(*_, **__):
+        return Evaluation(next(losses, 0.5), {"accuracy": 0.5})
+
+    monkeypatch.setattr("torchcaps.train.loop.session.evaluate", evaluate)
+    found = train(recipe(annealing={"r_max": 3, "patience": 1}), tmp_path, CPU)
+    assert [step["epoch"] for step in found["annealing"]] == [0, 2, 2]
+    first, second, third = (load_file(tmp_path / f"step-{number}.safetensors") for number in range(3))
+    assert not any(torch.equal(first[name], second[name]) for name in first)
+    assert all(torch.equal(second[name], third[name]) for name in second)
 
 
 @pytest.mark.slow
@@ -211,7 +238,9 @@ def test_restored_weights_may_be_best_with_more_iterations_before_they_learn_on(
         return Evaluation(by_iterations[routing.iterations], {"accuracy": 0.5})
 
     monkeypatch.setattr("torchcaps.train.loop.session.evaluate", evaluate)
-    found = train(recipe(annealing={"r_max": 3, "patience": 1}, epochs=3), tmp_path, CPU)["metrics"]
+    result = train(recipe(annealing={"r_max": 3, "patience": 1}, epochs=3), tmp_path, CPU)
+    found = result["metrics"]
+    assert [step["test_loss"] for step in result["annealing"]] == [1.0, 0.5, 0.7]  # each with its iterations
     assert (found["val_loss"], found["iterations"], found["best_epoch"]) == (0.5, 2, 0)
     assert found["test_loss"] == 0.5  # with the iterations of the best, not the 3 it stopped at
     first, kept = (load_file(tmp_path / f"{name}.safetensors") for name in ("step-0", "weights"))

@@ -144,6 +144,22 @@ def test_a_subset_is_searched_and_the_whole_is_validated():
     assert run.pruner.row()["search_evaluations"] == len(run.sizes) - 1
 
 
+def test_a_subset_is_spread_over_all_validation_images():
+    """They may be ordered by class: of eight, the five at 0, 1.75, 3.5, 5.25 and 7 are searched, cut down."""
+    seen = []
+
+    class Watched(Scripted):
+        def evaluate(self, examples):
+            seen.append(examples.images)
+            return super().evaluate(examples)
+
+    run = Watched(recipe({"search_images": 5, "tolerance": 0.1}), distance)
+    run.after_epoch()
+    everything = run.session.splits.validation.images
+    assert all(torch.equal(images, everything[[0, 1, 3, 5, 7]]) for images in seen[:-1])
+    assert torch.equal(seen[-1], everything)
+
+
 def test_a_search_starts_above_the_largest_threshold_found_before(monkeypatch):
     thresholds, starts = iter([0.4, 0.1, 0.0]), []
 

@@ -51,8 +51,7 @@ class AnnealedTraining(Technique):
         """Every step with what its best weights give on the test images."""
         steps = []
         for number, step in enumerate(self.annealer.tried):
-            epoch = run.use_weights(f"step-{number}")
-            self._set(step.iterations)
+            epoch = run.use_weights(f"step-{number}")  # with its iterations
             # the annealer counts evaluations; readers look for the epoch in metrics.jsonl
             steps.append({**asdict(step), "epoch": epoch, **run.session.evaluate(test).named("test")})
         return {"annealing": steps}
