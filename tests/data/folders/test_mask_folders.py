@@ -259,15 +259,16 @@ def test_lists_share_the_class_names_of_the_folder_their_images_lie_in(tmp_path)
     assert set(data.masks.unique().tolist()) == {0, 2}
 
 
-def test_a_folder_val_beside_train_and_test_validates(tmp_path):
-    for name, count in (("train", 4), ("val", 2), ("test", 3)):
-        write_pairs(tmp_path / name, count)
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_a_folder_val_beside_train_and_test_validates(tmp_path, name):
+    for split, count in (("train", 4), (name, 2), ("test", 3)):
+        write_pairs(tmp_path / split, count)
     source = Source(Data(name=f"folder:{tmp_path}", fit="pad"), task_named("segmentation"), SIDE)
     found = source.splits(torch.device("cpu"))
     assert [len(found.train), len(found.validation), len(source.test(torch.device("cpu")))] == [4, 2, 3]
-    damaged = tmp_path / "val" / "images" / "1.png"
+    damaged = tmp_path / name / "images" / "1.png"
     damaged.write_bytes(damaged.read_bytes()[:45])  # little more than its header
-    with pytest.raises(UserError, match=r"val/images/1\.png cannot be read"):
+    with pytest.raises(UserError, match=rf"{name}/images/1\.png cannot be read"):
         check_dataset(f"folder:{tmp_path}")
 
 

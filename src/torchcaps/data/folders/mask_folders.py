@@ -19,7 +19,7 @@ from torchcaps.storage import read_text
 from ..api import Frame, Split
 from ..examples import MaskedImages
 from ..fit import fit_picture
-from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder
+from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder, validation_folder
 from .picture import (
     ARRAY_SUFFIX,
     GREY_MODES,
@@ -88,8 +88,8 @@ def _list_pairs(root: Path) -> _Listed:
         return _Listed({split: [pairs[image] for image in images] for split, images in chosen.items()}, [])
     if any((root / name).is_dir() for name in SPLIT_FOLDERS["train"]):
         splits = {split: _pairs_in(split_folder(root, split)) for split in SPLIT_FOLDERS}
-        is_for_validation = (root / "val").is_dir() and (root / "test").is_dir()
-        return _Listed(splits, _pairs_in(root / "val") if is_for_validation else [])
+        held_out = validation_folder(root)
+        return _Listed(splits, [] if held_out is None else _pairs_in(held_out))
     raise MissingDataError(
         f"{root} should have the folders images and masks, or train and test with images and masks in each"
     )
