@@ -261,6 +261,27 @@ def test_photographs_of_phones_are_not_left_out_without_a_word(root, split):
         load_dataset(f"folder:{root}", split)
 
 
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_images_in_folders_below_a_class_are_not_left_out_without_a_word(root, split):
+    save(root / split / "a/.ipynb_checkpoints/1.png")
+    (root / split / "a/notes").mkdir()
+    assert len(load_dataset(f"folder:{root}", split)) == 12
+    save(root / split / "a/2024/may/1.png")
+    with pytest.raises(UserError, match=r"a/2024 holds images, which are not read there; move them to .*a$"):
+        load_dataset(f"folder:{root}", split)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_link_to_nothing_is_not_left_out_without_a_word(root, split):
+    link = root / split / "a/linked.png"
+    link.symlink_to(root / "train/a/00000.png")
+    assert len(load_dataset(f"folder:{root}", split)) == 13
+    link.unlink()
+    link.symlink_to(root / "nowhere.png")
+    with pytest.raises(UserError, match=r"linked\.png is a link to a file that is not there"):
+        load_dataset(f"folder:{root}", split)
+
+
 def test_sixteen_bit_images_are_refused(root):
     Image.fromarray(np.zeros((16, 16), np.uint16)).save(root / "train/a/deep.png")
     with pytest.raises(UserError, match=r"deep\.png has more than 8 bits"):

@@ -259,6 +259,35 @@ def test_lists_share_the_class_names_of_the_folder_their_images_lie_in(tmp_path)
     assert set(data.masks.unique().tolist()) == {0, 2}
 
 
+@pytest.mark.parametrize(("inside", "outside"), [(0, 0), (255, 255), (0, 255)])
+def test_a_mask_in_its_transparency_is_not_read_as_another(tmp_path, inside, outside):
+    write_pairs(tmp_path)
+    is_object = square(1) > 0
+    value = np.where(is_object, inside, outside).astype(np.uint8)
+    alpha = np.where(is_object, 255, 0).astype(np.uint8)
+    Image.fromarray(np.stack([value] * 3 + [alpha], 2)).save(tmp_path / "masks/1.png")
+    with pytest.raises(UserError, match=r"1\.png has clear parts other than its background"):
+        load(tmp_path)
+
+
+def test_a_white_object_on_nothing_is_a_mask(tmp_path):
+    write_pairs(tmp_path)
+    expected = [load(tmp_path, split).masks for split in ("train", "test")]
+    for path in (tmp_path / "masks").iterdir():
+        mask = np.asarray(Image.open(path))
+        Image.fromarray(np.stack([mask] * 4, 2)).save(path)
+    for split, masks in zip(("train", "test"), expected, strict=True):
+        assert torch.equal(load(tmp_path, split).masks, masks)
+
+
+def test_images_in_folders_below_are_not_left_out_without_a_word(tmp_path):
+    write_pairs(tmp_path)
+    (tmp_path / "images/more").mkdir()
+    (tmp_path / "images/1.png").rename(tmp_path / "images/more/1.png")
+    with pytest.raises(UserError, match=r"images/more holds images, which are not read there; move them"):
+        load(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["val", "valid", "validation"])
 def test_a_folder_val_beside_train_and_test_validates(tmp_path, name):
     for split, count in (("train", 4), (name, 2), ("test", 3)):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 from torch import Tensor
 
@@ -187,12 +188,25 @@ def _open_mask(path: Path) -> Image.Image:
         channels = np.asarray(picture.convert("RGB"))
         if np.ptp(channels, axis=2).max() > (_APART if is_lossy else 0):
             raise UserError(f"{path} is in colour; a mask holds the number of a class at each pixel")
+        _check_clear(picture, channels[:, :, 0], path)
         picture = Image.fromarray(channels[:, :, 0])
     if is_lossy:
         picture = picture.convert("L")
         _check_lossy(picture, path)
         picture = picture.point(lambda value: 255 * (value >= 128))
     return Image.fromarray(np.asarray(picture, dtype=np.uint8))
+
+
+def _check_clear(picture: Image.Image, numbers: NDArray[np.uint8], path: Path) -> None:
+    """Raise where clear pixels and those with the number 0 are not the same: which is the background?"""
+    if picture.mode == "RGB":
+        return
+    alpha = np.asarray(picture.getchannel("A"))
+    if alpha.min() < 255 and ((alpha > 0) != (numbers > 0)).any():
+        raise UserError(
+            f"{path} has clear parts other than its background; save the mask without transparency, with the "
+            "number of a class at each pixel"
+        )
 
 
 def _check_lossy(picture: Image.Image, path: Path) -> None:
