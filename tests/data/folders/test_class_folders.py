@@ -267,8 +267,15 @@ def test_images_in_folders_below_a_class_are_not_left_out_without_a_word(root, s
     (root / split / "a/notes").mkdir()
     assert len(load_dataset(f"folder:{root}", split)) == 12
     save(root / split / "a/2024/may/1.png")
-    with pytest.raises(UserError, match=r"a/2024 holds images, which are not read there; move them to .*a$"):
+    with pytest.raises(UserError, match=r"a/2024 holds images, but only those in .*a itself are read"):
         load_dataset(f"folder:{root}", split)
+
+
+def test_folders_of_splits_with_other_names_are_not_classes(root):
+    (root / "train").rename(root / "Training")
+    (root / "test").rename(root / "Testing")
+    with pytest.raises(UserError, match=r"Testing is taken for a class.*called train, test and val"):
+        load_dataset(f"folder:{root}", "train")
 
 
 @pytest.mark.parametrize("split", ["train", "test"])

@@ -27,6 +27,7 @@ from .picture import (
     raise_all,
     read_picture,
     read_pictures,
+    visible_files,
     visible_folders,
     visible_images,
 )
@@ -91,6 +92,12 @@ def _class_names(folder: Path) -> tuple[str, ...]:
 
 
 def _class_files(folder: Path, least: int) -> list[Path]:
+    below = (visible_files(each, SUFFIXES) for each in visible_folders(folder))
+    if not visible_files(folder, SUFFIXES) and any(below):
+        raise UserError(
+            f"{folder} is taken for a class, but holds folders of images; images of a class lie in one "
+            "folder, and folders of splits are called train, test and val"
+        )
     files = visible_images(folder)
     if len(files) < least:
         raise UserError(

@@ -53,7 +53,7 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
     for below in visible_folders(folder):
         images = (path for path in below.rglob("*") if path.suffix.lower() in suffixes)
         if any(_is_visible(path, folder) for path in images):
-            problems.append(f"{below} holds images, which are not read there; move them to {folder}")
+            problems.append(f"{below} holds images, but only those in {folder} itself are read")
     raise_all(problems)
     return visible_files(folder, suffixes)
 
