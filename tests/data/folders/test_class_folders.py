@@ -181,6 +181,15 @@ def test_images_are_greyscale_only_if_all_training_images_are(tmp_path):
         assert load_dataset(f"folder:{tmp_path}", split).images.shape == (3, 3, 4, 4)
 
 
+def test_a_colour_image_that_happens_to_test_makes_all_images_rgb(tmp_path):
+    for name in ("x", "y"):
+        for number in range(5):
+            save(tmp_path / name / f"{number}.png", (4, 4))
+    save(open_class_folders(tmp_path).images["test"][0], (4, 4, 3))
+    for split in ("train", "test"):
+        assert load_dataset(f"folder:{tmp_path}", split).images.shape[1] == 3
+
+
 @pytest.mark.parametrize("size", ["", "@16"])
 def test_a_path_may_have_a_sign_that_begins_a_size(size, tmp_path):
     root = tmp_path / "me@home" / "pets"

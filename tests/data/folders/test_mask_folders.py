@@ -8,6 +8,7 @@ from PIL import Image
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import MaskedImages, check_dataset, dataset_info, load_dataset
 from torchcaps.data.folders import folder
+from torchcaps.data.folders.mask_folders import open_mask_folders
 from torchcaps.train import Data, Source, task_named
 
 SIDE = 12
@@ -278,6 +279,17 @@ def test_a_white_object_on_nothing_is_a_mask(tmp_path):
         Image.fromarray(np.stack([mask] * 4, 2)).save(path)
     for split, masks in zip(("train", "test"), expected, strict=True):
         assert torch.equal(load(tmp_path, split).masks, masks)
+
+
+def test_a_colour_image_that_happens_to_test_makes_all_images_rgb(tmp_path):
+    write_pairs(tmp_path)
+    for path in (tmp_path / "images").iterdir():
+        Image.open(path).convert("L").save(path)
+    assert load(tmp_path).images.shape[1] == 1
+    tested = open_mask_folders(tmp_path).images["test"][0]
+    Image.open(tested).convert("RGB").save(tested)
+    for split in ("train", "test"):
+        assert load(tmp_path, split).images.shape[1] == 3
 
 
 def test_images_in_folders_below_are_not_left_out_without_a_word(tmp_path):

@@ -40,11 +40,13 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
 
     The training images decide: greyscale if all of them are, else RGB, and their folders are the classes.
     Files without the ending of an image are skipped, those of phones refused. Without `train` and `test`, a
-    fifth of each class is set aside for testing. Images in `val` beside `test` validate.
+    fifth of each class is set aside for testing, and all images decide. Images in `val` beside `test`
+    validate.
     """
     files = _list_splits(root)
     classes = tuple(dict.fromkeys(path.parent.name for path in files["train"]))
-    read = partial(read_picture, mode=_common_mode(files["train"]), frame=frame)
+    deciding = files["train"] if has_split_folders(root) else [*files["train"], *files["test"]]
+    read = partial(read_picture, mode=_common_mode(deciding), frame=frame)
 
     def examples(found: Sequence[Path]) -> LabelledImages:
         labels = torch.tensor([classes.index(path.parent.name) for path in found])

@@ -62,7 +62,9 @@ def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     images: dict[Split, list[Path]] = {
         split: [pair.image for pair in found] for split, found in pairs.items()
     }
-    read = partial(read_picture, mode=_common_mode(images["train"]), frame=frame)
+    is_split_here = (root / "images").is_dir() and not (root / "train.txt").is_file()
+    deciding = [*images["train"], *(images["test"] if is_split_here else ())]
+    read = partial(read_picture, mode=_common_mode(deciding), frame=frame)
     read_mask = partial(_read_mask, is_binary=len(classes) == 1, frame=frame)
 
     def examples(found: Sequence[_Pair]) -> MaskedImages:
