@@ -149,6 +149,18 @@ def test_precision_and_recall_of_the_three_trees_have_their_own_names(made, draw
     assert [owners for _, _, owners in asked] == OWNERS[:3].flatten(1).tolist()
 
 
+@pytest.mark.parametrize(("batch", "most"), [(3, 1), (3, 2), (2, 4), (5, 3)])
+def test_as_many_trees_are_compared_as_are_wanted_whatever_the_batch(
+    made, drawn, agreements, monkeypatch, batch, most
+):
+    monkeypatch.setattr(ground_truth, "_BATCH", batch)
+    monkeypatch.setattr(ground_truth, "_MOST_TREES", most)
+    asked, answers = agreements
+    answers += [Trees(*[Agreement(0.5, 0.5)] * 3)] * IMAGES
+    measure_truth(NETWORK, drawn, PIPELINE)
+    assert [owners for _, _, owners in asked] == OWNERS[:most].flatten(1).tolist()
+
+
 def test_no_two_images_get_the_same_random_tree(made, drawn, agreements):
     asked, answers = agreements
     answers += [Trees(*[Agreement(0.5, 0.5)] * 3)] * 3

@@ -76,8 +76,8 @@ def command(
 
 def summary(result: TrainResult, recipe: Recipe, folder: Path) -> str:
     """What came out of a training, in one line."""
-    metrics, task = result["metrics"], recipe.task
-    found = ", ".join(f"{each.title} {each.format(metrics[f'test_{each.name}'])}" for each in task.metrics)
+    metrics, shown = result["metrics"], recipe.task.shown_metrics(recipe.loss)
+    found = ", ".join(f"{each.title} {each.format(metrics[f'test_{each.name}'])}" for each in shown)
     return (
         f"test {found} with the weights of epoch {metrics['best_epoch'] + 1} "
         f"({result['seconds']:.0f} s); run saved in {folder}"

@@ -19,7 +19,7 @@ from .api import (
     resolve_data_dir,
 )
 from .augment import Augment, augment, augment_pairs, draw_numbers
-from .check import FileFinding, check_dataset, has_files
+from .check import FileFinding, check_dataset, has_files, read_folder
 from .corrupt import CORRUPTIONS, STRENGTHS, add_noise, blur, corrupt_images, occlude
 from .derived import Overlaid, affine_versions, overlay_digits
 from .download import get_dataset
@@ -185,6 +185,7 @@ __all__ = [
     "read_cifar10",
     "read_eth80_masks",
     "read_eth80_views",
+    "read_folder",
     "read_idx_split",
     "read_imagenette",
     "read_mnist5k",

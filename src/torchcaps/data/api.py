@@ -177,6 +177,7 @@ class Outline(NamedTuple):
     num_classes: int
     channels: int
     num_train: int
+    has_validation: bool = False  # whether the dataset says which images validate
 
 
 def outline_dataset(

@@ -53,7 +53,7 @@ def check_dataset(name: str, data_dir: Path | str | None = None) -> list[FileFin
     """
     folder = resolve_data_dir(data_dir)
     if name.startswith(FOLDER_PREFIX):
-        _read_folder(name, folder)
+        read_folder(name, folder)
         return []
     info = dataset_info(name, data_dir)
     if not info.files:
@@ -63,14 +63,19 @@ def check_dataset(name: str, data_dir: Path | str | None = None) -> list[FileFin
     return [_check_file(info, file, folder, problems) for file in unpacked_files(info)]
 
 
-def _read_folder(name: str, data_dir: Path) -> None:
-    """Read all files of a folder, which may differ in size as photographs do: training brings them to one."""
-    size = parse_folder_name(name, data_dir).size or _SIDE
-    opened = open_dataset(name, data_dir, size=size, task=guess_task(name, data_dir))
-    for split in SPLITS:
-        opened.examples(split)
+def read_folder(name: str, data_dir: Path | str | None = None) -> dict[str, int]:
+    """Read all files of a folder, which may differ in size as photographs do: training brings them to one.
+
+    Returns:
+        How many images train, test and, where the folder says which do, validate.
+    """
+    folder = resolve_data_dir(data_dir)
+    size = parse_folder_name(name, folder).size or _SIDE
+    opened = open_dataset(name, folder, size=size, task=guess_task(name, folder))
+    counts = {"training": len(opened.examples("train"))}
     if opened.validation is not None:
-        opened.validation()
+        counts["validation"] = len(opened.validation())
+    return counts | {"test": len(opened.examples("test"))}
 
 
 def unpacked_files(info: DatasetInfo) -> list[RemoteFile]:

@@ -31,11 +31,13 @@ class Examples(ABC):
     Attributes:
         remake: Draws the images and targets of so many other examples, on a device, where examples are drawn
             and not stored.
+        origins: The number of the image that each example is a version of, where several are of one.
     """
 
     task: ClassVar[str]  # the one that learns from this kind
     pictures: ClassVar[Mapping[str, Mode]] = {}  # targets of the size of the images, and how they are resized
     remake: Remake | None = None
+    origins: Int64[Tensor, " count"] | None = None
 
     def __init__(
         self, images: Images, targets: dict[str, Tensor | LazyImages], classes: tuple[str, ...]
@@ -166,6 +168,20 @@ class LabelledImages(Examples):
     def targets_at(self, indices: Tensor) -> Int64[Tensor, " chosen"]:
         """Class numbers."""
         return self.labels[indices]
+
+
+class VersionedImages(LabelledImages):
+    """Images with one class each, several of which are versions of one image."""
+
+    def __init__(
+        self,
+        images: Images,
+        labels: Int64[Tensor, " count"],
+        origins: Int64[Tensor, " count"],
+        classes: tuple[str, ...],
+    ) -> None:
+        super().__init__(images, labels, classes)
+        self.origins = self.targets["origins"] = origins
 
 
 class MaskedImages(Examples):

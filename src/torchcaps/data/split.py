@@ -32,6 +32,16 @@ def split_indices(
 
 
 def split_validation(data: Kind, fraction: float = 0.05, seed: int = 0) -> tuple[Kind, Kind]:
-    """The training and the validation part of `data`: disjoint, complete, and the same for the same seed."""
-    train, validation = split_indices(len(data), fraction, seed)
+    """The training and the validation part of `data`: disjoint, complete, and the same for the same seed.
+
+    Versions of one image stay together: `fraction` is then that of the images they are of.
+    """
+    if data.origins is None:
+        train, validation = split_indices(len(data), fraction, seed)
+    else:
+        found = torch.unique(data.origins)
+        train, validation = (
+            torch.isin(data.origins, found[part.to(found.device)]).nonzero()[:, 0]
+            for part in split_indices(len(found), fraction, seed)
+        )
     return data.subset(train), data.subset(validation)

@@ -75,6 +75,11 @@ class SpreadRotationLoss(Loss[PoseOutput, PoseTarget]):
         if self.symmetries:
             group_table(self.symmetries)  # raises where one is misspelt
 
+    @property
+    def knows_symmetries(self) -> bool:
+        """Whether the object of some class looks the same when turned."""
+        return any(spec.strip() != "none" for spec in self.symmetries)
+
     def groups(self, labels: Int[Tensor, " batch"], classes: int) -> Float[Tensor, "batch n 4"] | None:
         """The symmetries of the objects of these classes; None where no class has any."""
         if not self.symmetries:

@@ -144,7 +144,7 @@ def _collect(network: Network, drawn: PartWhole, pipeline: Pipeline) -> _Found |
         found.activations.append(layers[0].children.activations.flatten(1))
         found.owners.append(owners)
         found.types = regions.types
-        found.trees += _compare(layers, owners[: _MOST_TREES - start], drawn, start)
+        found.trees += _compare(layers, owners[: max(0, _MOST_TREES - start)], drawn, start)
     return found
 
 

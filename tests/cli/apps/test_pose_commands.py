@@ -1,14 +1,17 @@
 """Render, train, evaluate and predict, as a user would."""
 
 import json
+import shutil
 
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
+from torchcaps.cli.train import summary
 from torchcaps.core import UserError
 from torchcaps.data.rendering import load_meshes, save_meshes
+from torchcaps.train.recipe import read_recipe
 
 CLI = CliRunner()
 SCENE = """
@@ -69,6 +72,21 @@ def test_eval_says_whether_the_uncertainty_holds(run):
     assert 0 <= found["covered"] <= 1
     assert 0 <= found["rotation_error"] <= 180
     assert "of the images" in call("pose", "eval", run, "--device", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("symmetries", "is_shown"), [([], False), (["none", "none"], False), (["cube", "none"], True)]
+)
+def test_an_error_up_to_symmetry_is_shown_where_a_class_has_one(run, tmp_path, symmetries, is_shown):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    recipe = json.loads((copy / "recipe.json").read_text())
+    recipe["loss"]["symmetries"] = symmetries
+    (copy / "recipe.json").write_text(json.dumps(recipe))
+    printed = call("pose", "eval", copy, "--device", "cpu")
+    assert "median rotation error" in printed
+    assert ("up to symmetry" in printed) == is_shown
+    told = summary(json.loads((copy / "result.json").read_text()), read_recipe(copy), copy)
+    assert ("up to symmetry" in told) == is_shown
 
 
 def test_predict_gives_class_rotation_and_uncertainty_and_draws_the_object(run, rendered, tmp_path):

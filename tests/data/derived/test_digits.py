@@ -17,6 +17,9 @@ from torchcaps.data import (
 )
 from torchcaps.data.corrupt import blur
 from torchcaps.data.derived import multi
+from torchcaps.train.pipeline import Source
+from torchcaps.train.recipe import Data
+from torchcaps.train.tasks import task_named
 
 BASE = "base=synthetic_mnist"
 DIGITS = load_dataset("synthetic_mnist", "test")
@@ -82,6 +85,18 @@ def test_copies_of_a_digit_differ_and_repeat_by_seed():
     count = len(DIGITS)
     assert torch.equal(found.labels[:count], found.labels[count:])
     assert not torch.equal(found.images[:count], found.images[count:])
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+def test_copies_of_a_digit_train_or_validate_together(limit):
+    settings = Data(name=f"affnist_style:{BASE},copies=3", validation=0.2, limit=limit)
+    found = Source(settings, task_named("classification")).splits(torch.device("cpu"))
+    train, validation = set(found.train.origins.tolist()), set(found.validation.origins.tolist())
+    assert not train & validation
+    assert len(validation) == round(0.2 * len(train | validation))
+    assert len(found.train) + len(found.validation) == (limit or 3 * len(train | validation))
+    labels = load_dataset("synthetic_mnist", "train").labels
+    assert torch.equal(found.validation.labels, labels[found.validation.origins])
 
 
 @pytest.mark.parametrize("shift_by", [4, 6])

@@ -16,12 +16,17 @@ from torchcaps.data import (
     check_dataset,
     dataset_info,
     load_dataset,
+    read_folder,
     synthetic_images,
     write_twin,
 )
 from torchcaps.data.folders.class_folders import open_class_folders
 from torchcaps.data.twin import FOLDER_TWIN
+from torchcaps.train import recipe_for_data
+from torchcaps.train.pipeline import Source
+from torchcaps.train.recipe import Data
 from torchcaps.train.recipe.fit_to_data import name_dataset
+from torchcaps.train.tasks import task_named
 
 
 @pytest.fixture
@@ -60,6 +65,75 @@ def test_a_relative_path_counts_from_the_data_folder(root):
 def test_val_serves_as_test(root):
     (root / "test").rename(root / "val")
     assert len(load_dataset(f"folder:{root}", "test")) == 12
+
+
+@pytest.fixture
+def split_in_three(tmp_path):
+    """Twelve images train, six of two classes validate, and twelve test."""
+    write_twin("folder", tmp_path / "pets", 12)
+    for label in "ab":
+        for number in range(3):
+            save(tmp_path / "pets/val" / label / f"{number}.png")
+    return tmp_path / "pets"
+
+
+def splits_of(root, **settings):
+    source = Source(Data(name=f"folder:{root}", **settings), task_named("classification"))
+    return source.splits(torch.device("cpu")), source.test(torch.device("cpu"))
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_val_beside_train_and_test_validates(split_in_three, name):
+    (split_in_three / "val").rename(split_in_three / name)
+    found, test = splits_of(split_in_three)
+    assert [len(found.train), len(found.validation), len(test)] == [12, 6, 12]
+    assert (found.validation.images == 100).all()
+    assert found.validation.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert read_folder(f"folder:{split_in_three}") == {"training": 12, "validation": 6, "test": 12}
+    break_image(split_in_three / name / "b/1.png")
+    with pytest.raises(UserError, match=rf"{name}/b/1\.png cannot be read"):
+        check_dataset(f"folder:{split_in_three}")
+
+
+@pytest.mark.parametrize("name", ["valid", "validation"])
+def test_valid_serves_as_test_where_there_is_none(root, name):
+    (root / "test").rename(root / name)
+    assert len(load_dataset(f"folder:{root}", "test")) == 12
+    assert read_folder(f"folder:{root}") == {"training": 12, "test": 12}
+
+
+def test_valid_is_a_class_beside_other_classes(tmp_path):
+    for name in ("valid", "invalid"):
+        for number in range(5):
+            save(tmp_path / name / f"{number}.png")
+    assert load_dataset(f"folder:{tmp_path}", "train").classes == ("invalid", "valid")
+
+
+def test_contradictions_about_validation_are_refused(split_in_three):
+    name, recipe = f"folder:{split_in_three}", "photos/efficient_capsnet"
+    with pytest.raises(UserError, match=r"has its own validation images.*leave it out"):
+        recipe_for_data(recipe, ["data.validation=0.2"], data=name)
+    save(split_in_three / "val/z/1.png")
+    with pytest.raises(UserError, match=r"val/z is not a folder of one of the training classes: a, b, c"):
+        check_dataset(name)
+    shutil.rmtree(split_in_three / "val")
+    (split_in_three / "val").mkdir()
+    with pytest.raises(UserError, match="val has no images"):
+        check_dataset(name)
+    (split_in_three / "valid").mkdir()
+    with pytest.raises(UserError, match="has the folders val and valid, which mean the same; keep one"):
+        check_dataset(name)
+
+
+def test_a_batch_is_chosen_by_the_images_that_train(tmp_path):
+    for split, count in (("train", 32), ("test", 1), ("val", 1)):
+        for label in "ab":
+            for number in range(count):
+                save(tmp_path / split / label / f"{number}.png", (4, 4, 3))
+    recipe, data = "photos/efficient_capsnet", f"folder:{tmp_path}"
+    assert recipe_for_data(recipe, data=data).recipe.batch_size == 16  # four steps of 64 images
+    shutil.rmtree(tmp_path / "val")
+    assert recipe_for_data(recipe, data=data).recipe.batch_size == 8  # a part of them validates
 
 
 def test_images_of_other_sizes_need_a_common_size(root):
@@ -105,6 +179,15 @@ def test_images_are_greyscale_only_if_all_training_images_are(tmp_path):
     save(tmp_path / "train/x/colour.png", (4, 4, 3))
     for split in ("train", "test"):
         assert load_dataset(f"folder:{tmp_path}", split).images.shape == (3, 3, 4, 4)
+
+
+def test_a_colour_image_that_happens_to_test_makes_all_images_rgb(tmp_path):
+    for name in ("x", "y"):
+        for number in range(5):
+            save(tmp_path / name / f"{number}.png", (4, 4))
+    save(open_class_folders(tmp_path).images["test"][0], (4, 4, 3))
+    for split in ("train", "test"):
+        assert load_dataset(f"folder:{tmp_path}", split).images.shape[1] == 3
 
 
 @pytest.mark.parametrize("size", ["", "@16"])
@@ -184,6 +267,34 @@ def test_all_usual_image_files_are_read(ending, root):
 def test_photographs_of_phones_are_not_left_out_without_a_word(root, split):
     (root / split / "a/IMG_1.HEIC").touch()
     with pytest.raises(UserError, match=r"IMG_1\.HEIC cannot be read .* save it as JPEG first"):
+        load_dataset(f"folder:{root}", split)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_images_in_folders_below_a_class_are_not_left_out_without_a_word(root, split):
+    save(root / split / "a/.ipynb_checkpoints/1.png")
+    (root / split / "a/notes").mkdir()
+    assert len(load_dataset(f"folder:{root}", split)) == 12
+    save(root / split / "a/2024/may/1.png")
+    with pytest.raises(UserError, match=r"a/2024 holds images, but only those in .*a itself are read"):
+        load_dataset(f"folder:{root}", split)
+
+
+def test_folders_of_splits_with_other_names_are_not_classes(root):
+    (root / "train").rename(root / "Training")
+    (root / "test").rename(root / "Testing")
+    with pytest.raises(UserError, match=r"Testing is taken for a class.*called train, test and val"):
+        load_dataset(f"folder:{root}", "train")
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_link_to_nothing_is_not_left_out_without_a_word(root, split):
+    link = root / split / "a/linked.png"
+    link.symlink_to(root / "train/a/00000.png")
+    assert len(load_dataset(f"folder:{root}", split)) == 13
+    link.unlink()
+    link.symlink_to(root / "nowhere.png")
+    with pytest.raises(UserError, match=r"linked\.png is a link to a file that is not there"):
         load_dataset(f"folder:{root}", split)
 
 

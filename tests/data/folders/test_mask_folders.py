@@ -8,6 +8,7 @@ from PIL import Image
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import MaskedImages, check_dataset, dataset_info, load_dataset
 from torchcaps.data.folders import folder
+from torchcaps.data.folders.mask_folders import open_mask_folders
 from torchcaps.train import Data, Source, task_named
 
 SIDE = 12
@@ -259,15 +260,58 @@ def test_lists_share_the_class_names_of_the_folder_their_images_lie_in(tmp_path)
     assert set(data.masks.unique().tolist()) == {0, 2}
 
 
-def test_a_folder_val_beside_train_and_test_validates(tmp_path):
-    for name, count in (("train", 4), ("val", 2), ("test", 3)):
-        write_pairs(tmp_path / name, count)
+@pytest.mark.parametrize(("inside", "outside"), [(0, 0), (255, 255), (0, 255)])
+def test_a_mask_in_its_transparency_is_not_read_as_another(tmp_path, inside, outside):
+    write_pairs(tmp_path)
+    is_object = square(1) > 0
+    value = np.where(is_object, inside, outside).astype(np.uint8)
+    alpha = np.where(is_object, 255, 0).astype(np.uint8)
+    Image.fromarray(np.stack([value] * 3 + [alpha], 2)).save(tmp_path / "masks/1.png")
+    with pytest.raises(UserError, match=r"1\.png has clear parts other than its background"):
+        load(tmp_path)
+
+
+def test_a_white_object_on_nothing_is_a_mask(tmp_path):
+    write_pairs(tmp_path)
+    expected = [load(tmp_path, split).masks for split in ("train", "test")]
+    for path in (tmp_path / "masks").iterdir():
+        mask = np.asarray(Image.open(path))
+        Image.fromarray(np.stack([mask] * 4, 2)).save(path)
+    for split, masks in zip(("train", "test"), expected, strict=True):
+        assert torch.equal(load(tmp_path, split).masks, masks)
+
+
+def test_a_colour_image_that_happens_to_test_makes_all_images_rgb(tmp_path):
+    write_pairs(tmp_path)
+    for path in (tmp_path / "images").iterdir():
+        Image.open(path).convert("L").save(path)
+    assert load(tmp_path).images.shape[1] == 1
+    tested = open_mask_folders(tmp_path).images["test"][0]
+    Image.open(tested).convert("RGB").save(tested)
+    for split in ("train", "test"):
+        assert load(tmp_path, split).images.shape[1] == 3
+
+
+def test_images_in_folders_below_are_not_left_out_without_a_word(tmp_path):
+    write_pairs(tmp_path)
+    (tmp_path / "images/more").mkdir()
+    (tmp_path / "images/1.png").rename(tmp_path / "images/more/1.png")
+    with pytest.raises(
+        UserError, match=r"images/more holds images, but only those in .*images itself are read"
+    ):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_a_folder_val_beside_train_and_test_validates(tmp_path, name):
+    for split, count in (("train", 4), (name, 2), ("test", 3)):
+        write_pairs(tmp_path / split, count)
     source = Source(Data(name=f"folder:{tmp_path}", fit="pad"), task_named("segmentation"), SIDE)
     found = source.splits(torch.device("cpu"))
     assert [len(found.train), len(found.validation), len(source.test(torch.device("cpu")))] == [4, 2, 3]
-    damaged = tmp_path / "val" / "images" / "1.png"
+    damaged = tmp_path / name / "images" / "1.png"
     damaged.write_bytes(damaged.read_bytes()[:45])  # little more than its header
-    with pytest.raises(UserError, match=r"val/images/1\.png cannot be read"):
+    with pytest.raises(UserError, match=rf"{name}/images/1\.png cannot be read"):
         check_dataset(f"folder:{tmp_path}")
 
 

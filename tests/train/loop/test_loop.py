@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import Routed, UserError
+from torchcaps.data import write_twin
 from torchcaps.losses import coupling_entropy_loss
 from torchcaps.train import (
     DivergedError,
@@ -160,6 +162,18 @@ def test_a_run_is_not_continued_in_another_precision(tmp_path):
     with pytest.raises(UserError, match="trained in precision 32, not bf16; continue it with --precision 32"):
         train(recipe(epochs=2), tmp_path, Machine(device="cpu", precision="bf16"), resume=True)
     assert train(recipe(epochs=2), tmp_path, CPU, resume=True)["metrics"]["epochs"] == 2
+
+
+def test_a_run_is_not_continued_when_other_images_validate(tmp_path):
+    write_twin("folder", tmp_path / "pets", 24)
+    model = {**MODEL, "in_channels": 3, "num_classes": 3}
+    settings = {"model": model, "data": {"name": f"folder:{tmp_path / 'pets'}"}, "batch_size": 4}
+    train(recipe(**settings, epochs=1), tmp_path / "run", CPU)
+    shutil.copytree(tmp_path / "pets/test", tmp_path / "pets/val")
+    with pytest.raises(UserError, match=r"trained on 23 images and validated on 1; there are now 24 and 24"):
+        train(recipe(**settings, epochs=2), tmp_path / "run", CPU, resume=True)
+    shutil.rmtree(tmp_path / "pets/val")
+    assert train(recipe(**settings, epochs=2), tmp_path / "run", CPU, resume=True)["metrics"]["epochs"] == 2
 
 
 @pytest.fixture(scope="module")

@@ -156,7 +156,7 @@ def evaluate(
     if json:
         print_json(result)
         return
-    show_result(result, loaded.task)
+    show_result(result, loaded)
     if "covered" in result:
         typer.echo(f"within the angle stated for {COVERED_SHARE:.0%}: {result['covered']:.1%} of the images")
 

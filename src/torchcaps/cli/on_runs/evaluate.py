@@ -103,7 +103,7 @@ def _evaluate(
         result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
         report = inspect_run(loaded, split, data_name=data, data_dir=data_dir) if health else None
     if not quiet:
-        show_result(result, loaded.task)
+        show_result(result, loaded)
         if report is not None:
             typer.echo(f"\n{report}")
     return result | ({} if report is None else {"health": report.as_json()})
@@ -146,10 +146,11 @@ def _names(folders: list[Path]) -> dict[str, Path]:
     }
 
 
-def show_result(result: dict[str, Any], task: AnyTask) -> None:
-    """Print loss, metrics and tables of an evaluation."""
+def show_result(result: dict[str, Any], run: Run) -> None:
+    """Print loss, metrics and tables of the evaluation of a run."""
+    task = run.task
     typer.echo(f"{result['data']} {result['split']}: {result['images']:,} images")
-    found = [f"{each.title} {each.format(result[each.name])}" for each in task.metrics]
+    found = [f"{each.title} {each.format(result[each.name])}" for each in task.shown_metrics(run.recipe.loss)]
     typer.echo(", ".join([*found, f"loss {result['loss']:.5f}"]))
     wide = max([12, *map(len, result.get("class_accuracy", {})), *map(len, result.get("classes", {}))])
     for name, accuracy in result.get("class_accuracy", {}).items():

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torchcaps.core import UserError, generator
 
 from ..api import DatasetInfo, Split
-from ..examples import LabelledImages
+from ..examples import VersionedImages
 from ..family import register_family
 from ..transforms import shift_in_margins
 from ..warp import AffineLimits, affine
@@ -56,14 +56,15 @@ def affine_versions(
     return torch.cat(made)
 
 
-def read_affnist_style(data_dir: Path, split: Split, *, settings: AffnistStyleSettings) -> LabelledImages:
+def read_affnist_style(data_dir: Path, split: Split, *, settings: AffnistStyleSettings) -> VersionedImages:
     """One split: all digits once, then all of them again, `copies` times."""
     found = load_base(settings.base, data_dir, split)
     versions = [
         affine_versions(found.images, generator(settings.seed, "affnist style", split, copy))
         for copy in range(settings.copies)
     ]
-    return LabelledImages(torch.cat(versions), found.labels.repeat(settings.copies), found.classes)
+    labels, origins = (part.repeat(settings.copies) for part in (found.labels, torch.arange(len(found))))
+    return VersionedImages(torch.cat(versions), labels, origins, found.classes)
 
 
 def _describe(settings: AffnistStyleSettings) -> DatasetInfo:

@@ -1,4 +1,4 @@
-"""Images in one folder per class: `train/<class>/` beside `test` or `val`, or `<class>/` alone."""
+"""Images in one folder per class: `train/<class>/` beside `test` and `val`, or `<class>/` alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from torchcaps.core import MissingDataError, UserError, counted
 
 from ..api import Frame, Split
 from ..examples import LabelledImages
-from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder
+from .layout import (
+    SPLIT_FOLDERS,
+    FolderContent,
+    has_split_folders,
+    split_by_name,
+    split_folder,
+    validation_folder,
+)
 from .picture import (
     GREY_MODES,
     SUFFIXES,
@@ -20,6 +27,7 @@ from .picture import (
     raise_all,
     read_picture,
     read_pictures,
+    visible_files,
     visible_folders,
     visible_images,
 )
@@ -32,29 +40,35 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
 
     The training images decide: greyscale if all of them are, else RGB, and their folders are the classes.
     Files without the ending of an image are skipped, those of phones refused. Without `train` and `test`, a
-    fifth of each class is set aside for testing.
+    fifth of each class is set aside for testing, and all images decide. Images in `val` beside `test`
+    validate.
     """
     files = _list_splits(root)
     classes = tuple(dict.fromkeys(path.parent.name for path in files["train"]))
-    read = partial(read_picture, mode=_common_mode(files["train"]), frame=frame)
+    deciding = files["train"] if has_split_folders(root) else [*files["train"], *files["test"]]
+    read = partial(read_picture, mode=_common_mode(deciding), frame=frame)
 
-    def examples(split: Split) -> LabelledImages:
-        labels = torch.tensor([classes.index(path.parent.name) for path in files[split]])
-        return LabelledImages(read_pictures(files[split], read), labels, classes)
+    def examples(found: Sequence[Path]) -> LabelledImages:
+        labels = torch.tensor([classes.index(path.parent.name) for path in found])
+        return LabelledImages(read_pictures(found, read), labels, classes)
 
-    return FolderContent(classes, files, read, examples)
+    held_out = validation_folder(root) if has_split_folders(root) else None
+    validation = None if held_out is None else partial(examples, _list_images(held_out, classes))
+    return FolderContent(classes, files, read, lambda split: examples(files[split]), validation)
 
 
 def folders_of_classes(root: Path) -> list[Path]:
     """The folders in which every folder is a class: those of the splits, or `root` itself."""
+    if not has_split_folders(root):
+        return [root]
     splits = [root / name for names in SPLIT_FOLDERS.values() for name in names]
-    return [folder for folder in splits if folder.is_dir()] or [root]
+    return [folder for folder in splits if folder.is_dir()]
 
 
 def _list_splits(root: Path) -> dict[Split, list[Path]]:
-    if folders_of_classes(root) != [root]:
+    if has_split_folders(root):
         classes = _class_names(split_folder(root, "train"))
-        return {split: [path for path, _ in list_files(root, split, classes)] for split in SPLIT_FOLDERS}
+        return {split: _list_images(split_folder(root, split), classes) for split in SPLIT_FOLDERS}
     files: dict[Split, list[Path]] = {"train": [], "test": []}
     for name in _class_names(root):
         for split, chosen in split_by_name(_class_files(root / name, least=2)).items():
@@ -80,6 +94,12 @@ def _class_names(folder: Path) -> tuple[str, ...]:
 
 
 def _class_files(folder: Path, least: int) -> list[Path]:
+    below = (visible_files(each, SUFFIXES) for each in visible_folders(folder))
+    if not visible_files(folder, SUFFIXES) and any(below):
+        raise UserError(
+            f"{folder} is taken for a class, but holds folders of images; images of a class lie in one "
+            "folder, and folders of splits are called train, test and val"
+        )
     files = visible_images(folder)
     if len(files) < least:
         raise UserError(
@@ -91,14 +111,18 @@ def _class_files(folder: Path, least: int) -> list[Path]:
 
 def list_files(root: Path, split: Split, classes: Sequence[str]) -> list[tuple[Path, int]]:
     """The images of a split in the order of folders and names, each with the number of its class."""
-    folder = split_folder(root, split)
+    files = _list_images(split_folder(root, split), classes)
+    return [(path, classes.index(path.parent.name)) for path in files]
+
+
+def _list_images(folder: Path, classes: Sequence[str]) -> list[Path]:
     files = []
     for class_folder in visible_folders(folder):
         if class_folder.name not in classes:
             raise UserError(
                 f"{class_folder} is not a folder of one of the training classes: {', '.join(classes)}"
             )
-        files += [(path, classes.index(class_folder.name)) for path in visible_images(class_folder)]
+        files += visible_images(class_folder)
     if not files:
         raise MissingDataError(f"{folder} has no images")
     return files

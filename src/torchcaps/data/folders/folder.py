@@ -99,7 +99,8 @@ def open_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: s
 def outline_folder(name: str, data_dir: Path, *, task: str) -> Outline:
     """What a network must fit, by the names of the files, their headers and one image."""
     _, content = _open(name, data_dir, size=0, fit="crop", task=task)
-    return Outline(task, len(content.classes), content.channels, content.count("train"))
+    has_validation = content.validation is not None
+    return Outline(task, len(content.classes), content.channels, content.count("train"), has_validation)
 
 
 def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -> DatasetInfo:

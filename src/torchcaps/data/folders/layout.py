@@ -13,7 +13,8 @@ from torchcaps.core import MissingDataError, UserError, digest_of
 from ..api import Split
 from ..examples import Examples
 
-SPLIT_FOLDERS: dict[Split, tuple[str, ...]] = {"train": ("train",), "test": ("test", "val")}
+_VALIDATION_FOLDERS = ("val", "valid", "validation")
+SPLIT_FOLDERS: dict[Split, tuple[str, ...]] = {"train": ("train",), "test": ("test", *_VALIDATION_FOLDERS)}
 _TEST_SHARE = 0.2
 
 
@@ -42,12 +43,33 @@ class FolderContent:
         return [self.read(path) for path in train[:: -(-len(train) // most)]]
 
 
+def has_split_folders(root: Path) -> bool:
+    """Whether the folder says which images train and which test; `valid` alone may be the name of a class."""
+    return any((root / name).is_dir() for name in ("train", "test", "val"))
+
+
 def split_folder(root: Path, split: Split) -> Path:
-    """The folder of a split: `train`, and `test` or `val`."""
+    """The folder of a split: `train`, and `test`, or `val` where there is no `test`."""
+    _require_one_validation_folder(root)
     for name in SPLIT_FOLDERS[split]:
         if (root / name).is_dir():
             return root / name
-    raise MissingDataError(f"{root} has no folder {' or '.join(SPLIT_FOLDERS[split])}")
+    raise MissingDataError(f"{root} has no folder {' or '.join(SPLIT_FOLDERS[split][:2])}")
+
+
+def validation_folder(root: Path) -> Path | None:
+    """The folder `val`, `valid` or `validation` beside `test`; without `test` it is for testing."""
+    _require_one_validation_folder(root)
+    found = [root / name for name in _VALIDATION_FOLDERS if (root / name).is_dir()]
+    return found[0] if found and (root / "test").is_dir() else None
+
+
+def _require_one_validation_folder(root: Path) -> None:
+    found = [name for name in _VALIDATION_FOLDERS if (root / name).is_dir()]
+    if len(found) > 1:
+        raise UserError(
+            f"{root} has the folders {' and '.join(found)}, which mean the same; keep one of them"
+        )
 
 
 def split_by_name(files: Sequence[Path]) -> dict[Split, list[Path]]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 from torch import Tensor
 
@@ -19,7 +20,7 @@ from torchcaps.storage import read_text
 from ..api import Frame, Split
 from ..examples import MaskedImages
 from ..fit import fit_picture
-from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder
+from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder, validation_folder
 from .picture import (
     ARRAY_SUFFIX,
     GREY_MODES,
@@ -61,7 +62,9 @@ def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     images: dict[Split, list[Path]] = {
         split: [pair.image for pair in found] for split, found in pairs.items()
     }
-    read = partial(read_picture, mode=_common_mode(images["train"]), frame=frame)
+    is_split_here = (root / "images").is_dir() and not (root / "train.txt").is_file()
+    deciding = [*images["train"], *(images["test"] if is_split_here else ())]
+    read = partial(read_picture, mode=_common_mode(deciding), frame=frame)
     read_mask = partial(_read_mask, is_binary=len(classes) == 1, frame=frame)
 
     def examples(found: Sequence[_Pair]) -> MaskedImages:
@@ -88,8 +91,8 @@ def _list_pairs(root: Path) -> _Listed:
         return _Listed({split: [pairs[image] for image in images] for split, images in chosen.items()}, [])
     if any((root / name).is_dir() for name in SPLIT_FOLDERS["train"]):
         splits = {split: _pairs_in(split_folder(root, split)) for split in SPLIT_FOLDERS}
-        is_for_validation = (root / "val").is_dir() and (root / "test").is_dir()
-        return _Listed(splits, _pairs_in(root / "val") if is_for_validation else [])
+        held_out = validation_folder(root)
+        return _Listed(splits, [] if held_out is None else _pairs_in(held_out))
     raise MissingDataError(
         f"{root} should have the folders images and masks, or train and test with images and masks in each"
     )
@@ -187,12 +190,25 @@ def _open_mask(path: Path) -> Image.Image:
         channels = np.asarray(picture.convert("RGB"))
         if np.ptp(channels, axis=2).max() > (_APART if is_lossy else 0):
             raise UserError(f"{path} is in colour; a mask holds the number of a class at each pixel")
+        _check_clear(picture, channels[:, :, 0], path)
         picture = Image.fromarray(channels[:, :, 0])
     if is_lossy:
         picture = picture.convert("L")
         _check_lossy(picture, path)
         picture = picture.point(lambda value: 255 * (value >= 128))
     return Image.fromarray(np.asarray(picture, dtype=np.uint8))
+
+
+def _check_clear(picture: Image.Image, numbers: NDArray[np.uint8], path: Path) -> None:
+    """Raise where clear pixels and those with the number 0 are not the same: which is the background?"""
+    if picture.mode == "RGB":
+        return
+    alpha = np.asarray(picture.getchannel("A"))
+    if alpha.min() < 255 and ((alpha > 0) != (numbers > 0)).any():
+        raise UserError(
+            f"{path} has clear parts other than its background; save the mask without transparency, with the "
+            "number of a class at each pixel"
+        )
 
 
 def _check_lossy(picture: Image.Image, path: Path) -> None:

@@ -41,9 +41,20 @@ def visible_files(folder: Path, suffixes: set[str]) -> list[Path]:
 
 
 def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
-    """The image files of a folder to learn from; photographs of phones that cannot be read are an error."""
+    """The image files of a folder to learn from.
+
+    What would be left out is an error: photographs of phones, links to nothing, and images in folders below.
+    """
     phones = visible_files(folder, _OF_PHONES)
-    raise_all([f"{path} cannot be read as an image ({_what_it_is(path)})" for path in phones])
+    problems = [f"{path} cannot be read as an image ({_what_it_is(path)})" for path in phones]
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in suffixes and path.is_symlink() and not path.exists():
+            problems.append(f"{path} is a link to a file that is not there")
+    for below in visible_folders(folder):
+        images = (path for path in below.rglob("*") if path.suffix.lower() in suffixes)
+        if any(_is_visible(path, folder) for path in images):
+            problems.append(f"{below} holds images, but only those in {folder} itself are read")
+    raise_all(problems)
     return visible_files(folder, suffixes)
 
 

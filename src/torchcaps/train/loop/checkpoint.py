@@ -32,6 +32,7 @@ class Checkpoint(SessionState):
     progress: Plain
     rows: list[Plain]  # of metrics.jsonl
     precision: NotRequired[str]
+    images: NotRequired[tuple[int, int]]  # that train and validate
 
 
 def save_checkpoint(path: Path, state: Checkpoint) -> None:

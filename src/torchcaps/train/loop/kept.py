@@ -56,6 +56,7 @@ class KeptRun:
             self._check_classes()
             state = load_checkpoint(self.checkpoint, session.fabric.device)
             self._check_precision(state)
+            self._check_images(state)
             with described_damage(self.checkpoint):
                 session.restore(state)
                 self.progress, self.rows = Progress.restored(state["progress"]), list(state["rows"])
@@ -71,6 +72,19 @@ class KeptRun:
                 f"{self.out} was trained in precision {before}, not {now}; continue it with "
                 f"--precision {before}, or choose another --out"
             )
+
+    def _check_images(self, state: Checkpoint) -> None:
+        """Raise where others train now: the best epoch so far was chosen by images that may train now."""
+        before, now = state.get("images", self._images), self._images
+        if before != now:
+            raise UserError(
+                f"{self.out} was trained on {before[0]:,} images and validated on {before[1]:,}; there are "
+                f"now {now[0]:,} and {now[1]:,}: restore the files, or choose another --out"
+            )
+
+    @property
+    def _images(self) -> tuple[int, int]:
+        return len(self.session.splits.train), len(self.session.splits.validation)
 
     def _check_classes(self) -> None:
         before, now = read_data_card(self.out), self.session.splits.info.classes
@@ -150,6 +164,7 @@ class KeptRun:
             "progress": asdict(self.progress),
             "rows": self.rows,
             "precision": self.precision,
+            "images": self._images,
         }
         save_checkpoint(self.checkpoint, state)
         self._saved_at = time.monotonic()

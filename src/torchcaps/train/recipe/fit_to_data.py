@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from torchcaps.core import Plain, unknown_name
+from torchcaps.core import Plain, UserError, unknown_name
 from torchcaps.data import DATASETS, FOLDER_PREFIX, Outline, outline_dataset
 from torchcaps.data.folders import folder_path
 
@@ -60,6 +60,11 @@ def recipe_for_data(
     outline = outline_dataset(recipe.data.name, data_dir, task=recipe.task.name)
     if outline.task != recipe.task.name:  # training refuses it
         return Fitted(recipe, {}, is_other)
+    if outline.has_validation and "validation" in apply_overrides({}, overrides).get("data", {}):
+        raise UserError(
+            f"{recipe.data.name} has its own validation images, so that data.validation, a share of the "
+            "training images, has no meaning; leave it out, or move those images to train"
+        )
     stated = apply_overrides({} if is_other else with_changes(own, {}), overrides)
     chosen = _choose(recipe, outline, stated, devices)
     return Fitted(build(with_changes(values, chosen)), chosen, is_other)
@@ -74,14 +79,15 @@ def _choose(recipe: Recipe, outline: Outline, stated: Plain, devices: int) -> di
         if key in config.__dataclass_fields__ and key not in model and getattr(config, key) != value
     }
     if "batch_size" not in stated:
-        batch = _fitting_batch(recipe, outline.num_train, devices)
+        batch = _fitting_batch(recipe, outline, devices)
         chosen |= {} if batch == recipe.batch_size else {"batch_size": batch}
     return chosen
 
 
-def _fitting_batch(recipe: Recipe, images: int, devices: int) -> int:
-    images = min(images, recipe.data.limit or images)
-    images -= round(images * recipe.data.validation)
+def _fitting_batch(recipe: Recipe, outline: Outline, devices: int) -> int:
+    images = min(outline.num_train, recipe.data.limit or outline.num_train)
+    if not outline.has_validation:
+        images -= round(images * recipe.data.validation)
     batch = recipe.batch_size
     while images // batch < _LEAST_STEPS and batch > 1 and batch // 2 % devices == 0:
         batch //= 2

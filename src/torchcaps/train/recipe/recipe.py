@@ -27,7 +27,8 @@ class Data:
 
     Attributes:
         name: A dataset, or `folder:PATH` for your own files.
-        validation: Share of the training images that is set aside to validate.
+        validation: Share of the training images that is set aside to validate; not used where a folder has
+            its own validation images.
         split_seed: Chooses those, and the images of `limit`.
         limit: Use this many training images; 0 means all.
         fit: How files of other sizes are brought to the size of the network: "crop" keeps the middle, "pad"

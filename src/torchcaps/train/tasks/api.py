@@ -15,7 +15,7 @@ from torchcaps.core import METRICS, Metric, OutputT, Plain, Registry, TargetsT, 
 from torchcaps.data import Augment, DatasetInfo, Examples, split_validation
 from torchcaps.models import Network
 
-from ..objective import Objective
+from ..objective import LossSettings, Objective
 
 Kind = TypeVar("Kind", bound=Examples)
 
@@ -96,6 +96,11 @@ class Task(ABC, Generic[OutputT, TargetsT]):
     def metrics(self) -> tuple[Metric, ...]:
         """What evaluation gives beside the loss."""
         return tuple(METRICS[name] for name in self.metric_names)
+
+    def shown_metrics(self, loss: LossSettings) -> tuple[Metric, ...]:
+        """The metrics that say something of a network with this loss."""
+        del loss
+        return self.metrics
 
     @property
     def leading_metric(self) -> Metric:

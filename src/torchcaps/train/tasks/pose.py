@@ -21,7 +21,7 @@ from torchcaps.core import (
 from torchcaps.data import Augment, DatasetInfo, Examples, PosedImages
 from torchcaps.losses import AnyLoss, SpreadRotationLoss, nearest_symmetric, rotations_of
 
-from ..objective import Objective
+from ..objective import LossSettings, Objective
 from .api import TASKS, Answer, Meter, Task
 from .classification import ClassMeter, class_answer
 
@@ -84,6 +84,13 @@ class Pose(Task[PoseOutput, PoseTarget]):
         "symmetric_error",
         "accuracy",
     )
+
+    def shown_metrics(self, loss: LossSettings) -> tuple[Metric, ...]:
+        """The error up to symmetry is the rotation error itself where no class has a symmetry."""
+        rotation = loss.task_loss
+        if isinstance(rotation, SpreadRotationLoss) and rotation.knows_symmetries:
+            return self.metrics
+        return tuple(each for each in self.metrics if each.name != "symmetric_error")
 
     def check_augment(self, augment: Augment) -> None:
         """Pixels may change but not move: a turned image shows another rotation."""
