@@ -384,7 +384,7 @@ def test_a_broken_gradient_is_found():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch_size": 1000}, "batch_size 1000 is more than the 32 training images"),
+        ({"batch_size": 1000}, "batch_size 1000 is more than the 32 training images; set batch_size lower"),
         (
             {"model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "decoder": "none"}},
             "set model.num_classes=10",

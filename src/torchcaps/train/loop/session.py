@@ -86,7 +86,9 @@ class Session:
         if batch % processes:
             raise UserError(f"a batch of {batch} cannot be shared by {processes} processes")
         if batch > images:
-            raise UserError(f"batch_size {batch} is more than the {images} training images")
+            raise UserError(
+                f"batch_size {batch} is more than the {images:,} training images; set batch_size lower"
+            )
         if self.recipe.data.fresh and not self.splits.train.can_be_renewed:
             raise UserError(
                 f"recipe.data.fresh: the examples of {self.recipe.data.name} are stored, resized or too many "
