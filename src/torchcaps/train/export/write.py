@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 import torchcaps
-from torchcaps.core import UserError, as_plain
+from torchcaps.core import UserError, as_plain, first_line
 from torchcaps.storage import write_bytes
 
 from ..run import Run, card_of
@@ -118,7 +118,7 @@ def _root_of(error: BaseException) -> str:
     """The first line of the error that caused all others."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return str(error).partition("\n")[0]
+    return first_line(error)
 
 
 def _check_target(path: Path, format: str) -> None:
