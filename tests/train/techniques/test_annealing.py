@@ -11,25 +11,18 @@ from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.models import create_model
 from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
-from torchcaps.train.recipe import build
 from torchcaps.train.techniques import AnnealedTraining
 from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision, iterative_routings
 
 from refusal import REFUSED
+from small_runs import saved_rows, small_recipe
 
 CPU = Machine(device="cpu")
 
 
 def recipe(**changes):
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
-        "optim": {"learning_rate": 1e-2},
-        "batch_size": 16,
-        "epochs": 30,
-        "annealing": {"r0": 1, "r_max": 3, "step": 1, "patience": 1},
-    }
-    return build({**values, **changes})
+    annealing = {"r0": 1, "r_max": 3, "step": 1, "patience": 1}
+    return small_recipe(**{"epochs": 30, "annealing": annealing, **changes})
 
 
 def transcription(losses, r0, r_max, step, patience):
@@ -139,7 +132,7 @@ def test_a_restored_technique_routes_as_often_as_before():
 @pytest.mark.slow
 def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
     result = train(recipe(), tmp_path, CPU)
-    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    rows = saved_rows(tmp_path)
     assert sorted({row["iterations"] for row in rows}) == [1, 2, 3]
     assert [step["iterations"] for step in result["annealing"]] == [1, 2, 3]
     assert result["metrics"]["val_loss"] == pytest.approx(min(step["loss"] for step in result["annealing"]))
