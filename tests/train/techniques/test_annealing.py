@@ -10,9 +10,10 @@ from safetensors.torch import load_file
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.models import create_model
+from torchcaps.routing import iterations_of
 from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
 from torchcaps.train.techniques import AnnealedTraining
-from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision, iterative_routings
+from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision
 
 from refusal import REFUSED
 from small_runs import saved_rows, small_recipe
@@ -126,7 +127,7 @@ def test_a_restored_technique_routes_as_often_as_before():
     for loss in (1.0, 1.0, 0.9, 0.9):  # two steps
         before.annealer.observe(loss)
     after.restore(json.loads(json.dumps(before.state())))
-    assert [routing.iterations for _, routing in iterative_routings(after._network)] == [3, 3]
+    assert list(iterations_of(after._network).values()) == [3, 3]
 
 
 @pytest.mark.slow
@@ -141,9 +142,7 @@ def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
     assert winner["test_accuracy"] == result["metrics"]["test_accuracy"]
     assert winner["test_loss"] == result["metrics"]["test_loss"]
     run = load_run(tmp_path)
-    assert [routing.iterations for _, routing in iterative_routings(run.model)] == [
-        result["metrics"]["iterations"]
-    ]
+    assert list(iterations_of(run.model).values()) == [result["metrics"]["iterations"]]
 
 
 def test_a_step_starts_from_the_best_weights_of_the_last(tmp_path):
@@ -178,8 +177,7 @@ def test_layers_annealed_one_by_one_end_with_a_number_each(tmp_path, monkeypatch
     whole = train(settings, tmp_path / "whole", CPU)
     assert [len(step["iterations"]) for step in whole["annealing"]] == [2] * len(whole["annealing"])
     run = load_run(tmp_path / "whole")
-    used = {name: routing.iterations for name, routing in iterative_routings(run.model)}
-    assert used == whole["metrics"]["iterations"]
+    assert iterations_of(run.model) == whole["metrics"]["iterations"]
     with pytest.raises(KeyboardInterrupt):
         train(settings, tmp_path / "cut", CPU, watcher=StopAfter(4))
     assert train(settings, tmp_path / "cut", CPU, resume=True)["annealing"] == whole["annealing"]
@@ -227,8 +225,8 @@ def test_restored_weights_may_be_best_with_more_iterations_before_they_learn_on(
     by_iterations = {1: 1.0, 2: 0.5, 3: 0.7}
 
     def evaluate(model, *_, **__):
-        (routing,) = (routing for _, routing in iterative_routings(model))
-        return Evaluation(by_iterations[routing.iterations], {"accuracy": 0.5})
+        (iterations,) = iterations_of(model).values()
+        return Evaluation(by_iterations[iterations], {"accuracy": 0.5})
 
     monkeypatch.setattr("torchcaps.train.loop.session.evaluate", evaluate)
     result = train(recipe(annealing={"r_max": 3, "patience": 1}, epochs=3), tmp_path, CPU)
