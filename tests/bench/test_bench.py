@@ -337,11 +337,11 @@ class TestChart:
 
     def test_nothing_to_draw_is_an_error(self, tmp_path, file):
         with pytest.raises(UserError, match="no results at"):
-            write_chart([tmp_path / "none.json"])
+            write_chart([tmp_path / "none.json"], tmp_path)
         for content in (b"[]", b"no JSON", b"\xff\xd8 a photograph"):
             (tmp_path / "other.json").write_bytes(content)
             with pytest.raises(UserError, match="no benchmark results"):
-                write_chart([tmp_path / "other.json"])
+                write_chart([tmp_path / "other.json"], tmp_path)
         rows = [{**row, "ms": None} for row in read_rows(file)]
         with pytest.raises(UserError, match="no measurement"):
             draw_bench(rows)

@@ -1,4 +1,4 @@
-from torchcaps.core import unknown_name
+from torchcaps.core import first_line, unknown_name
 
 
 def test_a_message_lists_few_names():
@@ -6,3 +6,8 @@ def test_a_message_lists_few_names():
     assert "name19 and 10 more" in words
     assert "name20" not in words
     assert str(unknown_name("dataset", "xyz", [])).endswith("known: none")
+
+
+def test_the_first_line_of_a_message_stands_for_it():
+    assert first_line(RuntimeError("out of memory\nTried to allocate 2 GiB")) == "out of memory"
+    assert first_line(ValueError()) == ""

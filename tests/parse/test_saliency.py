@@ -9,7 +9,7 @@ from torchcaps.layers import ConvStage
 from torchcaps.models import create_model
 from torchcaps.parse import (
     ReceptiveField,
-    capsule_grid,
+    capsule_maps,
     map_peaks,
     place_map,
     receptive_field,
@@ -130,8 +130,6 @@ def test_the_receptive_field_is_where_gradients_arrive(padding, size):
 
 
 def test_the_grid_of_a_model_follows_from_its_stages():
-    config = create_model("dr_capsnet_small").config
-    assert capsule_grid(288, config.image_size, config.stages) == (6, 6, 8)
-    assert receptive_field(config.image_size, config.stages) == ((8.0, 8.0), 2.0, 17.0)
-    with pytest.raises(UserError, match="6x6"):
-        capsule_grid(289, config.image_size, config.stages)
+    (found,) = capsule_maps(create_model("dr_capsnet_small"))
+    assert found.grid == (6, 6, 8)
+    assert found.field == ((8.0, 8.0), 2.0, 17.0)

@@ -1,4 +1,3 @@
-import json
 import math
 
 import pytest
@@ -7,11 +6,13 @@ from safetensors.torch import load_file
 
 from torchcaps.core import UserError
 from torchcaps.layers import SelectedFcCaps
-from torchcaps.train import Machine, Optim, Silent, build, load_run, train
+from torchcaps.train import Machine, Optim, load_run, train
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
 from torchcaps.train.optimizer import make_average, make_optimizer, make_schedule
 from torchcaps.train.run import inspect_run
+
+from small_runs import SHIFTED_DIGITS, Killer, saved_rows, small_recipe, timeless
 
 CPU = Machine(device="cpu")
 STEPS, EPOCHS = 5, 6
@@ -26,18 +27,8 @@ EVERYTHING = {
 
 
 def recipe(optim, epochs=4, **changes):
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 30, "validation": 0.2, "augment": {"shift": 2}},
-        "optim": optim,
-        "batch_size": 8,
-        "epochs": epochs,
-    }
-    return build({**values, **changes})
-
-
-def rows(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    data = {**SHIFTED_DIGITS, "limit": 30}
+    return small_recipe(**{"data": data, "optim": optim, "batch_size": 8, "epochs": epochs, **changes})
 
 
 @pytest.mark.parametrize(
@@ -52,7 +43,7 @@ def rows(folder):
 )
 def test_each_optimizer_lowers_the_loss(optim, tmp_path):
     train(recipe(optim), tmp_path, CPU)
-    losses = [row["train_loss"] for row in rows(tmp_path)]
+    losses = [row["train_loss"] for row in saved_rows(tmp_path)]
     assert losses[-1] < 0.8 * losses[0]
 
 
@@ -147,7 +138,7 @@ def test_the_rate_rises_before_it_follows_its_formula(name, warm_up, kind):
 def test_a_row_has_the_rate_of_the_last_step_of_its_epoch(tmp_path):
     train(recipe({"learning_rate": 1e-3, "schedule": "cosine"}), tmp_path, CPU)
     expected = [1e-3 * cosine(3 * epoch + 2, 12) for epoch in range(4)]  # 24 images in three steps
-    assert [row["learning_rate"] for row in rows(tmp_path)] == pytest.approx(expected)
+    assert [row["learning_rate"] for row in saved_rows(tmp_path)] == pytest.approx(expected)
 
 
 def session(optim, **changes):
@@ -181,7 +172,7 @@ def test_numbers_of_capsules_are_not_averaged(share):
 
 def test_the_health_of_an_epoch_is_that_of_the_average(tmp_path):
     train(recipe({"learning_rate": 1e-2, "average": 0.9}, epochs=1), tmp_path, CPU)
-    assert rows(tmp_path)[0]["health"] == pytest.approx(
+    assert saved_rows(tmp_path)[0]["health"] == pytest.approx(
         inspect_run(load_run(tmp_path), "validation").summary(), abs=1e-5
     )
 
@@ -215,7 +206,7 @@ def test_a_run_ends_with_averaged_weights(tmp_path):
         )
     kept = load_run(tmp_path).model.state_dict()
     assert all(torch.allclose(kept[name], values, atol=1e-7) for name, values in average.items())
-    assert result["metrics"]["val_loss"] == rows(tmp_path)[0]["val_loss"]
+    assert result["metrics"]["val_loss"] == saved_rows(tmp_path)[0]["val_loss"]
 
 
 def test_the_average_of_batch_norms_has_their_statistics(tmp_path):
@@ -236,15 +227,6 @@ def test_the_average_of_batch_norms_has_their_statistics(tmp_path):
     kept = load_run(tmp_path).model.trunk.bn1
     torch.testing.assert_close(kept.running_mean, by_hand)
     assert kept.running_mean.abs().max() > 0
-
-
-class Killer(Silent):
-    def __init__(self, epoch):
-        self.epoch = epoch
-
-    def epoch_done(self, row):
-        if row["epoch"] == self.epoch:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(
@@ -271,10 +253,7 @@ def test_a_killed_run_resumes_to_the_same_bits(optim, epoch, tmp_path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         train(recipe(optim), cut, CPU, watcher=Killer(epoch))
     assert train(recipe(optim), cut, CPU, resume=True)["metrics"] == expected["metrics"]
-    timeless = [
-        [{**row, "seconds": 0, "images_per_second": 0} for row in rows(folder)] for folder in (whole, cut)
-    ]
-    assert timeless[0] == timeless[1]
+    assert timeless(cut) == timeless(whole)
     first, second = (load_file(folder / "weights.safetensors") for folder in (whole, cut))
     assert all(torch.equal(values, second[name]) for name, values in first.items())
     states = [torch.load(folder / "last.ckpt", weights_only=True) for folder in (whole, cut)]

@@ -12,7 +12,8 @@ from viz.drawing import assert_draws
 
 import torchcaps.viz
 from torchcaps.core import UserError
-from torchcaps.parse import capsule_grid, place_map, receptive_field, saliency_map
+from torchcaps.layers import map_sizes
+from torchcaps.parse import place_map, receptive_field, saliency_map
 from torchcaps.viz import (
     draw_confusion,
     draw_curves,
@@ -115,7 +116,7 @@ def test_a_column_for_each_offset():
 def test_evidence(forward_pass, names):
     config, images, output = forward_pass
     (trace,) = output.layers
-    grid = capsule_grid(trace.children.activations.shape[1], config.image_size, config.stages)
+    grid = (*map_sizes(config.image_size, config.stages)[-1], config.primary_types)
     chosen = output.activations.argmax(1)
     heat = saliency_map(trace.children.activations, trace.routed.coupling, chosen, grid)
     heat = place_map(heat, (20, 20), receptive_field(config.image_size, config.stages))

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchcaps.layers import layers_with_backend
 from torchcaps.models import create_model
 
 _ASKED = 8  # images: on a CPU the kernels are used from 6 on
@@ -14,7 +15,7 @@ _ASKED = 8  # images: on a CPU the kernels are used from 6 on
 
 def use_kernels(model: nn.Module, on: bool) -> None:
     """Let every layer that has a choice use a fused kernel where there is one, or the plain path."""
-    for layer in _with_a_choice(model):
+    for layer in layers_with_backend(model):
         layer.backend = "auto" if on else "torch"
 
 
@@ -27,13 +28,7 @@ def kernel_free(name: str, device: torch.device, **options: object) -> bool:
     def ask(layer: Any, inputs: tuple[object, ...], settings: dict[str, object]) -> None:
         reasons.append(layer.fallback_reason(*inputs, **settings))
 
-    for layer in _with_a_choice(model):
+    for layer in layers_with_backend(model):
         layer.register_forward_pre_hook(ask, with_kwargs=True)
     model(torch.randn(_ASKED, *model.image_shape, device=device))
     return all(reason is not None for reason in reasons)
-
-
-def _with_a_choice(model: nn.Module) -> list[Any]:
-    return [
-        layer for layer in model.modules() if hasattr(layer, "backend") and hasattr(layer, "fallback_reason")
-    ]

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from torchcaps.core import first_line
 from torchcaps.storage import write_json
 from torchcaps.train import provenance
 from torchcaps.train.run import device_name
@@ -192,7 +193,7 @@ def _key(row: BenchRow) -> tuple[object, ...]:
 
 
 def _explain(measurement: Measurement, error: Exception, free: int | None) -> str:
-    words = str(error).partition("\n")[0]
+    words = first_line(error)
     if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in words:
         return f"{type(error).__name__}: {words}"
     had = "" if free is None else f"; {free / 2**30:.1f} GiB were free"

@@ -13,7 +13,7 @@ from torchcaps.viz import draw_bench, to_png
 from .row import read_rows
 
 
-def write_chart(files: Sequence[Path], gallery: Path = Path("docs/gallery")) -> Path:
+def write_chart(files: Sequence[Path], gallery: Path) -> Path:
     """Draw the rows of result files of one device; the path of `<suite>-<device>.png` in `gallery`."""
     rows = [row for file in files for row in read_rows(file)]
     devices = sorted({row["device"] for row in rows})

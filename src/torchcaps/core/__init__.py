@@ -1,6 +1,6 @@
 """What every other package stands on: registry, types, errors, seeding, rotations and squash functions."""
 
-from .errors import MissingDataError, UnknownNameError, UserError, unknown_name
+from .errors import MissingDataError, UnknownNameError, UserError, first_line, unknown_name
 from .extras import need
 from .fields import (
     Plain,
@@ -90,6 +90,7 @@ __all__ = [
     "evaluating",
     "even_levels",
     "finite_or_none",
+    "first_line",
     "generator",
     "group_table",
     "hamilton",

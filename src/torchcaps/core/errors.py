@@ -32,6 +32,11 @@ def unknown_name(kind: str, name: str, known: Iterable[str], advice: str = "") -
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of a message: those of PyTorch and of the readers of files go on with details."""
+    return str(error).partition("\n")[0]
+
+
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{', '.join(names[:_MOST_NAMED])}{more}" or "none"

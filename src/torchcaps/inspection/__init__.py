@@ -3,7 +3,7 @@
 from .describe import count_parameters, describe_model
 from .diagnosis import Limits, find_problems
 from .flops import FlopCount, count_flops
-from .health import HealthReport, inspect, measure_layer, parent_shares, watch_health
+from .health import HealthReport, distance_from_uniform, inspect, measure_layer, parent_shares, watch_health
 from .layer_health import ActivationRange, LayerHealth
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "count_flops",
     "count_parameters",
     "describe_model",
+    "distance_from_uniform",
     "find_problems",
     "inspect",
     "measure_layer",

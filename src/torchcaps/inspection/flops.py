@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from torchcaps.core import evaluating
+from torchcaps.layers import layers_with_backend
 from torchcaps.routing import RoutingShape
 
 
@@ -73,15 +74,14 @@ def _dry_run(model: nn.Module, batch: int) -> FlopCounterMode:
 @contextmanager
 def _without_kernels(model: nn.Module) -> Iterator[None]:
     """While open, every layer takes its plain path: the counter does not see inside fused kernels."""
-    layers = [module for module in model.modules() if hasattr(module, "backend")]
-    backends = [layer.backend for layer in layers]
-    for layer in layers:
-        setattr(layer, "backend", "torch")  # noqa: B010  a plain assignment is refused on a Module
+    backends = [(layer, layer.backend) for layer in layers_with_backend(model)]
+    for layer, _ in backends:
+        layer.backend = "torch"
     try:
         yield
     finally:
-        for layer, backend in zip(layers, backends, strict=True):
-            setattr(layer, "backend", backend)  # noqa: B010
+        for layer, backend in backends:
+            layer.backend = backend
 
 
 def _products_inside(counter: FlopCounterMode, root: str, names: list[str]) -> int:

@@ -136,7 +136,7 @@ def measure_layer(trace: LayerTrace, number: int, limits: Limits) -> LayerHealth
         "dead_parents": parents.amax((0, 1)).lt(limits.dead).float().mean(),
         "starved_parents": mass.lt(limits.starved / mass.numel()).float().mean(),
         "largest_share": mass.max(),
-        "from_uniform": _from_uniform(shares),
+        "from_uniform": distance_from_uniform(shares),
         "tree": _tree_likeness(shares),
         "diversity": parents.std(0, unbiased=False).max(),
     }
@@ -166,8 +166,11 @@ def parent_shares(
     return torch.where(total > 0, given / total, torch.full_like(given, 1 / coupling.shape[-1]))
 
 
-def _from_uniform(shares: Tensor) -> Tensor:
-    """Mean share that would have to move for an even split: 0 is even, 1 gives all to one parent."""
+def distance_from_uniform(shares: Float[Tensor, "*where in_caps out_caps"]) -> Float[Tensor, ""]:
+    """Mean share that would have to move for an even split: 0 is even, 1 gives all to one parent.
+
+    A layer with one parent leaves no choice and has 0.
+    """
     parents = shares.shape[-1]
     if parents == 1:
         return shares.new_zeros(())

@@ -25,7 +25,7 @@ from .local_conv2d import LocalConvCaps2d, LocalDeconvCaps2d
 from .primary import PrimaryCaps
 from .product_conv2d import StemConv2d, rectify
 from .quaternion import HamiltonMatrices, use_quaternion_votes
-from .routed import Backend, RoutedCaps
+from .routed import Backend, RoutedCaps, layers_with_backend
 from .selected_fc import SelectedFcCaps, build_fc_caps
 from .vote import cast_votes
 
@@ -54,6 +54,7 @@ __all__ = [
     "build_fc_caps",
     "cast_votes",
     "flatten_grid",
+    "layers_with_backend",
     "map_routing",
     "map_sizes",
     "pad_same",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -109,6 +109,11 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
         votes = self._votes(require_capsules(self, children, self.weight.dtype), return_coupling)
         path = fused_path(self.routing, votes)
         return path if isinstance(path, str) else None
+
+
+def layers_with_backend(model: nn.Module) -> list[RoutedCaps[Any]]:
+    """The layers of a model that choose between a fused kernel and the plain path."""
+    return [layer for layer in model.modules() if isinstance(layer, RoutedCaps)]
 
 
 class VotingCaps(RoutedCaps[UncastVotes]):

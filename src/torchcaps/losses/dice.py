@@ -66,11 +66,10 @@ def pixel_cross_entropy(
 
 
 def near_border(
-    masks: Float[Tensor, "batch classes height width"], reach: int = 2
+    masks: Float[Tensor, "batch classes height width"],
 ) -> Float[Tensor, "batch classes height width"]:
-    """One where a square of `reach` pixels to each side holds pixels inside and pixels outside, else zero."""
-    side = 2 * reach + 1
-    grown, shrunk = (sign * F.max_pool2d(sign * masks, side, 1, reach) for sign in (1, -1))
+    """One where a square of two pixels to each side holds pixels inside and pixels outside, else zero."""
+    grown, shrunk = (sign * F.max_pool2d(sign * masks, 5, 1, 2) for sign in (1, -1))
     return grown - shrunk
 
 

@@ -19,10 +19,6 @@ from .backbone_capsnet import build_trunk
 from .network import Network
 
 
-def _unbiased() -> RoutingSpec:
-    return {"name": "dynamic", "bias": False}
-
-
 @dataclass(frozen=True, kw_only=True)
 class DescriptorConfig:
     """Trunk and head; the defaults are those of the thesis.
@@ -42,7 +38,7 @@ class DescriptorConfig:
     primary_pose: int = 16
     capsules: int = 32
     pose: int = 32
-    routing: RoutingSpec = field(default_factory=_unbiased)
+    routing: RoutingSpec = field(default_factory=lambda: {"name": "dynamic", "bias": False})
 
     @property
     def num_classes(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import ImageSize, LayerTrace, Routed
+from torchcaps.core import ImageSize, LayerTrace
 from torchcaps.layers import (
     ConvStage,
     FcCaps,
@@ -31,6 +31,7 @@ from .network import (
     KeptSizes,
     Removable,
     build_decoder,
+    route_in_turn,
 )
 
 
@@ -77,12 +78,9 @@ class PrimaryGridClassifier(CapsuleClassifier):
         """The routed layers; the primary capsules of all positions are in one row."""
         if self.primary.padding == "same":
             images = pad_same(images, self.config.kernel_size, 1)
-        children, traces = flatten_grid(self.primary(rectify(self.stem(images)))), []
-        for name in self.routed_layers:
-            routed: Routed = getattr(self, name)(children, return_coupling=return_coupling)
-            traces.append(LayerTrace(children, routed))
-            children = routed.capsules
-        return tuple(traces)
+        children = flatten_grid(self.primary(rectify(self.stem(images))))
+        layers = [getattr(self, name) for name in self.routed_layers]
+        return route_in_turn(layers, children, return_coupling=return_coupling)
 
     def capsule_grids(self) -> tuple[CapsuleGrid, ...]:
         """The primary capsules."""

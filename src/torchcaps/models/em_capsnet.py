@@ -30,7 +30,7 @@ from torchcaps.layers import (
 from torchcaps.routing import EMRouting, Routing, RoutingShape, RoutingSpec, build_routing
 
 from .api import register_variants
-from .network import CapsuleClassifier, CapsuleGrid, DecoderName, build_decoder
+from .network import CapsuleClassifier, CapsuleGrid, DecoderName, build_decoder, route_in_turn
 
 _SIDE = 4  # a pose is a 4x4 matrix
 _POSE = _SIDE**2
@@ -152,12 +152,9 @@ class EMCapsNet(CapsuleClassifier):
         self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
     ) -> tuple[LayerTrace, ...]:
         """The two convolutional layers and the class layer."""
-        capsules = self.primary(self.stem(images).relu())
-        traces = []
-        for layer in self.layers:
-            traces.append(LayerTrace(capsules, layer(capsules, return_coupling=return_coupling)))
-            capsules = traces[-1].routed.capsules
-        children = flatten_grid(capsules)
+        primary = self.primary(self.stem(images).relu())
+        traces = route_in_turn(self.layers, primary, return_coupling=return_coupling)
+        children = flatten_grid(traces[-1].routed.capsules)
         return *traces, LayerTrace(children, self.classes(children, return_coupling=return_coupling))
 
     def capsule_grids(self) -> tuple[CapsuleGrid, ...]:

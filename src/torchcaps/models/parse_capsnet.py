@@ -20,6 +20,7 @@ from .network import (
     build_decoder,
     conv_stem,
     depthwise_primary,
+    route_in_turn,
     stem_stages,
 )
 
@@ -91,12 +92,8 @@ class ParseCapsNet(CapsuleClassifier):
         self, images: Float[Tensor, "batch channels height width"], *, return_coupling: bool = True
     ) -> tuple[LayerTrace, ...]:
         """The hidden layers and the class layer, each the children of the next."""
-        capsules = flatten_grid(self.primary(self.stem(images)))
-        traces = []
-        for layer in self.capsules:
-            traces.append(LayerTrace(capsules, layer(capsules, return_coupling=return_coupling)))
-            capsules = traces[-1].routed.capsules
-        return tuple(traces)
+        children = flatten_grid(self.primary(self.stem(images)))
+        return route_in_turn(self.capsules, children, return_coupling=return_coupling)
 
     def map_reader(self) -> MapReader:
         """The primary capsules."""

@@ -80,7 +80,7 @@ class TrueTrees:
         even = [with_even_couplings(trace) for trace in self._layers]
         trees = {
             "true tree": true_levels(self.drawn, sample),
-            "carved": carved.of(self._layers, sample, size, self._in_words(sample, found.carved, found)),
+            "carved": carved.of(self._layers, sample, size, self._in_words(sample, found)),
             "even couplings": carved.of(even, sample, size, _words(found.even)),
         }
         return draw_tree_levels(self.drawn.images[sample], trees, part_names=self._part_names)
@@ -92,10 +92,11 @@ class TrueTrees:
     def _compare(self, sample: int) -> Trees:
         return compare_trees(self._layers, sample, self._owners[sample], self.drawn.tree, top=_TOP)
 
-    def _in_words(self, sample: int, own: Agreement, found: Trees) -> str:
+    def _in_words(self, sample: int, found: Trees) -> str:
         answer = int(self._layers[-1].routed.activations[sample].argmax())
         truth = "right" if answer == int(self.drawn.labels[sample]) else "wrong"
-        return f"answer: class {answer}, {truth}; {_words(own)} (random tree: {_words(found.random)})"
+        carved, by_chance = _words(found.carved), _words(found.random)
+        return f"answer: class {answer}, {truth}; {carved} (random tree: {by_chance})"
 
     def _carved(self, layers: Sequence[LayerTrace], sample: int, words: str) -> TreeOnImage:
         tree = parse_tree(layers, sample=sample, threshold=0.0, top=_TOP)

@@ -40,7 +40,7 @@ from .quantize import (
     quantized,
 )
 from .regions import Regions, find_regions, weights_of_levels
-from .saliency import GridShape, capsule_grid, map_peaks, place_heat, place_map, saliency_map, upsample_map
+from .saliency import GridShape, map_peaks, place_heat, place_map, saliency_map, upsample_map
 from .silence import Silenced, silence_carriers
 from .tree import Edge, Node, ParseTree, parse_tree
 from .typicality import TreeModel, learn_trees, roc_auc, share_below
@@ -73,7 +73,6 @@ __all__ = [
     "Usual",
     "analyse",
     "analyse_run",
-    "capsule_grid",
     "capsule_maps",
     "carriers",
     "carriers_obstacle",

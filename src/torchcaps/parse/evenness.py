@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.inspection import parent_shares
+from torchcaps.inspection import distance_from_uniform, parent_shares
 
 _DECIDED = 1.5  # even shares that some parent gets from a child which routing has decided
 _FEWEST_DECIDED = 0.05  # of the children: with fewer, a layer hardly routes
@@ -71,11 +71,7 @@ def distance_from_even(coupling: Float[Tensor, "images in_caps out_caps"]) -> fl
     Half the sum of differences between the shares of a child and even ones (their total variation), divided
     by what a child that gives all to one parent has. A layer with one parent leaves no choice and has 0.
     """
-    shares = parent_shares(coupling.detach().double())
-    even = 1 / shares.shape[-1]
-    if even == 1:
-        return 0.0
-    return float((shares - even).abs().sum(-1).mean() / 2 / (1 - even))
+    return float(distance_from_uniform(parent_shares(coupling.detach().double())))
 
 
 def _median(values: Tensor) -> float:

@@ -46,19 +46,19 @@ class Regions:
         self, weights: Float[Tensor, "batch capsules"], size: tuple[int, int]
     ) -> Float[Tensor, "batch height width"]:
         """Weights on an image of `size`, each capsule where it looks; mean over types, zero around."""
-        placed = [
-            place_map(grid, size, each.field)
-            for grid, each in zip(self._on_grids(weights), self.maps, strict=True)
-        ]
-        return torch.stack(placed).sum(0)
+        return self.place(self._on_grids(weights), size)
 
     def flat(self, like: Float[Tensor, "batch height width"]) -> Float[Tensor, "batch height width"]:
         """A map without any preference: one at all places at which some capsule looks."""
-        size = (like.shape[1], like.shape[2])
         ones = [like.new_ones(len(like), *each.grid[:2]) for each in self.maps]
-        return torch.stack(
-            [place_map(one, size, each.field) for one, each in zip(ones, self.maps, strict=True)]
-        ).sum(0)
+        return self.place(ones, (like.shape[1], like.shape[2]))
+
+    def place(
+        self, values: Sequence[Float[Tensor, "batch _rows _columns"]], size: tuple[int, int]
+    ) -> Float[Tensor, "batch height width"]:
+        """Values on the grids of all maps, put on an image of `size` and summed; zero around."""
+        placed = [place_map(grid, size, each.field) for grid, each in zip(values, self.maps, strict=True)]
+        return torch.stack(placed).sum(0)
 
     def alone(self, sample: int) -> Regions:
         """The regions of one image."""

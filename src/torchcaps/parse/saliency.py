@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 import torch
@@ -11,19 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import ImageSize, UserError
-from torchcaps.layers import ConvStage, ReceptiveField, map_sizes
+from torchcaps.core import UserError
+from torchcaps.layers import ReceptiveField
 
 GridShape = tuple[int, int, int]  # height, width and types of capsules on a map
-
-
-def capsule_grid(in_caps: int, image_size: ImageSize, stages: Sequence[ConvStage]) -> GridShape:
-    """Height, width and types of `in_caps` capsules that stand on the map behind `stages`."""
-    height, width = map_sizes(image_size, stages)[-1]
-    types, rest = divmod(in_caps, height * width)
-    if rest:
-        raise UserError(f"{in_caps} capsules do not fill a map of {height}x{width} positions evenly")
-    return height, width, types
 
 
 def check_grid(grid: GridShape, in_caps: int) -> None:

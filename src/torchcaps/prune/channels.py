@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torchcaps.core import UserError
 from torchcaps.layers.backbone import Trunk
 from torchcaps.models import Cut, OnTrunk
+from torchcaps.routing import iterations_of, set_iterations
 
-from .iterations import copy_iterations
 from .trunk_cost import prunable_trunk
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
@@ -68,7 +68,7 @@ def remove_channels(model: NetworkT, kept: Kept) -> NetworkT:
         if values.shape != state[name].shape:
             raise UserError(f"{name} cannot follow the channels that are removed: its routing has no rule")
     pruned.load_state_dict(state, assign=True)
-    copy_iterations(model, pruned)
+    set_iterations(pruned, iterations_of(model))
     return pruned.train(model.training)
 
 

@@ -12,9 +12,9 @@ from torchcaps.core import UserError
 from torchcaps.inspection import count_flops, count_parameters
 from torchcaps.layers import SelectedFcCaps
 from torchcaps.models import MODELS, KeptSizes, Removable, Shrinkable
+from torchcaps.routing import iterations_of, set_iterations
 
 from .dead_channels import fold_constants, slice_step, used_channels
-from .iterations import copy_iterations
 from .silent_children import drops_children, silent_coupling
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
@@ -60,7 +60,7 @@ def shrink(network: NetworkT) -> NetworkT:
         fold_constants(step, reader, is_padded=is_last and parts.is_padded)
     plan = _Plan.of(parts)
     smaller = type(network)(source.resized(plan.sizes))
-    copy_iterations(source, smaller)
+    set_iterations(smaller, iterations_of(source))
     weight = parts.parents.weight
     state = source.state_dict() | plan.slice(parts)
     smaller.to(weight.device, weight.dtype).load_state_dict({key: state[key] for key in smaller.state_dict()})

@@ -32,6 +32,7 @@ from .fused import (
     is_watched,
 )
 from .inverted_attention import InvertedAttentionRouting, inverted_attention_routing
+from .iterations import Iterations, iterations_of, set_iterations
 from .scaled_distance import ScaledDistanceRouting, scaled_distance_routing
 from .self_attention import SelfAttentionRouting, self_attention_routing
 from .self_routing import SelfRouting, self_routing
@@ -51,6 +52,7 @@ __all__ = [
     "FusedStoredRouting",
     "Gradient",
     "InvertedAttentionRouting",
+    "Iterations",
     "Parts",
     "ReadsOut",
     "RoutesInParts",
@@ -79,6 +81,7 @@ __all__ = [
     "fused_path",
     "inverted_attention_routing",
     "is_watched",
+    "iterations_of",
     "keep_float32",
     "length_cost",
     "list_routings",
@@ -88,6 +91,7 @@ __all__ = [
     "scaled_distance_routing",
     "self_attention_routing",
     "self_routing",
+    "set_iterations",
     "slot_attention_routing",
     "softmax_cost",
     "squash_cost",

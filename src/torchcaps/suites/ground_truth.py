@@ -20,7 +20,6 @@ from torchcaps.parse import (
     evened,
     find_regions,
     fully_connected,
-    place_map,
     quantizable_routings,
     through_layers,
 )
@@ -158,8 +157,7 @@ def _maps(network: Network, output: CapsuleOutput, regions: Regions, like: Tenso
     maps = {"saliency": regions.on_image(children.activations.flatten(1) * to_chosen, size)}
     if contribution_obstacle(network) is None and len(layers) == 1 and regions.shares is None:
         parts = contribution_maps(contributions(network, layers[0], chosen).parts, regions.maps)
-        placed = [place_map(part, size, each.field) for part, each in zip(parts, regions.maps, strict=True)]
-        maps["contribution"] = torch.stack(placed).sum(0)
+        maps["contribution"] = regions.place(parts, size)
     maps["even"] = regions.flat(maps["saliency"])
     return maps
 

@@ -1,5 +1,7 @@
 """Recipes, tasks, the training loop, and what a run leaves behind."""
 
+from torchcaps.routing import set_iterations
+
 from .evaluate import evaluate, evaluation_batch
 from .export import Exported, export_run, is_exported, load_predictor, open_exported
 from .loop import (
@@ -61,7 +63,7 @@ from .run import (
     source_commit,
 )
 from .tasks import TASKS, Answer, AnyTask, Evaluation, Task, task_named
-from .techniques import Annealing, set_iterations
+from .techniques import Annealing
 
 __all__ = [
     "TASKS",

@@ -28,7 +28,7 @@ def test_what_is_missing_is_rendered_to_the_same_bytes(tmp_path):
 
 def test_two_engines_do_not_share_a_folder(tmp_path):
     class Other:
-        kind = "other"
+        kind, at_once = "other", TORCH.at_once
 
         def __call__(self, *arguments):
             return TORCH(*arguments)

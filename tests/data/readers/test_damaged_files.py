@@ -111,7 +111,7 @@ def test_smallnorb_files_in_each_others_place_are_refused(smallnorb):
     assert_names(parts["dat"], "smallnorb", smallnorb)
     parts["info"].write_bytes(parts["cat"].read_bytes())
     with pytest.raises(DamagedFileError, match="int32"):
-        read_smallnorb_info("train", smallnorb)
+        read_smallnorb_info(smallnorb, "train")
 
 
 def test_a_damaged_matlab_file_is_named_with_both_sizes(tmp_path):

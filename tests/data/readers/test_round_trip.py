@@ -73,7 +73,7 @@ def test_loose_mnist_files_are_not_taken_for_fashion_mnist(twins):
 
 
 def test_smallnorb_tells_how_each_pair_was_taken(twins):
-    info = read_smallnorb_info("train", twins)
+    info = read_smallnorb_info(twins, "train")
     assert info.instance[:6].tolist() == [4, 6, 7, 8, 9, 4]
     assert info.elevation[:6].tolist() == [30, 30, 30, 30, 30, 35]
     assert info.azimuth.unique().tolist() == [0]

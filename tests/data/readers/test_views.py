@@ -116,7 +116,7 @@ def test_a_folder_without_eth80_is_named(tmp_path):
 @pytest.mark.parametrize("axis", ["azimuth", "elevation"])
 def test_views_of_smallnorb_are_a_partition_of_its_test_pairs(tmp_path, axis):
     write_twin("smallnorb", tmp_path, 40)
-    taken = read_smallnorb_info("test", tmp_path)
+    taken = read_smallnorb_info(tmp_path, "test")
     counts = {
         views: len(load_dataset(f"smallnorb_views:axis={axis},views={views}", "test", tmp_path))
         for views in ("all", "familiar", "novel")
@@ -124,7 +124,7 @@ def test_views_of_smallnorb_are_a_partition_of_its_test_pairs(tmp_path, axis):
     assert counts["familiar"] == int(familiar_pairs(taken, axis).sum())
     assert counts["familiar"] + counts["novel"] == counts["all"] == 40
     trained = load_dataset(f"smallnorb_views:axis={axis}", "train", tmp_path)
-    assert len(trained) == int(familiar_pairs(read_smallnorb_info("train", tmp_path), axis).sum())
+    assert len(trained) == int(familiar_pairs(read_smallnorb_info(tmp_path, "train"), axis).sum())
 
 
 def write_affnist(path, images, labels):

@@ -23,24 +23,18 @@ from torchcaps.train import (
     load_split,
     train,
 )
-from torchcaps.train.recipe import build, recipe_as_yaml
+from torchcaps.train.recipe import recipe_as_yaml
 
 from refusal import REFUSED
+from small_runs import MODEL, SHIFTED_DIGITS, saved_rows, small_recipe, timeless
 
 CPU = Machine(device="cpu")
-MODEL = {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"}
 DECODER = {"model": {**MODEL, "decoder": "fc"}, "loss": {"reconstruction": 0.0005}}
 
 
 def recipe(**changes):
-    values = {
-        "model": MODEL,
-        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2, "augment": {"shift": 2}},
-        "optim": {"learning_rate": 3e-3, "decay": 0.9},
-        "batch_size": 16,
-        "epochs": 3,
-    }
-    return build({**values, **changes})
+    optim = {"learning_rate": 3e-3, "decay": 0.9}
+    return small_recipe(**{"data": SHIFTED_DIGITS, "optim": optim, **changes})
 
 
 def weights(folder):
@@ -65,7 +59,7 @@ def test_a_run_leaves_its_files(tmp_path):
     assert json.loads((tmp_path / "result.json").read_text()) == result
     assert result["seed"] == 42
     assert result["versions"]["torch"] == torch.__version__
-    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    rows = saved_rows(tmp_path)
     assert [row["epoch"] for row in rows] == [0, 1, 2]
     assert rows[1]["learning_rate"] == pytest.approx(3e-3 * 0.9)
     best = min(rows, key=lambda row: row["val_loss"])
@@ -204,11 +198,7 @@ def test_a_killed_run_resumes_to_the_same_bits(command, tmp_path):
     train(recipe(epochs=12, **DECODER), whole, CPU)
     assert_equal_weights(killed, whole)
     assert torch.load(killed / "last.ckpt", weights_only=True)["progress"]["next_epoch"] == 12
-    timeless = [
-        [{**json.loads(line), "seconds": 0, "images_per_second": 0} for line in path.read_text().splitlines()]
-        for path in (killed / "metrics.jsonl", whole / "metrics.jsonl")
-    ]
-    assert timeless[0] == timeless[1]
+    assert timeless(killed) == timeless(whole)
 
 
 @pytest.mark.slow
@@ -223,11 +213,7 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["devices"] == 2  # one process speaks for both
     assert train(recipe(epochs=2), tmp_path / "one", CPU)["devices"] == 1
-    one, two = (
-        [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
-        for name in ("one", "two")
-    )
-    for first, second in zip(one, two, strict=True):
+    for first, second in zip(saved_rows(tmp_path / "one"), saved_rows(tmp_path / "two"), strict=True):
         assert second["train_loss"] == pytest.approx(first["train_loss"], abs=1e-5)
         assert second["val_loss"] == pytest.approx(first["val_loss"], abs=1e-5)
 

@@ -5,18 +5,17 @@ from torchcaps.train import Machine
 from torchcaps.train.evaluate import evaluate
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
-from torchcaps.train.recipe import build
+
+from small_runs import MODEL, small_recipe
 
 
 def session(decoder="none", **changes):
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": decoder},
-        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
+    own = {
+        "model": {**MODEL, "decoder": decoder},
         "optim": {"learning_rate": 1e-2, "decay": 0.9},
-        "batch_size": 16,
         "epochs": 2,
     }
-    return Session(launch(Machine(device="cpu")), build({**values, **changes}), None)
+    return Session(launch(Machine(device="cpu")), small_recipe(**{**own, **changes}), None)
 
 
 def test_the_decoder_draws_the_true_class_in_training_and_the_longest_in_evaluation():

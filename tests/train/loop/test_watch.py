@@ -1,12 +1,12 @@
 """What a run tells those who watch it, and how they stop it."""
 
-import json
-
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from torchcaps.train import Machine, Several, Silent, StoppedError, TensorBoard, Watcher, build, train
+
+from small_runs import saved_rows, timeless
 
 CPU = Machine(device="cpu")
 FINDINGS = ["couplings are uniform: by 0.1%", "parents are dead: 3 of 4"]
@@ -28,10 +28,6 @@ class Listener(Silent):
 
     def epoch_done(self, row):
         self.rows.append(row)
-
-
-def saved_rows(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_each_epoch_ends_with_the_health_of_the_class_layer(tmp_path):
@@ -93,10 +89,6 @@ class Stopper(Silent):
 
     def epoch_done(self, row):
         self.left -= 1
-
-
-def timeless(folder):
-    return [{**row, "seconds": 0, "images_per_second": 0} for row in saved_rows(folder)]
 
 
 @pytest.mark.parametrize(

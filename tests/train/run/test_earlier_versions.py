@@ -11,7 +11,6 @@ from safetensors.torch import load_file
 from torchcaps.core import UserError
 from torchcaps.train import (
     Machine,
-    Silent,
     build,
     evaluate_run,
     load_run,
@@ -23,20 +22,16 @@ from torchcaps.train import (
 from torchcaps.train.run import DataCard
 from torchcaps.zoo import predict
 
+from small_runs import SHIFTED_DIGITS, Killer, small_recipe
+
 CPU = Machine(device="cpu")
 MARGINS = {"present": 0.9, "absent": 0.1, "absent_weight": 0.5}  # stored with every loss
 OPTIM = ("learning_rate", "decay", "decay_steps", "floor", "weight_decay")
 
 
 def recipe(**changes):
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2, "augment": {"shift": 2}},
-        "optim": {"learning_rate": 1e-2, "decay": 0.7},
-        "batch_size": 16,
-        "epochs": 3,
-    }
-    return build({**values, **changes})
+    optim = {"learning_rate": 1e-2, "decay": 0.7}
+    return small_recipe(**{"data": SHIFTED_DIGITS, "optim": optim, **changes})
 
 
 def as_before(plain):
@@ -151,12 +146,6 @@ def test_pictures_are_stretched_as_they_were(tmp_path):
     assert first["activations"] == second["activations"]
 
 
-class Killer(Silent):
-    def epoch_done(self, row):
-        if row["epoch"] == 1:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -173,7 +162,7 @@ def test_a_checkpoint_is_continued_to_the_same_bits(changes, tmp_path, monkeypat
     settings, whole, cut = recipe(**changes), tmp_path / "whole", tmp_path / "cut"
     expected = train(settings, whole, CPU)
     with pytest.raises(KeyboardInterrupt):
-        train(settings, cut, CPU, watcher=Killer())
+        train(settings, cut, CPU, watcher=Killer(1))
     age(cut, settings)
     assert train(settings, cut, CPU, resume=True)["metrics"] == expected["metrics"]
     for path in sorted(whole.glob("*.safetensors")):

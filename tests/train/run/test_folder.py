@@ -8,26 +8,17 @@ from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.train import Evaluation, Machine, load_run, train
 from torchcaps.train.pruning import shrink_run
-from torchcaps.train.recipe import build, recipe_as_json
+from torchcaps.train.recipe import recipe_as_json
 from torchcaps.train.run import check_folder, check_outside_classes, held_alone
+
+from small_runs import SHIFTED_DIGITS, small_recipe, timeless
 
 CPU = Machine(device="cpu")
 
 
 def recipe(epochs, **changes):
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2, "augment": {"shift": 2}},
-        "optim": {"learning_rate": 1e-2, "decay": 0.8},
-        "batch_size": 16,
-        "epochs": epochs,
-    }
-    return build({**values, **changes})
-
-
-def timeless(folder):
-    rows = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
-    return [{**row, "seconds": 0, "images_per_second": 0} for row in rows]
+    optim = {"learning_rate": 1e-2, "decay": 0.8}
+    return small_recipe(**{"data": SHIFTED_DIGITS, "optim": optim, "epochs": epochs, **changes})
 
 
 @pytest.mark.parametrize(

@@ -10,26 +10,20 @@ from safetensors.torch import load_file
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.models import create_model
+from torchcaps.routing import iterations_of
 from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
-from torchcaps.train.recipe import build
 from torchcaps.train.techniques import AnnealedTraining
-from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision, iterative_routings
+from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision
 
 from refusal import REFUSED
+from small_runs import saved_rows, small_recipe
 
 CPU = Machine(device="cpu")
 
 
 def recipe(**changes):
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
-        "optim": {"learning_rate": 1e-2},
-        "batch_size": 16,
-        "epochs": 30,
-        "annealing": {"r0": 1, "r_max": 3, "step": 1, "patience": 1},
-    }
-    return build({**values, **changes})
+    annealing = {"r0": 1, "r_max": 3, "step": 1, "patience": 1}
+    return small_recipe(**{"epochs": 30, "annealing": annealing, **changes})
 
 
 def transcription(losses, r0, r_max, step, patience):
@@ -133,13 +127,13 @@ def test_a_restored_technique_routes_as_often_as_before():
     for loss in (1.0, 1.0, 0.9, 0.9):  # two steps
         before.annealer.observe(loss)
     after.restore(json.loads(json.dumps(before.state())))
-    assert [routing.iterations for _, routing in iterative_routings(after._network)] == [3, 3]
+    assert list(iterations_of(after._network).values()) == [3, 3]
 
 
 @pytest.mark.slow
 def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
     result = train(recipe(), tmp_path, CPU)
-    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    rows = saved_rows(tmp_path)
     assert sorted({row["iterations"] for row in rows}) == [1, 2, 3]
     assert [step["iterations"] for step in result["annealing"]] == [1, 2, 3]
     assert result["metrics"]["val_loss"] == pytest.approx(min(step["loss"] for step in result["annealing"]))
@@ -148,9 +142,7 @@ def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
     assert winner["test_accuracy"] == result["metrics"]["test_accuracy"]
     assert winner["test_loss"] == result["metrics"]["test_loss"]
     run = load_run(tmp_path)
-    assert [routing.iterations for _, routing in iterative_routings(run.model)] == [
-        result["metrics"]["iterations"]
-    ]
+    assert list(iterations_of(run.model).values()) == [result["metrics"]["iterations"]]
 
 
 def test_a_step_starts_from_the_best_weights_of_the_last(tmp_path):
@@ -185,8 +177,7 @@ def test_layers_annealed_one_by_one_end_with_a_number_each(tmp_path, monkeypatch
     whole = train(settings, tmp_path / "whole", CPU)
     assert [len(step["iterations"]) for step in whole["annealing"]] == [2] * len(whole["annealing"])
     run = load_run(tmp_path / "whole")
-    used = {name: routing.iterations for name, routing in iterative_routings(run.model)}
-    assert used == whole["metrics"]["iterations"]
+    assert iterations_of(run.model) == whole["metrics"]["iterations"]
     with pytest.raises(KeyboardInterrupt):
         train(settings, tmp_path / "cut", CPU, watcher=StopAfter(4))
     assert train(settings, tmp_path / "cut", CPU, resume=True)["annealing"] == whole["annealing"]
@@ -234,8 +225,8 @@ def test_restored_weights_may_be_best_with_more_iterations_before_they_learn_on(
     by_iterations = {1: 1.0, 2: 0.5, 3: 0.7}
 
     def evaluate(model, *_, **__):
-        (routing,) = (routing for _, routing in iterative_routings(model))
-        return Evaluation(by_iterations[routing.iterations], {"accuracy": 0.5})
+        (iterations,) = iterations_of(model).values()
+        return Evaluation(by_iterations[iterations], {"accuracy": 0.5})
 
     monkeypatch.setattr("torchcaps.train.loop.session.evaluate", evaluate)
     result = train(recipe(annealing={"r_max": 3, "patience": 1}, epochs=3), tmp_path, CPU)

@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -10,33 +9,20 @@ from safetensors.torch import load_file
 
 from torchcaps.core import METRICS, UserError
 from torchcaps.prune import Cut, Lobster, Pull, measure_size, shrink
-from torchcaps.train import Evaluation, Machine, Silent, evaluate_run, load_run, train
+from torchcaps.train import Evaluation, Machine, evaluate_run, load_run, train
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build, recipe_as_json, recipe_as_yaml
 from torchcaps.train.techniques import PrunedTraining
 
+from small_runs import Killer, saved_rows, small_recipe, timeless
+
 CPU = Machine(device="cpu")
 
 
 def recipe(pruning=None, **changes):
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
-        "optim": {"learning_rate": 1e-2},
-        "batch_size": 16,
-        "epochs": 4,
-        "pruning": {"strength": 1e-2} if pruning is None else pruning,
-    }
-    return build({**values, **changes})
-
-
-def rows(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-def timeless(folder):
-    return [{**row, "seconds": 0, "images_per_second": 0} for row in rows(folder)]
+    pruning = {"strength": 1e-2} if pruning is None else pruning
+    return small_recipe(**{"epochs": 4, "pruning": pruning, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -50,33 +36,28 @@ def test_the_weights_of_the_last_epoch_are_kept_with_their_zeros(pruned):
     weights = load_file(folder / "weights.safetensors")
     zeros = sum(int((value == 0).sum()) for value in weights.values())
     size = sum(value.numel() for value in weights.values())
-    metrics, last = result["metrics"], rows(folder)[-1]
+    metrics, last = result["metrics"], saved_rows(folder)[-1]
     assert zeros > 0
     assert metrics["parameters_left"] == size - zeros
     assert metrics["sparsity_total"] == last["sparsity_total"] == pytest.approx(zeros / size)
     assert metrics["sparsity"] == last["sparsity"] >= metrics["sparsity_total"]
     assert metrics["best_epoch"] == last["epoch"] == 3
     assert metrics["val_loss"] == last["val_loss"]
-    assert metrics["search_evaluations"] == sum(row["search_evaluations"] for row in rows(folder))
+    assert metrics["search_evaluations"] == sum(row["search_evaluations"] for row in saved_rows(folder))
     run = load_run(folder)
     assert run.epoch == 3
     assert evaluate_run(run, "validation")["loss"] == pytest.approx(metrics["val_loss"], rel=1e-5)
 
 
 def test_sparsity_never_falls(pruned):
-    sparsities = [row["sparsity"] for row in rows(pruned[0])]
+    sparsities = [row["sparsity"] for row in saved_rows(pruned[0])]
     assert sparsities == sorted(sparsities)
 
 
 def test_an_interrupted_run_ends_as_if_it_had_not_been(pruned, tmp_path, monkeypatch):
-    class Killer(Silent):
-        def epoch_done(self, row):
-            if row["epoch"] == 1:
-                raise KeyboardInterrupt
-
     monkeypatch.setattr("torchcaps.train.loop.kept._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        train(recipe(), tmp_path, CPU, watcher=Killer())
+        train(recipe(), tmp_path, CPU, watcher=Killer(1))
     assert load_run(tmp_path).epoch == 1  # an unfinished run has weights too
     resumed = train(recipe(), tmp_path, CPU, resume=True)
     assert resumed["metrics"] == pruned[1]["metrics"]
@@ -259,7 +240,7 @@ def test_two_processes_prune_what_one_does(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     train(recipe({"strength": 1e-2, "tolerance": 0.05}, epochs=2), tmp_path / "one", CPU)
-    for first, second in zip(rows(tmp_path / "one"), rows(tmp_path / "two"), strict=True):
+    for first, second in zip(saved_rows(tmp_path / "one"), saved_rows(tmp_path / "two"), strict=True):
         assert second["val_loss"] == pytest.approx(first["val_loss"], abs=1e-4)
         assert second["sparsity"] == pytest.approx(first["sparsity"], abs=0.02)
 

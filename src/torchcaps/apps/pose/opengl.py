@@ -61,6 +61,7 @@ class OpenGLRenderer:
     """Draws with the graphics driver of the machine, in software where there is no graphics card."""
 
     kind = "opengl"
+    at_once = 256
 
     def __init__(self) -> None:
         import moderngl

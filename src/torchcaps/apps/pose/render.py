@@ -29,17 +29,33 @@ from .resumed import engine_of, keep_engine, require_same_meshes, require_same_p
 from .scene import Scene, objects_of, rotations_of
 
 EngineName = Literal["auto", "torch", "opengl", "blender"]
-_AT_ONCE = 256
 _COLUMNS = ("image", "class", "object", "split", "w", "x", "y", "z")
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Renders one object in many rotations."""
+    """Renders one object in many rotations; `at_once` is the most that one call is given."""
+
+    kind: str
+    at_once: int
 
     def __call__(self, mesh: Mesh, rotations: Tensor, view: View) -> Rendered:
         """As `rasterise`."""
         ...
+
+
+class TorchEngine:
+    """Renders in PyTorch on a device."""
+
+    kind = "torch"
+    at_once = 256
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def __call__(self, mesh: Mesh, rotations: Tensor, view: View) -> Rendered:
+        """As `rasterise`."""
+        return rasterise(mesh, rotations.to(self.device), view)
 
 
 class Pose(NamedTuple):
@@ -70,7 +86,7 @@ def choose_engine(name: EngineName, device: str = "cpu", blender: Path | None = 
         except (UserError, ModuleNotFoundError):
             if name == "opengl":
                 raise
-    return lambda mesh, rotations, view: rasterise(mesh, rotations.to(device), view)
+    return TorchEngine(device)
 
 
 def render_scene(
@@ -97,9 +113,9 @@ def render_scene(
     done = len(poses) - len(missing)
     on_images(done, len(poses))
     if missing:
-        keep_engine(out, getattr(engine, "kind", "torch"), is_begun=done > 0)
+        keep_engine(out, engine.kind, is_begun=done > 0)
     with ThreadPoolExecutor() as threads:
-        for part in _chunks(poses, getattr(engine, "at_once", _AT_ONCE)):
+        for part in _chunks(poses, engine.at_once):
             if missing.isdisjoint(part):
                 continue
             # the whole part, as without an interruption: OpenGL rounds by the place in its large picture

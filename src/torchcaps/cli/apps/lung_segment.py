@@ -11,6 +11,7 @@ from ..terminal import (
     CountBar,
     Device,
     Json,
+    MeasuresFile,
     Quiet,
     RunFolder,
     choose_device,
@@ -33,12 +34,7 @@ def evaluate(
         Path | None,
         typer.Option("--scans", help="Folder that was prepared: also count false marks in whole scans."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", dir_okay=False, help="Also write all measures to this file.", callback=writable
-        ),
-    ] = None,
+    out: MeasuresFile = None,
     device: Device = "auto",
     quiet: Quiet = False,
     json: Json = False,

@@ -11,6 +11,7 @@ from ..terminal import (
     CountBar,
     Device,
     Json,
+    MeasuresFile,
     ProgressBar,
     Quiet,
     RecipeCommand,
@@ -18,7 +19,6 @@ from ..terminal import (
     found_run,
     print_json,
     working,
-    writable,
 )
 
 if TYPE_CHECKING:
@@ -143,12 +143,7 @@ def evaluate(
     places: PlaceCount = 2250,
     views: ViewCount = 20,
     offset: Offset = 35.0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", dir_okay=False, help="Also write all measures to this file.", callback=writable
-        ),
-    ] = None,
+    out: MeasuresFile = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:

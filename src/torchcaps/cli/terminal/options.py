@@ -67,6 +67,10 @@ Changes = Annotated[
 NewRun = Annotated[
     Path | None, typer.Option("--out", file_okay=False, help="Run folder; default runs/<data>-<recipe>.")
 ]
+MeasuresFile = Annotated[
+    Path | None,
+    typer.Option("--out", dir_okay=False, help="Also write all measures to this file.", callback=writable),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")]
 LevelsOption = Annotated[
     str,

@@ -13,7 +13,7 @@ from jaxtyping import Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..api import DATASETS, DatasetInfo, RemoteFile, Split, resolve_data_dir
+from ..api import DATASETS, DatasetInfo, RemoteFile, Split
 from ..examples import LabelledImages
 from .files import DamagedFileError, check_length, find_file, read_file
 
@@ -57,9 +57,9 @@ def read_smallnorb(data_dir: Path, split: Split) -> LabelledImages:
     )
 
 
-def read_smallnorb_info(split: Split, data_dir: Path | str | None = None) -> SmallNorbInfo:
+def read_smallnorb_info(data_dir: Path, split: Split) -> SmallNorbInfo:
     """Instance, elevation, azimuth (both in degrees) and lighting of every pair of a split."""
-    path, table = _read_part(resolve_data_dir(data_dir), split, "info")
+    path, table = _read_part(data_dir, split, "info")
     _check_rows(path, table, (len(table), 4))
     instance, elevation, azimuth, lighting = torch.from_numpy(table.astype(np.int64)).unbind(1)
     return SmallNorbInfo(instance, 30 + 5 * elevation, 10 * azimuth, lighting)

@@ -39,7 +39,7 @@ def familiar(taken: SmallNorbInfo, axis: str) -> Bool[Tensor, " count"]:
 def read_smallnorb_views(data_dir: Path, split: Split, *, settings: SmallNorbViews) -> LabelledImages:
     """The pairs of a split in the views that are asked for."""
     found = read_smallnorb(data_dir, split)
-    is_familiar = familiar(read_smallnorb_info(split, data_dir), settings.axis)
+    is_familiar = familiar(read_smallnorb_info(data_dir, split), settings.axis)
     return found.subset(chosen_views(split, settings.views, is_familiar).nonzero().squeeze(1))
 
 

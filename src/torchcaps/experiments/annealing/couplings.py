@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from torchcaps.inspection import parent_shares
-from torchcaps.train import Run, load_split, set_iterations
+from torchcaps.routing import set_iterations
+from torchcaps.train import Run, load_split
 from torchcaps.viz import draw_coupling_fans, to_png
 
 from ..plan import Claim, Experiment, Finding, Job, RowsOf, Setting, register

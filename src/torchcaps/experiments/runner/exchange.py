@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, first_line
 from torchcaps.storage import read_json, write_atomically, write_json
 
 from ..plan import Experiment
@@ -79,8 +79,9 @@ def _results_packed(archive: Path) -> Iterator[tuple[str, object]]:
                 if place is not None and file is not None:
                     yield place, json.loads(file.read())
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
-        problem = str(error).partition("\n")[0]
-        raise UserError(f"{archive} is no archive of results that can be read: {problem}") from error
+        raise UserError(
+            f"{archive} is no archive of results that can be read: {first_line(error)}"
+        ) from error
 
 
 def _place_of(member: tarfile.TarInfo) -> str | None:

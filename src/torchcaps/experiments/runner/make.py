@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.core import MissingDataError
+from torchcaps.core import MissingDataError, first_line
 from torchcaps.storage import DiskError, read_json, write_json
 from torchcaps.train import Machine, StoppedError, check_machine, side_by_side
 
@@ -91,8 +91,7 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, c
         visit.on_run(f"{run.name} left out: {error}")
     except torch.AcceleratorError as error:
         visit.stop()  # no run of this process gets the device back
-        reason = str(error).partition("\n")[0]
-        visit.on_run(f"{run.name} stopped: the device was lost ({reason}); {_CONTINUES}")
+        visit.on_run(f"{run.name} stopped: the device was lost ({first_line(error)}); {_CONTINUES}")
     except DiskError as error:
         visit.stop()  # no other run could be written either
         visit.on_run(f"{run.name} stopped: {error}; {_CONTINUES}")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from torchcaps.core import CapsuleOutput, LayerTrace
 from torchcaps.parse import GridShape, ParseTree, distance_from_even, fully_connected, parse_tree
-from torchcaps.train.techniques import iterative_routings
+from torchcaps.routing import iterations_of, set_iterations
 
 _MOST = 6  # trees that a page holds of one image
 
@@ -55,7 +55,7 @@ def earlier_rounds(network: nn.Module, inputs: Tensor, chosen: int, grid: GridSh
 
 def count_rounds(network: nn.Module) -> int:
     """The number of rounds of the layer that has most."""
-    return max((routing.iterations for _, routing in iterative_routings(network)), default=1)
+    return max(iterations_of(network).values(), default=1)
 
 
 def _round(number: int, output: CapsuleOutput, chosen: int, grid: GridShape | None) -> Round:
@@ -72,11 +72,9 @@ def _mean_distance(layers: tuple[LayerTrace, ...]) -> float:
 @contextmanager
 def _at_most(network: nn.Module, number: int) -> Iterator[None]:
     """While open, each routing of the network stops after so many rounds."""
-    before = [(routing, routing.iterations) for _, routing in iterative_routings(network)]
+    own = iterations_of(network)
+    set_iterations(network, {name: min(count, number) for name, count in own.items()})
     try:
-        for routing, own in before:
-            routing.iterations = min(own, number)
         yield
     finally:
-        for routing, own in before:
-            routing.iterations = own
+        set_iterations(network, own)

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from torchcaps.apps.pose import Estimator
-from torchcaps.core import UserError, hamilton, rotation_angle
+from torchcaps.core import UserError, hamilton
 from torchcaps.data import PosedImages, load_dataset
 from torchcaps.data.rendering import render_smooth
-from torchcaps.losses import SpreadRotationLoss, nearest_symmetric
+from torchcaps.losses import SpreadRotationLoss
 from torchcaps.train import Pipeline, load_run
+from torchcaps.train.tasks import symmetric_angle
 
 from ..subject import picture_uri
 
@@ -49,10 +50,9 @@ class PoseShow:
         winner, label = int(output.activations.argmax()), int(truth.labels)
         found = output.rotations[0, winner].float().view(1, 4)
         names, loss = self.info.classes, self.run.recipe.loss.task_loss
-        alike = loss.groups(truth.labels, len(names)) if isinstance(loss, SpreadRotationLoss) else None
-        true = truth.rotations if alike is None else nearest_symmetric(found, truth.rotations, alike)
-        off = float(rotation_angle(found, true))
-        same = "" if alike is None else ", or from one that looks the same"
+        off = float(symmetric_angle(loss, found, truth, len(names)))
+        has_symmetries = isinstance(loss, SpreadRotationLoss) and loss.symmetries
+        same = ", or from one that looks the same" if has_symmetries else ""
         return {
             "picture": picture_uri(image[0]),
             "total": len(self.images),

@@ -11,7 +11,7 @@ from torchcaps.core import ImageSize, UserError
 from torchcaps.layers import ConvStage, map_sizes
 
 from ..api import register_variants
-from ..network import NormName, PlainClassifier, conv_stem, require_fitting_stem
+from ..network import NormName, PlainClassifier, conv_stem, require_fitting_stem, stem_stages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +31,7 @@ class ConvTwinConfig:
     @property
     def stages(self) -> list[ConvStage]:
         """All convolutions, the depthwise one last."""
-        sizes = zip(self.kernel_sizes, self.strides, strict=True)
-        stem = [ConvStage(f"convolutions.{i}", *size) for i, size in enumerate(sizes)]
+        stem = stem_stages(self.kernel_sizes, self.strides, "convolutions")
         return [*stem, ConvStage("last_convolution", self.last_kernel)]
 
 

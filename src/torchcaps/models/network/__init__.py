@@ -2,7 +2,7 @@
 
 from .anatomy import ConvStep, Cut, KeptSizes, OnTrunk, Removable, RoutedLevels, Shrinkable, ShrinksAndGrows
 from .change_classes import change_classes
-from .classifier import CapsuleClassifier, DecoderName, PlainClassifier, build_decoder
+from .classifier import CapsuleClassifier, DecoderName, PlainClassifier, build_decoder, route_in_turn
 from .network import CapsuleGrid, MapReader, ModelConfig, Network
 from .segmenter import Segmenter
 from .stem import NormName, conv_stem, depthwise_primary, require_fitting_stem, stem_stages, stem_steps
@@ -30,6 +30,7 @@ __all__ = [
     "conv_stem",
     "depthwise_primary",
     "require_fitting_stem",
+    "route_in_turn",
     "stem_stages",
     "stem_steps",
 ]

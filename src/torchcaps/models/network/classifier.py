@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Literal
 
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from torchcaps.core import CapsuleOutput, LayerTrace, UserError
+from torchcaps.core import CapsuleOutput, Capsules, LayerTrace, UserError
 from torchcaps.layers import ConvDecoder, FcDecoder
 
 from .network import ModelConfig, Network
@@ -31,6 +32,17 @@ def build_decoder(
             return ConvDecoder(pose, image_shape)
         case _:
             raise UserError(f"decoder must be 'none', 'fc', 'fc_unmasked' or 'conv', got {name!r}")
+
+
+def route_in_turn(
+    layers: Iterable[nn.Module], children: Capsules, *, return_coupling: bool
+) -> tuple[LayerTrace, ...]:
+    """Route each layer on the parents of the one before it, and the first one on `children`."""
+    traces: list[LayerTrace] = []
+    for layer in layers:
+        traces.append(LayerTrace(children, layer(children, return_coupling=return_coupling)))
+        children = traces[-1].routed.capsules
+    return tuple(traces)
 
 
 class CapsuleClassifier(Network, ABC):

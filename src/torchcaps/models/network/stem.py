@@ -21,10 +21,10 @@ NormName = Literal["batch", "instance"]
 _IMAGE_CHANNELS = 3  # at most
 
 
-def stem_stages(kernel_sizes: Sequence[int], strides: Sequence[int]) -> list[ConvStage]:
-    """The sizes of the convolutions."""
+def stem_stages(kernel_sizes: Sequence[int], strides: Sequence[int], name: str = "stem") -> list[ConvStage]:
+    """The sizes of the convolutions in the module `name`."""
     convolutions = zip(kernel_sizes, strides, strict=True)
-    return [ConvStage(f"stem.{i}", kernel, stride) for i, (kernel, stride) in enumerate(convolutions)]
+    return [ConvStage(f"{name}.{i}", kernel, stride) for i, (kernel, stride) in enumerate(convolutions)]
 
 
 def conv_stem(

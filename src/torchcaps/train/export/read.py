@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError, need
+from torchcaps.core import MissingDataError, UserError, first_line, need
 
 from ..predict import Predictor, predictor_of
 from ..run import load_run
@@ -102,7 +102,7 @@ def _open_onnx(content: bytes, path: Path) -> Exported:
     try:
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no common class
-        raise UserError(f"{path} cannot be read as an ONNX file: {_first_line(error)}") from error
+        raise UserError(f"{path} cannot be read as an ONNX file: {first_line(error)}") from error
     card = read_card(session.get_modelmeta().custom_metadata_map.get(CARD), path)
     _check_ends(session, card, path)
 
@@ -110,7 +110,7 @@ def _open_onnx(content: bytes, path: Path) -> Exported:
         try:
             found = session.run(None, {"images": images.numpy()})
         except Exception as error:  # as above
-            raise UserError(f"{path} cannot be run: {_first_line(error)}") from error
+            raise UserError(f"{path} cannot be run: {first_line(error)}") from error
         return tuple(torch.from_numpy(values) for values in found)
 
     return Exported(card, run)
@@ -139,7 +139,7 @@ def _load_program(content: bytes, path: Path) -> Exported:
             module = torch.export.load(io.BytesIO(content), extra_files=more).module()
     except Exception as error:  # a damaged file raises errors of many classes
         raise UserError(
-            f"{path} is damaged, or cannot be read by this PyTorch, {torch.__version__}: {_first_line(error)}"
+            f"{path} is damaged, or cannot be read by this PyTorch, {torch.__version__}: {first_line(error)}"
         ) from error
     card = read_card(more[CARD], path)
 
@@ -147,7 +147,7 @@ def _load_program(content: bytes, path: Path) -> Exported:
         try:
             found = module(images)
         except Exception as error:  # as above
-            raise UserError(f"{path} cannot be run: {_first_line(error)}") from error
+            raise UserError(f"{path} cannot be run: {first_line(error)}") from error
         if len(found) != len(card.outputs):
             raise UserError(f"{path} is damaged: it does not give {', '.join(card.outputs)}")
         return tuple(found)
@@ -167,10 +167,6 @@ def quietly(name: str) -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 _OPEN: dict[str, Callable[[bytes, Path], Exported]] = {".onnx": _open_onnx, ".pt2": _open_program}

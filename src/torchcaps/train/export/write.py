@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 import torchcaps
-from torchcaps.core import UserError, as_plain
+from torchcaps.core import UserError, as_plain, first_line
+from torchcaps.layers import layers_with_backend
 from torchcaps.storage import write_bytes
 
 from ..run import Run, card_of
@@ -52,9 +53,8 @@ class Inference(nn.Module):
 def inference_network(model: nn.Module, task: AnyTask) -> Inference:
     """A copy of `model` on the CPU without fused kernels, whose routing unrolls into plain operations."""
     twin = copy.deepcopy(model).cpu().eval().requires_grad_(False)
-    for layer in twin.modules():
-        if hasattr(layer, "fallback_reason"):
-            layer.backend = "torch"  # type: ignore[assignment]
+    for layer in layers_with_backend(twin):
+        layer.backend = "torch"
     return Inference(twin, task).eval()
 
 
@@ -118,7 +118,7 @@ def _root_of(error: BaseException) -> str:
     """The first line of the error that caused all others."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return str(error).partition("\n")[0]
+    return first_line(error)
 
 
 def _check_target(path: Path, format: str) -> None:

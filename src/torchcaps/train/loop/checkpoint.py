@@ -11,7 +11,7 @@ from typing import NotRequired, cast
 import torch
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, Plain, UserError
+from torchcaps.core import MissingDataError, Plain, UserError, first_line
 from torchcaps.storage import write_atomically
 
 from ..averaging import AverageState
@@ -57,7 +57,7 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
     except FileNotFoundError as error:
         raise MissingDataError(f"no checkpoint at {path}") from error
     except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, OSError) as error:
-        message = str(error).partition("\n")[0].partition(". ")[0] or "it ends too early"
+        message = first_line(error).partition(". ")[0] or "it ends too early"
         raise UserError(
             f"checkpoint {path} is damaged ({message}); delete it to start this run anew"
         ) from error
@@ -74,7 +74,6 @@ def described_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
-        message = str(error).partition("\n")[0]
         raise UserError(
-            f"checkpoint {path} does not fit this run ({message}); delete it to start this run anew"
+            f"checkpoint {path} does not fit this run ({first_line(error)}); delete it to start this run anew"
         ) from error

@@ -8,9 +8,9 @@ from pathlib import Path
 from torchcaps.core import Plain
 from torchcaps.models import Network
 from torchcaps.prune import shrink
+from torchcaps.routing import iterations_of
 
 from ..run import Run, load_run, require_no_run, write_untrained
-from ..techniques import iterative_routings
 
 
 def shrink_run(source: Run, out: Path) -> Run:
@@ -24,8 +24,7 @@ def shrink_run(source: Run, out: Path) -> Run:
     recipe = replace(source.recipe, model=model, start_from=str(out))
     header = {}
     if recipe.annealing is not None:
-        driven = iterative_routings(network, recipe.annealing.layers)
-        header["iterations"] = {name: routing.iterations for name, routing in driven}
+        header["iterations"] = iterations_of(network, recipe.annealing.layers)
     write_untrained(out, recipe, network, epoch=source.epoch, card=source.card, header=header)
     return load_run(out, source.device)
 

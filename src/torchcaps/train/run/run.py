@@ -13,6 +13,7 @@ import torch
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 from torchcaps.models import Network, build_model
+from torchcaps.routing import set_iterations
 from torchcaps.storage import load_weights, read_json, read_json_lines
 
 from ..evaluate import evaluate
@@ -20,7 +21,6 @@ from ..objective import Objective
 from ..pipeline import Pipeline, Source, source_of
 from ..recipe import Recipe, read_recipe, require_memory
 from ..tasks import AnyTask
-from ..techniques import set_iterations
 from .data_card import DataCard
 
 _LONGEST = 300  # characters of PyTorch's words in a message

@@ -1,7 +1,7 @@
 """What a recipe adds to plain training: annealing and pruning."""
 
 from .annealed import AnnealedTraining
-from .annealing import Annealing, check_driven, iterative_routings, set_iterations
+from .annealing import Annealing, check_driven
 from .api import FinalResults, Technique, TrainingRun
 from .choose import choose_technique
 from .pruned import PrunedTraining
@@ -15,6 +15,4 @@ __all__ = [
     "TrainingRun",
     "check_driven",
     "choose_technique",
-    "iterative_routings",
-    "set_iterations",
 ]

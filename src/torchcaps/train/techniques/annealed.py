@@ -9,9 +9,10 @@ from torch import nn
 
 from torchcaps.core import Plain
 from torchcaps.data import Examples
+from torchcaps.routing import Iterations, set_iterations
 
 from ..tasks import Evaluation
-from .annealing import Annealing, Decision, Iterations, set_iterations, start_annealer
+from .annealing import Annealing, Decision, start_annealer
 from .api import FinalResults, Technique, TrainingRun
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
-from fnmatch import fnmatch
 from math import inf
-from typing import Literal, Protocol, cast, runtime_checkable
+from typing import Literal
 
 from torch import nn
 
 from torchcaps.core import Plain, UserError
-
-Iterations = int | Mapping[str, int]  # of all driven routings, or of each by name
+from torchcaps.routing import iterations_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,35 +45,15 @@ class Annealing:
             raise UserError(f"annealing.r0 is {self.r0}, more than r_max, {self.r_max}")
 
 
-@runtime_checkable
-class Iterative(Protocol):
-    """A routing that iterates as often as it is told."""
-
-    iterations: int
-
-
-def iterative_routings(network: nn.Module, pattern: str = "*") -> Iterator[tuple[str, Iterative]]:
-    """The routings of a network that iterate, by name."""
-    for name, module in network.named_modules():
-        if isinstance(getattr(module, "iterations", None), int) and fnmatch(name, pattern):
-            yield name, cast(Iterative, module)
-
-
 def check_driven(network: nn.Module, settings: Annealing) -> None:
     """An error where there is nothing to anneal."""
-    if not any(iterative_routings(network, settings.layers)):
+    if not iterations_of(network, settings.layers):
         raise UserError(f"annealing needs a routing with iterations; none is named {settings.layers!r}")
-
-
-def set_iterations(network: nn.Module, iterations: Iterations, pattern: str = "*") -> None:
-    """Let every driven routing iterate this often, or as often as stands at its name."""
-    for name, routing in iterative_routings(network, pattern):
-        routing.iterations = iterations if isinstance(iterations, int) else iterations[name]
 
 
 def start_annealer(settings: Annealing, network: nn.Module) -> Annealer:
     """An annealer at the beginning, for the driven routings of a network."""
-    return Annealer(settings, tuple(name for name, _ in iterative_routings(network, settings.layers)))
+    return Annealer(settings, tuple(iterations_of(network, settings.layers)))
 
 
 class Decision(Enum):

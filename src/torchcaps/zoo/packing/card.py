@@ -86,7 +86,7 @@ def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain, me
         f"Use: `{words.command.format(name=entry.name)}`. It gives {words.gives}."
         + _named(entry, classes)
         + _ground(ground),
-        f"Data: {_data(entry)}; licence: {entry.licence}.",
+        f"Data: {entry.data.removeprefix(FOLDER_PREFIX)}; licence: {entry.licence}.",
         *measured,
         f"Size: {entry.parameters:,} parameters in {entry.bytes / 1e6:.2f} MB, stored as {entry.stored_as}; "
         f"trained in {_BITS.get(entry.trained_in, entry.trained_in)}.{_rounded(entry)}",
@@ -97,10 +97,6 @@ def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain, me
         "`docs/references.bib`) and the data.",
     ]
     return f"# {entry.name}\n\n" + "".join(f"- {line}\n" for line in lines)
-
-
-def _data(entry: Entry) -> str:
-    return entry.data.removeprefix(FOLDER_PREFIX)
 
 
 def _named(entry: Entry, classes: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError, need
+from torchcaps.core import MissingDataError, UserError, first_line, need
 
 from .slice_order import Ordered, order_slices, volume_affine
 from .volume import Volume, doubts
@@ -254,7 +254,7 @@ def _damage_named(path: Path) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:  # pydicom raises many kinds for damaged files
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error) or type(error).__name__
         raise UserError(f"{path} is damaged ({reason}); get it again") from error
     finally:
         logger.setLevel(level)
