@@ -265,6 +265,10 @@ class TestRetrieval(TaskContract):
         found.add(DescriptorOutput(descriptors), places, torch.zeros(4, 1, 2, 2))
         assert found.metrics()[0] == {"recall_at_1": 0.5}  # the outer two find theirs
 
+    def test_recall_does_not_depend_on_how_many_are_compared_at_once(self, monkeypatch):
+        monkeypatch.setattr("torchcaps.train.tasks.retrieval._ROWS", 2)
+        self.test_metrics_by_hand()
+
     def test_the_loss_is_that_of_groups_of_whole_places(self, monkeypatch):
         """Neither the order of the images nor the batches they came in decide who is compared with whom."""
         monkeypatch.setattr("torchcaps.train.tasks.retrieval._GROUP", 4)
@@ -296,6 +300,12 @@ class TestRetrieval(TaskContract):
             assert len(numbers) == 4
             assert counts.tolist() == [5, 5, 5, 5]
             assert len(batch.unique()) == 20
+
+    def test_a_place_with_just_enough_images_is_shown_and_one_with_fewer_is_not(self):
+        places = torch.cat([torch.arange(3).repeat_interleave(5), torch.full((4,), 3)])
+        examples = PlacedImages(blank(19), places, tuple("abcd"))
+        (batch,) = task_named("retrieval").batches(examples, 15, 5, torch.Generator().manual_seed(0))
+        assert places[batch].unique().tolist() == [0, 1, 2]
 
     def test_whole_places_validate(self):
         places = torch.arange(10).repeat_interleave(3)
