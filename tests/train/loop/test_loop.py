@@ -106,15 +106,15 @@ def script_losses(monkeypatch, *losses):
     return seen
 
 
-@pytest.mark.parametrize(("pruning", "kept"), [(None, 2), ({"min_metric": 1.0}, 4)])
-def test_training_stops_when_patience_is_lost(tmp_path, monkeypatch, pruning, kept):
+@pytest.mark.parametrize(("pruning", "kept", "loss"), [(None, 2, 1.0), ({"min_metric": 1.0}, 4, 1.25)])
+def test_training_stops_when_patience_is_lost(tmp_path, monkeypatch, pruning, kept, loss):
     """Kept are the weights of the lowest loss; those of the last epoch where the run prunes."""
-    seen = script_losses(monkeypatch, 3.0, 2.0, 1.0, 1.5, 1.0, 0.5)
+    seen = script_losses(monkeypatch, 3.0, 2.0, 1.0, 1.5, 1.25, 0.5)
     result = train(recipe(**SHORT, patience=2, pruning=pruning), tmp_path, CPU)
     assert result["metrics"]["epochs"] == 5
     assert load_run(tmp_path).epoch == kept
     assert torch.equal(seen[5], seen[kept])  # the test images see what is kept
-    assert result["metrics"]["val_loss"] == 1.0
+    assert (result["metrics"]["best_epoch"], result["metrics"]["val_loss"]) == (kept, loss)
 
 
 @pytest.mark.parametrize(("metric", "kept"), [("loss", 1), ("accuracy", 2)])
