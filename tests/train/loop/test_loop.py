@@ -21,6 +21,10 @@ from torchcaps.train import (
     load_split,
     train,
 )
+from torchcaps.train.loop import Session
+from torchcaps.train.loop.divergence import broken_step
+from torchcaps.train.loop.kept import KeptRun
+from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build, recipe_as_yaml
 
 from refusal import REFUSED
@@ -367,10 +371,26 @@ def test_a_broken_gradient_is_found():
     assert find_non_finite(model, steps()) == "the gradient of '2.weight'"
 
 
+def test_steps_are_replayed_up_to_the_broken_one_of_a_later_epoch(tmp_path, monkeypatch):
+    """The last checkpoint may be epochs ago: the steps between are sound."""
+    replayed = []
+
+    def watch(model, steps):
+        replayed.extend(1 for _ in steps)
+
+    monkeypatch.setattr("torchcaps.train.loop.divergence.find_non_finite", watch)
+    run = KeptRun(Session(launch(CPU), recipe(), None), tmp_path, "32")
+    assert run.session.steps_per_epoch == 2
+    words = str(broken_step(run, None, epoch=2, step=0))
+    assert "step 1 of epoch 3" in words
+    assert "did not reproduce it" in words
+    assert len(replayed) == 2 + 2 + 1
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch_size": 1000}, "batch_size 1000 is more than the 32 training images"),
+        ({"batch_size": 33}, "batch_size 33 is more than the 32 training images"),
         (
             {"model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "decoder": "none"}},
             "set model.num_classes=10",
