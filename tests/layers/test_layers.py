@@ -10,6 +10,7 @@ from torchcaps.layers import (
     FcCaps,
     FcDecoder,
     PrimaryCaps,
+    SelectedFcCaps,
     cast_votes,
     map_sizes,
     pad_same,
@@ -197,3 +198,11 @@ def test_routing_stays_in_float32_under_autocast():
     with torch.autocast("cpu", torch.bfloat16):
         routed = layer(grid())
     assert routed.poses.dtype == torch.float32
+
+
+def test_children_without_a_vote_are_split_evenly_until_pruning_says_otherwise():
+    layer = SelectedFcCaps(6, 3, 2, 4, voters=2)
+    poses = torch.randn(1, 6, 2)
+    coupling = layer(Capsules(poses, poses.norm(dim=-1))).coupling
+    assert_close(coupling.sum(-1), torch.ones(1, 6))
+    assert_close(coupling[:, 2:], torch.full((1, 4, 3), 1 / 3))
