@@ -13,7 +13,7 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.explorer import Shelf, read_given, write_explorer
-from torchcaps.explorer.embedded import round_decoder, rounding_error
+from torchcaps.explorer.embedded import embed_decoder, round_decoder, rounding_error
 from torchcaps.explorer.service import Service
 from torchcaps.explorer.subject import Reference, Subject
 from torchcaps.explorer.subject.covering import Covering
@@ -23,6 +23,7 @@ from torchcaps.explorer.subject.rounds import Round, _at_most, spread_rounds
 from torchcaps.explorer.subject.words import say_answer, say_cover, say_round, say_rounded, say_typical
 from torchcaps.explorer.tabs import describe_tabs
 from torchcaps.explorer.upload import open_upload
+from torchcaps.layers import ConvDecoder
 from torchcaps.models import create_model
 from torchcaps.parse import Explainer, Keys, collect_keys, parse_tree
 from torchcaps.train import load_run
@@ -283,6 +284,19 @@ def test_a_decoder_is_rounded_and_says_how_far_that_moves_its_drawings(subject, 
     assert rounding_error(rounded, look, sheet) == pytest.approx(0.25, abs=1e-3)
 
 
+def test_the_normalisation_of_a_written_decoder_is_that_of_the_network():
+    decoder = ConvDecoder(6, (1, 28, 28)).double().eval()
+    for values in (decoder.norm.weight, decoder.norm.bias, decoder.norm.running_mean):
+        torch.nn.init.normal_(values)
+    torch.nn.init.uniform_(decoder.norm.running_var, 0.0, 1e-4)  # so small that the guard counts
+    step = next(step for step in embed_decoder(decoder)["steps"] if step["kind"] == "scale")
+    maps = torch.randn(1, 16, 7, 7, dtype=torch.float64)
+    factor, summand = (
+        torch.tensor(step[name], dtype=torch.float64)[:, None, None] for name in ("factor", "summand")
+    )
+    torch.testing.assert_close(factor * maps + summand, decoder.norm(maps))
+
+
 def test_numbers_that_change_the_drawing_most_come_first(subject, reference):
     look = subject.look(reference.pool.to_choose.images[:1])
     sheet = subject.perturb(look)
@@ -321,7 +335,12 @@ def test_a_file_compares_trees_of_the_levels_that_were_asked_for(folders, tmp_pa
 def test_a_network_gets_the_example_of_another_one_in_its_own_tones(tmp_path):
     grey = save_run(tmp_path / "grey", decoder="none")
     colour = save_run(
-        tmp_path / "colour", data="synthetic_cifar10", decoder="none", image_size=32, in_channels=3
+        tmp_path / "colour",
+        data="synthetic_cifar10",
+        classes=tuple("abcdefghij"),
+        decoder="none",
+        image_size=32,
+        in_channels=3,
     )
     shelf = Shelf(read_given([str(grey), str(colour)]))
     question = {"model": "1", "image": {"example": 0, "of": "0"}}
@@ -330,6 +349,7 @@ def test_a_network_gets_the_example_of_another_one_in_its_own_tones(tmp_path):
         seen = np.asarray(picture.convert("RGB")).astype(int)
     image = shelf.reference("0").pool.to_choose.images[:1][0, 0].numpy()
     shelf.close()
+    assert "It knows 10 classes" in answer["words"]  # whether it is right is not known: classes differ
     assert np.ptp(seen, axis=2).max() == 0  # grey, not tinted
     assert seen.mean() == pytest.approx(image.mean(), abs=3)  # and not inverted
 
