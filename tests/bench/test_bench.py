@@ -32,14 +32,16 @@ from torchcaps.bench import (
 )
 from torchcaps.bench.backend import kernel_free
 from torchcaps.bench.chart import device_slug
+from torchcaps.bench.layer import _why_not_plain
 from torchcaps.bench.memory import MIB, PeakMemory
 from torchcaps.bench.model import model_names
-from torchcaps.bench.timing import summarise, time_by_turns, time_work, wall_laps
+from torchcaps.bench.roofline import model_cost
+from torchcaps.bench.timing import Timing, summarise, time_by_turns, time_work, wall_laps
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.data import DATASETS
 from torchcaps.kernels import dynamic_unsupported_reason
-from torchcaps.models import MODELS
+from torchcaps.models import MODELS, create_model
 from torchcaps.viz import draw_bench, to_png
 
 CPU = torch.device("cpu")
@@ -121,6 +123,7 @@ class TestTiming:
         assert timing.best == 1.0
         assert summarise([2.0]).spread == 0.0
         assert summarise([1.0, 2.0]).ms == 1.5
+        assert summarise([1.0, 2.0, 3.0, 4.0]).spread == pytest.approx((3.25 - 1.75) / 2.5)  # between laps
 
     def test_repeats_stay_within_their_limits(self):
         calls = []
@@ -136,6 +139,13 @@ class TestTiming:
         works = [lambda name=name: calls.append(name) for name in "ab"]
         assert [timing.repeats for timing in time_by_turns(works, CPU, effort)] == [2, 2]
         assert calls == ["a", "b", "a", "b", *"ab" * 2]  # warm-up, first, then the turns
+
+    def test_the_slowest_of_several_works_decides_how_many_turns_there_is_time_for(self, monkeypatch):
+        monkeypatch.setattr("torchcaps.bench.timing.wall_laps", lambda work, repeats: [work()] * repeats)
+        effort = Effort(warm_ups=0, seconds=1.0, least=2, most=1000)
+        fast, slow = time_by_turns([lambda: 1.0, lambda: 100.0], CPU, effort)
+        assert (fast.repeats, slow.repeats) == (10, 10)
+        assert (fast.ms, slow.ms) == (1.0, 100.0)
 
 
 class TestRoofline:
@@ -165,6 +175,26 @@ class TestRoofline:
         assert rates.tflops("32") == 3.0
         assert replace(RATES, matmul_tflops_tf32=1.5).tflops("32") == 1.0
 
+    def test_a_model_moves_its_weights_and_images_by_hand(self):
+        weights = sum(each.numel() for each in create_model("dr_capsnet_tiny_test").parameters())
+        passes = {
+            (False, False): 1,
+            (True, False): 3,  # read twice, gradients written
+            (True, True): 3 + 7,  # Adam reads gradient, weight and moments, and writes all but the gradient
+        }
+        forward = model_cost("dr_capsnet_tiny_test", 8, {})
+        for (backward, adam), count in passes.items():
+            cost = model_cost("dr_capsnet_tiny_test", 8, {}, backward=backward, adam=adam)
+            assert cost.bytes == 4 * (count * weights + 8 * 20 * 20)
+            assert cost.flops == forward.flops * (3 if backward else 1)
+
+    def test_rates_are_what_is_moved_and_computed_in_the_shortest_time(self, monkeypatch):
+        timing = Timing(ms=3.0, spread=0.1, repeats=5, best=2.0)
+        monkeypatch.setattr("torchcaps.bench.roofline.time_work", lambda *_: timing)
+        found = measure_ceilings(CPU)
+        assert found.copy_gb_s == pytest.approx(2 * 4 * 2**25 / 2e-3 / 1e9)  # read and written
+        assert found.matmul_tflops_fp32 == pytest.approx(2 * 1024**3 / 2e-3 / 1e12)
+
     def test_ceilings_are_positive(self):
         found = measure_ceilings(CPU).as_json()
         assert found.pop("matmul_tflops_tf32") is None
@@ -187,6 +217,16 @@ def test_where_the_system_does_not_tell_the_peak_is_unknown(monkeypatch, tmp_pat
 
 
 class TestBench:
+    def test_images_a_second_are_those_of_a_call(self, monkeypatch):
+        timing = Timing(ms=20.0, spread=0.0, repeats=1, best=20.0)
+        monkeypatch.setattr("torchcaps.bench.bench.time_work", lambda *_: timing)
+        assert bench().measure(point(lambda: list))["img_s"] == 8 / 0.02
+        assert bench().measure(point(lambda: list, images=1000))["img_s"] == 1000 / 0.02  # of an epoch
+
+    def test_points_of_two_curves_are_two_rows(self):
+        points = [point(lambda: list, facts={"curve": name}) for name in ("batch", "iterations")]
+        assert [row["curve"] for row in bench().run(points)["rows"]] == ["batch", "iterations"]
+
     def test_an_error_is_a_row_and_the_others_go_on(self):
         def fail():
             raise RuntimeError("broken\nwith details")
@@ -248,6 +288,19 @@ class TestRouting:
         rows = [row for row in measured.run(tiny_routing(measured))["rows"] if row["routing"] != "dynamic"]
         assert {row["backend"] for row in rows} == {"torch"}
         assert {row["case"] for row in rows} == {"6x4 -> 32x8, r=3, scaled distance, forward+backward, full"}
+
+    @pytest.mark.parametrize(
+        ("changes", "copies"),
+        [({"backward": False}, 2), ({"gradient": "last"}, 3), ({"gradient": "full"}, 8)],
+    )
+    def test_the_plain_path_is_left_out_where_its_tensors_fill_nine_tenths(
+        self, changes, copies, monkeypatch
+    ):
+        size = replace(TINY, **changes)
+        needed = 4 * copies * size.batch * size.in_caps * size.out_caps * size.out_pose
+        for free, fits in ((needed / 0.89, True), (needed / 0.91, False)):
+            monkeypatch.setattr("torchcaps.bench.layer.free_memory", lambda device, free=free: int(free))
+            assert (_why_not_plain(size, CPU) is None) is fits
 
     def test_votes_that_would_not_fit_are_not_formed(self):
         measured = bench()

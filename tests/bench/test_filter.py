@@ -18,3 +18,13 @@ def test_every_form_of_a_map_is_measured():
     for row in rows:
         assert "error" not in row, row["error"]
         assert row["ms"] > 0
+
+
+@pytest.mark.parametrize(("storage", "gigabytes"), [("int8", 1.92), ("float16", 2.88)])
+def test_an_update_moves_belief_and_descriptors_by_hand(storage, gigabytes):
+    """60 million voxels: four transfers of the belief as float32, and 16 numbers of a descriptor."""
+    bench = Bench("filter", torch.device("cpu"), ceilings=RATES)
+    points = filter_suite(bench, maps={"thesis": (1000, 1000)})
+    whole = next(point for point in points if f"{storage}, all headings" in point.case)
+    assert whole.cost().bytes == pytest.approx(1e9 * gigabytes)
+    assert whole.cost().flops == 60_000_000 * 2 * 16

@@ -15,6 +15,7 @@ def test_a_key_names_its_metric_with_or_without_a_split():
 def test_values_are_printed_in_their_unit():
     assert metric_of("accuracy").format(0.99554) == "99.55%"
     assert Metric("entropy", "entropy", "lower", "bits").format(9.531) == "9.53 bits"
+    assert Metric("angle", "angle", "lower", "°").format(7.25) == "7.25°"
     assert Metric("keys", "keys", "neither", digits=0).format(8654) == "8,654"
 
 

@@ -123,6 +123,14 @@ def test_the_axial_mean_is_the_strongest_eigenvector():
     assert rotation_angle(axial_mean(near, weights)[0], by_scipy) < 1e-5
 
 
+def test_the_axial_mean_of_vectors_without_weight_is_no_direction():
+    vectors = torch.randn(2, 5, 4, requires_grad=True)
+    mean = axial_mean(vectors, torch.zeros(2, 5))
+    mean.sum().backward()
+    assert torch.equal(mean, torch.zeros(2, 4))
+    assert torch.equal(vectors.grad, torch.zeros(2, 5, 4))
+
+
 def test_the_axial_mean_has_the_gradient_of_finite_differences():
     vectors = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
     weights = torch.rand(2, 5, dtype=torch.float64, requires_grad=True)
@@ -151,7 +159,7 @@ def test_groups_of_classes_stand_in_one_table():
     assert rotation_angle(table[1], torch.tensor([1.0, 0, 0, 0])).max() == 0
 
 
-@pytest.mark.parametrize("spec", ["sphere", "1 0 0", "1 1 0 0", "0.9999 0.0141 0 0"])
+@pytest.mark.parametrize("spec", ["sphere", "1 0 0", "1 1 0 0", "0 0 0 0.97", "0.9999 0.0141 0 0"])
 def test_what_is_no_symmetry_is_refused(spec):
     with pytest.raises(UserError, match="symmetry"):
         symmetry_group(spec)

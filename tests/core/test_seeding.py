@@ -14,6 +14,10 @@ def test_purposes_get_unrelated_streams():
     assert all(0 <= seed < 2**63 for seed in seeds)
 
 
+def test_a_seed_stays_the_same_because_runs_are_repeated_from_it():
+    assert derive_seed(42, "order", 0) == int.from_bytes(digest_of("42/order/0"), "big") // 2
+
+
 def test_a_stream_is_repeatable():
     draws = [torch.rand(3, generator=generator(7, "order", 2)) for _ in range(2)]
     assert torch.equal(*draws)

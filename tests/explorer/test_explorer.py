@@ -13,17 +13,19 @@ from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.explorer import Shelf, read_given, write_explorer
-from torchcaps.explorer.embedded import round_decoder, rounding_error
+from torchcaps.explorer.embedded import embed_decoder, round_decoder, rounding_error
 from torchcaps.explorer.service import Service
 from torchcaps.explorer.subject import Reference, Subject
 from torchcaps.explorer.subject.covering import Covering
 from torchcaps.explorer.subject.pool import find_pool
-from torchcaps.explorer.subject.reference import Compared, Neighbour
-from torchcaps.explorer.subject.rounds import Round, spread_rounds
-from torchcaps.explorer.subject.words import say_answer, say_cover, say_round, say_typical
+from torchcaps.explorer.subject.reference import Compared, Neighbour, _halves
+from torchcaps.explorer.subject.rounds import Round, _at_most, spread_rounds
+from torchcaps.explorer.subject.words import say_answer, say_cover, say_round, say_rounded, say_typical
 from torchcaps.explorer.tabs import describe_tabs
 from torchcaps.explorer.upload import open_upload
-from torchcaps.parse import Explainer, collect_keys, parse_tree
+from torchcaps.layers import ConvDecoder
+from torchcaps.models import create_model
+from torchcaps.parse import Explainer, Keys, collect_keys, parse_tree
 from torchcaps.train import load_run
 from torchcaps.zoo import prepare_digit
 
@@ -57,6 +59,15 @@ def test_a_cover_costs_most_where_the_class_looks():
     assert covering.whole == covering.most_lost == 1
 
 
+def test_a_cover_that_gains_activation_costs_nothing():
+    image = torch.zeros(1, 1, 24, 24)
+    image[..., 6:10, 14:18] = 1.0  # the class is that this square is dark, and there are others
+    covering = Covering(lambda images: 2 - images[:, 0, 6:10, 14:18].mean((1, 2)), image)
+    while not covering.is_done:
+        covering.advance(1.0)
+    assert covering.heat().abs().max() == covering.most_lost == 0
+
+
 @pytest.mark.parametrize(("cost", "places"), [(0.001, 49), (0.03, 3), (0.2, 1)])
 def test_a_slower_network_covers_fewer_places_in_the_same_time(monkeypatch, cost, places):
     clock, seen = [0.0], []
@@ -83,8 +94,29 @@ def test_many_rounds_are_spread_from_the_first_to_the_last():
     assert len(spread_rounds(50)) <= 6
 
 
+def test_a_layer_of_fewer_rounds_keeps_its_own():
+    network = create_model("gamma_capsnet_tiny_test")
+    routings = network.hidden.routing, network.classes.routing
+    for routing, own in zip(routings, (1, 4), strict=True):
+        routing.iterations = own
+    found = {}
+    for number in (1, 2, 3):
+        with _at_most(network, number):
+            found[number] = [routing.iterations for routing in routings]
+    assert found == {1: [1, 1], 2: [1, 2], 3: [1, 3]}
+    assert [routing.iterations for routing in routings] == [1, 4]
+
+
+def test_trees_are_learnt_from_every_second_image_and_judged_by_the_others():
+    keys = Keys(np.arange(5)[:, None], np.arange(5) + 10, 3, 20)
+    learnt, held_out = _halves(keys)
+    assert (learnt.indices.ravel().tolist(), learnt.predicted.tolist()) == ([0, 2, 4], [10, 12, 14])
+    assert (held_out.indices.ravel().tolist(), held_out.predicted.tolist()) == ([1, 3], [11, 13])
+
+
 def test_images_to_choose_from_are_not_those_compared_with(subject):
     to_choose, to_compare, words, _ = find_pool(subject)
+    assert len(to_choose) == (len(to_choose) + len(to_compare)) // 4
     known = {image.numpy().tobytes() for image in to_compare.images[:]}
     assert not known & {image.numpy().tobytes() for image in to_choose.images[:]}
     assert words == "test images of synthetic_mnist"
@@ -141,7 +173,7 @@ def test_a_network_without_capsules_still_answers(tmp_path):
     assert subject.cover(torch.zeros(1, 1, 28, 28, dtype=torch.uint8), 0).heat().shape == (28, 28)
 
 
-@pytest.mark.parametrize(("lost", "says_little"), [(0.5, False), (0.02, True)])
+@pytest.mark.parametrize(("lost", "says_little"), [(0.5, False), (0.1, False), (0.07, True), (0.02, True)])
 def test_a_map_of_covers_that_cost_little_is_said_to_say_little(lost, says_little):
     """Its colours are stretched: the warmest place is as warm as that of any other map."""
     words = say_cover(lost, 0.8)
@@ -149,8 +181,15 @@ def test_a_map_of_covers_that_cost_little_is_said_to_say_little(lost, says_littl
     assert ("says little" in words) == says_little
 
 
+def test_the_error_of_a_rounded_decoder_is_told_in_tones():
+    assert "at most 2.55 of 255 tones" in say_rounded(0.01)
+
+
 def test_a_close_answer_is_called_close():
     assert "a close call" in say_answer("ab", [0.5, 0.45], 0, None)
+    assert "fairly clear" in say_answer("ab", [0.5, 0.35], 0, None)
+    assert "fairly clear" in say_answer("ab", [0.5, 0.25], 0, None)
+    assert "a clear answer" in say_answer("ab", [0.5, 0.15], 0, None)
     assert "a clear answer. The answer is wrong: it is b." in say_answer("ab", [0.9, 0.1], 0, 1)
 
 
@@ -245,6 +284,19 @@ def test_a_decoder_is_rounded_and_says_how_far_that_moves_its_drawings(subject, 
     assert rounding_error(rounded, look, sheet) == pytest.approx(0.25, abs=1e-3)
 
 
+def test_the_normalisation_of_a_written_decoder_is_that_of_the_network():
+    decoder = ConvDecoder(6, (1, 28, 28)).double().eval()
+    for values in (decoder.norm.weight, decoder.norm.bias, decoder.norm.running_mean):
+        torch.nn.init.normal_(values)
+    torch.nn.init.uniform_(decoder.norm.running_var, 0.0, 1e-4)  # so small that the guard counts
+    step = next(step for step in embed_decoder(decoder)["steps"] if step["kind"] == "scale")
+    maps = torch.randn(1, 16, 7, 7, dtype=torch.float64)
+    factor, summand = (
+        torch.tensor(step[name], dtype=torch.float64)[:, None, None] for name in ("factor", "summand")
+    )
+    torch.testing.assert_close(factor * maps + summand, decoder.norm(maps))
+
+
 def test_numbers_that_change_the_drawing_most_come_first(subject, reference):
     look = subject.look(reference.pool.to_choose.images[:1])
     sheet = subject.perturb(look)
@@ -283,7 +335,12 @@ def test_a_file_compares_trees_of_the_levels_that_were_asked_for(folders, tmp_pa
 def test_a_network_gets_the_example_of_another_one_in_its_own_tones(tmp_path):
     grey = save_run(tmp_path / "grey", decoder="none")
     colour = save_run(
-        tmp_path / "colour", data="synthetic_cifar10", decoder="none", image_size=32, in_channels=3
+        tmp_path / "colour",
+        data="synthetic_cifar10",
+        classes=tuple("abcdefghij"),
+        decoder="none",
+        image_size=32,
+        in_channels=3,
     )
     shelf = Shelf(read_given([str(grey), str(colour)]))
     question = {"model": "1", "image": {"example": 0, "of": "0"}}
@@ -292,6 +349,7 @@ def test_a_network_gets_the_example_of_another_one_in_its_own_tones(tmp_path):
         seen = np.asarray(picture.convert("RGB")).astype(int)
     image = shelf.reference("0").pool.to_choose.images[:1][0, 0].numpy()
     shelf.close()
+    assert "It knows 10 classes" in answer["words"]  # whether it is right is not known: classes differ
     assert np.ptp(seen, axis=2).max() == 0  # grey, not tinted
     assert seen.mean() == pytest.approx(image.mean(), abs=3)  # and not inverted
 
@@ -317,6 +375,8 @@ def test_a_few_images_do_not_say_what_is_unusual():
     assert "stranger than 100% of 30 held-out ones read as 3. That is unusual" in many
     assert "stranger than 2 of 2 held-out ones read as 3. They are too few" in few
     assert "unusual:" not in few
+    assert "be careful with this answer" in say_typical(compared(0.95, 100), "3", "digits", 600)
+    assert "within the usual range" in say_typical(compared(0.94, 100), "3", "digits", 600)
     assert "no stranger than any of the 30" in say_typical(compared(0.0, 30), "3", "digits", 600)
 
 

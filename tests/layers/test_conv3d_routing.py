@@ -146,3 +146,15 @@ def test_squashing_jointly_costs_one_root_a_type_and_else_one_a_parent():
     )
     per_root = 5  # guard, root, one more, division, product; components cost the same either way
     assert apart.elementwise - joint.elementwise == 2 * per_root * (parents - OUT)
+
+
+def test_another_round_costs_a_split_a_bias_a_squash_and_added_agreements():
+    parents = 6 * OUT
+    costs = [
+        MapRouting(OUT, P, iterations=rounds, squash_jointly=False).cost(RoutingShape(IN, parents, P))
+        for rounds in (1, 2)
+    ]
+    first, more = costs[0].elementwise, costs[1].elementwise - costs[0].elementwise
+    a_round = IN * 5 * parents + parents * P + parents * (3 * P + 5)  # softmax, bias, squash
+    assert first == a_round + parents * (2 * P + 1)  # and the lengths in the end
+    assert more == a_round + IN * parents

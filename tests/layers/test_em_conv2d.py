@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from torchcaps.core import Capsules
 from torchcaps.layers import ConvCaps2d, PositionalEM, cast_votes, routed
-from torchcaps.layers.em_conv2d import log_total_per_child
+from torchcaps.layers.em_conv2d import children_of_windows, log_total_per_child
 from torchcaps.routing import RoutingShape
 
 IN, OUT, K = 2, 3, 3
@@ -153,3 +153,14 @@ def test_a_batch_in_parts_learns_what_it_learns_whole(monkeypatch):
     monkeypatch.setattr("torchcaps.layers.em_conv2d._SAMPLES_AT_ONCE", 2)
     assert_close(learn(), whole)
     assert calls == [2, 2, 1, 1, 2, 2]  # the backward pass goes the other way, and votes again
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (2, 2), (2, 3), (1, 2)])
+def test_an_even_split_gives_each_parent_its_share_of_the_children_that_are_seen(kernel, stride):
+    windows, types, out_types = (4, 3), 5, 2
+    seen = [
+        len(children_of_windows(count, kernel, stride, torch.device("cpu")).unique()) for count in windows
+    ]
+    shape = (*windows, types * kernel**2, out_types)
+    routing = PositionalEM(RoutingShape(shape[2], out_types, 4), kernel_size=kernel, stride=stride)
+    assert routing.even_mass(shape) == pytest.approx(types * seen[0] * seen[1] / (4 * 3 * out_types))

@@ -10,6 +10,7 @@ from torchcaps.layers import (
     FcCaps,
     FcDecoder,
     PrimaryCaps,
+    SelectedFcCaps,
     cast_votes,
     map_sizes,
     pad_same,
@@ -197,3 +198,20 @@ def test_routing_stays_in_float32_under_autocast():
     with torch.autocast("cpu", torch.bfloat16):
         routed = layer(grid())
     assert routed.poses.dtype == torch.float32
+
+
+def test_children_without_a_vote_are_split_evenly_until_pruning_says_otherwise():
+    layer = SelectedFcCaps(6, 3, 2, 4, voters=2)
+    poses = torch.randn(1, 6, 2)
+    coupling = layer(Capsules(poses, poses.norm(dim=-1))).coupling
+    assert_close(coupling.sum(-1), torch.ones(1, 6))
+    assert_close(coupling[:, 2:], torch.full((1, 4, 3), 1 / 3))
+
+
+@pytest.mark.parametrize(("side", "widths", "below"), [(28, 3, 7), (32, 3, 8), (33, 4, 5), (64, 4, 8)])
+def test_a_convolutional_decoder_begins_as_small_as_that_of_deepcaps(side, widths, below):
+    decoder = ConvDecoder(6, (3, side, side))
+    layers = [layer for layer in decoder.layers if isinstance(layer, torch.nn.ConvTranspose2d)]
+    assert decoder.map_shape == (16, below, below)
+    assert [layer.out_channels for layer in layers] == [*(64, 32, 16, 8)[:widths], 3]
+    assert (layers[-1].bias == 0.1).all()  # with zero, a rectifier may never be active

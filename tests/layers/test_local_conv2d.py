@@ -156,3 +156,10 @@ def test_wrong_sizes_are_explained():
         LocalConvCaps2d(2, OUT, D, P, kernel_size=3)(grid())
     with pytest.raises(UserError, match=r"only with kernel 2, 4, 6, \.\.\., got 3"):
         LocalDeconvCaps2d(IN, OUT, D, P, kernel_size=3)
+
+
+@pytest.mark.parametrize("kernel_size", [1, 2, 3, 4])
+def test_a_map_keeps_its_size_under_a_kernel_that_is_even_too(kernel_size):
+    layer = LocalConvCaps2d(2, 3, 4, 5, kernel_size=kernel_size)
+    poses = torch.randn(1, 5, 6, 2, 4)
+    assert layer(Capsules(poses, poses.norm(dim=-1))).poses.shape == (1, 5, 6, 3, 5)

@@ -166,3 +166,11 @@ def test_the_page_has_the_sizes_of_primary_layers(name, size):
     left = primary - count_parameters(whole) + count_parameters(factorised)
     page = (Path(__file__).parents[2] / "docs" / "backbones.md").read_text()
     assert f"| {size} px | {primary:,} | {left:,} |" in page
+
+
+def test_an_image_as_small_as_the_trunk_allows_leaves_one_position():
+    network = create_model("backbone_capsnet_tiny_test", image_size=8, decoder="none")
+    assert network.trunk.stride == 8
+    assert network.primary.conv.kernel_size == (1, 1)
+    with pytest.raises(UserError, match="the smallest that works is 8 px"):
+        create_model("backbone_capsnet_tiny_test", image_size=7)

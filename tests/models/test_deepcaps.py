@@ -3,6 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from torchcaps.core import UserError
+from torchcaps.layers import map_sizes, receptive_field
 from torchcaps.models import create_model
 
 
@@ -80,3 +81,22 @@ def test_cells_that_do_not_fit_are_refused():
     with pytest.raises(UserError, match=r"layer 'cell4'.*smallest that works is 9 px"):
         create_model("deepcaps_tiny_test", image_size=8)
     assert create_model("deepcaps_tiny_test", image_size=9)(torch.rand(2, 1, 9, 9)).poses.shape == (2, 4, 6)
+
+
+@pytest.mark.parametrize("position", [(0, 0), (3, 2), (5, 5)])
+def test_a_capsule_of_the_third_cell_sees_the_pixels_that_its_field_names(position):
+    """The fourth cell routes over whole maps, so that only the third has a border to be found."""
+    model = create_model("deepcaps_tiny_test", image_size=44, decoder="none").double().eval()
+    images = torch.randn(1, 1, 44, 44, dtype=torch.float64, requires_grad=True)
+    grid = model.capsule_grids()[0]
+    (height, width), types = map_sizes(44, grid.stages)[-1], grid.types
+    assert (height, width) == (6, 6)
+    children = model.encode(images)[-1].children.poses[0]
+    row, column = position
+    children[(row * width + column) * types].sum().backward()
+    seen = images.grad[0, 0].nonzero()
+    field = receptive_field(44, grid.stages)
+    for middle, found in zip(field.centre(row, column), seen.T, strict=True):
+        reach = (field.size - 1) / 2
+        assert int(found.min()) == max(0, middle - reach)
+        assert int(found.max()) == min(43, middle + reach)

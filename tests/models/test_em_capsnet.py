@@ -45,9 +45,10 @@ def test_coordinates_shift_the_two_named_components():
 
 
 def test_settings_reach_every_layer():
-    model = create_model("em_capsnet_tiny_test", routing={"name": "em", "iterations": 2})
-    assert [layer.routing.iterations for layer in model.layers] == [2, 2]
-    assert model.classes.routing.routing.iterations == 2
+    settings = {"iterations": 2, "inverse_temperature": 0.25, "min_variance": 0.5}
+    model = create_model("em_capsnet_tiny_test", routing={"name": "em", **settings})
+    for routing in (*(layer.routing for layer in model.layers), model.classes.routing.routing):
+        assert {name: getattr(routing, name) for name in settings} == settings
 
 
 def test_any_other_routing_competes_in_its_window():

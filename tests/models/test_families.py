@@ -98,3 +98,13 @@ def test_shared_matrices_make_an_aff_capsnet():
     with torch.device("meta"):
         model = create_model("dr_capsnet_mnist", routing="shared_matrix")
     assert sum(p.numel() for p in model.parameters()) == 6_804_384 - 1151 * 8 * 10 * 16
+
+
+def test_poses_of_the_parse_network_keep_their_length_from_layer_to_layer():
+    """Unit poses, pooled evenly by the initial matrices, have a length of 0.7 before the squash."""
+    generator = torch.Generator().manual_seed(0)
+    for layer in create_model("parse_capsnet").capsules:
+        poses = torch.randn(200, layer.in_caps, layer.in_pose, generator=generator)
+        votes = torch.einsum("bip,ipod->biod", torch.nn.functional.normalize(poses, dim=-1), layer.weight)
+        pooled = votes.sum(1) / layer.weight.shape[2]
+        assert pooled.square().sum(-1).mean().sqrt().item() == pytest.approx(0.7, rel=0.1)

@@ -50,6 +50,14 @@ def test_quaternion_votes_make_the_class_layer_equivariant():
     assert_close(found * (expected * found).sum(-1, keepdim=True).sign(), expected)
 
 
+def test_votes_of_quaternions_begin_near_the_children_that_cast_them():
+    layer = use_quaternion_votes(FcCaps(200, 3, 4, 4, init_std=0.1))
+    learned = layer.parametrizations.weight.original
+    torch.testing.assert_close(learned.mean((0, 1)), torch.tensor([1.0, 0, 0, 0]), rtol=0, atol=0.02)
+    matrices = layer.weight.permute(0, 2, 1, 3)  # a child and a parent, then rows and columns
+    assert (matrices - torch.eye(4)).abs().mean() < 0.1
+
+
 def test_quaternion_votes_have_four_learned_numbers_a_pair():
     layer = use_quaternion_votes(FcCaps(6, 3, 4, 4, routing="em_rotation"))
     names = {name: parameter.numel() for name, parameter in layer.named_parameters()}

@@ -83,6 +83,14 @@ def test_a_slower_network_is_refused_before_anything_is_written(pruned, tmp_path
     assert not out.exists()
 
 
+def test_a_tenth_more_time_is_not_yet_slower(pruned, tmp_path, measured):
+    measured((2.0, 40.0), (2.16, 43.0))
+    shrink_and_measure(pruned, tmp_path / "small")
+    measured((2.0, 40.0), (2.1, 46.0))
+    with pytest.raises(UserError, match=r"takes 46.00 instead of 40.00 ms for 128 image\(s\); nothing"):
+        shrink_and_measure(pruned, tmp_path / "slower")
+
+
 def test_a_faster_network_needs_no_force(pruned, tmp_path, measured):
     measured((2.0, 40.0), (2.1, 20.0))
     shrink_and_measure(pruned, tmp_path / "small")

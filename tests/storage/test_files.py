@@ -47,6 +47,7 @@ def test_drafts_of_killed_processes_are_removed_once_they_are_old(tmp_path):
     for draft in (old, young):
         draft.write_text("half")
     os.utime(old, (time.time() - 7200,) * 2)
+    os.utime(young, (time.time() - 1800,) * 2)  # a large file may take that long
     write_json(tmp_path / "a.json", {"b": 1})
     assert not old.exists()
     assert young.exists()

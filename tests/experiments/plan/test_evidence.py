@@ -38,6 +38,29 @@ def test_the_interval_of_one_mean_is_students():
     )
 
 
+def test_a_single_seed_on_either_side_gives_no_interval():
+    alone, several = Mean.of_values([9.0]), Mean.of_values([1.0, 1.1, 0.9])
+    assert difference(alone, several) == Effect(8.0, math.inf)
+    assert difference(several, alone) == Effect(-8.0, math.inf)
+    assert decide(difference(alone, several)) == "open"
+
+
+def test_a_short_protocol_on_either_side_leaves_a_difference_open():
+    long, short = Mean(9.0, 0.1, 3), Mean(1.0, 0.1, 3, is_short=True)
+    assert difference(long, short).is_short
+    assert difference(short, long).is_short
+    assert not difference(long, long).is_short
+
+
+def test_a_mean_in_another_unit_scatters_as_much_whatever_the_sign():
+    values = [71.0, 74.0, 73.0]
+    turned = excess(Mean.of_values(values).times(-1), -70)
+    plain = excess(Mean.of_values(values), 70)
+    assert (turned.size, turned.margin) == pytest.approx((-plain.size, plain.margin))
+    assert decide(turned) == "open"
+    assert Mean.of_values(values).times(-2) == pytest.approx(Mean.of_values([-2 * value for value in values]))
+
+
 def rows_of_runs(first, second, metrics=("tree_precision", "even_tree_precision")):
     """Two metrics of the same runs."""
     return [
@@ -123,6 +146,8 @@ def test_one_case_against_it_decides_and_all_have_to_be_for_it():
     assert decide_together({**together, "c": "open"}, 3, "x").verdict == "open"
     assert decide_together({**together, "c": "not confirmed"}, 4, "x").verdict == "not confirmed"
     assert decide_together({}, 0, "x").verdict == "open"
+    more_than_planned = decide_together({**together, "c": "open"}, 2, "x")
+    assert more_than_planned.because == "x; shown in 2 of 3"
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ def row(ours, **changes):
         (row(38.0), "not confirmed"),
         (row(38.0, protocols=(QUICK,)), "not confirmed"),  # more than a short protocol explains
         (row(38.0, protocols=(QUICK,), runs=RUNS[:1], spread=None), "open"),
+        (row(84.2, protocols=(QUICK,)), "open"),  # less than ten times half a point and two deviations
+        (row(83.9, protocols=(QUICK,)), "not confirmed"),
         (row(91.8), "beyond"),
         (row(91.8, protocols=(QUICK,)), "beyond"),
         (row(90.9), "open"),
@@ -43,6 +45,8 @@ def row(ours, **changes):
         (row(88.5, runs=RUNS[:1], spread=None), "open"),
         (row(120.0, metric="keys"), "not confirmed"),
         (row(60.0, metric="keys"), "beyond"),  # fewer trees are better
+        (row(85.6, metric="keys", spread=0.2), "confirmed"),  # a twentieth of 90 is 4.5
+        (row(85.0, metric="keys", spread=0.2), "beyond"),
         (row(60.0, metric="keys", protocols=(QUICK,)), "open"),  # less training may have made them fewer
         (row(60.0, metric="primary_capsules"), "not confirmed"),
         (row(90.4, spread=0.2, metric="entropy"), "confirmed"),
@@ -78,6 +82,23 @@ def test_a_page_holds_table_claims_and_protocol(tmp_path):
     assert "3.0 hours of training in all, on cpu, precision 32" in page
 
 
+def test_runs_behind_several_rows_count_once_and_the_fewest_seeds_are_told(tmp_path):
+    experiment = EXPERIMENTS["fig:fix_vs_ann"]
+    rows = [row(89.5), row(50.0, metric="sparsity", runs=RUNS[:2])]
+    write_results(tmp_path, experiment.slug, rows, "command")
+    page = render_page(experiment, rows_in(tmp_path))
+    assert "- 3 runs, 3.0 hours of training in all" in page
+    assert "Decided by runs of the full budget, at least 2 to a setting." in page
+
+
+def test_two_metrics_are_rows_of_their_own_and_three_are_columns():
+    two = [row(90.0), row(50.0, metric="sparsity")]
+    assert "| setting | metric | thesis | ours | seeds | protocol |" in render_table(two)
+    assert "| setting | test accuracy, % | sparsity, % | entropy, bits |" in render_table(
+        [*two, row(1.0, metric="entropy")]
+    )
+
+
 def test_the_legend_allows_a_short_protocol_the_verdict_beside_it(tmp_path):
     experiment = EXPERIMENTS["fig:fix_vs_ann"]
     found = row(89.6, spread=0.2, protocols=(QUICK,))
@@ -101,6 +122,12 @@ def test_rows_of_a_larger_budget_are_not_replaced(tmp_path):
     assert '"ours": 1.0' in (tmp_path / "fig-x.json").read_text()
     write_results(tmp_path, "fig-x", [row(3.0)], "c")
     assert '"ours": 3.0' in (tmp_path / "fig-x.json").read_text()
+
+
+def test_any_budget_replaces_rows_that_a_script_made(tmp_path):
+    write_results(tmp_path, "fig-x", [row(1.0, protocols=())], "c")
+    write_results(tmp_path, "fig-x", [row(2.0, protocols=(QUICK,))], "c")
+    assert '"ours": 2.0' in (tmp_path / "fig-x.json").read_text()
 
 
 def test_curves_are_averaged_where_runs_have_come():

@@ -92,6 +92,17 @@ def test_an_archive_cannot_write_elsewhere(tmp_path):
     assert written == ["deep/here/smoke-mnist/quick/run-2/result.json"]
 
 
+def test_only_results_of_the_experiment_and_of_a_sensible_size_are_merged(tmp_path):
+    members = {
+        "other/quick/run-1/result.json": GOOD,
+        "smoke-mnist/quick/run-1/result.json": GOOD + b" " * (8 << 20),
+        "smoke-mnist/quick/run-2/result.json": GOOD,
+    }
+    here = tmp_path / "here"
+    assert merge_runs(EXPERIMENT, pack(tmp_path / "all.tar.gz", members), here) == 1
+    assert [path.parent.name for path in here.rglob("result.json")] == ["run-2"]
+
+
 def test_what_is_no_archive_is_refused(tmp_path):
     (tmp_path / "torn.tar.gz").write_bytes(b"not an archive")
     with pytest.raises(UserError, match="no archive of results"):

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -17,9 +18,10 @@ from torchcaps.experiments.plan import (
     Outcome,
     PlannedRun,
     Setting,
+    TakeOver,
     train_recipe,
 )
-from torchcaps.experiments.records import protocol_of, read_budget
+from torchcaps.experiments.records import Details, load_rows, protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import RunCounts, Visit, run_missing
 from torchcaps.storage import DiskError
@@ -116,6 +118,63 @@ def test_a_run_may_be_more_than_training(experiment, tmp_path):
     assert (tmp_path / "fig-some-thing.png").read_bytes() == b"1 rows"
     gather_runs(replace(changed, draw=lambda rows: None), tmp_path, tmp_path, budget="full", command="c")
     assert (tmp_path / "fig-some-thing.png").read_bytes() == b"1 rows"  # it stays while there is no other
+
+
+def concurrency_of(out):
+    return {json.loads(path.read_text())["concurrency"] for path in out.rglob("result.json")}
+
+
+def test_a_result_says_how_many_runs_shared_the_device(experiment, tmp_path):
+    machines = []
+
+    def perform(job):
+        machines.append(job.machine)
+        job.leave_result(Outcome(metrics={"rounds": 1}, **FACTS))
+
+    pair = replace(experiment, settings=experiment.settings[1:], perform=perform)
+    run_missing(pair, tmp_path / "shared", CPU, seeds=1, visit=Visit(at_once=4))
+    assert concurrency_of(tmp_path / "shared") == {2}  # there are no more than two
+    run_missing(pair, tmp_path / "alone", CPU, seeds=1)
+    assert concurrency_of(tmp_path / "alone") == {1}
+    # a tuned convolution frees memory, which must not happen beside another run
+    assert [machine.tune_convolutions for machine in machines] == [False, False, True, True]
+
+
+def test_the_result_of_a_reused_run_is_taken_over_as_it_is(experiment, tmp_path):
+    def perform(job):
+        job.leave_result(Outcome(metrics={"rounds": 1}, **FACTS))
+
+    source = replace(experiment, settings=experiment.settings[1:], perform=perform)
+    run_missing(source, tmp_path, CPU, seeds=1, visit=Visit(at_once=2))
+    taker = replace(
+        experiment,
+        label="fig:taker",
+        settings=(replace(experiment.settings[1], name="taken", reuses="small, one"),),
+        perform=TakeOver((source,), perform),
+    )
+    run_missing(taker, tmp_path, CPU, seeds=1)
+    results = [next(one.planned("full")).folder(tmp_path) / "result.json" for one in (source, taker)]
+    made, taken = (json.loads(path.read_text()) for path in results)
+    assert taken == made
+    assert taken["concurrency"] == 2
+
+
+def test_a_metric_that_some_runs_lack_is_the_mean_of_the_others(experiment, tmp_path):
+    def perform(job):
+        late = {} if job.run.seed == 42 else {"entropy": 3.0}
+        details = Details(series={"levels": np.array([1.0, 2.0])})
+        outcome = Outcome(metrics={"rounds": job.run.seed, **late}, details=details, **FACTS)
+        job.leave_result(outcome)
+
+    chosen = replace(
+        experiment, settings=experiment.settings[1:2], perform=perform, metrics=("rounds", "entropy")
+    )
+    run_missing(chosen, tmp_path, CPU)
+    gather_runs(chosen, tmp_path, tmp_path, budget="full", command="c")
+    rounds, entropy = load_rows(tmp_path, chosen.slug)
+    assert (rounds.ours, rounds.seeds) == (42.5, 2)
+    assert (entropy.ours, [run.facts.seed for run in entropy.runs]) == (3.0, [43])
+    assert [bool(run.details) for row in (rounds, entropy) for run in row.runs] == [True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -37,3 +37,11 @@ def test_convolutions_need_a_patch_that_is_a_power_of_two(patch):
 def test_a_transformer_on_convolutions_answers_for_sizes_that_are_no_multiple_of_a_patch():
     network = create_model("vit_tiny_test", image_size=18, patch=4, stem="conv").eval()
     assert network(torch.randn(2, 1, 18, 18)).activations.shape == (2, 4)
+
+
+def test_an_image_of_no_whole_number_of_patches_is_seen_to_its_last_row_and_column():
+    network = create_model("vit_tiny_test", patch=4, image_size=(6, 9)).eval()
+    image = torch.randn(1, 1, 6, 9, requires_grad=True)
+    assert len(network.positions) == 1 + 2 * 3
+    network(image).poses[0, 0].sum().backward()
+    assert image.grad[0, 0].count_nonzero() == 6 * 9

@@ -33,6 +33,17 @@ def test_a_block_that_learns_gives_what_its_parts_give_one_after_the_other(layou
     torch.testing.assert_close(network.state_dict(), parts.state_dict())
 
 
+def test_a_block_with_instance_norm_by_hand():
+    """As Keras has it: a slope of 0.3 below zero, and 0.001 beside the variance of each map."""
+    (block,) = conv_stem(1, (4,), [ConvStage("stem.0", 3)], "instance").double()
+    images = torch.randn(2, 1, 8, 8, dtype=torch.float64)
+    maps = nn.functional.conv2d(images, block[0].weight)  # the bias begins at zero
+    maps = torch.where(maps < 0, 0.3 * maps, maps)
+    centred = maps - maps.mean((2, 3), keepdim=True)
+    expected = centred / (centred.square().mean((2, 3), keepdim=True) + 1e-3).sqrt()
+    torch.testing.assert_close(block(images), expected)
+
+
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_hook_on_a_part_of_a_block_sees_its_output(place):
     network, seen = stem().train(), []

@@ -23,6 +23,10 @@ from torchcaps.train import (
     load_split,
     train,
 )
+from torchcaps.train.loop import Session
+from torchcaps.train.loop.divergence import broken_step
+from torchcaps.train.loop.kept import KeptRun
+from torchcaps.train.machine import launch
 from torchcaps.train.recipe import recipe_as_yaml
 
 from refusal import REFUSED
@@ -102,15 +106,15 @@ def script_losses(monkeypatch, *losses):
     return seen
 
 
-@pytest.mark.parametrize(("pruning", "kept"), [(None, 2), ({"min_metric": 1.0}, 4)])
-def test_training_stops_when_patience_is_lost(tmp_path, monkeypatch, pruning, kept):
+@pytest.mark.parametrize(("pruning", "kept", "loss"), [(None, 2, 1.0), ({"min_metric": 1.0}, 4, 1.25)])
+def test_training_stops_when_patience_is_lost(tmp_path, monkeypatch, pruning, kept, loss):
     """Kept are the weights of the lowest loss; those of the last epoch where the run prunes."""
-    seen = script_losses(monkeypatch, 3.0, 2.0, 1.0, 1.5, 1.0, 0.5)
+    seen = script_losses(monkeypatch, 3.0, 2.0, 1.0, 1.5, 1.25, 0.5)
     result = train(recipe(**SHORT, patience=2, pruning=pruning), tmp_path, CPU)
     assert result["metrics"]["epochs"] == 5
     assert load_run(tmp_path).epoch == kept
     assert torch.equal(seen[5], seen[kept])  # the test images see what is kept
-    assert result["metrics"]["val_loss"] == 1.0
+    assert (result["metrics"]["best_epoch"], result["metrics"]["val_loss"]) == (kept, loss)
 
 
 @pytest.mark.parametrize(("metric", "kept"), [("loss", 1), ("accuracy", 2)])
@@ -367,10 +371,26 @@ def test_a_broken_gradient_is_found():
     assert find_non_finite(model, steps()) == "the gradient of '2.weight'"
 
 
+def test_steps_are_replayed_up_to_the_broken_one_of_a_later_epoch(tmp_path, monkeypatch):
+    """The last checkpoint may be epochs ago: the steps between are sound."""
+    replayed = []
+
+    def watch(model, steps):
+        replayed.extend(1 for _ in steps)
+
+    monkeypatch.setattr("torchcaps.train.loop.divergence.find_non_finite", watch)
+    run = KeptRun(Session(launch(CPU), recipe(), None), tmp_path, "32")
+    assert run.session.steps_per_epoch == 2
+    words = str(broken_step(run, None, epoch=2, step=0))
+    assert "step 1 of epoch 3" in words
+    assert "did not reproduce it" in words
+    assert len(replayed) == 2 + 2 + 1
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch_size": 1000}, "batch_size 1000 is more than the 32 training images; set batch_size lower"),
+        ({"batch_size": 33}, "batch_size 33 is more than the 32 training images; set batch_size lower"),
         (
             {"model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "decoder": "none"}},
             "set model.num_classes=10",

@@ -43,6 +43,20 @@ VALUES = {
 }
 
 
+def test_the_loss_of_an_epoch_is_the_mean_over_its_steps(monkeypatch):
+    session, losses = Session(launch(Machine(device="cpu")), build(VALUES), None), []
+
+    def backward(indices, original=session.step.backward):
+        losses.append(original(indices))
+        return losses[-1]
+
+    monkeypatch.setattr(session.step, "backward", backward)
+    for epoch in (0, 1):
+        for indices in session.epoch(epoch):
+            session.step(indices)
+    assert session.step.mean_loss() == pytest.approx(float(losses[2] + losses[3]) / 2)  # of the last epoch
+
+
 def test_all_processes_go_by_the_evaluation_of_the_first(monkeypatch):
     """Each has batch statistics of its own in its average: the losses differ, the decisions must not."""
     session, first = Session(launch(Machine(device="cpu")), build(VALUES), None), Evaluation(0.5, {})

@@ -1,9 +1,49 @@
+import json
+
 import pytest
+import torch
 from safetensors.torch import save_file
 
 from torchcaps.core import UserError
 from torchcaps.models import create_model
-from torchcaps.train.loop.warm_start import start_from
+from torchcaps.storage import save_weights
+from torchcaps.train.loop.warm_start import adopt_widths, start_from
+from torchcaps.train.recipe import build
+
+
+def run_with(folder, *widths):
+    folder.mkdir()
+    (folder / "recipe.json").write_text(json.dumps({"model": {"trunk_widths": widths}}))
+    return folder
+
+
+def widths_in(out, **changes):
+    model = {"name": "trunk_classifier_tiny_test"} | changes.pop("model", {})
+    recipe = build({"model": model, "data": {"name": "synthetic_mnist"}, "epochs": 1, **changes})
+    return adopt_widths(recipe, out).model.get("trunk_widths")
+
+
+def test_the_widths_of_a_pruned_trunk_are_taken_over_unless_the_recipe_has_its_own(tmp_path):
+    source, out = run_with(tmp_path / "source", 4, 5, 6, 7), run_with(tmp_path / "out", 8, 8, 8, 8)
+    assert widths_in(out, start_from=str(source)) == [4, 5, 6, 7]
+    assert widths_in(out, start_from=str(tmp_path / "gone")) == [8, 8, 8, 8]  # with which it was started
+    own = {"trunk_widths": [1, 2, 3, 4]}
+    assert widths_in(out, start_from=str(source), model=own) == [1, 2, 3, 4]
+    assert widths_in(out) is None
+    assert widths_in(tmp_path, start_from=str(tmp_path / "gone")) is None
+
+
+def test_layers_are_shared_by_name_and_an_imported_trunk_is_found(tmp_path):
+    source, network = (create_model("trunk_classifier_tiny_test", num_classes=n) for n in (4, 4))
+    before = {name: values.clone() for name, values in network.state_dict().items()}
+    save_weights(tmp_path / "trunk.safetensors", source.trunk.state_dict(), {"trunk": "mobilenet_tiny"})
+    start_from(network, tmp_path / "trunk.safetensors")
+    for name, values in network.state_dict().items():
+        expected = source.state_dict()[name] if name.startswith("trunk.") else before[name]
+        assert torch.equal(values, expected), name
+    save_weights(tmp_path / "other.safetensors", {"x": torch.ones(1)}, {})
+    with pytest.raises(UserError, match="no layer in common"):
+        start_from(network, tmp_path / "other.safetensors")
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,12 @@ class TestSegmentation(TaskContract):
         assert metrics["dice"] == 1.0
         assert tables["classes"]["b"]["dice"] is None
 
+    def test_where_nothing_is_to_be_found_and_nothing_is_found_dice_is_zero(self):
+        masks = torch.zeros(1, 1, 2, 2, dtype=torch.uint8)
+        found = meter("segmentation", MaskedImages(blank(1), masks, ("a",)), "dice_cross_entropy")
+        found.add(SegmentationOutput(torch.full((1, 1, 2, 2), 0.1)), masks[:, 0], torch.zeros(1, 1, 2, 2))
+        assert found.metrics()[0] == {"dice": 0.0, "iou": 0.0, "pixel_accuracy": 1.0}
+
     def test_a_decoder_should_draw_what_lies_inside_the_masks(self, monkeypatch):
         """Capsules outside them are blanked before it (LaLonde 2018): it cannot know the rest."""
         model = {**self.recipe["model"], "reconstruction": True}
@@ -178,8 +184,10 @@ class TestSegmentation(TaskContract):
         answer = task_named("segmentation").answer(outputs, info, Image.new("RGB", (16, 16), (100, 100, 100)))
         colour = answer.pictures["mask"].convert("RGB").getpixel((5, 5))
         overlay = answer.pictures["overlay"]
-        assert overlay.getpixel((4, 6)) == colour  # the border
-        assert overlay.getpixel((6, 6)) not in (colour, (100, 100, 100))
+        for place in ((4, 6), (8, 6), (6, 4), (6, 8)):  # the border: left, right, above and below
+            assert overlay.getpixel(place) == colour
+        for place in ((5, 5), (5, 7), (7, 5), (7, 7)):
+            assert overlay.getpixel(place) not in (colour, (100, 100, 100))
         assert overlay.getpixel((2, 2)) == (100, 100, 100)
 
 
@@ -265,6 +273,10 @@ class TestRetrieval(TaskContract):
         found.add(DescriptorOutput(descriptors), places, torch.zeros(4, 1, 2, 2))
         assert found.metrics()[0] == {"recall_at_1": 0.5}  # the outer two find theirs
 
+    def test_recall_does_not_depend_on_how_many_are_compared_at_once(self, monkeypatch):
+        monkeypatch.setattr("torchcaps.train.tasks.retrieval._ROWS", 2)
+        self.test_metrics_by_hand()
+
     def test_the_loss_is_that_of_groups_of_whole_places(self, monkeypatch):
         """Neither the order of the images nor the batches they came in decide who is compared with whom."""
         monkeypatch.setattr("torchcaps.train.tasks.retrieval._GROUP", 4)
@@ -296,6 +308,12 @@ class TestRetrieval(TaskContract):
             assert len(numbers) == 4
             assert counts.tolist() == [5, 5, 5, 5]
             assert len(batch.unique()) == 20
+
+    def test_a_place_with_just_enough_images_is_shown_and_one_with_fewer_is_not(self):
+        places = torch.cat([torch.arange(3).repeat_interleave(5), torch.full((4,), 3)])
+        examples = PlacedImages(blank(19), places, tuple("abcd"))
+        (batch,) = task_named("retrieval").batches(examples, 15, 5, torch.Generator().manual_seed(0))
+        assert places[batch].unique().tolist() == [0, 1, 2]
 
     def test_whole_places_validate(self):
         places = torch.arange(10).repeat_interleave(3)

@@ -8,6 +8,7 @@ from zoo.handwriting import photograph, sheet_with_a_cut_digit
 from torchcaps.core import UserError
 from torchcaps.zoo import prepare_digit
 from torchcaps.zoo.photo.digit import (
+    _alone,
     _Box,
     _centred,
     _contrast,
@@ -16,6 +17,7 @@ from torchcaps.zoo.photo.digit import (
     _is_at_edge,
     _without_lines,
 )
+from torchcaps.zoo.photo.grey import as_grey
 
 
 def drawn(size=(300, 400), ink=0, paper=255, at=(60, 90), scale=4, noise=0.0):
@@ -200,3 +202,24 @@ def test_pixels_that_are_no_finite_numbers_do_not_hide_a_digit():
     seen = prepare_digit(Image.fromarray(pixels))
     pixels[0, :3] = 0, 3.5, 0
     assert seen.picture.tobytes() == prepare_digit(Image.fromarray(pixels)).picture.tobytes()
+
+
+def test_a_thin_stroke_is_as_bright_as_a_thick_one():
+    for width in (2, 40):
+        digit = np.zeros((200, 100))
+        digit[:, 50 : 50 + width] = 1.0
+        assert np.asarray(_centred(digit)).max() == 255
+
+
+def test_faint_ink_and_ink_of_other_marks_is_left_out():
+    ink = np.array([[0.14, 0.16, 0.9, 0.9]])
+    assert _alone(ink, np.array([[True, True, True, False]])).tolist() == [[0.0, 0.16, 0.9, 0.0]]
+
+
+@pytest.mark.parametrize(("tone", "ground"), [(0, "white"), (215, "white"), (240, "black"), (255, "black")])
+def test_clear_parts_are_black_only_where_white_would_hide_the_ink(tone, ground):
+    picture = Image.new("RGBA", (20, 20), (0, 0, 0, 0))
+    picture.paste((tone, tone, tone, 255), (5, 5, 9, 15))
+    grey, steps = as_grey(picture)
+    assert steps == [f"clear parts filled with {ground}"]
+    assert [grey.getpixel(place) for place in ((0, 0), (6, 6))] == [255 if ground == "white" else 0, tone]

@@ -20,6 +20,30 @@ def chosen(*marks):
     return [bool(pixels[mark[0], mark[2]]) for mark in marks], others
 
 
+def flooded(is_ink):
+    """The marks by the textbook: from each pixel to its eight neighbours."""
+    labels = np.zeros(is_ink.shape, int)
+    for start in np.argwhere(is_ink):
+        if labels[tuple(start)]:
+            continue
+        waiting, number = [tuple(start)], labels.max() + 1
+        while waiting:
+            row, column = waiting.pop()
+            is_inside = 0 <= row < len(is_ink) and 0 <= column < is_ink.shape[1]
+            if is_inside and is_ink[row, column] and not labels[row, column]:
+                labels[row, column] = number
+                waiting += [(row + down, column + right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
+    return labels
+
+
+def test_pixels_touch_at_corners_too():
+    for seed in range(20):
+        is_ink = np.random.default_rng(seed).random((9, 11)) < 0.35
+        ours, expected = label_marks(is_ink), flooded(is_ink)
+        pairs = set(zip(ours.ravel().tolist(), expected.ravel().tolist(), strict=True))
+        assert len(pairs) == len(np.unique(ours)) == len(np.unique(expected))  # the same marks, by any number
+
+
 MAIN = (20, 39, 20, 29)  # 200 pixels, 19 high: a stroke within 6 of it belongs to it
 
 

@@ -36,7 +36,7 @@ def recipe_for_data(
 
     Open are the keys that neither the recipe nor `overrides` state. Where `data` names another dataset than
     the recipe's, what the recipe states about its own does not count. A batch is halved until an epoch has
-    four steps.
+    four steps, as far as devices share it evenly and places have all their images in it.
 
     Args:
         name: A packaged recipe or the path of a YAML file.
@@ -88,8 +88,10 @@ def _fitting_batch(recipe: Recipe, outline: Outline, devices: int) -> int:
     images = min(outline.num_train, recipe.data.limit or outline.num_train)
     if not outline.has_validation:
         images -= round(images * recipe.data.validation)
-    batch = recipe.batch_size
-    while images // batch < _LEAST_STEPS and batch > 1 and batch // 2 % devices == 0:
+    batch, share, least = recipe.batch_size, devices, 1
+    if recipe.task.name == "retrieval":  # whole places, and two of them to tell apart
+        share, least = recipe.data.images_per_place, 2 * recipe.data.images_per_place
+    while images // batch < _LEAST_STEPS and batch // 2 >= least and batch // 2 % share == 0:
         batch //= 2
     return batch
 

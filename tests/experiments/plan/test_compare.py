@@ -1,0 +1,59 @@
+import pytest
+from experiments.made_rows import a_row, a_run, seeds_row
+
+from torchcaps.experiments.plan.compare import larger, larger_metric
+
+
+def of(rows):
+    return lambda label: rows if label == "fig:x" else []
+
+
+def rows(**means):
+    """One row of three seeds for each setting."""
+    return [seeds_row(name, "entropy", value) for name, value in means.items()]
+
+
+@pytest.mark.parametrize(
+    ("means", "verdict"),
+    [
+        ({"a": 9.0, "b": 4.0, "c": 9.0, "d": 4.0}, "confirmed"),
+        ({"a": 9.0, "b": 4.0, "c": 4.0, "d": 9.0}, "not confirmed"),
+        ({"a": 9.0, "b": 4.0}, "open"),  # the other pair has not run
+        ({"a": 9.0, "b": 4.0, "c": 9.0}, "open"),
+        ({"a": 9.0, "c": 9.0}, "open"),
+    ],
+)
+def test_every_planned_pair_has_to_show_it(means, verdict):
+    check = larger("fig:x", "entropy", [("a", "b"), ("c", "d")])
+    assert check(of(rows(**means))).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("pairs", "named"),
+    [
+        ([("a", "b"), ("c", "d")], "not in c"),
+        ([("a", "b"), ("a", "d")], "not in d"),  # one against several: the others tell the cases apart
+    ],
+)
+def test_a_pair_is_named_by_what_tells_it_from_the_others(pairs, named):
+    found = larger("fig:x", "entropy", pairs)(of(rows(a=9.0, b=4.0, c=4.0, d=12.0)))
+    assert (found.verdict, found.because.rpartition("; ")[2]) == ("not confirmed", named)
+
+
+def test_short_runs_count_only_where_any_budget_does():
+    short = [seeds_row(name, "entropy", value, budget="quick") for name, value in (("a", 9.0), ("b", 4.0))]
+    assert larger("fig:x", "entropy", [("a", "b")])(of(short)).verdict == "confirmed"
+    assert larger("fig:x", "entropy", [("a", "b")], any_budget=False)(of(short)).verdict == "open"
+
+
+def test_both_metrics_of_every_planned_setting_have_to_be_there():
+    def measured(setting, metric, value):
+        runs = tuple(a_run(value + 0.001 * seed, seed=seed) for seed in range(3))
+        return a_row(setting, metric, 100 * value, runs=runs)
+
+    first = [measured("a", "tree_precision", 0.9), measured("a", "even_tree_precision", 0.5)]
+    check = larger_metric("fig:x", "tree_precision", "even_tree_precision", ["a", "b"])
+    assert check(of(first)).verdict == "open"
+    assert check(of([*first, measured("b", "tree_precision", 0.9)])).verdict == "open"
+    second = [measured("b", "tree_precision", 0.9), measured("b", "even_tree_precision", 0.5)]
+    assert check(of([*first, *second])).verdict == "confirmed"

@@ -1,0 +1,59 @@
+import pytest
+
+from torchcaps.data import Outline
+from torchcaps.train import recipe_for_data
+
+PHOTOS, PLACES = "photos/efficient_capsnet", "retrieval/uav_small"
+
+
+@pytest.fixture
+def data_of(monkeypatch):
+    """Says of which images a dataset seems to be."""
+
+    def pretend(images, task="classification"):
+        found = Outline(task=task, num_classes=10, channels=3, num_train=images)
+        monkeypatch.setattr("torchcaps.train.recipe.fit_to_data.outline_dataset", lambda *a, **k: found)
+
+    return pretend
+
+
+def batch_for(recipe, *overrides, **settings):
+    return recipe_for_data(recipe, overrides, data="synthetic_cifar10", **settings).recipe.batch_size
+
+
+@pytest.mark.parametrize(
+    ("images", "overrides", "batch"),
+    [
+        (128, ("data.validation=0.25",), 16),  # 96 train, of which 32 would make three steps
+        (128, ("data.validation=0.5",), 16),  # 64 train: four steps are enough
+        (126, ("data.validation=0.5",), 8),  # 63 train
+        (10_000, ("data.limit=128", "data.validation=0.5"), 16),  # of these alone
+        (3, ("data.validation=0.5",), 1),
+        (3, ("data.validation=0.5", "batch_size=64"), 64),  # what is stated stays
+    ],
+)
+def test_a_batch_is_halved_until_an_epoch_of_training_images_has_four_steps(
+    data_of, images, overrides, batch
+):
+    data_of(images)
+    assert batch_for(PHOTOS, *overrides) == batch
+
+
+def test_a_batch_that_devices_share_stays_a_multiple_of_their_number(data_of):
+    data_of(3)
+    assert batch_for(PHOTOS, devices=4) == 4
+    assert batch_for(PHOTOS, devices=3) == 64  # as the recipe has it: training says that it cannot be shared
+
+
+def test_nothing_is_chosen_from_data_of_another_task(data_of):
+    data_of(3, task="segmentation")
+    assert recipe_for_data(PHOTOS, data="synthetic_cifar10").chosen == {}
+
+
+@pytest.mark.parametrize(
+    ("images", "per_place", "batch"),
+    [(10_000, 5, 50), (150, 5, 25), (100, 5, 25), (3, 5, 25), (3, 2, 50), (3, 12, 50), (3, 25, 50)],
+)
+def test_a_batch_of_places_has_two_or_more_with_all_their_images(data_of, images, per_place, batch):
+    data_of(images, task="retrieval")
+    assert batch_for(PLACES, f"data.images_per_place={per_place}") == batch
