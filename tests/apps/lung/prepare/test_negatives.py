@@ -38,3 +38,23 @@ def test_where_nodules_or_no_lungs_are_everywhere_there_are_none():
     assert not list(cut_negatives(drawn, everything, count=3, key="a", side=16))
     flesh = volume(np.full((4, 64, 64), 40, np.int16))
     assert not list(cut_negatives(flesh, ~everything[:4], count=3, key="a", side=16))
+
+
+def test_regions_lie_around_the_tissue_that_they_are_cut_for():
+    """Lung everywhere but for one cell of tissue, 24 pixels of 128 around which a region may lie."""
+    hounsfield = np.full((3, 400, 400), -850, np.int16)
+    hounsfield[1, 200:204, 148:152] = 40
+    nothing = np.zeros(hounsfield.shape, bool)
+    (region,) = cut_negatives(volume(hounsfield), nothing, count=1, key="a")
+    assert region.slice == 1
+    assert abs(region.row + 64 - 202) <= 24
+    assert abs(region.column + 64 - 150) <= 24
+    assert (region.image == region.image.max()).sum() == 16
+
+
+def test_tissue_farther_than_two_cells_from_the_lungs_is_left_alone():
+    hounsfield = np.full((1, 128, 128), 40, np.int16)
+    hounsfield[0, 40:80, 40:80] = -850  # cells 10 to 19
+    rows, columns = soft_cells(volume(hounsfield))[:, 1:].T
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (8, 21, 8, 21)
+    assert len(rows) == 14**2 - 10**2
