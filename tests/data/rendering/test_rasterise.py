@@ -288,6 +288,14 @@ def test_what_is_behind_the_camera_is_not_seen():
     assert not rasterise(triangle(8.0), STILL, SMALL).masks.any()  # the camera stands at 4
 
 
+def test_a_triangle_that_reaches_behind_the_camera_is_not_seen():
+    tilted = triangle(1.0)
+    tilted.vertices[:2, 2] = 0.0
+    for tip, is_seen in ((3.0, True), (5.0, False)):
+        tilted.vertices[2, 0] = tip
+        assert bool(rasterise(tilted, STILL, SMALL).masks.any()) == is_seen
+
+
 def test_a_light_on_a_triangle_gives_it_a_colour():
     view = replace(SMALL, lights=(Light(position=(1.0, 0.0, 0.0)),), ambient=0.5)
     dark = replace(SMALL, lights=(), ambient=0.5)

@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from torchcaps.apps.lung.nodules import nodules_of_mask
+from torchcaps.apps.lung.prepare import Marked
 from torchcaps.apps.lung.prepare.negatives import cut_negatives, soft_cells
+from torchcaps.apps.lung.prepare.sources import _cut_patient
 
 from apps.lung.ct import chest, volume
 
@@ -58,3 +61,14 @@ def test_tissue_farther_than_two_cells_from_the_lungs_is_left_alone():
     rows, columns = soft_cells(volume(hounsfield))[:, 1:].T
     assert (rows.min(), rows.max(), columns.min(), columns.max()) == (8, 21, 8, 21)
     assert len(rows) == 14**2 - 10**2
+
+
+def test_all_scans_of_a_patient_together_have_as_many_regions_without_a_nodule_as_asked():
+    scan = volume(chest(10, 160))
+    mask = np.zeros(scan.hounsfield.shape, bool)
+    mask[4, 78:83, 40:45] = mask[5, 78:83, 110:115] = True  # slices 2, 3, 6 and 7 show lungs alone
+    scans = [Marked(scan, nodules_of_mask(mask, scan), first) for first in (0, 2)]
+    cuts = _cut_patient(lambda: iter(scans), 0.5).cuts
+    with_nodule = [cut for cut in cuts if cut.nodule is not None]
+    assert {cut.nodule for cut in with_nodule} == {0, 1, 2, 3}
+    assert (len(with_nodule), len(cuts) - len(with_nodule)) == (4, 2)

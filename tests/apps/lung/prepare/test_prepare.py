@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from torchcaps.apps.lung.phantom import Protocol, write_phantom
-from torchcaps.apps.lung.prepare import dataset_name, find_patients, prepare, splits
+from torchcaps.apps.lung.prepare import dataset_name, find_patients, find_scans, prepare, sources, splits
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.train import Data, Source, task_named
 
@@ -240,6 +240,18 @@ def test_pictures_of_a_nodule_are_its_slices_and_their_pieces_are_parts_of_it(tm
         shutil.copy(source / f"0000_N0_slice002{kind}.png", source / f"0000_N1_slice000{kind}.png")
     cuts = find_patients(source)["0000"]().cuts
     assert [(cut.nodule, cut.region.slice) for cut in cuts] == [(0, 0), (0, 1), (0, 1), (0, 2), (1, 0)]
+
+
+def test_nodules_of_several_series_of_a_patient_have_numbers_of_their_own(tmp_path, monkeypatch):
+    for name in ("a.xml", "b.xml", "c.xml"):
+        (tmp_path / name).touch()
+    uids = {"a.xml": "1", "b.xml": None, "c.xml": "3"}
+    read = {"a.xml": ("first", ["nodule"] * 2), "c.xml": ("second", ["nodule"])}
+    monkeypatch.setattr(sources, "list_series", lambda folder: {})
+    monkeypatch.setattr(sources, "series_uid_of", lambda path: uids[path.name])
+    monkeypatch.setattr(sources, "read_annotated", lambda path, *_: read[path.name])
+    found = list(find_scans(tmp_path)[tmp_path.name]())
+    assert [(marked.volume, marked.first) for marked in found] == [("first", 0), ("second", 2)]
 
 
 def test_names_of_volumes_may_have_dots(tmp_path):
