@@ -16,6 +16,7 @@ from torchcaps.apps.uav import (
 from torchcaps.apps.uav.filter import Grid, MotionNoise, Odometry
 from torchcaps.apps.uav.flight import step_of_row
 from torchcaps.apps.uav.flight.flight import odometry_of
+from torchcaps.apps.uav.flight.simulate import _turned
 from torchcaps.apps.uav.localize import NoImage, read_image
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import SeasonStack
@@ -223,6 +224,17 @@ def test_images_of_a_flight_show_the_map_alone_in_any_heading():
     plan = FlightPlan(updates=400, pixel_noise=0.0)
     flight = simulate_flight(flat(50, 10.0, 255), 16, plan)
     assert min(image.min() for image in flight.images) == 255  # beside the map it is black
+
+
+@pytest.mark.parametrize(
+    ("place", "course", "turned"),
+    [((50, 50), 30, 30), ((95, 50), 0, 90), ((50, 95), 90, 180), ((95, 95), 45, 180), ((5, 5), 200, 95)],
+)
+def test_a_course_is_turned_as_little_as_keeps_the_next_place_on_the_map(place, course, turned):
+    """Of steps of 50 m on 100 by 100 m; turns are of 15 degrees, to the left where both sides will do."""
+    low, high = np.zeros(2), np.full(2, 100.0)
+    found = _turned(np.array(place, float), math.radians(course), low, high, 50.0)
+    assert math.degrees(found) % 360 == pytest.approx(turned)
 
 
 def test_spaces_after_commas_are_not_part_of_the_names(tmp_path):
