@@ -1,5 +1,6 @@
 """Every drawing renders; `pytest` turns any warning into a failure."""
 
+from base64 import b64decode
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -24,8 +25,8 @@ from torchcaps.viz import (
     to_png,
 )
 from torchcaps.viz.evidence import heat_colours, stretch_heat
-from torchcaps.viz.pictures import to_pictures
-from torchcaps.viz.style import TILE, WARM
+from torchcaps.viz.pictures import fit, place_picture, soften, to_data_uri, to_pictures
+from torchcaps.viz.style import TILE, WARM, canvas, drawing_board
 
 NAMES = ["airplane", "automobile", "bird", "a class whose name never ends"]
 OFFSETS = [-0.25, 0.0, 0.25]
@@ -253,8 +254,34 @@ def test_pictures_lie_between_zero_and_one_whatever_they_came_as():
     dark = np.array([[[0.1, 0.2]]])
     assert np.array_equal(to_pictures(dark), dark)  # what fits is not stretched
     np.testing.assert_allclose(to_pictures(np.array([[[-1.0, 0.0, 1.2]]]))[0, 0], [0, 1 / 2.2, 1])
+    np.testing.assert_allclose(to_pictures(np.array([[[0.0, 0.6, 1.5]]]))[0, 0], [0, 0.4, 1])
     pair = np.stack([np.full((2, 2), 0.3), np.full((2, 2), 0.8)])[None]
     np.testing.assert_allclose(to_pictures(pair), 0.3)  # the left one of a stereo pair
+
+
+def test_a_picture_below_a_map_is_pale():
+    np.testing.assert_allclose(soften(np.zeros((1, 1, 3)), 0.25)[0, 0], 0.75 * np.array(to_rgb(TILE)))
+    np.testing.assert_allclose(soften(np.ones((1, 1, 3)), 1.0), 1.0)
+
+
+def test_a_picture_fills_the_middle_of_its_box_in_its_own_proportions():
+    assert fit((6, 18, 3), (10, 20, 90, 60)) == pytest.approx((10, 35, 90, 30))
+    assert fit((18, 6, 3), (10, 20, 90, 60)) == pytest.approx((45, 20, 20, 60))
+
+
+def test_a_picture_stands_upright_on_a_board_and_in_a_page():
+    colours = np.zeros((4, 4, 3))
+    colours[0] = 1.0
+    colours[2, 1] = 0.1
+    figure = canvas(100, 100)
+    place_picture(drawing_board(figure), colours, (10, 10, 80, 80))
+    with Image.open(BytesIO(to_png(figure, scale=1))) as picture:
+        drawn = np.asarray(picture.convert("L"))
+    assert drawn[20, 50] == 255
+    assert drawn[80, 50] == 0
+    with Image.open(BytesIO(b64decode(to_data_uri(colours).partition(",")[2]))) as picture:
+        held = np.asarray(picture)
+    assert np.array_equal(held, np.where(colours == 0.1, 26, colours * 255))  # 25.5, to the even number
 
 
 @pytest.mark.parametrize("heat", [np.zeros((2, 2)), np.full((2, 2), 0.3), np.array([[0.3, 0.3 + 1e-8]])])

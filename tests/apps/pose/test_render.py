@@ -26,6 +26,7 @@ from torchcaps.data import check_dataset, load_dataset
 from torchcaps.data.rendering import (
     MeshSet,
     NamedMesh,
+    View,
     cube,
     cube_tetrahedron,
     leaked_share,
@@ -182,6 +183,8 @@ def test_the_default_scene_is_that_of_the_thesis():
     assert scene.resolution == (128, 128)
     assert len(rotations_of(scene)) == 6859
     assert len(rotations_of(Scene(rotations=Rotations(kind="distinct")))) == 2916
+    assert scene.view == View()  # of datasets that are rendered when they are read
+    assert scene.ambient == 0.05  # of Blender's usual world
 
 
 def test_scene_files_are_read_and_their_paths_count_from_the_file(tmp_path):

@@ -17,6 +17,8 @@ from torchcaps.data import (
     save_stack,
     write_map_folder,
 )
+from torchcaps.data.api import Frame
+from torchcaps.data.maps import MapImages, open_map_folder
 from torchcaps.train.tasks import task_named
 
 PLAN = PlacePlan(places=30, views=6, offset=10.0)
@@ -220,6 +222,23 @@ def test_crops_are_the_same_each_time_and_in_any_order(folder):
     order = torch.tensor([5, 100, 2])
     assert torch.equal(first.images[order], again.images[:][order])
     assert torch.equal(first.subset([5, 100]).images[:], again.images[order[:2]])
+
+
+@pytest.mark.parametrize("most", [7, 60, 180, 500])
+def test_a_sample_is_spread_over_the_views_and_never_larger_than_asked(folder, most):
+    content = open_map_folder(folder, Frame(12, 12))
+    whole, found = content.examples("train").images[:], content.sample(most)
+    assert most / 2 <= len(found) <= most or len(found) == len(whole)
+    for image, number in ((found[0], 0), (found[-1], (len(found) - 1) * -(-180 // most))):
+        assert (image.int() - whole[number].int()).abs().max() <= 1  # cut out alone, or among others
+
+
+def test_images_are_the_nearest_bytes_of_their_crops(folder):
+    images = load_dataset(f"folder:{folder}", "train", size=12, task="retrieval").images
+    views = images.views.at((images.views.maps == 0).nonzero()[:40, 0])
+    exact = 255 * sample_crops(images.maps[0], views.dates, views.centres, views.headings, 12)
+    found = MapImages(images.maps, views, 12)[:]
+    assert (found - exact).abs().max() <= 0.51
 
 
 def test_a_check_reads_the_maps_of_a_folder(folder, tmp_path):

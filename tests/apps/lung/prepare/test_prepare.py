@@ -58,6 +58,7 @@ def test_dicom_and_xml_become_regions_with_a_manifest(phantom, tmp_path):
             content = (tmp_path / kind / f"{name}.png").read_bytes()
             assert hashlib.sha256(content).hexdigest() == facts["sha256"][kind]
         mask = np.asarray(Image.open(tmp_path / "masks" / f"{name}.png"))
+        assert set(np.unique(mask)) <= {0, 255}  # seen by whoever opens it
         assert (mask > 0).sum() == facts["pixels"] >= 8
         assert facts["spacing_mm"] == pytest.approx([2.5, 380 / 128, 380 / 128], abs=1e-5)
         assert 1 <= facts["readers"] <= 4
@@ -215,6 +216,16 @@ def test_each_patient_is_left_out_once(tmp_path):
         assert sum(map(len, parts)) == 4 == len(set.union(*parts))
         tested += parts[2]
     assert sorted(tested) == ["0000", "0001", "0002", "0003"]
+
+
+def test_each_patient_validates_once_while_there_are_twenty_or_fewer():
+    names = [f"patient {number}" for number in range(20)]
+    folds = splits.leave_one_out(names)
+    assert sorted(folds) == sorted(name for fold in folds.values() for name in fold.val) == sorted(names)
+    for name, fold in folds.items():
+        assert fold.test == (name,)
+        assert sorted((*fold.train, *fold.val, *fold.test)) == sorted(names)
+    assert splits.leave_one_out([*names, "one more"]) == {}
 
 
 def test_the_trainer_validates_on_the_listed_patients_alone(tmp_path):
