@@ -147,6 +147,13 @@ def test_a_folder_with_another_scene_is_kept(folder):
         render_scene(Scene(resolution=(16, 16)), folder, TORCH)
 
 
+def test_names_of_images_are_in_the_order_of_their_rotations():
+    scene = Scene(rotations=Rotations(kind="random", count=101))
+    names = [pose.image for pose in plan_poses(scene, cube_tetrahedron()) if pose.number == 0]
+    assert names == sorted(names)
+    assert (names[7], names[100]) == ("images/cube/cube/007.png", "images/cube/cube/100.png")
+
+
 def test_splits_by_rotation_object_and_image():
     meshes = cube_tetrahedron()
     by_rotation = plan_poses(SCENE, meshes)
