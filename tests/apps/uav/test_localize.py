@@ -205,6 +205,16 @@ def test_a_vehicle_that_leaves_the_map_behind_its_image_begins_anew_and_says_so(
     assert "began anew" in found.problems[-1]
 
 
+def test_what_both_halves_of_an_update_leave_out_is_added_up(country):
+    """Of 0.5, 0.25, 0.15 and 0.1, a gate of a fifth leaves out 0.1 at first, and then 0.15 of 0.9."""
+    localizer = Localizer(country.map, None, None, FilterSettings(gate=0.2), PlainBackend())
+    place = np.zeros(localizer.filter.grid.shape)
+    place[[1, 4, 7, 10], 10, 15] = 0.5, 0.25, 0.15, 0.1
+    localizer.filter.start(place)
+    found = localizer.update(None, Odometry(0.0, 0.0, 0.0), ahead=20.0).estimate
+    assert found.discarded == pytest.approx(0.1 + 0.15 / 0.9)
+
+
 def test_a_compass_weighs_also_where_the_image_lies_ahead(country):
     """All headings alike, and a compass of 3 degrees: the estimate looks along it."""
     localizer = Localizer(country.map, None, None, backend=PlainBackend())
