@@ -1,5 +1,6 @@
 """Every drawing renders; `pytest` turns any warning into a failure."""
 
+from base64 import b64decode
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from matplotlib.colors import to_rgb
 from PIL import Image
 from viz.drawing import assert_draws
 
@@ -23,7 +25,9 @@ from torchcaps.viz import (
     draw_reconstructions,
     to_png,
 )
-from torchcaps.viz.evidence import stretch_heat
+from torchcaps.viz.evidence import heat_colours, stretch_heat
+from torchcaps.viz.pictures import fit, place_picture, soften, to_data_uri, to_pictures
+from torchcaps.viz.style import TILE, WARM, canvas, drawing_board
 
 NAMES = ["airplane", "automobile", "bird", "a class whose name never ends"]
 OFFSETS = [-0.25, 0.0, 0.25]
@@ -47,6 +51,38 @@ def test_a_class_that_never_occurs_has_no_share():
     figure = draw_confusion(np.array([[3, 1], [0, 0]]))
     assert "none" in [text.get_text() for text in figure.axes[0].texts]
     assert_draws(figure)
+
+
+def test_counts_stand_in_the_row_of_their_true_class_with_the_share_of_it_that_was_found():
+    (axes,) = (figure := draw_confusion(np.array([[6, 2], [1, 4]]))).axes
+    counts = {text.get_position(): text.get_text() for text in axes.texts if text.get_text().isdigit()}
+    assert counts == {(0, 0): "6", (1, 0): "2", (0, 1): "1", (1, 1): "4"}  # column, row
+    assert [text.get_text() for text in axes.texts if "%" in text.get_text()] == ["75.0%", "80.0%"]
+    assert figure.texts[0].get_text() == "3 of 13 wrong"
+
+
+def test_mistakes_are_red_the_more_the_more_frequent_and_hits_blue():
+    image = draw_confusion(np.array([[9, 4, 0], [1, 5, 1], [0, 0, 2]])).axes[0].images[0].get_array()
+    redness = image[..., 0] - image[..., 2]
+    assert (np.diag(redness) < -0.1).all()
+    assert redness[0, 1] > redness[1, 0] == redness[1, 2] > 0
+    empty = image[[0, 2, 2], [2, 0, 1]]
+    np.testing.assert_allclose(empty, [to_rgb(TILE)] * 3)
+    share = np.linalg.norm(np.diagonal(image).T - to_rgb(TILE), axis=1)  # 9 of 13, 5 of 7, 2 of 2
+    assert share[0] < share[1] < share[2]
+
+
+def test_wrong_predictions_alone_are_named_with_the_true_class_and_framed():
+    above, below = np.zeros((3, 3, 4, 4)), np.ones((3, 3, 4, 4))
+    figure = draw_reconstructions(
+        above, below, np.array([0, 1, 2]), np.array([0, 2, 2]), class_names=["a", "b", "c"]
+    )
+    (board,) = figure.axes
+    words = [text.get_text() for text in board.texts]
+    assert words[2:] == ["a", "c", "not b", "c"]
+    assert len(board.patches) == 1
+    tops = {float(image.get_array().mean()): image.get_extent()[3] for image in board.images}
+    assert tops[0.0] < tops[1.0]  # y runs downwards: inputs stand above
 
 
 @pytest.mark.parametrize(("channels", "names"), [(1, None), (2, NAMES), (3, NAMES)])
@@ -105,6 +141,16 @@ def test_the_dimensions_that_change_the_picture_most_are_drawn_first():
     images[1] += 0.2 * torch.tensor(OFFSETS)[:, None, None]
     (board,) = [axes for axes in draw_perturbations(images, OFFSETS, most=2).axes if axes.texts]
     assert [text.get_text() for text in board.texts if "dim" in text.get_text()] == ["dim 4", "dim 2"]
+
+
+def test_offsets_stand_above_their_pictures():
+    images = torch.tensor([0.1, 0.5, 0.9])[None, :, None, None, None].expand(1, 3, 3, 8, 8)
+    (board,) = draw_perturbations(images, OFFSETS).axes
+    words = {text.get_text(): text.get_position()[0] for text in board.texts}
+    for word, picture, shade in zip(("-0.25", "0", "+0.25"), board.images, (0.1, 0.5, 0.9), strict=True):
+        left, right, *_ = picture.get_extent()
+        assert left < words[word] < right
+        assert picture.get_array().mean() == pytest.approx(shade)
 
 
 def test_a_column_for_each_offset():
@@ -188,6 +234,55 @@ def test_a_map_runs_from_its_lowest_to_its_highest_value():
     heat = np.array([[0.100, 0.101], [0.102, 0.104]])
     np.testing.assert_allclose(stretch_heat(heat), [[0, 0.25], [0.5, 1]], atol=1e-9)
     np.testing.assert_allclose(stretch_heat(1000 * heat), stretch_heat(heat), atol=1e-9)
+
+
+def test_a_map_covers_the_picture_the_more_the_higher_it_is():
+    alpha = heat_colours(np.array([[0.0, 0.25], [0.5, 1.0]]))[..., 3]
+    np.testing.assert_allclose(alpha, [[0, 0.9 / 8], [0.9 * 0.5**1.5, 0.9]])
+
+
+def test_the_longest_capsule_of_each_image_has_the_warm_bar():
+    lengths = torch.tensor([[0.2, 0.9, 0.4], [0.7, 0.1, 0.3]])
+    figure = draw_evidence(torch.rand(2, 8, 8), torch.rand(2, 8, 8), lengths)
+    bars = [axes.patches for axes in figure.axes if axes.patches]
+    warm = [[patch.get_facecolor()[:3] == to_rgb(WARM) for patch in patches] for patches in bars]
+    assert warm == [[False, True, False], [True, False, False]]
+
+
+def test_pictures_lie_between_zero_and_one_whatever_they_came_as():
+    ramp = np.arange(0, 205, 51)
+    np.testing.assert_allclose(to_pictures(ramp.astype(np.uint8)[None, None])[0, 0], ramp / 255)
+    dark = np.array([[[0.1, 0.2]]])
+    assert np.array_equal(to_pictures(dark), dark)  # what fits is not stretched
+    np.testing.assert_allclose(to_pictures(np.array([[[-1.0, 0.0, 1.2]]]))[0, 0], [0, 1 / 2.2, 1])
+    np.testing.assert_allclose(to_pictures(np.array([[[0.0, 0.6, 1.5]]]))[0, 0], [0, 0.4, 1])
+    pair = np.stack([np.full((2, 2), 0.3), np.full((2, 2), 0.8)])[None]
+    np.testing.assert_allclose(to_pictures(pair), 0.3)  # the left one of a stereo pair
+
+
+def test_a_picture_below_a_map_is_pale():
+    np.testing.assert_allclose(soften(np.zeros((1, 1, 3)), 0.25)[0, 0], 0.75 * np.array(to_rgb(TILE)))
+    np.testing.assert_allclose(soften(np.ones((1, 1, 3)), 1.0), 1.0)
+
+
+def test_a_picture_fills_the_middle_of_its_box_in_its_own_proportions():
+    assert fit((6, 18, 3), (10, 20, 90, 60)) == pytest.approx((10, 35, 90, 30))
+    assert fit((18, 6, 3), (10, 20, 90, 60)) == pytest.approx((45, 20, 20, 60))
+
+
+def test_a_picture_stands_upright_on_a_board_and_in_a_page():
+    colours = np.zeros((4, 4, 3))
+    colours[0] = 1.0
+    colours[2, 1] = 0.1
+    figure = canvas(100, 100)
+    place_picture(drawing_board(figure), colours, (10, 10, 80, 80))
+    with Image.open(BytesIO(to_png(figure, scale=1))) as picture:
+        drawn = np.asarray(picture.convert("L"))
+    assert drawn[20, 50] == 255
+    assert drawn[80, 50] == 0
+    with Image.open(BytesIO(b64decode(to_data_uri(colours).partition(",")[2]))) as picture:
+        held = np.asarray(picture)
+    assert np.array_equal(held, np.where(colours == 0.1, 26, colours * 255))  # 25.5, to the even number
 
 
 @pytest.mark.parametrize("heat", [np.zeros((2, 2)), np.full((2, 2), 0.3), np.array([[0.3, 0.3 + 1e-8]])])

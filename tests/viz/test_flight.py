@@ -1,11 +1,25 @@
 """A localized flight is drawn where it was."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
-from torchcaps.viz.flight import FlightDrawing, smaller_belief
+from torchcaps.viz.flight import FlightDrawing, draw_belief, draw_errors, smaller_belief
 from torchcaps.viz.markup import read_template
+from torchcaps.viz.style import MUTED, WARM
+
+EMPTY = FlightDrawing("x", None, np.zeros((1, 2)), [None], [1.0], [None], [""], {}, (2000.0, 1000.0))
+
+
+def pixels_of(figure):
+    """The drawing in [0, 1], and the pixel at shares of its width and height."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3] / 255
+    return pixels, lambda x, y: pixels[int(y * len(pixels)), int(x * pixels.shape[1])]
 
 
 @pytest.mark.parametrize("shape", [(600, 61), (61, 600), (121, 21), (120, 7), (241, 241)])
@@ -23,8 +37,41 @@ def test_a_smaller_belief_is_where_the_belief_was(shape):
 
 
 def test_the_truth_is_seen_where_there_is_no_picture_of_the_map():
-    drawing = FlightDrawing("x", None, np.zeros((1, 2)), [None], [1.0], [None], [""], {}, (1.0, 1.0))
-    assert np.abs(drawing.ground - np.array(to_rgb("white"))).max(-1).min() > 0.4
+    assert np.abs(EMPTY.ground - np.array(to_rgb("white"))).max(-1).min() > 0.4
+
+
+def test_the_last_belief_is_drawn_north_up_over_a_map_in_its_own_proportions():
+    first, last = np.zeros((4, 8)), np.zeros((4, 8))
+    first[3, 6], last[0, 1], last[0, 2] = 1.0, 0.2, 0.05
+    pixels, at = pixels_of(draw_belief(replace(EMPTY, beliefs={2: first, 11: last})))
+    assert pixels.shape[1] == 2 * pixels.shape[0]
+    ground = np.array(to_rgb(MUTED))
+    assert at(1.5 / 8, 0.5 / 4) == pytest.approx(0.85 * np.array(to_rgb("#ffd166")) + 0.15 * ground, abs=0.01)
+    weaker = np.abs(at(2.5 / 8, 0.5 / 4) - ground).max()
+    assert 0.05 < weaker < np.abs(at(1.5 / 8, 0.5 / 4) - ground).max()  # a quarter of the peak is seen
+    for column, row in ((1.5, 3.5), (6.5, 3.5), (6.5, 0.5)):
+        assert at(column / 8, row / 4) == pytest.approx(ground, abs=0.01)
+
+
+def test_the_estimated_and_the_true_trajectory_run_where_they_were():
+    estimates = np.array([[0.1, 0.2], [0.9, 0.2]])
+    truth = [(0.1, 0.6), None, (0.9, 0.6)]
+    _, at = pixels_of(draw_belief(replace(EMPTY, estimates=estimates, truth=truth)))
+    across = np.linspace(0.15, 0.85, 200)
+    assert at(0.5, 0.2) == pytest.approx(np.array(to_rgb(WARM)), abs=0.02)
+    assert max(at(x, 0.6).min() for x in across) > 0.95  # white dashes
+    assert all(
+        at(x, y) == pytest.approx(np.array(to_rgb(MUTED)), abs=0.01) for x in across for y in (0.8, 0.4)
+    )
+
+
+def test_errors_and_spreads_are_drawn_over_the_updates_counted_from_one():
+    (axes,) = draw_errors(replace(EMPTY, sigmas=[90.0, 30.0, 9.0], errors=[200.0, None, 5.0])).axes
+    spread, error = (line.get_xydata() for line in axes.lines)
+    assert spread.tolist() == [[1, 90], [2, 30], [3, 9]]
+    assert error[[0, 2]].tolist() == [[1, 200], [3, 5]]
+    assert np.isnan(error[1, 1])
+    assert len(draw_errors(EMPTY).axes[0].lines) == 1  # the truth is not known
 
 
 def test_without_scripts_the_page_says_that_it_needs_them():

@@ -11,8 +11,9 @@ from torchcaps.core import UserError
 from torchcaps.data import Design, draw_partwhole
 from torchcaps.pages.tree_levels import true_levels
 from torchcaps.viz import LevelTree, Link, Seen, draw_tree_levels
-from torchcaps.viz.style import INK, QUIET
-from torchcaps.viz.true_trees import NOWHERE, part_colour
+from torchcaps.viz.pictures import soften
+from torchcaps.viz.style import HEAT_MAP, INK, QUIET
+from torchcaps.viz.true_trees import NOWHERE, Branch, TreeOnImage, draw_true_trees, part_colour
 
 IMAGE = np.linspace(0, 1, 64).reshape(1, 8, 8)
 
@@ -58,6 +59,60 @@ def test_frames_have_the_colour_of_what_a_capsule_stands_for():
     assert [Seen(heat, meaning).colour for meaning in (2, "several", None)] == [part_colour(2), INK, NOWHERE]
     colours = [to_rgb(each) for each in (INK, NOWHERE, QUIET, *map(part_colour, range(27)))]
     assert min(np.abs(np.subtract(*pair)).max() for pair in combinations(colours, 2)) > 0.08
+
+
+def test_lines_lead_from_the_top_of_a_child_to_the_foot_of_its_parent():
+    heat = np.zeros((8, 8))
+    levels = [[Seen(heat, 0), Seen(heat, 1), Seen(heat, 2)], [Seen(heat, 3), Seen(heat, 4)], [Seen(heat, 5)]]
+    links = [
+        Link(0, 0, 1, weight=4.0, is_right=False),
+        Link(0, 2, 0, weight=1.0),
+        Link(1, 0, 0, weight=0.5),
+        Link(1, 1, 0, weight=0.05, is_right=False),
+    ]
+    figure = draw_tree_levels(IMAGE, {"carved": LevelTree(levels, links)}, part_names=["disc"])
+    (board,) = figure.axes
+    boxes = [patch.get_bbox() for patch in board.patches]
+    rows = [boxes[:3], boxes[3:5], boxes[5:]]  # from the lowest level up; y runs downwards
+    (lines,) = board.collections
+    drawn = sorted(links, key=lambda link: link.is_right)  # right ones lie above the others
+    for link, (start, end) in zip(drawn, lines.get_segments(), strict=True):
+        child, parent = rows[link.level][link.child], rows[link.level + 1][link.parent]
+        assert tuple(start) == pytest.approx(((child.x0 + child.x1) / 2, min(child.y0, child.y1)))
+        assert tuple(end) == pytest.approx(((parent.x0 + parent.x1) / 2, max(parent.y0, parent.y1)))
+        assert end[1] < start[1]
+    colours = [tuple(colour[:3]) for colour in lines.get_colors()]
+    assert colours == [to_rgb(each) for each in (QUIET, QUIET, part_colour(2), part_colour(3))]
+    wide = dict(zip(drawn, lines.get_linewidths(), strict=True))
+    assert wide[links[0]] == wide[links[2]] > wide[links[1]] > wide[links[3]]  # each level has its strongest
+
+
+def test_a_region_is_hot_where_the_capsule_answers_for_it():
+    heat = np.zeros((8, 8))
+    heat[2, 5] = 3.0
+    dark = np.zeros((3, 8, 8))
+    figure = draw_tree_levels(dark, {"carved": LevelTree([[Seen(heat, None)]], [])}, part_names=["disc"])
+    region = np.asarray(figure.axes[0].images[1].get_array())
+    pale = soften(region * 0, 0.3)
+    assert np.argwhere(np.abs(region - pale).max(-1) > 0.05).tolist() == [[2, 5]]
+    assert region[2, 5] == pytest.approx(0.15 * pale[2, 5] + 0.85 * np.array(HEAT_MAP(1.0)[:3]))
+
+
+def test_a_true_tree_is_drawn_at_the_pixels_of_its_parts():
+    branches = [Branch(2.0, 6.5, 1, weight=3.0), Branch(7.0, 1.0, None), Branch(4.0, 3.0, 0, weight=1.5)]
+    tree = TreeOnImage(branches, (5.0, 4.0), "three parts")
+    figure = draw_true_trees(IMAGE, [{"true": tree}], part_names=["disc", "bar"])
+    axes = figure.axes[-1]
+    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 8), (8, 0))  # as the rows of an image run
+    lines = axes.collections[0]
+    starts = [segment[0].tolist() for segment in lines.get_segments()]
+    assert starts == [[7, 1], [2, 6.5], [4, 3]]  # clutter first, so that parts lie above it
+    assert all(segment[1].tolist() == [5, 4] for segment in lines.get_segments())
+    colours = [tuple(colour[:3]) for colour in lines.get_colors()]
+    assert colours == [to_rgb(each) for each in (NOWHERE, part_colour(1), part_colour(0))]
+    thin, thick, middle = lines.get_linewidths()
+    assert (thick - middle) / (thick - thin) == pytest.approx((3 - 1.5) / (3 - 1))
+    assert thick == pytest.approx(2.5)  # whatever the weights add up to
 
 
 def test_no_tree_is_an_error():

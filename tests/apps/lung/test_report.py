@@ -70,3 +70,8 @@ def test_one_patient_gives_no_interval_and_none_an_error():
 
 def test_the_diameter_of_a_ball_is_that_of_its_volume():
     assert equivalent_diameter(4 / 3 * math.pi * 5**3) == pytest.approx(10)
+
+
+def test_six_millimetres_are_not_under_six_and_ten_are_over_ten():
+    sizes = summarise([case("a", diameter, 0.5) for diameter in (5.99, 6.0, 9.99, 10.0)])["by_size"]
+    assert [sizes[name]["nodules"] for name in ("under 6 mm", "6 to 10 mm", "over 10 mm")] == [1, 2, 1]

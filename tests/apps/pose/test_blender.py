@@ -4,10 +4,12 @@ import os
 import stat
 import sys
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from torchcaps.apps.pose.blender import PYTHON_VARIABLE, BlenderEngine
+from torchcaps.apps.pose.blender import PYTHON_VARIABLE, BlenderEngine, _read
 from torchcaps.apps.pose.render import choose_engine
 from torchcaps.core import UserError
 from torchcaps.core.rotation import random_rotations
@@ -42,6 +44,14 @@ def test_blender_is_handed_a_job_and_its_pictures_are_read(tmp_path):
     found = BlenderEngine(program)(cube(), torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0]]), view)
     assert found.images[:, :, 0, 0].tolist() == [[0, 0, 255], [200, 100, 50]]
     assert found.masks[:, 0, 0, 0].tolist() == [0, 255]
+
+
+def test_pixels_that_an_object_covers_by_more_than_half_are_of_its_mask(tmp_path):
+    """200 of 255 where it is, 51 behind it: a quarter and three quarters of 255, nearly."""
+    pixels = np.array([[[200, 200, 200, 64], [200, 200, 200, 191]]], np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    found = _read(tmp_path / "a.png", View(height=1, width=2, background=(0.2, 0.2, 0.2)))
+    assert found[:, 0].tolist() == [[88, 163]] * 3 + [[0, 255]]
 
 
 def test_a_blender_that_fails_is_one_line(tmp_path):

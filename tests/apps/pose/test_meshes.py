@@ -56,6 +56,18 @@ def test_a_mesh_with_a_hole_is_seen_from_both_sides(tmp_path):
     assert rasterise(mesh, STILL, View(height=16, width=16)).masks.any()
 
 
+@pytest.mark.parametrize("turned", [slice(None), slice(0, 4)], ids=["inside out", "some faces turned"])
+def test_a_mesh_that_does_not_tell_its_outside_is_seen_from_both_sides(tmp_path, turned):
+    box = trimesh.creation.box()
+    faces = np.array(box.faces)
+    faces[turned] = faces[turned, ::-1]
+    trimesh.Trimesh(box.vertices, faces, process=False).export(tmp_path / "odd.obj")
+    whole, odd = read_mesh(write(tmp_path / "box.obj", extents=(1, 1, 1))), read_mesh(tmp_path / "odd.obj")
+    assert (whole.is_closed, odd.is_closed) == (True, False)
+    turns, view = quaternions_of_euler(torch.tensor([[20.0, 30.0, 40.0]])), View(height=16, width=16)
+    assert torch.equal(rasterise(odd, turns, view).images, rasterise(whole, turns, view).images)
+
+
 def test_a_mesh_whose_edges_have_three_faces_is_rendered(tmp_path):
     (tmp_path / "fin.obj").write_text(
         "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 -1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 1 2 5\n", encoding="utf-8"

@@ -26,6 +26,7 @@ from torchcaps.data import check_dataset, load_dataset
 from torchcaps.data.rendering import (
     MeshSet,
     NamedMesh,
+    View,
     cube,
     cube_tetrahedron,
     leaked_share,
@@ -147,6 +148,13 @@ def test_a_folder_with_another_scene_is_kept(folder):
         render_scene(Scene(resolution=(16, 16)), folder, TORCH)
 
 
+def test_names_of_images_are_in_the_order_of_their_rotations():
+    scene = Scene(rotations=Rotations(kind="random", count=101))
+    names = [pose.image for pose in plan_poses(scene, cube_tetrahedron()) if pose.number == 0]
+    assert names == sorted(names)
+    assert (names[7], names[100]) == ("images/cube/cube/007.png", "images/cube/cube/100.png")
+
+
 def test_splits_by_rotation_object_and_image():
     meshes = cube_tetrahedron()
     by_rotation = plan_poses(SCENE, meshes)
@@ -183,6 +191,8 @@ def test_the_default_scene_is_that_of_the_thesis():
     assert scene.resolution == (128, 128)
     assert len(rotations_of(scene)) == 6859
     assert len(rotations_of(Scene(rotations=Rotations(kind="distinct")))) == 2916
+    assert scene.view == View()  # of datasets that are rendered when they are read
+    assert scene.ambient == 0.05  # of Blender's usual world
 
 
 def test_scene_files_are_read_and_their_paths_count_from_the_file(tmp_path):

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from torchcaps.apps.pose.render import choose_engine, prepare_meshes, render_scene
+from torchcaps.apps.pose.resumed import require_same_meshes, require_same_poses
 from torchcaps.apps.pose.scene import Meshes, Rotations, Scene
 from torchcaps.core import UserError
+from torchcaps.data.rendering import load_meshes
 
 SCENE = Scene(resolution=(24, 24), rotations=Rotations(kind="random", count=5))
 TORCH = choose_engine("torch")
@@ -68,3 +70,30 @@ def test_images_of_a_mesh_that_changed_are_not_taken_for_the_new_one(tmp_path):
     mesh.write_text(lines.format(3))
     with pytest.raises(UserError, match="holds images of other meshes"):
         render_scene(scene, tmp_path / "out", TORCH)
+
+
+@pytest.mark.parametrize(("change", "is_kept"), [(0.002, True), (0.05, False)])
+def test_images_of_a_mesh_in_another_colour_are_not_taken_for_the_new_one(tmp_path, change, is_kept):
+    """An archive keeps 256 levels of each colour."""
+    render_scene(SCENE, tmp_path, TORCH)
+    found = load_meshes(tmp_path / "meshes.npz")
+    first, *others = found.objects
+    mesh = first.mesh._replace(colours=first.mesh.colours + change)
+    changed = found._replace(objects=(first._replace(mesh=mesh), *others))
+    if is_kept:
+        require_same_meshes(tmp_path, changed)
+        return
+    with pytest.raises(UserError, match="holds images of other meshes"):
+        require_same_meshes(tmp_path, changed)
+
+
+@pytest.mark.parametrize(("change", "is_kept"), [(1e-6, True), (1e-3, False)])
+def test_labels_of_a_folder_are_kept_to_the_fifth_digit(tmp_path, change, is_kept):
+    """Processors round differently; a thousandth is a tenth of a degree."""
+    lines = "image,class,object,split,w,x,y,z\nimages/a.png,a,a/1,train,{},0.8,0,0\n"
+    (tmp_path / "poses.csv").write_text(lines.format(0.6))
+    if is_kept:
+        require_same_poses(tmp_path, lines.format(0.6 + change))
+        return
+    with pytest.raises(UserError, match="other rotations"):
+        require_same_poses(tmp_path, lines.format(0.6 + change))

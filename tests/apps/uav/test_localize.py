@@ -29,6 +29,7 @@ from torchcaps.apps.uav import (
 from torchcaps.apps.uav.filter import FilterSettings, Grid, Odometry, PlainBackend
 from torchcaps.apps.uav.results import _fraction
 from torchcaps.core import MissingDataError, UserError
+from torchcaps.viz import draw_errors
 
 from command import torchcaps
 
@@ -149,6 +150,82 @@ def test_the_belief_that_is_recorded_is_about_the_vehicle_and_not_about_its_imag
     assert belief.sum(1) @ grid.y_centres == pytest.approx(found.y, abs=10)
 
 
+class Watching:
+    """Keeps the crops that a describer is given."""
+
+    def __init__(self, describer):
+        self.side, self.size, self.name, self.device = (
+            getattr(describer, part) for part in ("side", "size", "name", "device")
+        )
+        self._describer = describer
+
+    def __call__(self, crops):
+        self.crops = crops
+        return self._describer(crops)
+
+
+def test_a_describer_is_given_colours_from_0_to_1_averaged_to_its_size(country):
+    watching = Watching(country.describer)
+    localizer = started(country, watching)
+    small = picture() // 2 + 60
+    localizer.update(small, STEP, 0.3)
+    assert watching.crops[0].numpy() == pytest.approx(np.moveaxis(small, -1, 0) / 255)
+    grain = np.tile(np.array([[50, -50], [-50, 50]]), (16, 16))[..., None]
+    localizer.update((np.kron(small, np.ones((2, 2, 1), np.uint8)) + grain).astype(np.uint8), STEP, 0.3)
+    assert watching.crops[0].numpy() == pytest.approx(np.moveaxis(small, -1, 0) / 255)
+
+
+def test_an_image_of_little_contrast_still_shows_ground(localizer):
+    hazy = (picture() // 64 + 100).astype(np.uint8)  # four levels, a deviation of 1.1
+    assert localizer.update(hazy, STEP, 0.3).problems == ()
+
+
+@pytest.mark.parametrize(
+    "motion", [Odometry(3e6, 0.0, 0.0, distance=1.0), Odometry(1.0, 0.0, 0.0, distance=3e6)]
+)
+def test_a_motion_longer_than_any_flight_is_left_out(motion, localizer):
+    found = localizer.update(picture(), motion, 0.3)
+    assert found.problems[0] == "a motion of 3e+06 m was left out"
+    assert not found.estimate.restarted
+
+
+def test_an_image_farther_ahead_than_any_flight_is_left_out_and_forgotten(localizer, country):
+    found = localizer.update(picture(), STEP, 0.3, ahead=3e6)
+    assert found.problems[0] == "the image is 3e+06 m ahead: it was left out"
+    other = started(country)
+    assert found.estimate == other.update(None, STEP, 0.3).estimate
+    assert np.array_equal(localizer.places(), other.places())
+
+
+def test_a_vehicle_that_leaves_the_map_behind_its_image_begins_anew_and_says_so(country):
+    localizer = Localizer(country.map, None, None, backend=PlainBackend())
+    localizer.update(None, Odometry(0.0, 0.0, 0.0), ahead=30.0)
+    found = localizer.update(None, Odometry(1e6, 0.0, 0.0), ahead=30.0)
+    assert found.estimate.restarted
+    assert "began anew" in found.problems[-1]
+
+
+def test_what_both_halves_of_an_update_leave_out_is_added_up(country):
+    """Of 0.5, 0.25, 0.15 and 0.1, a gate of a fifth leaves out 0.1 at first, and then 0.15 of 0.9."""
+    localizer = Localizer(country.map, None, None, FilterSettings(gate=0.2), PlainBackend())
+    place = np.zeros(localizer.filter.grid.shape)
+    place[[1, 4, 7, 10], 10, 15] = 0.5, 0.25, 0.15, 0.1
+    localizer.filter.start(place)
+    found = localizer.update(None, Odometry(0.0, 0.0, 0.0), ahead=20.0).estimate
+    assert found.discarded == pytest.approx(0.1 + 0.15 / 0.9)
+
+
+def test_a_compass_weighs_also_where_the_image_lies_ahead(country):
+    """All headings alike, and a compass of 3 degrees: the estimate looks along it."""
+    localizer = Localizer(country.map, None, None, backend=PlainBackend())
+    place = np.zeros(localizer.filter.grid.shape)
+    place[:, 10, 15] = 1
+    localizer.filter.start(place)
+    heading = float(localizer.filter.grid.heading_centres[3])
+    found = localizer.update(None, Odometry(0.0, 0.0, 0.0), heading, ahead=20.0).estimate
+    assert found.heading == pytest.approx(heading, abs=0.05)
+
+
 def test_an_image_of_another_size_shows_the_same_ground(localizer, country):
     large = np.kron(picture(), np.ones((4, 4, 1), np.uint8))
     other = started(country, country.describer)
@@ -202,6 +279,28 @@ def test_the_belief_is_a_map_whose_mean_is_the_last_estimate(results):
     assert place.f + place.e * ((rows + 0.5) * belief).sum() == pytest.approx(shown.y, abs=0.1)
 
 
+def test_every_third_belief_is_kept_and_the_last(results):
+    assert sorted(results[1].beliefs) == [0, 3, 6, 7]
+
+
+def test_the_belief_is_drawn_north_up_on_the_sides_of_the_map(results, country, tmp_path, monkeypatch):
+    shown = []
+
+    def watched(drawing):
+        shown.append(drawing)
+        return draw_errors(drawing)
+
+    monkeypatch.setattr("torchcaps.viz.draw_errors", watched)
+    grid, recorder = country.map.info.grid, results[1]
+    write_results(recorder, country.map, tmp_path, summarize(recorder, 1.0))
+    (drawing,) = shown
+    assert drawing.metres == (grid.columns * grid.cell, grid.rows * grid.cell)
+    belief, (across, down) = drawing.beliefs[7], drawing.estimates[-1]
+    rows, columns = np.indices(belief.shape)
+    assert ((columns + 0.5) * belief).sum() / grid.columns == pytest.approx(across, abs=1e-3)
+    assert ((rows + 0.5) * belief).sum() / grid.rows == pytest.approx(down, abs=1e-3)
+
+
 def test_the_page_needs_no_other_file(results):
     page = (results[0] / "flight.html").read_text()
     assert "http" not in page.replace("http://www.w3.org", "")
@@ -216,8 +315,12 @@ def test_a_summary_counts_what_follows_convergence(results):
     for number, (sigma, offset) in enumerate([(500.0, 400.0), (90.0, 30.0), (50.0, 10.0), (5.0, 50.0)]):
         step = replace(steps[number], truth=(0.0, 0.0))
         found = replace(updates[0].estimate, x=offset, y=0.0, sigma=sigma, converged=sigma < 100)
-        recorder.add(step, replace(updates[0], estimate=found, problems=()), None)
+        found = replace(found, discarded=1e-3 * number, restarted=number == 0)
+        recorder.add(step, replace(updates[0], estimate=found, problems=("dark",) * (number == 2)), None)
     summary = summarize(recorder, 2.0)
+    assert (summary["final_error_m"], summary["final_sigma_m"]) == (50, 5)
+    assert (summary["restarts"], summary["updates_with_problems"]) == (1, 1)
+    assert summary["largest_discarded_share"] == pytest.approx(3e-3)
     assert summary["updates_to_convergence"] == 2
     assert summary["mean_error_after_convergence_m"] == pytest.approx(30)
     assert summary["share_of_truth_in_95_percent_region"] == pytest.approx(2 / 3)

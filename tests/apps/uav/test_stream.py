@@ -137,6 +137,17 @@ def test_a_yaw_counts_from_north_to_the_right_and_is_never_0(heading, yaw):
         assert receive().yaw == yaw
 
 
+@pytest.mark.parametrize(("converged", "fix"), [(True, 2), (False, 1)])
+def test_a_fix_is_one_in_the_plane_whose_height_and_speed_are_to_be_ignored(converged, fix):
+    dialect = pytest.importorskip("pymavlink.dialects.v20.common")
+    with mavlink() as (sender, receive):
+        sender.send(1.0, 0.0, 0.0, Estimate(0.0, 0.0, 0.0, 1.0, converged=converged))
+        message = receive()
+    names = ("ALT", "HDOP", "VDOP", "VEL_HORIZ", "VEL_VERT", "SPEED_ACCURACY", "VERTICAL_ACCURACY")
+    assert message.ignore_flags == sum(getattr(dialect, f"GPS_INPUT_IGNORE_FLAG_{name}") for name in names)
+    assert message.fix_type == fix
+
+
 @pytest.mark.parametrize("address", ["", "14550", "host:", "host:0", "host:99999", ":1"])
 def test_a_wrong_address_is_named(address):
     pytest.importorskip("pymavlink")

@@ -17,6 +17,8 @@ from torchcaps.data import (
     save_stack,
     write_map_folder,
 )
+from torchcaps.data.api import Frame
+from torchcaps.data.maps import MapImages, open_map_folder
 from torchcaps.train.tasks import task_named
 
 PLAN = PlacePlan(places=30, views=6, offset=10.0)
@@ -163,11 +165,80 @@ def test_views_of_a_place_are_near_it_and_of_all_dates(folder):
         assert len(set(views.dates[rows].tolist())) == (3 if views.maps[rows][0] == 0 else 2)
 
 
+def drawn(root, plan, stacks, split="train", side=12):
+    write_map_folder(root, stacks, plan)
+    return load_dataset(f"folder:{root}", split, size=side, task="retrieval")
+
+
+def test_views_lie_aside_and_turned_as_far_as_the_plan_says(tmp_path):
+    """Distances are even up to the offset, which is 8 pixels of 5 m; turns are normal."""
+    plan = PlacePlan(places=20, views=200, offset=40.0, rotation=6.0)
+    views = drawn(tmp_path, plan, [made_stack()]).images.views
+    centres = views.centres.view(20, 200, 2).double()
+    apart = (centres[:, :100] - centres[:, 100:]).square().sum(-1).mean()
+    assert apart == pytest.approx(2 * 8.0**2 / 3, rel=0.1)  # twice the mean square of even distances
+    turns = views.headings.view(20, 200).double()
+    assert math.degrees(turns.std(1).square().mean().sqrt()) == pytest.approx(6, rel=0.05)
+    means = turns.mean(1)  # places look to all sides
+    assert means.min() < 1.5
+    assert means.max() > 2 * math.pi - 1.5
+
+
+def test_offset_and_rotation_are_those_of_the_thesis_by_default():
+    assert (PlacePlan().offset, PlacePlan().rotation) == (35, 6)
+
+
+def test_crops_reach_the_edges_of_their_part_of_the_map_and_do_not_leave_it(tmp_path):
+    """Of 240 columns 192 train; a view keeps half a diagonal from the edges, its place 2 pixels more."""
+    plan, reach = PlacePlan(places=400, views=2, offset=10.0), 12 / math.sqrt(2)
+    for split, west, east in (("train", 0, 192), ("test", 192, 240)):
+        column, row = drawn(tmp_path / split, plan, [made_stack()], split).images.views.centres.T
+        assert west + reach <= column.min() < west + reach + 2.5
+        assert east - reach - 2.5 < column.max() <= east - reach
+        assert reach <= row.min() < reach + 2.5
+        assert 90 - reach - 2.5 < row.max() <= 90 - reach
+
+
+def test_validation_takes_its_share_in_the_east_and_no_ground_of_training_crops(tmp_path):
+    """Of 192 columns with places 30 % are in the east; crops of 12 pixels reach 8.5 to each side."""
+    whole = drawn(tmp_path, PlacePlan(places=600, views=2, offset=10.0), [made_stack()])
+    train, validation = task_named("retrieval").split(whole, 0.3, 0)
+    (_, east), (west, _) = ground(train)[0], ground(validation)[0]
+    assert west - 2 < east <= west + 1e-3
+    assert len(validation) / len(whole) == pytest.approx(0.3, abs=0.03)
+
+
+def test_larger_maps_have_more_places_and_those_that_test_are_others(tmp_path):
+    plan = PlacePlan(places=500, views=2, offset=10.0)
+    stacks = [made_stack(width=160), made_stack(width=480)]
+    train, test = (drawn(tmp_path, plan, stacks, split) for split in ("train", "test"))
+    assert float((train.images.views.maps == 1).double().mean()) == pytest.approx(0.75, abs=0.06)
+    assert set(train.places.tolist()) == set(range(500))
+    assert set(test.places.tolist()) == set(range(500, 600))
+
+
 def test_crops_are_the_same_each_time_and_in_any_order(folder):
     first, again = (load_dataset(f"folder:{folder}", "train", size=12, task="retrieval") for _ in range(2))
     order = torch.tensor([5, 100, 2])
     assert torch.equal(first.images[order], again.images[:][order])
     assert torch.equal(first.subset([5, 100]).images[:], again.images[order[:2]])
+
+
+@pytest.mark.parametrize("most", [7, 60, 180, 500])
+def test_a_sample_is_spread_over_the_views_and_never_larger_than_asked(folder, most):
+    content = open_map_folder(folder, Frame(12, 12))
+    whole, found = content.examples("train").images[:], content.sample(most)
+    assert most / 2 <= len(found) <= most or len(found) == len(whole)
+    for image, number in ((found[0], 0), (found[-1], (len(found) - 1) * -(-180 // most))):
+        assert (image.int() - whole[number].int()).abs().max() <= 1  # cut out alone, or among others
+
+
+def test_images_are_the_nearest_bytes_of_their_crops(folder):
+    images = load_dataset(f"folder:{folder}", "train", size=12, task="retrieval").images
+    views = images.views.at((images.views.maps == 0).nonzero()[:40, 0])
+    exact = 255 * sample_crops(images.maps[0], views.dates, views.centres, views.headings, 12)
+    found = MapImages(images.maps, views, 12)[:]
+    assert (found - exact).abs().max() <= 0.51
 
 
 def test_a_check_reads_the_maps_of_a_folder(folder, tmp_path):
@@ -180,11 +251,28 @@ def test_a_check_reads_the_maps_of_a_folder(folder, tmp_path):
 def test_places_lie_where_all_dates_show_the_ground(tmp_path):
     stack = made_stack()
     stack.known[2, :, 60:150] = False
-    write_map_folder(tmp_path, [stack], PLAN)
-    column = load_dataset(f"folder:{tmp_path}", "train", size=12, task="retrieval").images.views.centres[:, 0]
-    assert ((column < 60) | (column > 150)).all()
+    plan = PlacePlan(places=200, views=2, offset=10.0)
+    column = drawn(tmp_path, plan, [stack]).images.views.centres[:, 0]
+    # half a diagonal of 8.5 pixels, of which 2 may be missing; views lie 2 aside
+    assert ((column < 60 - 4.5) | (column > 150 + 3.5)).all()
     assert (column < 60).any()
     assert (column > 150).any()
+
+
+@pytest.mark.parametrize(("missing", "is_shown"), [(0, True), (12, True), (13, False)])
+def test_a_tenth_of_the_ground_around_a_place_may_be_missing(missing, is_shown):
+    stack = made_stack()
+    square = np.zeros((11, 11), bool)  # five pixels to each side
+    square.flat[:missing] = True
+    stack.known[1, 30:41, 70:81] = ~square
+    assert stack.shows(np.array([[75.0, 35.0]]), 5.0).tolist() == [is_shown]
+
+
+def test_ground_beyond_the_edge_of_a_map_does_not_count():
+    stack = made_stack()
+    stack.known[:, 10:], stack.known[:, :, 20:] = False, False
+    corner, beside = [0.0, 0.0], [25.0, 0.0]
+    assert stack.shows(np.array([corner, beside]), 4.0).tolist() == [True, False]
 
 
 def test_a_map_that_is_too_small_for_its_crops_is_refused(folder):

@@ -120,6 +120,14 @@ def test_brightness_follows_lambert_and_the_square_of_the_distance():
     assert brightness((-5.0, 0.0, 0.0)) == 0  # behind
 
 
+def test_a_moved_view_takes_its_lights_along():
+    by = (0.4, -0.3, 0.2)
+    moved = cube()._replace(vertices=cube().vertices + torch.tensor(by))
+    still = rasterise(cube(), STILL, SMALL).images.int()
+    carried = rasterise(moved, STILL, SMALL.moved(by)).images.int()
+    assert ((still - carried).abs() > 1).float().mean() < 0.005  # middles on an edge
+
+
 def test_a_moved_view_moves_the_object_the_other_way():
     mask = rasterise(cube(), STILL, View().moved((0.0, 0.0, -0.3))).masks[0, 0] > 0
     rows = mask.any(1).nonzero()
@@ -286,6 +294,48 @@ def triangle(x):
 def test_what_is_behind_the_camera_is_not_seen():
     assert rasterise(triangle(1.0), STILL, SMALL).masks.any()
     assert not rasterise(triangle(8.0), STILL, SMALL).masks.any()  # the camera stands at 4
+
+
+def test_a_triangle_that_reaches_behind_the_camera_is_not_seen():
+    tilted = triangle(1.0)
+    tilted.vertices[:2, 2] = 0.0
+    for tip, is_seen in ((3.0, True), (5.0, False)):
+        tilted.vertices[2, 0] = tip
+        assert bool(rasterise(tilted, STILL, SMALL).masks.any()) == is_seen
+
+
+def encoded(linear):
+    """Light as bytes of a screen (IEC 61966-2-1)."""
+    return 255 * (12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+@pytest.mark.parametrize("ambient", [0.0005, 0.002, 0.003, 0.004, 0.05, 0.7])
+def test_light_is_encoded_as_screens_do_also_where_it_is_dark(ambient):
+    white = triangle(1.0)._replace(colours=torch.ones(1, 3))
+    view = replace(SMALL, lights=(), ambient=ambient)
+    assert int(rasterise(white, STILL, view).images.max()) == pytest.approx(encoded(ambient), abs=0.7)
+
+
+@pytest.mark.parametrize("distance", [0.25, 0.5, 2.0])
+def test_a_coloured_light_near_a_triangle_gives_its_colour_by_the_square_of_the_distance(distance):
+    """A light of P watts straight before the middle gives P / (4 pi^2 d^2) of each colour."""
+    light = Light(position=(1.0 + distance, 0.0, 0.0), energy=10 * distance**2, colour=(1.0, 0.5, 0.0))
+    white = triangle(1.0)._replace(colours=torch.ones(1, 3))
+    images = rasterise(white, STILL, replace(SMALL, lights=(light,), ambient=0.01)).images
+    received = [10 / (4 * math.pi**2) * share + 0.01 for share in light.colour]
+    found = images[0].amax((1, 2)).tolist()
+    assert found == pytest.approx([encoded(each) for each in received], abs=0.7)
+
+
+def test_both_sides_of_an_open_mesh_are_lit_by_the_lights_before_them():
+    one = triangle(1.0)
+    other = one._replace(faces=one.faces.flip(1))
+    lights = [(Light(position=(x, 0.5, 0.5)),) for x in (3.0, -3.0)]
+    before, behind = (replace(SMALL, lights=each, ambient=0.0) for each in lights)
+    for mesh in (one, other):
+        assert rasterise(mesh, STILL, before).images.max() > 50
+        assert rasterise(mesh, STILL, behind).images.max() == 0
+    assert torch.equal(rasterise(one, STILL, before).images, rasterise(other, STILL, before).images)
 
 
 def test_a_light_on_a_triangle_gives_it_a_colour():

@@ -78,4 +78,5 @@ def test_a_deviation_stays_within_what_is_possible():
     assert with_deviation(0.5, 1.0).low == 0
     assert with_deviation(0.5, None, "7") == Measured(0.5, None, None, "7")
     assert with_deviation(0.5, None).interval == (0, 0)
+    assert Measured(5.0, 3.0, 9.0).interval == (2, 4)  # below and above
     assert measure_seeds([3.0, 1.0, 2.0]) == Measured(2.0, 1.0, 3.0)

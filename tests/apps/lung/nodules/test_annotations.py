@@ -1,5 +1,7 @@
 """The XML of LIDC-IDRI: outlines, what they enclose, and files that are refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,20 @@ def test_readers_nodules_outlines_and_scores_are_read(tmp_path):
     np.testing.assert_array_equal(first.outlines[0].points, SQUARE)
     assert second.reader == 2
     assert second.is_small
+
+
+def test_a_nodule_whose_last_slice_has_a_point_alone_is_not_small(tmp_path):
+    found = read(tmp_path, message(session(nodule(roi(SQUARE), roi([(4, 5)], 42.0)))))
+    assert not found.markings[0].is_small
+    ct = volume(np.zeros((5, 20, 20), np.int16))
+    assert (
+        marked_voxels(found.markings[0], ct).inside.sum() == 15
+    )  # inside of the square; a point has no inside
+
+
+def test_an_outline_that_does_not_say_whether_it_includes_does(tmp_path):
+    text = message(session(nodule(roi(SQUARE)))).replace("<inclusion>TRUE</inclusion>", "")
+    assert read(tmp_path, text).markings[0].outlines[0].is_inclusion
 
 
 def test_an_outline_lies_just_outside_of_what_it_marks():
@@ -151,6 +167,13 @@ def test_an_outline_belongs_to_the_slice_within_half_a_spacing():
     for height in (38.9, 49.1):
         with pytest.raises(UserError, match="not of this series"):
             slice_at(height, ct)
+
+
+def test_heights_are_found_in_a_volume_whose_slices_run_downwards():
+    up = volume(np.zeros((5, 20, 20), np.int16))
+    affine = up.affine * [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, -1, 1], [1, 1, 1, 1]]
+    down = replace(up, affine=affine)  # slices at 40, 38 ... 32 mm
+    assert [slice_at(height, down) for height in (40.2, 37.9, 32.0)] == [0, 1, 4]
 
 
 def test_outlines_may_reach_all_columns_and_rows_of_a_slice_that_is_not_square():

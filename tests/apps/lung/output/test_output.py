@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import numpy as np
 import pytest
@@ -118,3 +119,11 @@ def test_the_page_needs_nothing_beside_itself_and_shows_names_as_they_are(scan):
 def test_the_page_of_a_scan_without_nodules_says_so(scan):
     nothing = list_nodules(np.zeros(scan.hounsfield.shape, np.float16), scan)
     assert "Nothing was found." in scan_page(scan, nothing, "test")
+
+
+def test_the_page_says_at_which_height_a_slice_lies_and_shows_its_pixels_in_proportion(scan):
+    page = scan_page(scan, found_in(scan), "test")
+    text = page.partition('<script id="data" type="application/json">')[2].partition("</script>")[0]
+    captions = [each["caption"] for each in json.loads(text)["slices"]]
+    assert captions == [f"{40 + 2 * number:.1f} mm" for number in range(10)]
+    assert "--width: 64; --height: 73" in page  # rows are 0.8 mm apart, columns 0.7 mm

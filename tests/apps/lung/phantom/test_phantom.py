@@ -14,7 +14,7 @@ from torchcaps.apps.lung.phantom import (
     write_phantom,
 )
 from torchcaps.apps.lung.phantom.readers import draw_readings
-from torchcaps.apps.lung.phantom.scanner import Grid, scan_slice
+from torchcaps.apps.lung.phantom.scanner import Grid, _share, add_noise, scan_slice
 from torchcaps.apps.lung.phantom.vessels import grow_vessels, paint_tubes
 from torchcaps.apps.lung.volume import read_volume
 from torchcaps.core import UserError
@@ -98,6 +98,17 @@ def test_tissues_have_their_hounsfield_units():
     assert -930 < np.median(image[depth < -8]) < -750
     assert 250 < image.max() < 500  # bone
     assert 20 < np.median(image[(depth > 4) & (image > 0)]) < 60  # muscle and heart
+
+
+def test_noise_has_the_deviation_that_was_asked_for():
+    noise = add_noise(np.full((300, 300), 40.0), np.random.default_rng(0), 25.0) - 40
+    assert noise.std() == pytest.approx(25, rel=0.03)
+    assert np.corrcoef(noise[:, :-1].ravel(), noise[:, 1:].ravel())[0, 1] == pytest.approx(4 / 6, abs=0.02)
+
+
+def test_a_pixel_on_a_surface_is_half_of_each_side():
+    depths = np.array([-2.0, -0.5, 0.0, 0.25, 0.5, 2.0])  # millimetres, negative inside
+    assert _share(depths, 1.0).tolist() == [1, 1, 0.5, 0.25, 0, 0]
 
 
 def test_branches_keep_the_cubes_of_their_radii():

@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from torchcaps.apps.lung.nodules import nodules_of_mask
+from torchcaps.apps.lung.prepare import Marked
 from torchcaps.apps.lung.prepare.negatives import cut_negatives, soft_cells
+from torchcaps.apps.lung.prepare.sources import _cut_patient
 
 from apps.lung.ct import chest, volume
 
@@ -38,3 +41,34 @@ def test_where_nodules_or_no_lungs_are_everywhere_there_are_none():
     assert not list(cut_negatives(drawn, everything, count=3, key="a", side=16))
     flesh = volume(np.full((4, 64, 64), 40, np.int16))
     assert not list(cut_negatives(flesh, ~everything[:4], count=3, key="a", side=16))
+
+
+def test_regions_lie_around_the_tissue_that_they_are_cut_for():
+    """Lung everywhere but for one cell of tissue, 24 pixels of 128 around which a region may lie."""
+    hounsfield = np.full((3, 400, 400), -850, np.int16)
+    hounsfield[1, 200:204, 148:152] = 40
+    nothing = np.zeros(hounsfield.shape, bool)
+    (region,) = cut_negatives(volume(hounsfield), nothing, count=1, key="a")
+    assert region.slice == 1
+    assert abs(region.row + 64 - 202) <= 24
+    assert abs(region.column + 64 - 150) <= 24
+    assert (region.image == region.image.max()).sum() == 16
+
+
+def test_tissue_farther_than_two_cells_from_the_lungs_is_left_alone():
+    hounsfield = np.full((1, 128, 128), 40, np.int16)
+    hounsfield[0, 40:80, 40:80] = -850  # cells 10 to 19
+    rows, columns = soft_cells(volume(hounsfield))[:, 1:].T
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (8, 21, 8, 21)
+    assert len(rows) == 14**2 - 10**2
+
+
+def test_all_scans_of_a_patient_together_have_as_many_regions_without_a_nodule_as_asked():
+    scan = volume(chest(10, 160))
+    mask = np.zeros(scan.hounsfield.shape, bool)
+    mask[4, 78:83, 40:45] = mask[5, 78:83, 110:115] = True  # slices 2, 3, 6 and 7 show lungs alone
+    scans = [Marked(scan, nodules_of_mask(mask, scan), first) for first in (0, 2)]
+    cuts = _cut_patient(lambda: iter(scans), 0.5).cuts
+    with_nodule = [cut for cut in cuts if cut.nodule is not None]
+    assert {cut.nodule for cut in with_nodule} == {0, 1, 2, 3}
+    assert (len(with_nodule), len(cuts) - len(with_nodule)) == (4, 2)

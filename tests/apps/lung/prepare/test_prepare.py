@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from torchcaps.apps.lung.phantom import Protocol, write_phantom
-from torchcaps.apps.lung.prepare import dataset_name, find_patients, prepare, splits
+from torchcaps.apps.lung.prepare import dataset_name, find_patients, find_scans, prepare, sources, splits
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.train import Data, Source, task_named
 
@@ -58,6 +58,7 @@ def test_dicom_and_xml_become_regions_with_a_manifest(phantom, tmp_path):
             content = (tmp_path / kind / f"{name}.png").read_bytes()
             assert hashlib.sha256(content).hexdigest() == facts["sha256"][kind]
         mask = np.asarray(Image.open(tmp_path / "masks" / f"{name}.png"))
+        assert set(np.unique(mask)) <= {0, 255}  # seen by whoever opens it
         assert (mask > 0).sum() == facts["pixels"] >= 8
         assert facts["spacing_mm"] == pytest.approx([2.5, 380 / 128, 380 / 128], abs=1e-5)
         assert 1 <= facts["readers"] <= 4
@@ -217,6 +218,16 @@ def test_each_patient_is_left_out_once(tmp_path):
     assert sorted(tested) == ["0000", "0001", "0002", "0003"]
 
 
+def test_each_patient_validates_once_while_there_are_twenty_or_fewer():
+    names = [f"patient {number}" for number in range(20)]
+    folds = splits.leave_one_out(names)
+    assert sorted(folds) == sorted(name for fold in folds.values() for name in fold.val) == sorted(names)
+    for name, fold in folds.items():
+        assert fold.test == (name,)
+        assert sorted((*fold.train, *fold.val, *fold.test)) == sorted(names)
+    assert splits.leave_one_out([*names, "one more"]) == {}
+
+
 def test_the_trainer_validates_on_the_listed_patients_alone(tmp_path):
     out = tmp_path / "out"
     prepare(find_patients(write_slices(tmp_path / "source", patients=8)), out)
@@ -240,6 +251,18 @@ def test_pictures_of_a_nodule_are_its_slices_and_their_pieces_are_parts_of_it(tm
         shutil.copy(source / f"0000_N0_slice002{kind}.png", source / f"0000_N1_slice000{kind}.png")
     cuts = find_patients(source)["0000"]().cuts
     assert [(cut.nodule, cut.region.slice) for cut in cuts] == [(0, 0), (0, 1), (0, 1), (0, 2), (1, 0)]
+
+
+def test_nodules_of_several_series_of_a_patient_have_numbers_of_their_own(tmp_path, monkeypatch):
+    for name in ("a.xml", "b.xml", "c.xml"):
+        (tmp_path / name).touch()
+    uids = {"a.xml": "1", "b.xml": None, "c.xml": "3"}
+    read = {"a.xml": ("first", ["nodule"] * 2), "c.xml": ("second", ["nodule"])}
+    monkeypatch.setattr(sources, "list_series", lambda folder: {})
+    monkeypatch.setattr(sources, "series_uid_of", lambda path: uids[path.name])
+    monkeypatch.setattr(sources, "read_annotated", lambda path, *_: read[path.name])
+    found = list(find_scans(tmp_path)[tmp_path.name]())
+    assert [(marked.volume, marked.first) for marked in found] == [("first", 0), ("second", 2)]
 
 
 def test_names_of_volumes_may_have_dots(tmp_path):

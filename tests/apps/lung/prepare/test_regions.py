@@ -71,3 +71,12 @@ def test_nodules_lie_away_from_the_middle_by_a_draw_of_their_own():
         key: regions((1, 300, 300), [(0, 150, 150)], key=key)[2][0].row for key in map(str, range(20))
     }
     assert len(set(corners.values())) > 10
+
+
+def test_nodules_lie_up_to_24_of_128_pixels_from_the_middle_to_all_sides():
+    away = []
+    for key in map(str, range(60)):
+        _, _, (region,) = regions((1, 400, 400), [(0, 198, 148)], side=128, key=key)
+        away.append((200 - (region.row + 64), 150 - (region.column + 64)))
+    rows, columns = zip(*away, strict=True)
+    assert all(-24 <= min(each) <= -18 and 18 <= max(each) <= 24 for each in (rows, columns))

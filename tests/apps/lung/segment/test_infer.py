@@ -1,12 +1,14 @@
 """Whole volumes, window by window."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from torchcaps.apps.lung import window
-from torchcaps.apps.lung.segment.infer import Windows, _blending_weight, _padded, segment_volume
+from torchcaps.apps.lung.segment.infer import Windows, _blending_weight, _padded, _places, segment_volume
 from torchcaps.apps.lung.segment.slice_network import SliceNetwork
 from torchcaps.core.types import SegmentationOutput
 from torchcaps.models import create_model
@@ -133,6 +135,24 @@ def test_windows_weigh_most_in_their_middle_and_alike_to_all_sides():
     torch.testing.assert_close(weight, weight.flip(1))
     assert weight[2:4, 4].tolist() == pytest.approx([float(weight.max())] * 2)
     assert weight.argmin() in (0, 8, 45, 53)
+
+
+def test_the_weight_of_a_window_is_a_bell_of_an_eighth_of_its_side():
+    weight = _blending_weight(17, 33).double()
+    rows, columns = torch.arange(-8, 9.0).double(), torch.arange(-16, 17.0).double()
+    exponent = (rows / (17 / 8)).square()[:, None] + (columns / (33 / 8)).square()
+    torch.testing.assert_close(weight, (-exponent / 2).exp(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("side", [40, 44, 100, 512, 700])
+@pytest.mark.parametrize(
+    ("windows", "share"), [(Windows(size=40), 0.25), (Windows(size=43, overlap=0.5), 0.5)]
+)
+def test_windows_cover_a_side_and_each_sees_a_share_of_the_one_before(side, windows, share):
+    starts, size = _places(side, windows, 4)
+    assert size == 40
+    assert (starts[0], starts[-1]) == (0, side - size)
+    assert all(after - before <= size * (1 - share) for before, after in pairwise(starts))
 
 
 def test_the_last_row_and_column_are_repeated_where_sides_do_not_fit():

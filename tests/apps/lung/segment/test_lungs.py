@@ -66,3 +66,36 @@ def test_gas_in_the_bowel_is_left_out():
 
 def test_slices_without_lungs_have_no_box():
     assert lung_box(lung_field(chest(10, 128))[:2], (128, 128), margin=4) is None
+
+
+def pockets(*pieces, outside=40):
+    """One slice of 128x128 pixels, that is 32x32 cells; pieces are (row, column, rows, columns) in cells."""
+    hounsfield = np.full((1, 128, 128), outside, np.int16)
+    for (row, column, rows, columns), value in pieces:
+        hounsfield[0, 4 * row : 4 * (row + rows), 4 * column : 4 * (column + columns)] = value
+    return hounsfield
+
+
+def test_dense_lungs_are_found_and_soft_tissue_is_none():
+    field = lung_field(pockets(((4, 4, 10, 10), -410), ((18, 18, 10, 10), -390)))[0]
+    assert field[4:14, 4:14].all()
+    assert field.sum() == 100
+
+
+def test_air_at_the_edge_is_outside_of_the_body_only_where_it_is_as_empty_as_air():
+    for value, is_lung in ((-920, True), (-940, False)):
+        field = lung_field(pockets(((0, 4, 10, 10), value), ((18, 18, 10, 10), -850)))[0]
+        assert field[18:28, 18:28].all()
+        assert field[0:10, 4:14].all() == field[0:10, 4:14].any() == is_lung
+    assert lung_field(pockets(((2, 4, 10, 10), -1000)))[0].sum() == 100  # inside, whatever its mean
+
+
+def test_pockets_count_from_a_five_hundredth_of_a_slice_on():
+    """Of 1,024 cells, 3 are enough and 2 are noise; without any lung all is looked at."""
+    assert lung_field(pockets(((4, 4, 1, 3), -850)))[0].sum() == 3
+    assert lung_field(pockets(((4, 4, 1, 2), -850)))[0].sum() == 1024
+
+
+def test_bodies_of_air_count_from_a_twentieth_of_the_largest_on():
+    for cells, total in ((5, 105), (4, 100)):
+        assert lung_field(pockets(((4, 4, 10, 10), -850), ((20, 4, 1, cells), -850)))[0].sum() == total

@@ -84,3 +84,12 @@ def test_a_probability_that_reaches_the_threshold_counts():
     probability = np.zeros((2, 30, 30), np.float16)
     probability[0, 5:15, 5:15] = 0.5
     assert len(list_nodules(probability, volume(np.zeros((2, 30, 30), np.int16))).nodules) == 1
+
+
+def test_a_nodule_is_told_on_the_slice_that_has_most_of_it():
+    probability = np.zeros((6, 30, 40), np.float16)
+    probability[2, 10, 20:24], probability[3, 8:13, 20:27], probability[4, 12, 20:22] = 0.6, 0.7, 0.8
+    (nodule,) = list_nodules(probability, volume(np.zeros(probability.shape, np.int16))).nodules
+    assert (nodule.slice, nodule.row, nodule.column) == (3, 10, 23)
+    assert nodule.voxels == 41
+    assert nodule.probability == pytest.approx((4 * 0.6 + 35 * 0.7 + 2 * 0.8) / 41, abs=1e-3)

@@ -131,10 +131,29 @@ def test_slices_along_the_body_are_read_and_noted(series):
     assert "do not lie across the body" in note
 
 
+@pytest.mark.parametrize(("degrees", "notes"), [(30, 0), (43, 0), (47, 1)])
+def test_slices_of_a_tilted_scanner_lie_across_the_body(series, degrees, notes):
+    tilt = np.radians(degrees)
+    for path in files(series[1]):
+        change(path, ImageOrientationPatient=[1, 0, 0, 0, float(np.cos(tilt)), float(np.sin(tilt))])
+    assert len(read_volume(series[1]).notes) == notes
+
+
 def test_a_missing_slice_is_an_error_that_says_where(series):
     folder = series[1]
     files(folder)[2].unlink()
     with pytest.raises(UserError, match=r"1 slices are missing.*-307.50 and -302.50"):
+        read_volume(folder)
+
+
+@pytest.mark.parametrize(("away", "is_even"), [(0.2, True), (0.3, False)])
+def test_places_of_slices_may_be_rounded_by_a_tenth_of_their_distance(series, away, is_even):
+    folder = series[1]
+    change(files(folder)[-1], ImagePositionPatient=[-80.5, -120.25, -310.0 + 4 * 2.5 + away])
+    if is_even:
+        assert read_volume(folder).spacing[0] == pytest.approx(2.5 + away / 4)
+        return
+    with pytest.raises(UserError, match="slices are unevenly spaced"):
         read_volume(folder)
 
 

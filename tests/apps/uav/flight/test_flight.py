@@ -16,6 +16,7 @@ from torchcaps.apps.uav import (
 from torchcaps.apps.uav.filter import Grid, MotionNoise, Odometry
 from torchcaps.apps.uav.flight import step_of_row
 from torchcaps.apps.uav.flight.flight import odometry_of
+from torchcaps.apps.uav.flight.simulate import _turned
 from torchcaps.apps.uav.localize import NoImage, read_image
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import SeasonStack
@@ -131,6 +132,22 @@ def test_uav_visloc_gives_places_headings_and_odometry(tmp_path):
     assert steps[2].image.name == "01_2.JPG"
 
 
+def test_the_odometry_of_uav_visloc_has_the_noise_of_the_thesis(tmp_path):
+    """A deviation of 5 m and 15 degrees at each 100 m, to the north."""
+    pyproj = pytest.importorskip("pyproj")
+    to_degrees = pyproj.Transformer.from_crs(CRS, "EPSG:4326", always_xy=True).transform
+    rows = ["filename,lat,lon,date,heading"]
+    for k in range(200):
+        longitude, latitude = to_degrees(500_000, 5_000_000 + 100 * k)
+        rows.append(f"{k}.jpg,{latitude:.9f},{longitude:.9f},2018,0")
+    motions = [step.odometry for step in read(tmp_path, "\n".join(rows))[1:]]
+    measured = np.array(
+        [(motion.forward - 100, motion.left, math.degrees(motion.turn)) for motion in motions]
+    )
+    assert measured.std(0) == pytest.approx([5, 5, 15], rel=0.2)
+    assert np.abs(measured.mean(0)) == pytest.approx(0, abs=4)
+
+
 @pytest.mark.parametrize(
     ("crs", "x", "y"), [("EPSG:32633", 300_000, 5_000_000), ("EPSG:3035", 2_700_000, 2_000_000)]
 )
@@ -225,6 +242,17 @@ def test_images_of_a_flight_show_the_map_alone_in_any_heading():
     assert min(image.min() for image in flight.images) == 255  # beside the map it is black
 
 
+@pytest.mark.parametrize(
+    ("place", "course", "turned"),
+    [((50, 50), 30, 30), ((95, 50), 0, 90), ((50, 95), 90, 180), ((95, 95), 45, 180), ((5, 5), 200, 95)],
+)
+def test_a_course_is_turned_as_little_as_keeps_the_next_place_on_the_map(place, course, turned):
+    """Of steps of 50 m on 100 by 100 m; turns are of 15 degrees, to the left where both sides will do."""
+    low, high = np.zeros(2), np.full(2, 100.0)
+    found = _turned(np.array(place, float), math.radians(course), low, high, 50.0)
+    assert math.degrees(found) % 360 == pytest.approx(turned)
+
+
 def test_spaces_after_commas_are_not_part_of_the_names(tmp_path):
     (step,) = read(tmp_path, "time, forward, left, turn, image\n0, 3, 4, 0, a.png\n")
     assert (step.odometry.travelled, step.image.name) == (5, "a.png")
@@ -255,5 +283,8 @@ def test_a_log_of_other_ground_than_the_map_is_refused(tmp_path):
     steps = read(tmp_path, HEADER + "1,1,0,0,,,a,15.02,45.14\n2,1,0,0,,,b,15.03,45.14\n")
     with pytest.raises(UserError, match=r"none of the 2 true places .* shows x 500 to 700, y 800 to 900 m"):
         require_on_map(steps, grid)
+    for place in ("499,850", "701,850", "600,799", "600,901"):  # beyond each side alone
+        with pytest.raises(UserError, match="none of the 1 true place"):
+            require_on_map(read(tmp_path, HEADER + f"1,1,0,0,,,a,{place}\n"), grid)
     require_on_map(read(tmp_path, HEADER + "1,1,0,0,,,a,0,0\n2,1,0,0,,,b,510,890\n"), grid)
     require_on_map(read(tmp_path, HEADER + "1,1,0,0,,,a,,\n"), grid)

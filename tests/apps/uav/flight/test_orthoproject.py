@@ -6,7 +6,14 @@ import torch
 
 from torchcaps.apps.uav import Terrain
 from torchcaps.apps.uav.flight import Camera, View, orthoproject
-from torchcaps.apps.uav.flight.orthoproject import NoGroundError, _rectify, ground_height, triangulate
+from torchcaps.apps.uav.flight.orthoproject import (
+    NoGroundError,
+    _ahead,
+    _nearest_square,
+    _rectify,
+    ground_height,
+    triangulate,
+)
 from torchcaps.core import UserError
 from torchcaps.data import sample_crops
 
@@ -124,6 +131,43 @@ def test_points_are_found_where_their_tracks_meet_and_never_behind_the_camera():
     behind = 2 * views[0].position - seen  # whose rays meet the image from the other side
     tracks = np.stack([view.project(np.concatenate([seen, behind]), CAMERA)[0] for view in views], axis=1)
     assert triangulate(tracks, views, CAMERA) == pytest.approx(seen, abs=1e-6)
+
+
+def test_a_point_whose_track_leaves_its_ray_is_left_out():
+    axes = axes_of(0.4, math.radians(70))
+    nothing = np.zeros((300, 400, 3), np.uint8)
+    views = [View(nothing, np.array([3.0 * k, 2.0 * k, 100.0]), axes) for k in range(4)]
+    seen = np.array([[30.0, 10.0, 0.0], [40.0, -20.0, 5.0], [20.0, 30.0, -8.0]])
+    tracks = np.stack([view.project(seen, CAMERA)[0] for view in views], axis=1)
+    tracks[1, 2] += [0.0, 9.0]  # pixels in one of the views
+    assert triangulate(tracks, views, CAMERA) == pytest.approx(seen[[0, 2]], abs=1e-6)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 35.0, 50.0])
+def test_the_square_begins_where_the_camera_begins_to_see_the_ground(tilt):
+    """The lowest row of pixels sees the ground at the tilt less half of the height of the view."""
+    altitude, metres = 120.0, 60.0
+    axes, ahead = axes_of(0.7, math.radians(90 - tilt)), np.array([math.cos(0.7), math.sin(0.7)])
+    view = View(np.zeros((300, 400, 3), np.uint8), np.array([5.0, 6.0, GROUND + altitude]), axes)
+    lowest = math.radians(tilt) - math.atan2(149.5, 300.0)
+    exact = max(altitude * math.tan(lowest) + metres / 2, 0.0)
+    assert 0 <= _nearest_square(view, CAMERA, GROUND, metres, ahead) - exact <= metres / 50
+
+
+def test_a_square_fills_the_view_of_a_camera_that_looks_down_and_no_more():
+    """From 150 m with a focal length of 300, the 299 steps between the 300 rows are 149.5 m."""
+    axes, ahead = axes_of(0.7, math.radians(90)), np.array([math.cos(0.7), math.sin(0.7)])
+    view = View(np.zeros((300, 400, 3), np.uint8), np.array([5.0, 6.0, 150.0]), axes)
+    assert _nearest_square(view, CAMERA, 0.0, 149.4, ahead) == 0
+    with pytest.raises(UserError, match=r"no whole square of 149\.6 m"):
+        _nearest_square(view, CAMERA, 0.0, 149.6, ahead)
+
+
+def test_a_camera_that_hangs_upside_down_and_looks_far_looks_ahead_all_the_same():
+    axes = axes_of(0.7, math.radians(40))
+    for turned in (axes, axes * [-1, -1, 1]):
+        view = View(np.zeros((300, 400, 3), np.uint8), np.zeros(3), turned)
+        assert _ahead(view) == pytest.approx([math.cos(0.7), math.sin(0.7)])
 
 
 def test_corners_of_a_square_are_edges_of_its_pixels():

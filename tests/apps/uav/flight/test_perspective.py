@@ -142,6 +142,16 @@ def test_no_corner_of_an_image_shows_ground_beyond_the_farthest(tilt):
     assert reached <= look.farthest < 2 * reached
 
 
+@pytest.mark.parametrize("pixel", [0.25, 4.0])
+def test_all_ground_in_view_is_drawn_whatever_the_size_of_its_pixels(pixel):
+    bright = np.full((1, 3, 900, 900), 200, np.uint8)
+    stack = SeasonStack(bright, bright[:, 0] > 0, ("one",), 0.0, 900 * pixel, pixel, "EPSG:32633")
+    look = Look(60.0 * pixel, math.radians(30), camera=CAMERA)
+    position = np.array([300.0 * pixel, 450.0 * pixel, look.altitude])
+    view = render_view(stack, CAMERA, position, camera_axes(0.0, look.tilt), look.farthest)
+    assert view.image.min() == 200
+
+
 def test_an_oblique_flight_keeps_the_ground_ahead_on_the_map():
     side, altitude = 10, 60.0
     look = Look(altitude, math.radians(45), frames=2, camera=Camera(12.0, 16, 12))

@@ -34,6 +34,17 @@ def test_a_map_is_read_as_it_was_written(stack, tmp_path):
     assert found.known.all()
 
 
+def test_a_map_of_more_rows_than_are_read_at_once_is_read_to_its_last(stack, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchcaps.apps.uav.maps.maps._ROWS", 13)  # 40 rows: three windows, and one row
+    assert np.array_equal(open_maps(write_seasons(stack, tmp_path)).images, stack.images)
+
+
+def test_pixels_that_a_map_fills_by_half_are_left_out(stack, tmp_path):
+    write_seasons(stack.columns(0, 35).rows(0, 39), tmp_path)  # 70 by 78 m
+    found = open_maps([tmp_path], pixel=4.0)
+    assert (found.width, found.height) == (17, 19)
+
+
 def test_a_folder_and_a_stack_give_the_same(stack, tmp_path):
     write_seasons(stack, tmp_path / "tif")
     save_stack(tmp_path / "a.npz", stack)
