@@ -95,7 +95,7 @@ def horizontal_flip(
     images: Float[Tensor, "batch channels height width"],
     randomness: torch.Generator | Float[Tensor, "batch 1"],
 ) -> Float[Tensor, "batch channels height width"]:
-    """Images of which every second one, at random, is mirrored left to right."""
+    """Images, each mirrored left to right with a probability of one half."""
     is_flipped = uniform(randomness, images, 1)[:, :, None, None] < 0.5
     return torch.where(is_flipped, images.flip(-1), images)
 

@@ -1,35 +1,18 @@
-import json
-from dataclasses import replace
-
 import pytest
 
 from torchcaps.train import Machine, Silent, StoppedError, load_run, train
-from torchcaps.train.recipe import build
+
+from small_runs import saved_rows, small_recipe
 
 CPU = Machine(device="cpu")
-MODEL = {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"}
-
-
-def recipe(**changes):
-    values = {
-        "model": MODEL,
-        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
-        "batch_size": 16,
-        "epochs": 3,
-    }
-    return build({**values, **changes})
-
-
-def rows(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_the_weights_after_chosen_epochs_stay_and_times_are_those_of_all_epochs(tmp_path):
-    result = train(recipe(keep_epochs=[1, 3]), tmp_path, CPU)
+    result = train(small_recipe(keep_epochs=[1, 3]), tmp_path, CPU)
     assert {path.name for path in tmp_path.glob("epoch-*")} == {"epoch-1.safetensors", "epoch-3.safetensors"}
     assert [load_run(tmp_path, weights=f"epoch-{number}").epoch for number in (1, 3)] == [0, 2]
-    assert result["seconds"] == pytest.approx(sum(row["seconds"] for row in rows(tmp_path)), abs=1e-3)
-    for row in rows(tmp_path):  # two steps of 16 images in each
+    assert result["seconds"] == pytest.approx(sum(row["seconds"] for row in saved_rows(tmp_path)), abs=1e-3)
+    for row in saved_rows(tmp_path):  # two steps of 16 images in each
         assert row["images_per_second"] * row["seconds"] == pytest.approx(32, rel=0.05)
 
 
@@ -48,11 +31,11 @@ class StopAfter(Silent):
 
 
 def test_a_finished_run_that_gets_more_epochs_has_no_result_until_it_had_them(tmp_path):
-    first = train(recipe(epochs=1), tmp_path, CPU)
-    longer = replace(recipe(), epochs=3)
+    first = train(small_recipe(epochs=1), tmp_path, CPU)
+    longer = small_recipe(epochs=3)
     with pytest.raises(StoppedError):
         train(longer, tmp_path, CPU, resume=True, watcher=StopAfter(1))
     assert not (tmp_path / "result.json").exists()
     result = train(longer, tmp_path, CPU, resume=True)
     assert (first["metrics"]["epochs"], result["metrics"]["epochs"]) == (1, 3)
-    assert [row["epoch"] for row in rows(tmp_path)] == [0, 1, 2]
+    assert [row["epoch"] for row in saved_rows(tmp_path)] == [0, 1, 2]

@@ -51,7 +51,7 @@ class PoseShow:
         found = output.rotations[0, winner].float().view(1, 4)
         names, loss = self.info.classes, self.run.recipe.loss.task_loss
         off = float(symmetric_angle(loss, found, truth, len(names)))
-        has_symmetries = isinstance(loss, SpreadRotationLoss) and loss.symmetries
+        has_symmetries = isinstance(loss, SpreadRotationLoss) and loss.knows_symmetries
         same = ", or from one that looks the same" if has_symmetries else ""
         return {
             "picture": picture_uri(image[0]),
