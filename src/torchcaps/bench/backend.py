@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchcaps.layers import layers_with_backend
+from torchcaps.layers import Backend, PrimaryCaps, RoutedCaps, layers_with_backend
 from torchcaps.models import create_model
 
 _ASKED = 8  # images: on a CPU the kernels are used from 6 on
@@ -15,8 +15,10 @@ _ASKED = 8  # images: on a CPU the kernels are used from 6 on
 
 def use_kernels(model: nn.Module, on: bool) -> None:
     """Let every layer that has a choice use a fused kernel where there is one, or the plain path."""
-    for layer in layers_with_backend(model):
-        layer.backend = "auto" if on else "torch"
+    backend: Backend = "auto" if on else "torch"
+    for layer in model.modules():
+        if isinstance(layer, PrimaryCaps | RoutedCaps):
+            layer.backend = backend
 
 
 @torch.enable_grad()

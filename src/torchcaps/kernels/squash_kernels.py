@@ -46,7 +46,7 @@ def _shrink(squared):
 
 @triton.jit
 @no_type_check
-def _scale(pooled, AXIS: tl.constexpr):
+def pose_scale(pooled, AXIS: tl.constexpr):
     """What keeps squared lengths finite; one over `core.squash.squash_divisor`."""
     return 1e8 / tl.maximum(tl.max(tl.abs(pooled), AXIS), 1e8)
 
@@ -55,7 +55,7 @@ def _scale(pooled, AXIS: tl.constexpr):
 @no_type_check
 def squash(pooled, AXIS: tl.constexpr):
     """Poses along AXIS, squashed; one that holds an infinity becomes NaN."""
-    pooled = pooled * tl.expand_dims(_scale(pooled, AXIS), AXIS)
+    pooled = pooled * tl.expand_dims(pose_scale(pooled, AXIS), AXIS)
     squared = tl.sum(pooled * pooled, AXIS)
     return pooled * tl.expand_dims(tl.rsqrt(squared + 1e-8) * _shrink(squared), AXIS)
 
@@ -64,7 +64,7 @@ def squash(pooled, AXIS: tl.constexpr):
 @no_type_check
 def squash_grad(pooled, grad, AXIS: tl.constexpr):
     """Gradient of `pooled`, from that of `squash(pooled, AXIS)`."""
-    scale = _scale(pooled, AXIS)
+    scale = pose_scale(pooled, AXIS)
     pooled = pooled * tl.expand_dims(scale, AXIS)
     squared = tl.sum(pooled * pooled, AXIS)
     inverse, shrink = tl.rsqrt(squared + 1e-8), _shrink(squared)

@@ -11,10 +11,12 @@ from torch import Tensor, nn
 
 from torchcaps.core import Capsules, ImageSize, sides, without_autocast
 from torchcaps.core import squash as squash_by_square
-from torchcaps.routing import is_watched
+from torchcaps.kernels import fused_squash, squash_unsupported_reason
+from torchcaps.routing import is_transformed, is_watched
 
 from .geometry import StagePadding, pad_same
 from .product_conv2d import convolve_map, covers_map, reduce_map
+from .routed import Backend
 
 
 class PrimaryCaps(nn.Module):
@@ -49,6 +51,7 @@ class PrimaryCaps(nn.Module):
         self.types = types
         self.padding = padding
         self.squash = squash
+        self.backend: Backend = "auto"  # "torch" squashes without the fused kernel
         height, width = sides(kernel_size)
         around = (height // 2, width // 2) if padding == "symmetric" else 0
         self.conv = nn.Conv2d(
@@ -63,10 +66,17 @@ class PrimaryCaps(nn.Module):
         maps = self._convolve(features)
         grid = rearrange(maps, "b (t d) h w -> b h w t d", t=self.types)
         with without_autocast(grid):
-            poses = self.squash(grid.float() if grid.dtype != torch.float64 else grid)
-            lengths = torch.linalg.vector_norm(poses, dim=-1)
+            poses, lengths = self._shorten(grid)
         dtype = self.conv.weight.dtype  # what the next layer of a half-precision network takes
         return Capsules(poses.to(dtype), lengths.to(dtype))
+
+    def _shorten(self, grid: Tensor) -> tuple[Tensor, Tensor]:
+        """Squashed poses and their lengths, in at least float32."""
+        is_plain = self.backend == "torch" or is_transformed() or torch.compiler.is_compiling()
+        if not is_plain and squash_unsupported_reason(grid, self.squash) is None:
+            return fused_squash(grid, self.squash)
+        poses = self.squash(grid.float() if grid.dtype != torch.float64 else grid)
+        return poses, torch.linalg.vector_norm(poses, dim=-1)
 
     def _convolve(self, features: Tensor) -> Tensor:
         if not covers_map(self.conv, features):

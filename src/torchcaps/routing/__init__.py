@@ -29,6 +29,7 @@ from .fused import (
     StoredVotes,
     UncastVotes,
     fused_path,
+    is_transformed,
     is_watched,
 )
 from .inverted_attention import InvertedAttentionRouting, inverted_attention_routing
@@ -80,6 +81,7 @@ __all__ = [
     "fit_rotations",
     "fused_path",
     "inverted_attention_routing",
+    "is_transformed",
     "is_watched",
     "iterations_of",
     "keep_float32",

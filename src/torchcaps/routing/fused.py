@@ -101,12 +101,17 @@ def fused_path(routing: Routing, votes: UncastVotes | StoredVotes, *, insist: bo
         return f"there is no fused kernel for {type(routing).__name__}"
     if is_watched(routing):
         return "a hook watches or changes the routing, and the fused kernel would not call it"
-    if not torch.compiler.is_compiling() and (  # the derivatives of a kernel would be zero there
-        forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
-    ):
+    if is_transformed():
         return "the fused kernels have reverse derivatives alone, and a transform of torch.func is active"
     path: FusedPath = getattr(routing, method)(votes, insist=insist)
     return path
+
+
+def is_transformed() -> bool:
+    """Whether derivatives other than reverse ones are being taken; those of a kernel would be zero."""
+    return not torch.compiler.is_compiling() and (
+        forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
+    )
 
 
 def vector_obstacle(votes: UncastVotes, parameters: Iterable[Tensor]) -> str | None:

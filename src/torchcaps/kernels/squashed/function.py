@@ -1,0 +1,67 @@
+"""The squash of many poses in one kernel forwards and one backwards, with the lengths of its result.
+
+Plain PyTorch reads and writes a map of poses some fifteen times forwards and more often backwards, in
+float32, and keeps several copies for the backward pass. The kernel keeps the poses as they came alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from torchcaps.core.squash import squash, squash_exponential
+
+from ..availability import kernel_obstacle
+
+_MOST_NUMBERS = 1024  # of one pose: it must fit in the registers of a program
+Squash = Callable[[Tensor], Tensor]
+
+
+def fused_squash(
+    poses: Float[Tensor, "*where pose"], function: Squash = squash
+) -> tuple[Float[Tensor, "*where pose"], Float[Tensor, "*where"]]:
+    """`function` of the poses, and the lengths of what it gives, in float32.
+
+    Args:
+        poses: On CUDA, in float32 or half precision.
+        function: `squash` or `squash_exponential`.
+    """
+    if reason := squash_unsupported_reason(poses, function):
+        raise ValueError(reason)
+    squashed, lengths = _Squash.apply(poses.contiguous(), function)
+    return squashed, lengths
+
+
+def squash_unsupported_reason(poses: Tensor, function: Squash = squash) -> str | None:
+    """Why `fused_squash` cannot take these poses, in one sentence; None when it can."""
+    if function not in (squash, squash_exponential):
+        return f"there is no fused kernel for {getattr(function, '__name__', function)}"
+    if poses.shape[-1] > _MOST_NUMBERS:
+        return f"a pose of {poses.shape[-1]} numbers is longer than the {_MOST_NUMBERS} of the fused kernel"
+    return kernel_obstacle("the squash", poses)
+
+
+class _Squash(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, poses: Tensor, function: Squash) -> tuple[Tensor, Tensor]:
+        from . import launch  # only here: a CPU install has no triton
+
+        ctx.save_for_backward(poses)
+        ctx.function = function
+        return launch.squash_poses(poses, function is squash_exponential)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        from . import launch
+
+        (poses,) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph: the plain function has a derivative of its derivative
+            squashed = ctx.function(poses.float())
+            results = squashed, torch.linalg.vector_norm(squashed, dim=-1)
+            return torch.autograd.grad(results, poses, grads, create_graph=True)[0], None
+        laid_out = [grad.contiguous() for grad in grads]
+        return launch.squash_poses_backward(poses, laid_out, ctx.function is squash_exponential), None
