@@ -238,5 +238,5 @@ def test_a_routing_without_a_kernel_is_named():
     children = Capsules(torch.rand(1, 3, 3, 2, 4), torch.rand(1, 3, 3, 2))
     matrices = ConvCaps2d(2, 3, 4, 4, kernel_size=3, pose_rows=2)
     assert "matrices" in matrices.fallback_reason(children, return_coupling=False)
-    shared = FcCaps(18, 3, 4, 4, routing="self_attention")
-    assert "SelfAttentionRouting" in shared.fallback_reason(children, return_coupling=False)
+    shared = FcCaps(18, 3, 4, 4, routing="self_routing")
+    assert "SelfRouting" in shared.fallback_reason(children, return_coupling=False)

@@ -20,7 +20,7 @@ SHAPE = RoutingShape(6, 4, 5)
 @pytest.mark.parametrize(
     ("protocol", "names"),
     [
-        (FusedRouting, {"dynamic", "em", "scaled_distance"}),
+        (FusedRouting, {"dynamic", "em", "scaled_distance", "self_attention"}),
         (FusedStoredRouting, {"dynamic"}),
         (RoutesInParts, {"scaled_distance"}),
     ],

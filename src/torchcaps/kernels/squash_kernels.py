@@ -1,6 +1,6 @@
 """Triton kernels between the passes over children: add partial sums and squash, and the derivative of that.
 
-`squash` and `squash_grad` are also parts of other kernels; they work along one axis of a tile.
+`squash`, `squash_exponential` and their derivatives are also parts of other kernels.
 """
 
 # ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
@@ -46,7 +46,7 @@ def _shrink(squared):
 
 @triton.jit
 @no_type_check
-def pose_scale(pooled, AXIS: tl.constexpr):
+def _scale(pooled, AXIS: tl.constexpr):
     """What keeps squared lengths finite; one over `core.squash.squash_divisor`."""
     return 1e8 / tl.maximum(tl.max(tl.abs(pooled), AXIS), 1e8)
 
@@ -55,7 +55,7 @@ def pose_scale(pooled, AXIS: tl.constexpr):
 @no_type_check
 def squash(pooled, AXIS: tl.constexpr):
     """Poses along AXIS, squashed; one that holds an infinity becomes NaN."""
-    pooled = pooled * tl.expand_dims(pose_scale(pooled, AXIS), AXIS)
+    pooled = pooled * tl.expand_dims(_scale(pooled, AXIS), AXIS)
     squared = tl.sum(pooled * pooled, AXIS)
     return pooled * tl.expand_dims(tl.rsqrt(squared + 1e-8) * _shrink(squared), AXIS)
 
@@ -64,7 +64,7 @@ def squash(pooled, AXIS: tl.constexpr):
 @no_type_check
 def squash_grad(pooled, grad, AXIS: tl.constexpr):
     """Gradient of `pooled`, from that of `squash(pooled, AXIS)`."""
-    scale = pose_scale(pooled, AXIS)
+    scale = _scale(pooled, AXIS)
     pooled = pooled * tl.expand_dims(scale, AXIS)
     squared = tl.sum(pooled * pooled, AXIS)
     inverse, shrink = tl.rsqrt(squared + 1e-8), _shrink(squared)
@@ -72,6 +72,47 @@ def squash_grad(pooled, grad, AXIS: tl.constexpr):
     along = twice_slope * tl.sum(pooled * grad, AXIS)
     across = grad * tl.expand_dims(shrink * inverse, AXIS)
     return (across + pooled * tl.expand_dims(along, AXIS)) * tl.expand_dims(scale, AXIS)
+
+
+@triton.jit
+@no_type_check
+def _factor(length):
+    """`(1 - exp(-n)) / n`: below a half by its series, because the difference would lose digits."""
+    series = 1.0 - length / 9.0
+    for term in tl.static_range(8, 1, -1):
+        series = 1.0 - series * length / term
+    return tl.where(length < 0.5, series, (1.0 - tl.exp(-length)) / tl.maximum(length, 0.5))
+
+
+@triton.jit
+@no_type_check
+def _slope(length):
+    """The derivative of `_factor`: below a half by its series, whose k-th number is (-1)^k k / (k + 1)!."""
+    series = -1 / 5760 + length / 45360
+    series = -1 / 144 + length * (1 / 840 + length * series)
+    series = -1 / 8 + length * (1 / 30 + length * series)
+    series = -1 / 2 + length * (1 / 3 + length * series)
+    return tl.where(length < 0.5, series, (tl.exp(-length) - _factor(length)) / tl.maximum(length, 0.5))
+
+
+@triton.jit
+@no_type_check
+def squash_exponential(pose):
+    """Poses along the second axis, squashed by `1 - exp(-n)`; one that holds an infinity becomes NaN."""
+    scaled = pose * _scale(pose, 1)[:, None]
+    length = tl.sqrt(tl.sum(scaled * scaled, 1) + 1e-8)
+    return scaled * _factor(length)[:, None]
+
+
+@triton.jit
+@no_type_check
+def squash_exponential_grad(pose, grad):
+    """Gradient of `pose`, from that of `squash_exponential(pose)`."""
+    scale = _scale(pose, 1)
+    scaled = pose * scale[:, None]
+    length = tl.sqrt(tl.sum(scaled * scaled, 1) + 1e-8)
+    along = _slope(length) / length * tl.sum(scaled * grad, 1)
+    return (grad * _factor(length)[:, None] + scaled * along[:, None]) * scale[:, None]
 
 
 @triton.jit(do_not_specialize=["num_slots"])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.core import Routed, squash_exponential
+from torchcaps.kernels import fused_self_attention_routing, self_attention_unsupported_reason
 
 from .api import ROUTINGS, RoutingShape, keep_float32
 from .cost import RoutingCost, length_cost, softmax_cost, squash_exponential_cost
+from .fused import FusedPath, UncastVotes, vector_obstacle
 
 
 @keep_float32
@@ -73,6 +77,21 @@ class SelfAttentionRouting(nn.Module):
     ) -> Routed:
         """The parents that `coupling` makes, as after the last round."""
         return attended_votes(votes, activations, coupling=coupling)
+
+    def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
+        """As `FusedRouting.fuse`."""
+        if torch.compiler.is_compiling() and not insist:
+            return "the compiler fuses the operations of the plain path itself"
+        reason = vector_obstacle(votes, self.parameters())
+        reason = reason or self_attention_unsupported_reason(votes.poses, votes.weight)
+        return reason or partial(self._route_fused, votes)
+
+    def _route_fused(self, votes: UncastVotes) -> Routed:
+        poses, lengths, coupling = fused_self_attention_routing(
+            votes.poses.flatten(0, -3), votes.weight, self.prior
+        )
+        fields = (field.view(*votes.where, *field.shape[1:]) for field in (poses, lengths, coupling))
+        return Routed(*fields)
 
     def summands(
         self,

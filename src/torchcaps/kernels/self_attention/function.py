@@ -1,0 +1,94 @@
+"""Fused self-attention routing: one product casts the votes, one kernel routes them, one differentiates.
+
+Plain PyTorch takes some thirty small operations forwards, and more backwards, for the few capsules of an
+Efficient-CapsNet. `kernels.py` has the formulas.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from torchcaps.core.squash import squash_exponential
+
+from ..availability import kernel_obstacle, round_up
+
+_MOST_NUMBERS = 8192  # of the votes of one child: they must fit in the registers of a program
+
+
+def fused_self_attention_routing(
+    poses: Float[Tensor, "samples in_caps in_pose"],
+    weight: Float[Tensor, "matrices in_pose out_caps pose"],
+    prior: Float[Tensor, "in_caps out_caps"] | None = None,
+) -> tuple[
+    Float[Tensor, "samples out_caps pose"],
+    Float[Tensor, "samples out_caps"],
+    Float[Tensor, "samples in_caps out_caps"],
+]:
+    """Parents, their lengths and the couplings, which have no gradient.
+
+    Args:
+        poses: Of the children, in float32 on CUDA.
+        weight: Child i votes with row `i % matrices`.
+        prior: Added to the couplings after the softmax.
+    """
+    if reason := self_attention_unsupported_reason(poses, weight):
+        raise ValueError(reason)
+    samples, _, in_pose = poses.shape
+    grouped = poses.reshape(-1, len(weight), in_pose).transpose(0, 1)
+    votes = (grouped @ weight.flatten(2)).view(len(weight), samples, -1, *weight.shape[2:])
+    return _Attend.apply(votes, prior)
+
+
+def self_attention_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
+    """Why `fused_self_attention_routing` cannot take these children, in one sentence; None when it can."""
+    if poses.dtype != torch.float32 or weight.dtype != torch.float32:
+        return f"the fused kernel takes float32, not {poses.dtype} and {weight.dtype}"
+    parents, pose = weight.shape[2:]
+    if round_up(parents) * round_up(pose) > _MOST_NUMBERS:
+        return f"the votes of one child, {parents}x{pose}, exceed {_MOST_NUMBERS} numbers"
+    return kernel_obstacle("self-attention routing", poses, weight)
+
+
+class _Attend(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, votes: Tensor, prior: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        from . import launch  # only here: a CPU install has no triton
+
+        attended = launch.attend(votes, None if prior is None else prior.contiguous())
+        ctx.save_for_backward(votes, prior, attended.coupling, attended.totals, attended.pooled)
+        ctx.mark_non_differentiable(attended.coupling)
+        ctx.set_materialize_grads(False)
+        return attended.poses, attended.lengths, attended.coupling
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        from . import launch
+
+        votes, prior, *kept = ctx.saved_tensors
+        pooled = kept[-1]
+        of_poses = torch.zeros_like(pooled) if grads[0] is None else grads[0].contiguous()
+        of_lengths = pooled.new_zeros(pooled.shape[:-1]) if grads[1] is None else grads[1].contiguous()
+        if (
+            torch.is_grad_enabled()
+        ):  # create_graph: the plain operations have a derivative of their derivative
+            return _differentiate_plain(votes, prior, (of_poses, of_lengths))
+        return launch.attend_backward(of_poses, of_lengths, votes, tuple(kept), prior is not None)
+
+
+def _differentiate_plain(
+    votes: Tensor, prior: Tensor | None, grads: tuple[Tensor, Tensor]
+) -> tuple[Tensor | None, Tensor | None]:
+    by_sample = votes.permute(1, 2, 0, 3, 4).flatten(1, 2)  # (samples, in_caps, out_caps, pose)
+    agreement = (by_sample * by_sample.sum(1, keepdim=True)).sum(-1) * votes.shape[-1] ** -0.5
+    coupling = agreement.softmax(-1)
+    if prior is not None:
+        coupling = coupling + prior
+    poses = squash_exponential((coupling.unsqueeze(-1) * by_sample).sum(1))
+    outputs = poses, torch.linalg.vector_norm(poses, dim=-1)
+    wanted = [tensor for tensor in (votes, prior) if tensor is not None]
+    found = torch.autograd.grad(outputs, wanted, grads, create_graph=True)
+    return found[0], None if prior is None else found[1]
