@@ -39,6 +39,15 @@ def _votes(
 
 @triton.jit
 @no_type_check
+def _add(total, lost, more):
+    """`total + more`, and what rounding loses of it (Kahan): thousands of children cost no digits."""
+    more -= lost
+    grown = total + more
+    return grown, (grown - total) - more
+
+
+@triton.jit
+@no_type_check
 def _shares(vote, total, P: tl.constexpr, J: tl.constexpr, OUT: tl.constexpr):
     """Softmax over parents of the agreement of each vote with the sum of all, `[IN, OUT]`."""
     logits = tl.sum(vote * total[None, :, :], 2) / tl.sqrt(P * 1.0)
@@ -78,11 +87,11 @@ def attend_kernel(
     """Parents, their lengths and the couplings; `S` and `s` are kept for the backward pass."""
     sample = tl.program_id(0).to(tl.int64)
     inside, parent, mask = _parents(sample, J, P, OUT, POSE)
-    total = tl.zeros((OUT, POSE), tl.float32)
+    total, lost = tl.zeros((OUT, POSE), tl.float32), tl.zeros((OUT, POSE), tl.float32)
     for start in range(0, num_in, IN):
         vote, _, _ = _votes(votes, start, sample, samples, num_in, inside, mask, G, J, P, IN)
-        total += tl.sum(vote, 0)
-    result = tl.zeros((OUT, POSE), tl.float32)
+        total, lost = _add(total, lost, tl.sum(vote, 0))
+    result, lost = tl.zeros((OUT, POSE), tl.float32), tl.zeros((OUT, POSE), tl.float32)
     for start in range(0, num_in, IN):
         vote, _, _ = _votes(votes, start, sample, samples, num_in, inside, mask, G, J, P, IN)
         share = _shares(vote, total, P, J, OUT)
@@ -90,7 +99,7 @@ def attend_kernel(
         if PRIOR:
             share += tl.load(prior + pair, mask=exists, other=0.0)
         tl.store(coupling + sample * num_in * J + pair, share, mask=exists)
-        result += tl.sum(share[:, :, None] * vote, 0)
+        result, lost = _add(result, lost, tl.sum(share[:, :, None] * vote, 0))
     tl.store(totals + parent, total, mask=mask)
     tl.store(pooled + parent, result, mask=mask)
     short = squash_exponential(result)
@@ -148,11 +157,11 @@ def attend_grad_kernel(
     inside, parent, mask = _parents(sample, J, P, OUT, POSE)
     total = tl.load(totals + parent, mask=mask, other=0.0)
     grad = _incoming(grad_poses, grad_lengths, pooled, sample, parent, mask, J, OUT)
-    grad_total = tl.zeros((OUT, POSE), tl.float32)
+    grad_total, lost = tl.zeros((OUT, POSE), tl.float32), tl.zeros((OUT, POSE), tl.float32)
     for start in range(0, num_in, IN):
         vote, _, _ = _votes(votes, start, sample, samples, num_in, inside, mask, G, J, P, IN)
         _, slope = _grad_logits(vote, _shares(vote, total, P, J, OUT), grad, P)
-        grad_total += tl.sum(slope[:, :, None] * vote, 0)
+        grad_total, lost = _add(grad_total, lost, tl.sum(slope[:, :, None] * vote, 0))
     for start in range(0, num_in, IN):
         vote, place, exists = _votes(votes, start, sample, samples, num_in, inside, mask, G, J, P, IN)
         grad_share, slope = _grad_logits(vote, _shares(vote, total, P, J, OUT), grad, P)
