@@ -48,29 +48,31 @@ _NETWORKS = (
     ("Fashion-MNIST", "DR-CapsNet, decoder, one pixel, decay", "fashion_mnist/dr_capsnet_modern", 92.76),
     ("Fashion-MNIST", "DR-CapsNet, one pixel, decay", "fashion_mnist/dr_capsnet_modern", 92.76),
 )
+# What the recipe of DR-CapsNet on Fashion-MNIST was before weight decay was tried.
+_NO_DECAY: Changes = {"optim.name": "adam", "optim.weight_decay": 0.0}
+_TWO_PIXELS: Changes = {"data.augment": {"shift": 2, "flip": True}, "epochs": 60}
 _DECODED: Changes = {
     "model.decoder": "fc",
     "data.preprocess": {"normalize": "none"},
     "loss.reconstruction": 0.005,
-    "epochs": 100,
 }
-_ONE_PIXEL: Changes = {"data.augment": {"shift": 1, "flip": True}, "epochs": 100}
-_DECAY: Changes = {"optim.name": "adamw", "optim.weight_decay": 0.1}
 # Settings without a recipe of their own: what they change in that of the table above.
 _CHANGES: dict[str, Changes] = {
     "MNIST, Efficient-CapsNet, decoder, 300 epochs": {"epochs": 300, "batch_size": 64, "compile": True},
+    "Fashion-MNIST, DR-CapsNet, nothing erased": {**_NO_DECAY, **_TWO_PIXELS},
     "Fashion-MNIST, DR-CapsNet, decoder, turned": {
         **_DECODED,
+        **_NO_DECAY,
         "data.augment": {"shift": 2, "flip": True, "rotation": 10, "scale": 0.1},
     },
     "Fashion-MNIST, DR-CapsNet, decoder, erased": {
         **_DECODED,
+        **_NO_DECAY,
         "data.augment": {"shift": 2, "flip": True, "erase": 6},
     },
-    "Fashion-MNIST, DR-CapsNet, one pixel, 100 epochs": _ONE_PIXEL,
-    "Fashion-MNIST, DR-CapsNet, decoder, one pixel": {**_DECODED, **_ONE_PIXEL},
-    "Fashion-MNIST, DR-CapsNet, decoder, one pixel, decay": {**_DECODED, **_ONE_PIXEL, **_DECAY},
-    "Fashion-MNIST, DR-CapsNet, one pixel, decay": {**_ONE_PIXEL, **_DECAY},
+    "Fashion-MNIST, DR-CapsNet, one pixel, 100 epochs": _NO_DECAY,
+    "Fashion-MNIST, DR-CapsNet, decoder, one pixel": {**_DECODED, **_NO_DECAY},
+    "Fashion-MNIST, DR-CapsNet, decoder, one pixel, decay": _DECODED,
     "Fashion-MNIST, DR-CapsNet": {
         "model": {"name": "dr_capsnet_mnist"},
         "data": {"name": "fashion_mnist", "augment": {"shift": 2, "flip": True, "erase": 6}},
