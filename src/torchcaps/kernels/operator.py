@@ -23,7 +23,12 @@ def once_differentiable(backward: Any) -> None:
 
 def _refuse(ctx: Any, *grads: Any) -> None:
     del ctx, grads
-    raise UserError(
+    raise no_second_derivative()
+
+
+def no_second_derivative() -> UserError:
+    """What to raise where a second derivative of a kernel is asked for."""
+    return UserError(
         "fused kernels have no second derivatives; give the capsule layers the plain path before the forward "
         'pass: `for layer in model.modules(): layer.backend = "torch"`'
     )

@@ -12,9 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core.squash import squash_exponential
-
 from ..availability import kernel_obstacle, round_up
+from ..operator import no_second_derivative
 
 _MOST_NUMBERS = 8192  # of the votes of one child: they must fit in the registers of a program
 
@@ -68,27 +67,10 @@ class _Attend(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         from . import launch
 
+        if torch.is_grad_enabled():  # create_graph
+            raise no_second_derivative()
         votes, prior, *kept = ctx.saved_tensors
         pooled = kept[-1]
         of_poses = torch.zeros_like(pooled) if grads[0] is None else grads[0].contiguous()
         of_lengths = pooled.new_zeros(pooled.shape[:-1]) if grads[1] is None else grads[1].contiguous()
-        if (
-            torch.is_grad_enabled()
-        ):  # create_graph: the plain operations have a derivative of their derivative
-            return _differentiate_plain(votes, prior, (of_poses, of_lengths))
         return launch.attend_backward(of_poses, of_lengths, votes, tuple(kept), prior is not None)
-
-
-def _differentiate_plain(
-    votes: Tensor, prior: Tensor | None, grads: tuple[Tensor, Tensor]
-) -> tuple[Tensor | None, Tensor | None]:
-    by_sample = votes.permute(1, 2, 0, 3, 4).flatten(1, 2)  # (samples, in_caps, out_caps, pose)
-    agreement = (by_sample * by_sample.sum(1, keepdim=True)).sum(-1) * votes.shape[-1] ** -0.5
-    coupling = agreement.softmax(-1)
-    if prior is not None:
-        coupling = coupling + prior
-    poses = squash_exponential((coupling.unsqueeze(-1) * by_sample).sum(1))
-    outputs = poses, torch.linalg.vector_norm(poses, dim=-1)
-    wanted = [tensor for tensor in (votes, prior) if tensor is not None]
-    found = torch.autograd.grad(outputs, wanted, grads, create_graph=True)
-    return found[0], None if prior is None else found[1]
