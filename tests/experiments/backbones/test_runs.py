@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ from torchcaps.experiments.backbones.claims import (
 )
 from torchcaps.experiments.backbones.footprint import count_costs, measure_inference, measure_training
 from torchcaps.experiments.plan import PlannedRun
-from torchcaps.experiments.records import Protocol
+from torchcaps.experiments.records import Protocol, load_rows
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import run_missing
 from torchcaps.layers.backbone import create_trunk
@@ -33,6 +34,7 @@ from torchcaps.train import Machine
 FIGURE, TABLE = EXPERIMENTS["fig:flops_vs_acc"], EXPERIMENTS["tab:performance-dynamiccaps"]
 PHOTOGRAPHS = EXPERIMENTS["beyond:flops-imagenette"]
 GIGA = 1e9
+RESULTS = Path(__file__).parents[3] / "results"
 
 
 def on_meta(**changes):
@@ -118,6 +120,17 @@ def test_the_table_counts_what_the_formula_gives():
     costs = count_costs(on_meta(**options))
     assert (costs["bottleneck"], costs["primary_capsules"]) == (944, 118)
     assert costs["training_gflops"] == pytest.approx(3.2, abs=0.06)
+
+
+@pytest.mark.parametrize("run", list(TABLE.planned("full", 1)), ids=lambda run: run.setting.name)
+def test_counts_of_the_table_are_those_of_the_code_today(run):
+    rows = load_rows(RESULTS, TABLE.slug)
+    options = {key: value for key, value in run.recipe.model.items() if key != "name"}
+    costs = count_costs(on_meta(**options))
+    found = {row.metric: row.ours for row in rows if row.setting == run.setting.name}
+    assert found or "eights" in run.setting.name  # of those two have not been measured
+    for metric in set(TABLE.counted) & found.keys():
+        assert found[metric] == pytest.approx(costs[metric], abs=1e-4)
 
 
 def test_a_frozen_trunk_is_counted_without_its_backward_pass():
