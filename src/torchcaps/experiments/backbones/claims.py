@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
-from math import inf
 from typing import Literal
 
 from torchcaps.core import metric_of
@@ -130,7 +129,7 @@ def published_name(kept: float, *, in_eights: bool = False) -> str:
 
 
 def _falls(metric: str, *, in_eights: bool = False) -> Check:
-    """A measured cost falls with every step; one seed is enough, because nothing is trained."""
+    """A measured cost falls with every step."""
     names = [published_name(kept, in_eights=in_eights and kept < 1) for kept in _SHARES]
 
     def check(rows_of: RowsOf) -> Finding:
@@ -150,11 +149,9 @@ def _falls(metric: str, *, in_eights: bool = False) -> Check:
 
 
 def _decide_fall(before: Mean, after: Mean) -> Verdict:
-    """Beyond what two measurements differ by anyway, and beyond their spread where there are several."""
+    """Beyond their spread over runs, and beyond what two measurements differ by however well runs agree."""
     fall = difference(before, after)
-    noise = _STEADY * before.value
-    margin = noise if fall.margin == inf else max(noise, fall.margin)
-    return decide(fall._replace(margin=margin))
+    return decide(fall._replace(margin=max(fall.margin, _STEADY * before.value)))
 
 
 def _claim(label: str, text: str, decide: Callable[[Rows], Finding]) -> Claim:
