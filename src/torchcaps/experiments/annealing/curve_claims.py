@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from ..plan import Finding, Mean, RowsOf, as_ours, decide, decide_together, difference, mean_of
-from ..records import MeanCurve, Row, Rows, by_setting
+from ..records import Row, Rows, by_setting
 from .grid_claims import used_up
 from .names import ANNEALED, FIXED, fixed_name, full_name
 from .trend import decide_trend, rank_correlation
@@ -19,10 +19,16 @@ def _fixed_losses(rows: Rows) -> dict[int, Row]:
     return {r: found[fixed_name(r)] for r in FIXED if fixed_name(r) in found}
 
 
-def _annealed_curve(rows: Rows, metric: str) -> MeanCurve:
-    """How a metric goes along the annealed training."""
+def _annealed_points(rows: Rows, metric: str) -> dict[int, Mean]:
+    """The means of a metric along the annealed training, by iterations."""
     row = by_setting(rows, metric).get(ANNEALED)
-    return (row.curve if row is not None else None) or MeanCurve()
+    if row is None or row.curve is None:
+        return {}
+    curve = row.curve
+    return {
+        at: Mean(float(mean), None if spread is None else float(spread), seeds, budget=row.budget)
+        for at, mean, spread, seeds in zip(curve.at, curve.mean, curve.spread, curve.seeds, strict=True)
+    }
 
 
 def annealed_loss_falls(rows_of: RowsOf) -> Finding:
@@ -31,27 +37,19 @@ def annealed_loss_falls(rows_of: RowsOf) -> Finding:
     The start of the annealed curve would be no measure: more iterations come with more epochs.
     """
     rows = rows_of("fig:fix_vs_ann")
-    curve, one = _annealed_curve(rows, "test_loss"), _fixed_losses(rows).get(1)
-    if len(curve.at) < 2 or one is None:
+    annealed, one = _annealed_points(rows, "test_loss"), _fixed_losses(rows).get(1)
+    if len(annealed) < 2 or one is None:
         return Finding("open", "annealed training has not come beyond one iteration, or fixed 1 is missing")
-    last = _points(curve)[curve.at[-1]]
+    most = max(annealed)
+    last = annealed[most]
     gap = difference(mean_of(one), last)
     because = (
-        f"test loss {last.value:.4f} at {curve.at[-1]} iterations, {one.ours:.4f} with one alone, "
-        f"difference {gap}"
+        f"test loss {last.value:.4f} at {most} iterations, {one.ours:.4f} with one alone, difference {gap}"
     )
     verdict = decide(gap)
     if verdict != "not confirmed" and used_up(one) < inf:  # a loss that is no lower than this counts anyway
         return Finding("open", f"{because}, but training with one alone was cut short")
     return Finding(verdict, because)
-
-
-def _points(curve: MeanCurve) -> dict[int, Mean]:
-    """The means of a curve by iterations."""
-    return {
-        at: Mean(float(mean), None if spread is None else float(spread), seeds)
-        for at, mean, spread, seeds in zip(curve.at, curve.mean, curve.spread, curve.seeds, strict=True)
-    }
 
 
 def fixed_loss_grows(rows_of: RowsOf) -> Finding:
@@ -76,7 +74,7 @@ def fixed_loss_grows(rows_of: RowsOf) -> Finding:
 def annealed_is_above(rows_of: RowsOf) -> Finding:
     """Annealed training is more accurate than fixed training wherever both have been made."""
     rows = rows_of("fig:fix_vs_ann")
-    found, annealed = by_setting(rows, "test_accuracy"), _points(_annealed_curve(rows, "test_accuracy"))
+    found, annealed = by_setting(rows, "test_accuracy"), _annealed_points(rows, "test_accuracy")
     both = [r for r in FIXED if r > 1 and r in annealed and fixed_name(r) in found]
     effects = {str(r): difference(annealed[r], mean_of(found[fixed_name(r)])) for r in both}
     above = sum(effect.size > 0 for effect in effects.values())
