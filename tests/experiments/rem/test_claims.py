@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from experiments.made_rows import a_pair, a_row, a_run
@@ -335,6 +337,22 @@ def test_areas_that_scatter_over_seeds_decide_nothing():
     assert detected_better("a", "b", in_same_networks=True)(lambda label: together).verdict == "not confirmed"
     single = [area("a", 0.9), area("b", 0.1)]
     assert detected_better("b", "a")(lambda label: single).verdict == "open"
+
+
+def test_areas_are_compared_of_seeds_that_saw_the_same_images():
+    def area(setting, kind, **of_seeds):
+        runs = tuple(a_run(value, seed=int(seed[1:])) for seed, value in of_seeds.items())
+        return a_row(setting, f"auc_{kind}", 0.9, spread=0.1, runs=runs)
+
+    other = area("b", "noise", s1=0.6, s2=0.61), area("b", "blur", s1=0.6, s2=0.61)
+    easy_alone = [area("a", "noise", s1=0.5, s2=0.5, s3=0.99), area("a", "blur", s1=0.5, s2=0.5), *other]
+    found = detected_better("b", "a")(lambda label: easy_alone)
+    assert "mean AUC 0.500 (a)" in found.because  # the third seed saw noise alone
+    apart = [area("a", "noise", s7=0.9, s8=0.9), area("b", "noise", s1=0.6, s2=0.6)]
+    assert detected_better("b", "a", in_same_networks=True)(lambda label: apart).verdict == "open"
+    mixed = [apart[0], replace(apart[1], protocols=(QUICK,))]
+    assert detected_better("b", "a")(lambda label: apart).verdict == "beyond"
+    assert detected_better("b", "a")(lambda label: mixed).verdict == "open"
 
 
 @pytest.mark.parametrize(

@@ -77,20 +77,24 @@ def detected_better(than: str, by: str, *, in_same_networks: bool = False) -> Ch
     def check(rows_of: RowsOf) -> Finding:
         rows = [row for row in rows_of("beyond:typicality") if row.setting in (by, than)]
         kinds = [{row.metric for row in rows if row.setting == name} for name in (by, than)]
-        both = kinds[0] & kinds[1]
-        if not both:
+        first, second = (_areas(rows, name, kinds[0] & kinds[1]) for name in (by, than))
+        gains = [first[seed] - second[seed] for seed in first if seed in second]
+        if not first or not second or (in_same_networks and not gains):
             return Finding("open", "one of the two has not been looked at")
-        found: dict[str, dict[int, list[float]]] = {}
-        for row in (row for row in rows if row.metric in both):
-            for run in row.runs:
-                found.setdefault(row.setting, {}).setdefault(run.facts.seed, []).append(run.value)
-        areas = {name: {seed: mean(kinds) for seed, kinds in found[name].items()} for name in (by, than)}
-        ours, other = (Mean.of_values(list(areas[name].values())) for name in (by, than))
-        gap = difference(ours, other)
-        if in_same_networks:
-            gains = [areas[by][seed] - areas[than][seed] for seed in areas[by] if seed in areas[than]]
-            gap = excess(Mean.of_values(gains), 0)
+        budgets = {row.setting: row.budget for row in rows}
+        ours = Mean.of_values(list(first.values()), budgets[by])
+        other = Mean.of_values(list(second.values()), budgets[than])
+        gap = excess(Mean.of_values(gains), 0) if in_same_networks else difference(ours, other)
         because = f"mean AUC {ours.value:.3f} ({by}), {other.value:.3f} ({than}), difference {gap}"
         return as_ours(Finding(decide(gap), because))
 
     return check
+
+
+def _areas(rows: list[Row], name: str, kinds: set[str]) -> dict[int, float]:
+    """The mean AUC of a setting over these kinds of images, by the seeds that saw all of them."""
+    found: dict[int, list[float]] = {}
+    for row in (row for row in rows if row.setting == name and row.metric in kinds):
+        for run in row.runs:
+            found.setdefault(run.facts.seed, []).append(run.value)
+    return {seed: mean(values) for seed, values in found.items() if len(values) == len(kinds)}
