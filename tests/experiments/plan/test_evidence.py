@@ -169,6 +169,8 @@ def test_one_case_against_it_decides_and_all_have_to_be_for_it():
     [
         ("confirmed", ["not confirmed"], 3, "confirmed"),
         ("open", ["not confirmed"], 0, "open"),
+        ("open", ["not confirmed", "confirmed"], 3, "confirmed"),  # one of them is enough
+        ("not confirmed", ["open", "confirmed"], 0, "confirmed"),
         ("not confirmed", ["not confirmed"], 0, "not confirmed"),
         ("not confirmed", [], 0, "not confirmed"),
         ("not confirmed", ["open"], 0, "open"),
@@ -176,4 +178,5 @@ def test_one_case_against_it_decides_and_all_have_to_be_for_it():
     ],
 )
 def test_one_case_for_it_is_enough_and_all_have_to_be_against_it(best, others, missing, verdict):
-    assert decide_best(Finding(best, "x"), others, missing).verdict == verdict
+    findings = [Finding(each, "x") for each in (best, *others)]
+    assert decide_best(findings, missing).verdict == verdict

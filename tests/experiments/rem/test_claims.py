@@ -294,6 +294,7 @@ def front(network="net", changes=None, **settings):
         ({"a": (3.0, 99.6, 5.0)}, "not confirmed"),
         ({"a": (1.0, 99.4, 5.0), "b": (3.0, 99.6, 5.0)}, "not confirmed"),
         ({"a": (1.0, 99.3, 5.0)}, "not confirmed"),
+        ({"a": (1.0, 99.45, 5.0)}, "not confirmed"),  # 99.5 is not reached, however little is lacking
         ({"a": (0.0, 99.6, 0.2)}, "not confirmed"),  # one empty tree a class is no achievement
         ({"a": (1.0, 99.4, 5.0), "b": (0.0, 99.6, 0.2), "c": (1.0, 99.6, 5.0)}, "beyond"),
         ({}, "open"),

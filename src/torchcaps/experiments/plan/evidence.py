@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
@@ -130,16 +130,20 @@ def decide_together(verdicts: dict[str, Verdict], planned: int, because: str) ->
     return Finding("confirmed", because)
 
 
-def decide_best(best: Finding, others: Iterable[Verdict], missing: int) -> Finding:
-    """A claim that one of several cases is enough for, by the best of them.
+def decide_best(findings: Sequence[Finding], missing: int) -> Finding:
+    """A claim that one of several cases is enough for; the best by its mean comes first.
 
-    It comes out against the claim once no other case is undecided, or still has to run.
+    Another case may confirm it where the seeds of the best cannot tell. It comes out against the claim once
+    no case is undecided, or still has to run.
     """
+    best, *others = findings
+    if found := [finding for finding in findings if finding.verdict == "confirmed"]:
+        return found[0]
     if best.verdict != "not confirmed":
         return best
     if missing > 0:
         return Finding("open", f"{best.because}; {counted(missing, 'setting')} without runs")
-    undecided = sum(verdict != "not confirmed" for verdict in others)
+    undecided = sum(finding.verdict != "not confirmed" for finding in others)
     return Finding("open", f"{best.because}; {undecided} others are undecided") if undecided else best
 
 

@@ -23,7 +23,7 @@ from ...records import Row, by_setting
 
 _ENTROPY = "beyond:coupling-entropy"
 _GOOD = 99.5  # accuracy on MNIST at which entropies are compared
-_NOISE = 0.1  # points by which the interval of that accuracy may reach below
+_NOISE = 0.1  # points by which the interval of a mean that reaches it may lie below
 _FEWEST = 1  # decided children of an image; with fewer, its tree says nothing
 
 
@@ -41,9 +41,9 @@ def half_the_entropy(network: str, thesis_entropy: float) -> Check:
             name: _is_low(entropy[name], accuracy[name], decided[name], thesis_entropy) for name in decided
         }
         good = [name for name in decided if accuracy[name].ours >= _GOOD and decided[name].ours >= _FEWEST]
-        lowest = min(good or decided, key=lambda name: entropy[name].ours)
-        others = (finding.verdict for name, finding in found.items() if name != lowest)
-        return as_ours(decide_best(found[lowest], others, _planned(network) - len(decided)))
+        ranked = sorted(found, key=lambda name: (name not in good, entropy[name].ours))
+        missing = _planned(network) - len(decided)
+        return as_ours(decide_best([found[name] for name in ranked], missing))
 
     return check
 
@@ -55,9 +55,10 @@ def _is_low(entropy: Row, accuracy: Row, decided: Row, thesis_entropy: float) ->
         f"({entropy.setting}); the thesis has {thesis_entropy:.2f} bits"
     )
     bits, hits, children = map(mean_of, (entropy, accuracy, decided))
+    least = _GOOD - _NOISE if hits.value >= _GOOD else _GOOD
     verdicts = {
         "the entropy": decide(excess(bits.times(-1), -thesis_entropy / 2)),
-        "the accuracy": decide(excess(hits, _GOOD - _NOISE)),
+        "the accuracy": decide(excess(hits, least)),
         "the decided children": decide(excess(children, _FEWEST)),
     }
     return decide_together(verdicts, len(verdicts), because)

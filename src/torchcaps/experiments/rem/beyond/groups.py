@@ -65,13 +65,12 @@ def groups_shrink(rows_of: RowsOf) -> Finding:
     if whole is None or not cut:
         return Finding("open", "the network without pruning, or every one with it, has not been trained")
     least = whole["test_accuracy"].value - _KEPT
-    best = min(
+    ranked = sorted(
         cut, key=lambda name: (cut[name]["test_accuracy"].value < least, cut[name]["operations_share"].value)
     )
-    findings = {name: _shrinks(name, metrics, whole["test_accuracy"]) for name, metrics in cut.items()}
-    others = (finding.verdict for name, finding in findings.items() if name != best)
+    findings = [_shrinks(name, cut[name], whole["test_accuracy"]) for name in ranked]
     planned = sum(setting.variant not in (_WHOLE, _WEIGHTS) for setting in _settings())
-    return as_ours(decide_best(findings[best], others, planned - len(cut)))
+    return as_ours(decide_best(findings, planned - len(cut)))
 
 
 def _shrinks(name: str, metrics: dict[str, Mean], whole: Mean) -> Finding:
