@@ -186,6 +186,9 @@ def test_claims_are_decided_by_the_rows():
         unclear = rows(whole, **changes)
         verdicts = [claim.check(lambda label, unclear=unclear: unclear).verdict for claim in FIGURE_CLAIMS]
         assert set(verdicts) == {"open"}
+    quick = rows(whole, protocols=(Protocol(budget="quick", epochs=2),))
+    verdicts = [claim.check(lambda label: quick).verdict for claim in FIGURE_CLAIMS]
+    assert verdicts == ["open"] * 4 + ["beyond", "not confirmed"]  # ours need no longer protocol
     every_claim = (*FIGURE_CLAIMS, *PHOTOGRAPH_CLAIMS, *TABLE_CLAIMS)
     assert {claim.check(lambda label: []).verdict for claim in every_claim} == {"open"}
 

@@ -91,5 +91,9 @@ def split_flatters(label: str, names: tuple[str, ...]) -> Check:
 
 
 def best_loss_of_table(names: tuple[str, ...]) -> Check:
-    """Whether the first of three networks has the lowest loss, as in the thesis's table."""
-    return larger(TABLE, "test_loss", [(other, names[0]) for other in names[1:]])
+    """Whether the first of three networks has the lowest loss, as in the thesis's table.
+
+    They learn at different rates: a shorter training than the thesis's does not tell which comes lowest.
+    """
+    pairs = [(other, names[0]) for other in names[1:]]
+    return larger(TABLE, "test_loss", pairs, any_budget=False)

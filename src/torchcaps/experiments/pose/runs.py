@@ -66,7 +66,7 @@ register(
         claims=(
             Claim(
                 "With borders the network matches the true rotation better.",
-                claims.less(
+                claims.less(  # of any budget: one network, and no training tells symmetric views apart
                     BORDERS,
                     "test_rotation_error",
                     f"borders, {_THESIS}",
