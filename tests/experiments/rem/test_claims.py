@@ -127,6 +127,39 @@ def test_two_settings_are_compared():
     assert claims.compare("x", "entropy", "late", "never")(lambda label: rows).verdict == "open"
 
 
+@pytest.mark.parametrize(("early", "verdict"), [(5.0, "confirmed"), (5.8, "not confirmed")])
+def test_an_entropy_is_low_below_six_tenths_of_another(early, verdict):
+    rows = [row("early", "entropy", early), row("late", "entropy", 9.0)]
+    assert claims.is_low("x", "early", "late")(lambda label: rows).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("even", "strong", "verdict"),
+    [
+        ([0.99, 0.98, 0.99], 0.0, "confirmed"),
+        ([0.6, 0.61, 0.6], 0.0, "not confirmed"),  # fewer are strong, but most have left the equal share
+        ([0.99, 0.98, 0.99], 2.0, "not confirmed"),
+        ([0.99, 0.6, 0.99], 0.0, "open"),
+        ([0.99], 0.0, "open"),
+        ([], 0.0, "open"),
+    ],
+)
+def test_couplings_have_to_be_even_at_first_and_less_strong_than_at_the_best(even, strong, verdict):
+    def runs_of(shares):
+        levels = np.linspace(0, 1, 11)
+        shown = [np.tile([(1 - share) / 2, share, (1 - share) / 2, *[0] * 8], (10, 1)) for share in shares]
+        details = [Details(series={"levels": levels, "shares": each}) for each in shown]
+        return tuple(a_run(0.0, each, seed=seed) for seed, each in enumerate(details))
+
+    check = claims.even_at_first("x", "first", "best")
+    rows = [a_row("best", "strong_share", 1.0, seeds=3)]
+    if even:
+        rows.append(a_row("first", "strong_share", strong, runs=runs_of(even)))
+    assert check(lambda label: rows).verdict == verdict
+    quick = [replace(each, protocols=(QUICK,)) for each in rows]
+    assert check(lambda label: quick).verdict == "open"
+
+
 def test_two_seeds_that_scatter_confirm_nothing():
     """More couplings are zero with REM by the mean, 0.0477 and 0.0090 % against 0.0191 and 0.0194 %."""
     rows = [
