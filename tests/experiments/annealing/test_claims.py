@@ -220,6 +220,28 @@ def test_a_loss_against_training_that_was_cut_short_counts_anyway(check):
     assert check(cut).verdict == "not confirmed"
 
 
+@pytest.mark.parametrize(
+    ("number", "rising", "verdict"),
+    [
+        (3, True, "open"),  # the order is not known
+        (3, False, "not confirmed"),  # the ends are, and fall
+        (1, False, "open"),
+        (50, False, "open"),
+    ],
+)
+def test_a_training_that_was_cut_short_in_between_leaves_the_ends(number, rising, verdict):
+    slope = 0.01 if rising else -0.001
+    rows = [
+        replace(row, runs=tuple(map(cut_short, row.runs))) if row.setting == f"fixed {number}" else row
+        for row in curves(lambda r: 0.1 + slope * r, lambda r: 0.1)("")
+    ]
+    assert fixed_loss_grows(lambda label: rows).verdict == verdict
+
+
+def cut_short(run):
+    return replace(run, facts=replace(run.facts, epochs=25, epochs_allowed=25))
+
+
 SPLIT = [10.0, 9.9, 9.6, 8.0, 4.0, 2.0, 1.3]  # parents by iterations, of ten classes
 
 
