@@ -88,6 +88,13 @@ def test_figures_whose_data_differ_are_of_metrics_that_exist(label):
         assert not says_so or printed <= set(experiment.other_data)
 
 
+@pytest.mark.parametrize("label", EXPERIMENTS.names())
+def test_what_is_counted_is_a_metric_that_the_thesis_prints(label):
+    experiment = EXPERIMENTS[label]
+    printed = {metric for setting in experiment.settings for metric in setting.thesis}
+    assert set(experiment.counted) <= printed & set(experiment.metrics) - set(experiment.other_data)
+
+
 def test_the_page_sets_thesis_ours_and_verdict_side_by_side_for_every_label():
     page = render_reproduction(rows_of)
     assert "| DR-CapsNet+Q | entropy, bits | 9.53 | 9.50 ± 0.00 | 3 | full | confirmed |" in page

@@ -104,10 +104,56 @@ def with_epochs(rows, way, took, allowed):
     return list(map(copy, rows))
 
 
-def test_a_search_that_was_ended_does_not_say_how_many_iterations_are_best():
-    check = iterations_shrink("fig:fashion")
-    ended = with_epochs(AS_CLAIMED("fig:fashion"), "annealed", 80, 80)
-    assert check(lambda label: ended).verdict == "open"
+@pytest.mark.parametrize("claim", [gains_shrink, iterations_shrink])
+def test_searches_that_were_ended_show_no_trend(claim):
+    for rows_of in (AS_CLAIMED, OTHERWISE):
+        ended = with_epochs(rows_of("fig:fashion"), "annealed", 80, 80)
+        assert claim("fig:fashion")(lambda label, ended=ended: ended).verdict == "open"
+
+
+def test_a_loss_of_a_search_that_was_ended_stays_open():
+    ended = with_epochs(OTHERWISE("fig:fashion"), "annealed", 80, 80)
+    assert wins("fig:fashion")(lambda label: ended).verdict == "open"
+
+
+def test_a_search_was_ended_whatever_another_seed_was_allowed():
+    rows = with_epochs(AS_CLAIMED("fig:fashion"), "annealed", 80, 80)
+    row = next(row for row in rows if row.setting.endswith("annealed") and row.metric == "test_accuracy")
+    longer = replace(row.runs[0], facts=replace(row.runs[0].facts, epochs=100, epochs_allowed=200))
+    rows[rows.index(row)] = replace(row, runs=(longer, *row.runs[1:]))
+    assert all(size.is_unfinished for size in triples_of(rows))
+
+
+def with_ways(**changes):
+    """Rows as claimed, with other fields in those of a way of training."""
+    return lambda label: [
+        replace(row, **next((more for way, more in changes.items() if row.setting.endswith(way)), {}))
+        for row in AS_CLAIMED(label)
+    ]
+
+
+def test_annealing_has_to_be_ahead_of_both_fixed_trainings():
+    """Whichever of them has the higher mean."""
+
+    def verdict(one, three):
+        found = {"fixed 1": {"ours": 75.0, **one}, "fixed 3": {"ours": 70.0, **three}}
+        return wins("fig:fashion")(with_ways(**found)).verdict
+
+    assert verdict({}, {}) == "confirmed"
+    assert verdict({}, {"spread": 30.0}) == "open"
+    assert verdict({"spread": 30.0}, {}) == "open"
+    assert verdict({"ours": 99.0, "spread": 30.0}, {"ours": 98.0}) == "not confirmed"
+
+
+def test_gains_over_a_training_of_one_seed_show_no_trend():
+    def verdict(way):
+        rows = [
+            replace(row, runs=row.runs[:1], spread=None) if row.setting.endswith(way) else row
+            for row in AS_CLAIMED("fig:fashion")
+        ]
+        return gains_shrink("fig:fashion")(lambda label: rows).verdict
+
+    assert [verdict(way) for way in (*WAYS, "none")] == ["open", "open", "open", "confirmed"]
 
 
 def test_three_iterations_for_the_largest():
@@ -172,6 +218,28 @@ def test_fixed_training_that_was_cut_short_is_no_measure(check):
 def test_a_loss_against_training_that_was_cut_short_counts_anyway(check):
     cut = curves(lambda r: 0.1 - 0.001 * r, lambda r: 0.1 + 0.01 * r, epochs=25, epochs_allowed=25)
     assert check(cut).verdict == "not confirmed"
+
+
+@pytest.mark.parametrize(
+    ("number", "rising", "verdict"),
+    [
+        (3, True, "open"),  # the order is not known
+        (3, False, "not confirmed"),  # the ends are, and fall
+        (1, False, "open"),
+        (50, False, "open"),
+    ],
+)
+def test_a_training_that_was_cut_short_in_between_leaves_the_ends(number, rising, verdict):
+    slope = 0.01 if rising else -0.001
+    rows = [
+        replace(row, runs=tuple(map(cut_short, row.runs))) if row.setting == f"fixed {number}" else row
+        for row in curves(lambda r: 0.1 + slope * r, lambda r: 0.1)("")
+    ]
+    assert fixed_loss_grows(lambda label: rows).verdict == verdict
+
+
+def cut_short(run):
+    return replace(run, facts=replace(run.facts, epochs=25, epochs_allowed=25))
 
 
 SPLIT = [10.0, 9.9, 9.6, 8.0, 4.0, 2.0, 1.3]  # parents by iterations, of ten classes

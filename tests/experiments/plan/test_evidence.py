@@ -2,7 +2,7 @@ import math
 from statistics import mean
 
 import pytest
-from experiments.made_rows import a_row, a_run
+from experiments.made_rows import a_row, a_run, seeds_row
 
 from torchcaps.experiments.plan import (
     Effect,
@@ -50,6 +50,20 @@ def test_a_short_protocol_on_either_side_leaves_a_difference_open():
     assert difference(long, short).is_short
     assert difference(short, long).is_short
     assert not difference(long, long).is_short
+
+
+def test_runs_of_two_budgets_are_not_compared_even_where_any_budget_will_do():
+    full, quick = (
+        Mean.of_row(seeds_row("x", "entropy", 9.0, budget=budget), any_budget=True)
+        for budget in ("full", "quick")
+    )
+    for first, second in ((full, quick), (quick, full)):
+        assert decide(difference(first, second._replace(value=1.0))) == "open"
+    for alike in (full, quick):
+        assert decide(difference(alike, alike._replace(value=1.0))) == "confirmed"
+    unknown = Mean.of_values([1.0, 1.1, 0.9])
+    assert decide(difference(quick, unknown)) == "confirmed"
+    assert decide(difference(quick.times(2), Mean.of_values([1.0, 1.1], "full"))) == "open"
 
 
 def test_a_mean_in_another_unit_scatters_as_much_whatever_the_sign():
@@ -155,6 +169,8 @@ def test_one_case_against_it_decides_and_all_have_to_be_for_it():
     [
         ("confirmed", ["not confirmed"], 3, "confirmed"),
         ("open", ["not confirmed"], 0, "open"),
+        ("open", ["not confirmed", "confirmed"], 3, "confirmed"),  # one of them is enough
+        ("not confirmed", ["open", "confirmed"], 0, "confirmed"),
         ("not confirmed", ["not confirmed"], 0, "not confirmed"),
         ("not confirmed", [], 0, "not confirmed"),
         ("not confirmed", ["open"], 0, "open"),
@@ -162,4 +178,5 @@ def test_one_case_against_it_decides_and_all_have_to_be_for_it():
     ],
 )
 def test_one_case_for_it_is_enough_and_all_have_to_be_against_it(best, others, missing, verdict):
-    assert decide_best(Finding(best, "x"), others, missing).verdict == verdict
+    findings = [Finding(each, "x") for each in (best, *others)]
+    assert decide_best(findings, missing).verdict == verdict

@@ -49,6 +49,23 @@ def test_every_comparison_can_hold_fail_and_stay_open(label, number, larger):
     assert_decided_both_ways(EXPERIMENTS[label], number, larger)
 
 
+@pytest.mark.parametrize(
+    ("budget", "verdicts"), [("full", {"confirmed", "not confirmed"}), ("quick", {"open"})]
+)
+def test_which_loss_is_lowest_is_not_told_by_a_short_training(budget, verdicts):
+    names = ("MLP", "ConvNet", "EM-CapsNet")
+    found = {
+        claims.best_loss_of_table(names)(
+            lambda label, losses=losses: [
+                seeds_row(name, "test_loss", loss, budget=budget)
+                for name, loss in zip(names, losses, strict=True)
+            ]
+        ).verdict
+        for losses in ((1.0, 2.0, 3.0), (3.0, 2.0, 1.0))
+    }
+    assert found == verdicts
+
+
 @pytest.mark.parametrize(("label", "number"), [(SOLIDS, 0), (TABLE, 1), (WEIGHT, 3), (IMAGES, 4)])
 @pytest.mark.parametrize(("error", "verdict"), [(4.0, "beyond"), (6.0, "not confirmed")])
 def test_five_degrees_are_asked_of_rotations_that_were_held_out(label, number, error, verdict):

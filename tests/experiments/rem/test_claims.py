@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from experiments.made_rows import a_pair, a_row, a_run
@@ -123,6 +125,39 @@ def test_two_settings_are_compared():
     assert claims.compare("x", "entropy", "early", "late")(lambda label: rows).verdict == "confirmed"
     assert claims.compare("x", "entropy", "late", "early")(lambda label: rows).verdict == "not confirmed"
     assert claims.compare("x", "entropy", "late", "never")(lambda label: rows).verdict == "open"
+
+
+@pytest.mark.parametrize(("early", "verdict"), [(5.0, "confirmed"), (5.8, "not confirmed")])
+def test_an_entropy_is_low_below_six_tenths_of_another(early, verdict):
+    rows = [row("early", "entropy", early), row("late", "entropy", 9.0)]
+    assert claims.is_low("x", "early", "late")(lambda label: rows).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("even", "strong", "verdict"),
+    [
+        ([0.99, 0.98, 0.99], 0.0, "confirmed"),
+        ([0.6, 0.61, 0.6], 0.0, "not confirmed"),  # fewer are strong, but most have left the equal share
+        ([0.99, 0.98, 0.99], 2.0, "not confirmed"),
+        ([0.99, 0.6, 0.99], 0.0, "open"),
+        ([0.99], 0.0, "open"),
+        ([], 0.0, "open"),
+    ],
+)
+def test_couplings_have_to_be_even_at_first_and_less_strong_than_at_the_best(even, strong, verdict):
+    def runs_of(shares):
+        levels = np.linspace(0, 1, 11)
+        shown = [np.tile([(1 - share) / 2, share, (1 - share) / 2, *[0] * 8], (10, 1)) for share in shares]
+        details = [Details(series={"levels": levels, "shares": each}) for each in shown]
+        return tuple(a_run(0.0, each, seed=seed) for seed, each in enumerate(details))
+
+    check = claims.even_at_first("x", "first", "best")
+    rows = [a_row("best", "strong_share", 1.0, seeds=3)]
+    if even:
+        rows.append(a_row("first", "strong_share", strong, runs=runs_of(even)))
+    assert check(lambda label: rows).verdict == verdict
+    quick = [replace(each, protocols=(QUICK,)) for each in rows]
+    assert check(lambda label: quick).verdict == "open"
 
 
 def test_two_seeds_that_scatter_confirm_nothing():
@@ -292,6 +327,7 @@ def front(network="net", changes=None, **settings):
         ({"a": (3.0, 99.6, 5.0)}, "not confirmed"),
         ({"a": (1.0, 99.4, 5.0), "b": (3.0, 99.6, 5.0)}, "not confirmed"),
         ({"a": (1.0, 99.3, 5.0)}, "not confirmed"),
+        ({"a": (1.0, 99.45, 5.0)}, "not confirmed"),  # 99.5 is not reached, however little is lacking
         ({"a": (0.0, 99.6, 0.2)}, "not confirmed"),  # one empty tree a class is no achievement
         ({"a": (1.0, 99.4, 5.0), "b": (0.0, 99.6, 0.2), "c": (1.0, 99.6, 5.0)}, "beyond"),
         ({}, "open"),
@@ -335,6 +371,22 @@ def test_areas_that_scatter_over_seeds_decide_nothing():
     assert detected_better("a", "b", in_same_networks=True)(lambda label: together).verdict == "not confirmed"
     single = [area("a", 0.9), area("b", 0.1)]
     assert detected_better("b", "a")(lambda label: single).verdict == "open"
+
+
+def test_areas_are_compared_of_seeds_that_saw_the_same_images():
+    def area(setting, kind, **of_seeds):
+        runs = tuple(a_run(value, seed=int(seed[1:])) for seed, value in of_seeds.items())
+        return a_row(setting, f"auc_{kind}", 0.9, spread=0.1, runs=runs)
+
+    other = area("b", "noise", s1=0.6, s2=0.61), area("b", "blur", s1=0.6, s2=0.61)
+    easy_alone = [area("a", "noise", s1=0.5, s2=0.5, s3=0.99), area("a", "blur", s1=0.5, s2=0.5), *other]
+    found = detected_better("b", "a")(lambda label: easy_alone)
+    assert "mean AUC 0.500 (a)" in found.because  # the third seed saw noise alone
+    apart = [area("a", "noise", s7=0.9, s8=0.9), area("b", "noise", s1=0.6, s2=0.6)]
+    assert detected_better("b", "a", in_same_networks=True)(lambda label: apart).verdict == "open"
+    mixed = [apart[0], replace(apart[1], protocols=(QUICK,))]
+    assert detected_better("b", "a")(lambda label: apart).verdict == "beyond"
+    assert detected_better("b", "a")(lambda label: mixed).verdict == "open"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Protocol
 from torchcaps.experiments.results import (
     judge,
+    judge_count,
+    judged_figures,
     mean_curve,
     render_overview,
     render_page,
@@ -13,7 +15,7 @@ from torchcaps.experiments.results import (
     write_results,
 )
 
-FULL, QUICK = (Protocol(budget=budget, epochs=2) for budget in ("full", "quick"))
+FULL, QUICK, SMOKE = (Protocol(budget=budget, epochs=2) for budget in ("full", "quick", "smoke"))
 RUNS = tuple(a_run(0.9, seed=seed, seconds=3600.0) for seed in (42, 43, 44))
 
 
@@ -56,6 +58,50 @@ def row(ours, **changes):
 )
 def test_a_row_is_judged_by_its_spread_and_protocol(found, verdict):
     assert judge(found, 90.0) == verdict
+
+
+def a_count(ours, **changes):
+    return row(ours, **{"metric": "training_gflops", "runs": RUNS[:1], "spread": None, **changes})
+
+
+@pytest.mark.parametrize(
+    ("found", "thesis", "verdict"),
+    [
+        (a_count(12.8976), 12.9, "confirmed"),
+        (a_count(12.8976, protocols=(QUICK,)), 12.9, "confirmed"),
+        (a_count(12.8976, runs=RUNS, spread=0.0), 12.9, "confirmed"),
+        (a_count(12.96), 12.9, "not confirmed"),  # a twentieth is not near enough for a count
+        (a_count(12.84), 12.9, "not confirmed"),  # nor is fewer better: it would be another network
+        (a_count(12.84, protocols=(QUICK,)), 12.9, "not confirmed"),
+        (a_count(1970.0, metric="bottleneck"), 1970.0, "confirmed"),
+        (a_count(1947.0, metric="bottleneck"), 1970.0, "not confirmed"),
+        (a_count(1947.0, metric="bottleneck", runs=RUNS, spread=0.0), 1970.0, "not confirmed"),
+        (a_count(1970.0, metric="bottleneck", runs=RUNS, spread=80.0), 1970.0, "open"),  # it has seeds
+        (a_count(64.0, metric="bottleneck", protocols=(SMOKE,)), 1970.0, "open"),  # of another network
+    ],
+)
+def test_one_run_decides_a_count_both_ways(found, thesis, verdict):
+    assert judge_count(found, thesis) == verdict
+
+
+def test_only_what_an_experiment_counts_is_decided_by_one_run():
+    experiment = EXPERIMENTS["tab:performance-dynamiccaps"]
+    found = [
+        a_count(ours, thesis=thesis, metric=metric)
+        for metric, ours, thesis in (
+            ("bottleneck", 2048.0, 2048.0),
+            ("primary_capsules", 250.0, 256.0),
+            ("gpu_memory_gb", 47.02, 47.02),
+            ("epoch_seconds", 462.0, 462.0),
+        )
+    ]
+    verdicts = [verdict for _, verdict in judged_figures(experiment, found)]
+    assert verdicts == ["confirmed", "not confirmed", "open", "open"]
+    elsewhere = [verdict for _, verdict in judged_figures(EXPERIMENTS["fig:flops_vs_acc"], found)]
+    assert elsewhere == ["open"] * 4
+    page = render_page(experiment, lambda label: found)
+    assert "no training changes them: bottleneck; primary capsules; training operations." in page
+    assert "no training changes them" not in render_page(EXPERIMENTS["fig:flops_vs_acc"], lambda label: found)
 
 
 def test_a_figure_of_fewer_seeds_than_its_line_says_so():

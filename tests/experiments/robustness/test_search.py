@@ -1,5 +1,7 @@
 """The search for a capsule network that wins on PartWhole."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from experiments.made_rows import a_row, a_run
@@ -12,9 +14,9 @@ from torchcaps.models import build_model
 EXPERIMENT = EXPERIMENTS[LABEL]
 
 
-def verdict(capsules, others, spread=0.5, without=()):
-    """What the claim says where capsules and others have these accuracies at both strengths."""
-    rows = [
+def made(capsules, others, spread=0.5):
+    """Rows where capsules and others have these accuracies at both strengths."""
+    return [
         a_row(
             setting.name,
             "test_accuracy",
@@ -25,9 +27,16 @@ def verdict(capsules, others, spread=0.5, without=()):
             runs=tuple(a_run(0.0, seed=42 + n) for n in range(3)),
         )
         for setting in EXPERIMENT.settings
-        if setting.network not in without
     ]
+
+
+def decided(rows):
     return EXPERIMENT.claims[0].check(lambda label: rows).verdict
+
+
+def verdict(capsules, others, without=()):
+    """What the claim says of such rows, without those of some networks."""
+    return decided([row for row in made(capsules, others) if row.network not in without])
 
 
 @pytest.mark.parametrize(
@@ -39,6 +48,24 @@ def test_the_winner_is_ahead_beyond_spread(capsules, others, found):
 
 def test_nothing_is_won_before_the_stem_alone_was_tried():
     assert verdict(80, 70, without=(TWIN,)) == "open"
+
+
+def test_the_winner_is_ahead_of_each_of_the_others_at_each_strength():
+    rows = made(80, 70)
+    twins = [row for row in rows if row.network == TWIN]
+    rest = [row for row in rows if row.network != TWIN]
+    assert decided([*rest, twins[0]]) == "open"  # the other strength has not been tried
+    scattered = [replace(row, ours=60.0, spread=30.0) for row in twins]
+    assert decided([*rest, *scattered]) == "open"
+    assert decided([*rest, *(replace(row, ours=90.0) for row in twins)]) == "not confirmed"
+
+
+def test_one_capsule_network_is_enough_where_the_best_scatters():
+    rows = made(70, 75)
+    first, second = [name for name in candidates() if name not in WITHOUT_CAPSULES][:2]
+    changes = {first: {"ours": 90.0, "spread": 30.0}, second: {"ours": 85.0}}
+    found = [replace(row, **changes.get(row.network, {})) for row in rows]
+    assert decided(found) == "beyond"
 
 
 def test_capsules_have_not_lost_before_all_of_them_were_tried():

@@ -107,7 +107,7 @@ register(
         claims=(
             Claim(
                 "With one iteration all couplings are equal; as iterations are added some survive and the "
-                "others go to zero.",
+                "others go to zero, by our rule to fewer than two parents at fifty.",
                 couplings_polarise,
             ),
         ),

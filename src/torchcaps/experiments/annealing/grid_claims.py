@@ -7,9 +7,9 @@ from math import inf
 from statistics import median
 from typing import NamedTuple
 
-from ..plan import Check, Effect, Finding, Mean, RowsOf, decide, decide_together, difference, mean_of
+from ..plan import Check, Effect, Finding, Mean, RowsOf, Verdict, decide, decide_together, difference, mean_of
 from ..records import Row, Rows, by_setting
-from .names import GRID, POSES, WAYS, grid_name, size_name
+from .names import FIXED_WAYS, GRID, POSES, WAYS, grid_name, size_name
 from .trend import decide_trend, rank_correlation
 
 _FEWEST_SIZES = 3  # that a claim about sizes is decided on
@@ -37,7 +37,17 @@ class Triple(NamedTuple):
     @property
     def effect(self) -> Effect:
         """The gain with its interval."""
-        return difference(self.annealed, max(self.fixed_one, self.fixed_three))
+        return min(self.effects, key=lambda effect: effect.size)
+
+    @property
+    def effects(self) -> tuple[Effect, Effect]:
+        """Points of accuracy above one and above three fixed iterations."""
+        return difference(self.annealed, self.fixed_one), difference(self.annealed, self.fixed_three)
+
+    @property
+    def seeds(self) -> int:
+        """The fewest of the three trainings."""
+        return min(mean.seeds for mean in (self.fixed_one, self.fixed_three, self.annealed))
 
 
 def triples_of(rows: Rows) -> list[Triple]:
@@ -59,7 +69,7 @@ def triples_of(rows: Rows) -> list[Triple]:
                     iterations=median(run.value for run in chosen[names[2]].runs),
                     found=tuple(run.value for run in chosen[names[2]].runs),
                     is_unfair=min(map(used_up, (one, three))) < _epochs(annealed),
-                    is_unfinished=used_up(annealed) == _epochs(annealed),
+                    is_unfinished=used_up(annealed) < inf,
                 )
             )
     return sorted(triples, key=lambda triple: triple.parameters)
@@ -98,8 +108,25 @@ def _fairly(sizes: list[Triple], finding: Finding) -> Finding:
 
 def _of_seeds(sizes: list[Triple], finding: Finding) -> Finding:
     """A trend over sizes stays open where one of them has a single seed."""
-    single = sum(len(size.found) < 2 for size in sizes)
+    single = sum(size.seeds < 2 for size in sizes)
     return Finding("open", f"{finding.because}, {single} of them with one seed") if single else finding
+
+
+def _of_searches(sizes: list[Triple], finding: Finding) -> Finding:
+    """A trend over sizes stays open where a search was ended, or a size has a single seed."""
+    unfinished = sum(size.is_unfinished for size in sizes)
+    if unfinished:
+        return Finding(
+            "open", f"{finding.because}, but at {unfinished} the epochs ended before the search did"
+        )
+    return _of_seeds(sizes, finding)
+
+
+def _wins_at(size: Triple) -> Verdict:
+    """Whether annealing is ahead of both fixed trainings; a loss counts once the search came to its end."""
+    verdicts = dict(zip(FIXED_WAYS, map(decide, size.effects), strict=True))
+    verdict = decide_together(verdicts, len(verdicts), size.name).verdict
+    return "open" if verdict == "not confirmed" and size.is_unfinished else verdict
 
 
 def wins(label: str) -> Check:
@@ -111,7 +138,7 @@ def wins(label: str) -> Check:
         because = (
             f"by the mean in {len(won)} of {len(sizes)}, smallest gain {worst.effect} points ({worst.name})"
         )
-        verdicts = {size.name: decide(size.effect) for size in sizes}
+        verdicts = {size.name: _wins_at(size) for size in sizes}
         return _fairly(sizes, decide_together(verdicts, len(GRID), because))
 
     return _about_sizes(label, check)
@@ -129,7 +156,8 @@ def gains_shrink(label: str) -> Check:
             f"{means[0]:+.2f} points in the smaller half, {means[1]:+.2f} in the larger, "
             f"rank correlation of gain and parameters {trend:+.2f} over {len(sizes)} sizes"
         )
-        return _fairly(sizes, _of_seeds(sizes, Finding(decide_trend(trend, len(sizes), falls=True), because)))
+        verdict = decide_trend(trend, len(sizes), falls=True)
+        return _fairly(sizes, _of_searches(sizes, Finding(verdict, because)))
 
     return _about_sizes(label, check)
 
@@ -144,10 +172,7 @@ def iterations_shrink(label: str) -> Check:
             f"{small.iterations:g} for the smallest, {large.iterations:g} for the largest, "
             f"rank correlation {trend:+.2f} over {len(sizes)} sizes"
         )
-        unfinished = sum(size.is_unfinished for size in sizes)
-        if unfinished:
-            return Finding("open", f"{because}, but at {unfinished} the epochs ended before the search did")
-        return _of_seeds(sizes, Finding(decide_trend(trend, len(sizes), falls=True), because))
+        return _of_searches(sizes, Finding(decide_trend(trend, len(sizes), falls=True), because))
 
     return _about_sizes(label, check)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
 from torchcaps.core import Number, counted, metric_of
 
-from ..records import Row
+from ..records import Budget, Row
 from .claim import Finding, Verdict
 
 # Student's 97.5 % quantile for 1 to 10 degrees of freedom; beyond, 1.96 + 2.6 / freedom is as good
@@ -18,23 +18,31 @@ _DIGITS = 9  # to which the gain of a run is rounded: that of equal numbers is z
 
 
 class Mean(NamedTuple):
-    """A mean over seeds; `is_short` where the runs had a smaller budget than the thesis's protocol."""
+    """A mean over seeds.
+
+    Attributes:
+        is_short: The runs had a smaller budget than the thesis's protocol, and that matters.
+        budget: Of the runs; means of two budgets decide nothing. None where it is not known.
+    """
 
     value: float
     spread: float | None
     seeds: int
     is_short: bool = False
+    budget: Budget | None = None
 
     @classmethod
     def of_row(cls, row: Row, *, any_budget: bool = False) -> Mean:
         """The mean of a row; with `any_budget` runs of any budget count as long enough."""
         spread = None if row.spread is None else float(row.spread)
-        return cls(float(row.ours), spread, row.seeds, row.budget != "full" and not any_budget)
+        is_short = row.budget != "full" and not any_budget
+        return cls(float(row.ours), spread, row.seeds, is_short, row.budget)
 
     @classmethod
-    def of_values(cls, values: Sequence[float]) -> Mean:
+    def of_values(cls, values: Sequence[float], budget: Budget | None = None) -> Mean:
         """The mean of one value for each seed."""
-        return cls(mean(values), stdev(values) if len(values) > 1 else None, len(values))
+        spread = stdev(values) if len(values) > 1 else None
+        return cls(mean(values), spread, len(values), budget=budget)
 
     def times(self, factor: Number) -> Mean:
         """The mean in another unit."""
@@ -60,7 +68,8 @@ class Effect(NamedTuple):
 
 def difference(first: Mean, second: Mean) -> Effect:
     """How much larger the first mean is (Student's interval, one deviation for both)."""
-    is_short = first.is_short or second.is_short
+    is_alike = first.budget == second.budget or None in (first.budget, second.budget)
+    is_short = first.is_short or second.is_short or not is_alike
     size, freedom = first.value - second.value, first.seeds + second.seeds - 2
     if first.spread is None or second.spread is None:
         return Effect(size, inf, is_short)
@@ -99,7 +108,8 @@ def student_quantile(freedom: int) -> float:
 def decide(effect: Effect, *, at_least: float = 0.0) -> Verdict:
     """Confirmed where all of the interval lies above `at_least`, not confirmed where none of it does.
 
-    It stays open where the seeds cannot tell, and where the protocol is shorter than the thesis's.
+    It stays open where the seeds cannot tell, and where the protocol of one is shorter than the thesis's, or
+    than that of the other.
     """
     if effect.is_short:
         return "open"
@@ -120,16 +130,20 @@ def decide_together(verdicts: dict[str, Verdict], planned: int, because: str) ->
     return Finding("confirmed", because)
 
 
-def decide_best(best: Finding, others: Iterable[Verdict], missing: int) -> Finding:
-    """A claim that one of several cases is enough for, by the best of them.
+def decide_best(findings: Sequence[Finding], missing: int) -> Finding:
+    """A claim that one of several cases is enough for; the best by its mean comes first.
 
-    It comes out against the claim once no other case is undecided, or still has to run.
+    Another case may confirm it where the seeds of the best cannot tell. It comes out against the claim once
+    no case is undecided, or still has to run.
     """
+    best, *others = findings
+    if found := [finding for finding in findings if finding.verdict == "confirmed"]:
+        return found[0]
     if best.verdict != "not confirmed":
         return best
     if missing > 0:
         return Finding("open", f"{best.because}; {counted(missing, 'setting')} without runs")
-    undecided = sum(verdict != "not confirmed" for verdict in others)
+    undecided = sum(finding.verdict != "not confirmed" for finding in others)
     return Finding("open", f"{best.because}; {undecided} others are undecided") if undecided else best
 
 

@@ -158,6 +158,9 @@ class Experiment:
         deviations: Where the runs differ from the thesis's, in sentences.
         other_data: Metrics of which the thesis's figures are of other images or flights than ours. They stand
             beside ours, and no verdict is given on them.
+        counted: Metrics that follow from the network of a setting: no seed, training or machine changes them,
+            so one run decides the thesis's figures. It is said here and not of the metric, because the same
+            one may depend on the seed elsewhere, as widths do that a search finds.
     """
 
     label: str
@@ -176,6 +179,7 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
     deviations: tuple[str, ...] = ()
     other_data: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
 
     @property
     def slug(self) -> str:

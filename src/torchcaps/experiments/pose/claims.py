@@ -50,13 +50,11 @@ def below(label: str, metric: str, limit: Number, names: tuple[str, ...]) -> Che
 
     def check(rows_of: RowsOf) -> Finding:
         found = by_setting(rows_of(label), metric)
-        rows = [found[name] for name in names if name in found]
+        rows = sorted((found[name] for name in names if name in found), key=lambda row: row.ours)
         if not rows:
             return MISSING
-        best = min(rows, key=lambda row: row.ours)
-        finding = _lies_below(best, limit, f"best: {with_spread(best, '°')}")
-        others = (_lies_below(row, limit, "").verdict for row in rows if row is not best)
-        return decide_best(finding, others, len(names) - len(rows))
+        findings = [_lies_below(row, limit, f"best: {with_spread(row, '°')}") for row in rows]
+        return decide_best(findings, len(names) - len(rows))
 
     return ours(check)
 
@@ -93,5 +91,9 @@ def split_flatters(label: str, names: tuple[str, ...]) -> Check:
 
 
 def best_loss_of_table(names: tuple[str, ...]) -> Check:
-    """Whether the first of three networks has the lowest loss, as in the thesis's table."""
-    return larger(TABLE, "test_loss", [(other, names[0]) for other in names[1:]])
+    """Whether the first of three networks has the lowest loss, as in the thesis's table.
+
+    They learn at different rates: a shorter training than the thesis's does not tell which comes lowest.
+    """
+    pairs = [(other, names[0]) for other in names[1:]]
+    return larger(TABLE, "test_loss", pairs, any_budget=False)

@@ -29,9 +29,11 @@ from .setting import REM, Pair, pairs_of
 _GAMMA = "gamma-CapsNet, thesis gradient"
 _ALONG_TRAINING = ("entropy", "quantized_accuracy")
 _LOSS = 0.2  # points of accuracy that count as kept
+KEEPS_ACCURACY = f"REM keeps the accuracy, by our rule within {_LOSS:g} points."
 _EFFECT = 0.05  # share of a number by which another has to be lower to count
 ON_BLACK = ("mnist", "fashion_mnist")  # datasets with a black background, where the object is known
-_LOW = 0.6  # share of the entropy without REM that counts as low
+_LOW = 0.6  # share of another entropy that counts as low
+_NEARLY_ALL = 0.95  # share of the couplings
 _Judge = Callable[[Mean, Mean], Verdict]  # of a network without REM and with it
 
 
@@ -104,8 +106,8 @@ def gamma_has_fewest_trees(rows_of: RowsOf) -> Finding:
     return decide_together(verdicts, 2 * (len(networks) - 1), because)
 
 
-def compare(label: str, metric: str, lower: str, higher: str) -> Check:
-    """A metric is lower in one setting than in another, by at least a twentieth."""
+def compare(label: str, metric: str, lower: str, higher: str, *, by: float = _EFFECT) -> Check:
+    """A metric is lower in one setting than in another, by at least a twentieth or another share."""
 
     def check(rows_of: RowsOf) -> Finding:
         found = by_setting(rows_of(label), metric)
@@ -114,9 +116,42 @@ def compare(label: str, metric: str, lower: str, higher: str) -> Check:
         first, second, unit = found[lower], found[higher], metric_of(metric).unit
         gap = difference(Mean.of_row(second), Mean.of_row(first))
         because = f"{first.ours:.3g} {unit} ({lower}), {second.ours:.3g} {unit} ({higher}), difference {gap}"
-        return Finding(decide(gap, at_least=_EFFECT * float(second.ours)), because)
+        return Finding(decide(gap, at_least=by * float(second.ours)), because)
 
     return check
+
+
+def is_low(label: str, lower: str, higher: str) -> Check:
+    """The entropy of one setting is below six tenths of that of another."""
+    return compare(label, "entropy", lower, higher, by=1 - _LOW)
+
+
+def even_at_first(label: str, first: str, best: str) -> Check:
+    """After one epoch 95 % of the couplings are an equal share, and fewer are strong than at the best."""
+    stronger = compare(label, "strong_share", first, best)
+
+    def check(rows_of: RowsOf) -> Finding:
+        rows = rows_of(label)
+        found = details_of(rows).get(first, ())
+        finding = stronger(rows_of)
+        if not found:
+            return Finding("open", finding.because)
+        even = Mean.of_values([100 * _even_share(details) for details in found])
+        is_short = any(row.budget != "full" for row in rows)
+        verdicts = {
+            "an equal share": decide(excess(even, 100 * _NEARLY_ALL)._replace(is_short=is_short)),
+            "the strong ones": finding.verdict,
+        }
+        because = f"{even.value:.2f} % an equal share after one epoch; strong: {finding.because}"
+        return decide_together(verdicts, len(verdicts), because)
+
+    return check
+
+
+def _even_share(details: Details) -> float:
+    """The share of the couplings at the level of one parent in as many as there are classes."""
+    shares, levels = details.series["shares"], details.series["levels"]
+    return float(shares[:, np.abs(levels - 1 / len(shares)).argmin()].mean())
 
 
 def fewer_trees_in_every_class(rows_of: RowsOf) -> Finding:

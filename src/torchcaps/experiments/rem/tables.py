@@ -93,9 +93,9 @@ MNIST_TABLE = register(
             *table_pair(DEEP_OF_AUTHORS, DATA["mnist"], None),
         ),
         claims=(
-            Claim("REM keeps the accuracy.", claims.keeps_accuracy("tab:mnist-pruned-params")),
+            Claim(claims.KEEPS_ACCURACY, claims.keeps_accuracy("tab:mnist-pruned-params")),
             Claim(
-                "REM lowers the entropy of every architecture.",
+                "REM lowers the entropy of every architecture, by our rule by a twentieth.",
                 claims.lowers_entropy("tab:mnist-pruned-params"),
             ),
             Claim(
@@ -156,9 +156,10 @@ OTHERS_TABLE = register(
             )
         ),
         claims=(
-            Claim("REM keeps the accuracy.", claims.keeps_accuracy("tab:results-otherdatasets")),
+            Claim(claims.KEEPS_ACCURACY, claims.keeps_accuracy("tab:results-otherdatasets")),
             Claim(
-                "REM lowers the entropy on every dataset and for every architecture.",
+                "REM lowers the entropy on every dataset and for every architecture, by our rule by a "
+                "twentieth.",
                 claims.lowers_entropy("tab:results-otherdatasets"),
             ),
         ),

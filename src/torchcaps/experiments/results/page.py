@@ -22,6 +22,10 @@ _LEGEND = (
     "unless that is ten times what counts as the same. The thesis's deviations of an entropy are over "
     "classes, ours over seeds."
 )
+_COUNTS = (
+    "Decided by one run, because no seed and no training changes them: {}. Such a count is confirmed where "
+    "it rounds to the printed figure, and else not confirmed."
+)
 FigureVerdict = Verdict | Literal["other data"]
 OTHER_DATA: Final = "other data"
 _SAME_SPARSITY, _SAME_SHARE = 5.0, 0.05
@@ -93,17 +97,21 @@ def _verdicts(experiment: Experiment, rows: Rows) -> str:
     ]
     others = sorted({metric_words(row.metric) for row in rows if is_of_other_data(experiment, row)})
     not_judged = f"The thesis's figures are of other data than ours, and not judged: {'; '.join(others)}."
-    parts = ["\n".join(lines), _LEGEND if lines else "", not_judged if others else ""]
+    counts = _COUNTS.format("; ".join(map(metric_words, experiment.counted))) if experiment.counted else ""
+    legend = " ".join(filter(None, (_LEGEND, counts)))
+    parts = ["\n".join(lines), legend if lines else "", not_judged if others else ""]
     return "\n\n".join(part for part in parts if part)
 
 
 def judged_figures(experiment: Experiment, rows: Rows) -> list[tuple[Row, FigureVerdict]]:
     """The rows that the thesis has a figure for, with the verdict on it."""
-    return [
-        (row, OTHER_DATA if is_of_other_data(experiment, row) else judge(row, row.thesis))
-        for row in rows
-        if row.thesis is not None
-    ]
+    return [(row, _judge_in(experiment, row, row.thesis)) for row in rows if row.thesis is not None]
+
+
+def _judge_in(experiment: Experiment, row: Row, thesis: Number) -> FigureVerdict:
+    if is_of_other_data(experiment, row):
+        return OTHER_DATA
+    return judge_count(row, thesis) if row.metric in experiment.counted else judge(row, thesis)
 
 
 def is_of_other_data(experiment: Experiment, row: Row) -> bool:
@@ -124,6 +132,18 @@ def judge(row: Row, thesis: Number) -> Verdict:
     if metric.is_better(float(row.ours), float(thesis)) and (is_full or metric.better == "higher"):
         return "beyond"
     return "not confirmed" if is_full or gap > _GROSS * same + noise else "open"
+
+
+def judge_count(row: Row, thesis: Number) -> Verdict:
+    """The verdict on a printed figure by a row of which one run is enough.
+
+    Runs that differ show that the number is none of the network alone, and a smoke run has another network:
+    both are judged as any other row is.
+    """
+    if row.spread or row.budget == "smoke":
+        return judge(row, thesis)
+    decimals = len(str(thesis).partition(".")[2])
+    return "confirmed" if round(row.ours, decimals) == thesis else "not confirmed"
 
 
 def same_as(metric: str, figure: Number) -> float:

@@ -102,46 +102,39 @@ def _setting(network: Compared, strength: float) -> Setting:
 
 
 def capsules_win(rows_of: RowsOf) -> Finding:
-    """At every strength the best capsule network is ahead of the best of the others, beyond spread."""
+    """At every strength some capsule network is ahead of each of the others, beyond spread."""
     rows = list(by_setting(rows_of(LABEL), "test_accuracy").values())
-    if missing := [name for name in WITHOUT_CAPSULES if name not in {row.network for row in rows}]:
-        return Finding("open", f"not trained yet: {', '.join(missing)}")
-    pairs = {strength: _best_of_each_kind(rows, f"clutter {strength:g}") for strength in STRENGTHS}
-    found = {strength: pair for strength, pair in pairs.items() if pair is not None}
+    kinds = {strength: _ranked(rows, f"clutter {strength:g}") for strength in STRENGTHS}
+    found = {strength: both for strength, both in kinds.items() if all(both)}
     if not found:
         return MISSING
-    verdicts = {
-        f"clutter {strength:g}": _decide_win(rows, f"clutter {strength:g}", other)
-        for strength, (_, other) in found.items()
-    }
+    verdicts = {f"clutter {strength:g}": _decide_win(*both) for strength, both in found.items()}
     words = "; ".join(
-        f"{with_spread(capsules, ' %')} against {with_spread(other, ' %')}"
-        for capsules, other in found.values()
+        f"{with_spread(capsules[0], ' %')} against {with_spread(others[0], ' %')}"
+        for capsules, others in found.values()
     )
     return as_ours(decide_together(verdicts, len(STRENGTHS), words))
 
 
-def _decide_win(rows: list[Row], variant: str, other: Row) -> Verdict:
-    """Whether some capsule network is ahead of another one; not decided against it before all have run."""
-    capsules = sorted(
-        (row for row in rows if row.variant == variant and row.network not in WITHOUT_CAPSULES),
-        key=lambda row: -row.ours,
-    )
-    best, *others = (decide(difference(mean_of(row), mean_of(other))) for row in capsules)
-    missing = len(candidates()) - len(WITHOUT_CAPSULES) - len(capsules)
-    return decide_best(Finding(best, ""), others, missing).verdict
-
-
-def _best_of_each_kind(rows: list[Row], variant: str) -> tuple[Row, Row] | None:
-    """The best capsule network and the best of the others; None where one kind has no rows."""
-    of_variant = [row for row in rows if row.variant == variant]
-    kinds = [
-        [row for row in of_variant if (row.network in WITHOUT_CAPSULES) is other] for other in (False, True)
+def _decide_win(capsules: list[Row], others: list[Row]) -> Verdict:
+    """Whether one capsule network is ahead of all others; not decided against it before all have run."""
+    findings = [
+        decide_together(
+            {other.network: decide(difference(mean_of(row), mean_of(other))) for other in others},
+            len(WITHOUT_CAPSULES),
+            row.network,
+        )
+        for row in capsules
     ]
-    if not all(kinds):
-        return None
-    capsules, others = (max(kind, key=lambda row: row.ours) for kind in kinds)
-    return capsules, others
+    missing = len(candidates()) - len(WITHOUT_CAPSULES) - len(capsules)
+    return decide_best(findings, missing).verdict
+
+
+def _ranked(rows: list[Row], variant: str) -> tuple[list[Row], list[Row]]:
+    """The capsule networks and the others at a strength, the best first."""
+    best_first = sorted((row for row in rows if row.variant == variant), key=lambda row: -row.ours)
+    capsules = [row for row in best_first if row.network not in WITHOUT_CAPSULES]
+    return capsules, [row for row in best_first if row.network in WITHOUT_CAPSULES]
 
 
 register(

@@ -108,7 +108,8 @@ register(
                 claims.fewer(ROUTING, "updates_to_convergence", "annealed", "three rounds"),
             ),
             Claim(
-                "With the weights that REM leaves, flights converge no later than with all of them.",
+                "With the weights that REM leaves, flights converge at most one update later than with all "
+                "of them.",
                 claims.no_later(ROUTING, "REM", "three rounds"),
             ),
         ),

@@ -23,7 +23,7 @@ from ...records import Row, by_setting
 
 _ENTROPY = "beyond:coupling-entropy"
 _GOOD = 99.5  # accuracy on MNIST at which entropies are compared
-_NOISE = 0.1  # points by which the interval of that accuracy may reach below
+_NOISE = 0.1  # points by which the interval of a mean that reaches it may lie below
 _FEWEST = 1  # decided children of an image; with fewer, its tree says nothing
 
 
@@ -41,9 +41,9 @@ def half_the_entropy(network: str, thesis_entropy: float) -> Check:
             name: _is_low(entropy[name], accuracy[name], decided[name], thesis_entropy) for name in decided
         }
         good = [name for name in decided if accuracy[name].ours >= _GOOD and decided[name].ours >= _FEWEST]
-        lowest = min(good or decided, key=lambda name: entropy[name].ours)
-        others = (finding.verdict for name, finding in found.items() if name != lowest)
-        return as_ours(decide_best(found[lowest], others, _planned(network) - len(decided)))
+        ranked = sorted(found, key=lambda name: (name not in good, entropy[name].ours))
+        missing = _planned(network) - len(decided)
+        return as_ours(decide_best([found[name] for name in ranked], missing))
 
     return check
 
@@ -55,9 +55,10 @@ def _is_low(entropy: Row, accuracy: Row, decided: Row, thesis_entropy: float) ->
         f"({entropy.setting}); the thesis has {thesis_entropy:.2f} bits"
     )
     bits, hits, children = map(mean_of, (entropy, accuracy, decided))
+    least = _GOOD - _NOISE if hits.value >= _GOOD else _GOOD
     verdicts = {
         "the entropy": decide(excess(bits.times(-1), -thesis_entropy / 2)),
-        "the accuracy": decide(excess(hits, _GOOD - _NOISE)),
+        "the accuracy": decide(excess(hits, least)),
         "the decided children": decide(excess(children, _FEWEST)),
     }
     return decide_together(verdicts, len(verdicts), because)
@@ -77,20 +78,24 @@ def detected_better(than: str, by: str, *, in_same_networks: bool = False) -> Ch
     def check(rows_of: RowsOf) -> Finding:
         rows = [row for row in rows_of("beyond:typicality") if row.setting in (by, than)]
         kinds = [{row.metric for row in rows if row.setting == name} for name in (by, than)]
-        both = kinds[0] & kinds[1]
-        if not both:
+        first, second = (_areas(rows, name, kinds[0] & kinds[1]) for name in (by, than))
+        gains = [first[seed] - second[seed] for seed in first if seed in second]
+        if not first or not second or (in_same_networks and not gains):
             return Finding("open", "one of the two has not been looked at")
-        found: dict[str, dict[int, list[float]]] = {}
-        for row in (row for row in rows if row.metric in both):
-            for run in row.runs:
-                found.setdefault(row.setting, {}).setdefault(run.facts.seed, []).append(run.value)
-        areas = {name: {seed: mean(kinds) for seed, kinds in found[name].items()} for name in (by, than)}
-        ours, other = (Mean.of_values(list(areas[name].values())) for name in (by, than))
-        gap = difference(ours, other)
-        if in_same_networks:
-            gains = [areas[by][seed] - areas[than][seed] for seed in areas[by] if seed in areas[than]]
-            gap = excess(Mean.of_values(gains), 0)
+        budgets = {row.setting: row.budget for row in rows}
+        ours = Mean.of_values(list(first.values()), budgets[by])
+        other = Mean.of_values(list(second.values()), budgets[than])
+        gap = excess(Mean.of_values(gains), 0) if in_same_networks else difference(ours, other)
         because = f"mean AUC {ours.value:.3f} ({by}), {other.value:.3f} ({than}), difference {gap}"
         return as_ours(Finding(decide(gap), because))
 
     return check
+
+
+def _areas(rows: list[Row], name: str, kinds: set[str]) -> dict[int, float]:
+    """The mean AUC of a setting over these kinds of images, by the seeds that saw all of them."""
+    found: dict[int, list[float]] = {}
+    for row in (row for row in rows if row.setting == name and row.metric in kinds):
+        for run in row.runs:
+            found.setdefault(run.facts.seed, []).append(run.value)
+    return {seed: mean(values) for seed, values in found.items() if len(values) == len(kinds)}
