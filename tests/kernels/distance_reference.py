@@ -24,11 +24,14 @@ class DistanceCase(LayerCase):
     iterations: int = 3
     bias: bool = True
     scale: float = 0.6
+    scope: str = "sample"
+    gradient: str = "full"
 
     def layer(self) -> FcCaps:
         """With random weights and biases, the same at every call."""
         torch.manual_seed(1)
         routing = {"name": "scaled_distance", "iterations": self.iterations, "bias": self.bias}
+        routing |= {"scope": self.scope, "gradient": self.gradient}
         sizes = (self.in_caps, self.out_caps, self.in_pose, self.pose)
         layer = FcCaps(*sizes, matrices=self.matrices, routing=routing, init_std=self.scale)
         if self.bias:
@@ -63,6 +66,7 @@ QUICK = {
     "shared over positions, no bias": DistanceCase(batch=2, in_caps=4, matrices=2, bias=False, iterations=2),
     "one iteration": DistanceCase(iterations=1, in_caps=3),
     "long poses below": DistanceCase(batch=1, in_caps=2, in_pose=9, out_caps=3, pose=4, scale=0.3),
+    "as in the thesis": DistanceCase(batch=2, in_caps=3, scope="batch", gradient="last"),
 }
 CASES = {
     "usual": DistanceCase(),
@@ -76,4 +80,8 @@ CASES = {
     "all votes limited": DistanceCase(scale=5.0),
     "no vote limited": DistanceCase(scale=0.01),
     "33 parents": DistanceCase(batch=2, in_caps=3, out_caps=33, pose=9),
+    "mean over the batch": DistanceCase(scope="batch"),
+    "couplings fixed": DistanceCase(gradient="last"),
+    "couplings fixed, one round": DistanceCase(gradient="last", iterations=1),
+    "couplings fixed, no bias": DistanceCase(gradient="last", bias=False, matrices=1),
 }

@@ -88,7 +88,7 @@ def test_zero_and_long_votes_stay_finite(scale):
 def test_the_operator_announces_the_shapes_it_returns():
     case = DistanceCase(batch=1, in_caps=2, iterations=2)
     layer = case.layer()
-    inputs = (*case.children(), layer.weight.detach(), layer.routing.bias.detach(), 2, 1.5)
+    inputs = (*case.children(), layer.weight.detach(), layer.routing.bias.detach(), 1.5, 2, False, True)
     for keep in (False, True):
         torch.library.opcheck(
             operators._routing_op, (*inputs, keep), test_utils=("test_schema", "test_faketensor")

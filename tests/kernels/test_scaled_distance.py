@@ -5,6 +5,7 @@ import torch
 
 from torchcaps.core import Capsules, UserError
 from torchcaps.kernels import (
+    DistanceSettings,
     availability,
     fused_scaled_distance_routing,
     scaled_distance_unsupported_reason,
@@ -22,7 +23,7 @@ def test_a_cpu_is_named_as_the_reason():
     inputs = like(1, 9, 4), like(1, 9), like(9, 4, 3, 8)
     assert "CUDA only" in scaled_distance_unsupported_reason(inputs[0], inputs[2])
     with pytest.raises(ValueError, match="CUDA only"):
-        fused_scaled_distance_routing(*inputs, sharpness=1.0)
+        fused_scaled_distance_routing(*inputs, settings=DistanceSettings(1.0))
 
 
 def test_sizes_and_dtypes_beyond_the_kernel_are_named(monkeypatch):
@@ -54,7 +55,6 @@ def test_settings_without_a_kernel_are_named(monkeypatch):
     def reason(**settings):
         return FcCaps(6, 3, 4, 4, **settings).fallback_reason(children, return_coupling=False)
 
-    assert "whole batch" in reason(routing={"name": "scaled_distance", "scope": "batch"})
     assert "matrices" in reason(routing="scaled_distance", pose_rows=2)
     watched = FcCaps(6, 3, 4, 4, routing="scaled_distance")
     watched.routing.register_forward_hook(lambda *_: None)

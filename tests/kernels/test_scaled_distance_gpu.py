@@ -21,6 +21,7 @@ HIDDEN = DistanceCase(batch=128, in_caps=1152, in_pose=8, out_caps=32, pose=8, s
 LARGE = {
     "hidden capsules of gamma-CapsNet": HIDDEN,
     "class capsules of gamma-CapsNet": replace(HIDDEN, in_caps=32, out_caps=10, pose=16),
+    "hidden capsules as in the thesis": replace(HIDDEN, scope="batch", gradient="last"),
     "shared over positions": replace(HIDDEN, batch=33, matrices=32),
     "one shared matrix": replace(HIDDEN, batch=17, matrices=1),
     "one sample": replace(HIDDEN, batch=1),
@@ -88,8 +89,9 @@ def test_memory_stays_far_below_the_votes():
     assert torch.cuda.max_memory_allocated() - before <= 64 << 20
 
 
-def test_a_model_learns_the_same_with_and_without_the_kernel():
-    assert_a_model_learns_the_same_with_kernels("gamma_capsnet_mnist")
+@pytest.mark.parametrize("name", ["gamma_capsnet_mnist", "gamma_capsnet_mnist_thesis"])
+def test_a_model_learns_the_same_with_and_without_the_kernel(name):
+    assert_a_model_learns_the_same_with_kernels(name)
 
 
 def test_a_captured_graph_replays_a_step():

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.core import Capsules, UserError
-from torchcaps.layers import FcCaps
+from torchcaps.core import UserError
 from torchcaps.routing import RoutingShape, create_routing, scaled_distance_routing
 from torchcaps.routing.scaled_distance import limit_votes
 
@@ -61,12 +60,6 @@ def test_the_last_gradient_holds_the_couplings_constant(scope):
     full = scaled_distance_routing(votes, a, scope=scope, bias=bias)
     assert_close(routed.poses, full.poses)
     assert not torch.allclose(got[0], torch.autograd.grad(full.poses.sum(), votes)[0])
-
-
-def test_only_the_plain_path_holds_the_couplings_constant():
-    layer = FcCaps(6, 4, 3, 5, routing={"name": "scaled_distance", "gradient": "last"})
-    poses = torch.rand(2, 6, 3)
-    assert "constant in the backward pass" in layer.fallback_reason(Capsules(poses, poses.norm(dim=-1)))
 
 
 def test_the_gradient_treats_the_scale_as_a_constant():

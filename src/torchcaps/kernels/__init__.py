@@ -8,11 +8,16 @@ from .dynamic import (
 )
 from .em import EMScales, em_unsupported_reason, fused_em_routing
 from .local_dynamic import fused_local_dynamic_routing, local_dynamic_unsupported_reason
-from .scaled_distance import fused_scaled_distance_routing, scaled_distance_unsupported_reason
+from .scaled_distance import (
+    DistanceSettings,
+    fused_scaled_distance_routing,
+    scaled_distance_unsupported_reason,
+)
 from .self_attention import fused_self_attention_routing, self_attention_unsupported_reason
 from .squashed import fused_squash, squash_unsupported_reason
 
 __all__ = [
+    "DistanceSettings",
     "EMScales",
     "Gradient",
     "dynamic_unsupported_reason",

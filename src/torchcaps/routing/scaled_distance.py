@@ -11,7 +11,11 @@ from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
 from torchcaps.core import Routed, UserError, squash
-from torchcaps.kernels import fused_scaled_distance_routing, scaled_distance_unsupported_reason
+from torchcaps.kernels import (
+    DistanceSettings,
+    fused_scaled_distance_routing,
+    scaled_distance_unsupported_reason,
+)
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
@@ -171,10 +175,6 @@ class ScaledDistanceRouting(nn.Module):
     def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
         """A kernel for CUDA; couplings come without gradients."""
         del insist  # it is always faster
-        if self.scope == "batch":
-            return "only the plain path takes the mean distance over the whole batch"
-        if self.gradient == "last" and votes.needs_gradient(self.parameters()):
-            return "only the plain path holds the couplings constant in the backward pass"
         poses = votes.poses.flatten(0, -3)
         return (
             vector_obstacle(votes, self.parameters())
@@ -188,8 +188,12 @@ class ScaledDistanceRouting(nn.Module):
             votes.activations.flatten(0, -2),
             votes.weight,
             self.bias,
-            iterations=self.iterations,
-            sharpness=sharpness(votes.weight.shape[2]),
+            settings=DistanceSettings(
+                sharpness(votes.weight.shape[2]),
+                self.iterations,
+                whole_batch=self.scope == "batch",
+                full=self.gradient == "full",
+            ),
             return_coupling=votes.return_coupling,
         )
         routed = flat.view(*votes.where, *flat.shape[1:])

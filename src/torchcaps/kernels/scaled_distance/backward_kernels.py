@@ -89,17 +89,23 @@ def _limited_votes_grad(
     sharpness,
     J: tl.constexpr,
     P: tl.constexpr,
+    FULL: tl.constexpr,
 ):
-    """`dL/dvote` of one child's limited votes, summed over the rounds."""
+    """`dL/dvote` of one child's limited votes, over all rounds, or the last with its couplings fixed."""
     at = sample * (J * P) + part
-    result = tl.load(grad_pooled + at, mask=part_mask, other=0.0) * (1.0 / J)
-    for step in range(1, iterations):
+    if FULL:
+        result = tl.load(grad_pooled + at, mask=part_mask, other=0.0) * (1.0 / J)
+    else:
+        result = tl.zeros(votes.shape, tl.float32)
+    for step in range(1 if FULL else iterations - 1, iterations):
         skip = tl.cast(step, tl.int64) * batch * (J * P)
         grad = tl.load(grad_pooled + skip + at, mask=part_mask, other=0.0)
         target = tl.load(targets + (skip - batch * (J * P)) + at, mask=part_mask, other=0.0)
         steepness = steepness_of(tl.load(means + (step - 1) * batch + sample), sharpness)
         coupling, pull = _pulls(votes, target, grad, steepness, out_mask)
-        result += coupling * grad + pull * (votes - target)
+        result += coupling * grad
+        if FULL:
+            result += pull * (votes - target)
     return result
 
 
@@ -127,6 +133,7 @@ def votes_grad_kernel(
     OUT: tl.constexpr,
     POSE: tl.constexpr,
     IN: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Gradients of all inputs, for one matrix and IN numbers of the poses that it is multiplied with.
 
@@ -166,6 +173,7 @@ def votes_grad_kernel(
             sharpness,
             J,
             P,
+            FULL,
         )
         grad_ratio = tl.where(ratio <= 1.0, tl.sum(grad * raw, 2, keep_dims=True), 0.0) / length
         tl.store(grad_activations + pair, tl.sum(grad_ratio), mask=tl.program_id(1) == 0)

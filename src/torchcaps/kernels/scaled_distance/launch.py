@@ -1,12 +1,12 @@
 """Launches of fused scaled-distance routing on CUDA, in float32: votes are never stored.
 
 The first round is one pass over the children (`pool_kernel`), every later one two: `distance_kernel` sums the
-distances, whose mean all couplings of a sample need, then `pool_kernel`. Both compute the votes anew, which
-is cheaper than to store even the distances. Each round ends with a small kernel that adds partial sums and
-squashes. Backwards a round is one pass (`target_grad_kernel`) and the squash's derivative; then one last pass
-(`votes_grad_kernel`) adds up what all rounds ask of a vote and takes it through the limit to poses,
-activations and matrices. No sum uses atomics, so two runs agree to the bit. With three rounds there are 8
-launches forward and 7 backward.
+distances, whose mean all couplings of a sample or of the batch need, then `pool_kernel`. Both compute the
+votes anew, which is cheaper than to store even the distances. Each round ends with a small kernel that adds
+partial sums and squashes. Backwards a round is one pass (`target_grad_kernel`) and the squash's derivative;
+then one last pass (`votes_grad_kernel`) adds up what all rounds ask of a vote and takes it through the limit
+to poses, activations and matrices. Where couplings are constants there is this last pass alone. No sum uses
+atomics, so two runs agree to the bit. With three rounds there are 8 launches forward and 7 backward.
 
 Beside inputs, results and `DistanceState` this needs partial sums, at most 32 MB or half the weight's size.
 """
@@ -25,7 +25,7 @@ from triton import cdiv
 from ..launch import Parents, num_slots, processors
 from .backward_kernels import target_grad_kernel, votes_grad_kernel
 from .forward_kernels import distance_kernel, pool_kernel
-from .state import DistanceGrads, DistanceInputs, DistanceState
+from .state import DistanceGrads, DistanceInputs, DistanceSettings, DistanceState
 
 _REGISTERS = 1 << 16  # of a processor
 
@@ -117,10 +117,10 @@ class _Layer:
 
 
 def route(
-    inputs: DistanceInputs, bias: Tensor | None, iterations: int, sharpness: float, keep: bool
+    inputs: DistanceInputs, bias: Tensor | None, settings: DistanceSettings, keep: bool
 ) -> DistanceState:
     """All rounds; `keep` the couplings of the last."""
-    layer = _Layer(inputs, sharpness)
+    layer, iterations = _Layer(inputs, settings.sharpness), settings.iterations
     parents = (layer.batch, layer.num_out, layer.out_pose)
     state = DistanceState(
         poses=layer.new(*parents),
@@ -137,20 +137,28 @@ def route(
     with torch.cuda.device_of(inputs.poses):
         for step in range(iterations):
             last = step == iterations - 1
+            if step > 0:
+                _sum_distances(layer, state.targets[step - 1], distances, settings.whole_batch)
             _pool(layer, state, step, distances, partial, keep=keep and last)
             result = state.poses if last else state.targets[step]
             layer.parents.squash(partial, bias, state.pooled[step], result)
     return state
 
 
+def _sum_distances(layer: _Layer, target: Tensor, distances: Tensor, whole_batch: bool) -> None:
+    """Each slot's sum of the distances of a sample; of the whole batch, the mean of it over samples."""
+    slots = distances.shape[1]
+    layer.over_children(distance_kernel, layer.tiles.distance, slots, (target, distances))
+    if whole_batch:
+        distances.copy_(distances.mean(0, keepdim=True).expand_as(distances))
+
+
 def _pool(
     layer: _Layer, state: DistanceState, step: int, distances: Tensor, partial: Tensor, *, keep: bool
 ) -> None:
-    """Partial sums of round `step`, whose mean distance is taken first."""
+    """Partial sums of round `step`."""
     slots, even = distances.shape[1], step == 0
     target, mean = (partial, partial) if even else (state.targets[step - 1], state.means[step - 1])
-    if not even:
-        layer.over_children(distance_kernel, layer.tiles.distance, slots, (target, distances))
     layer.over_children(
         pool_kernel,
         layer.tiles.pool,
@@ -164,16 +172,17 @@ def _pool(
 
 
 def route_backward(
-    grad: Tensor, inputs: DistanceInputs, state: DistanceState, sharpness: float
+    grad: Tensor, inputs: DistanceInputs, state: DistanceState, sharpness: float, full: bool
 ) -> DistanceGrads:
-    """Gradients, from that of the result."""
+    """Gradients, from that of the result; unless `full`, through the sum of the last round alone."""
     layer, iterations = _Layer(inputs, sharpness), state.pooled.shape[0]
+    full = full or iterations == 1
     grad_pooled = torch.empty_like(state.pooled)
     slots = layer.num_slots(layer.tiles.target_grad)
     partial, unread = layer.new(slots, *state.poses.shape), torch.empty_like(grad)
     with torch.cuda.device_of(inputs.poses):
         layer.parents.squash_grad(grad, None, state.pooled[-1], grad_pooled[-1], unread)
-        for step in reversed(range(1, iterations)):
+        for step in reversed(range(1, iterations if full else 1)):
             layer.over_children(
                 target_grad_kernel,
                 layer.tiles.target_grad,
@@ -182,11 +191,14 @@ def route_backward(
                 sharpness,
             )
             layer.parents.squash_grad(None, partial, state.pooled[step - 1], grad_pooled[step - 1], unread)
-        poses, activations, weight = _votes_grad(layer, state, grad_pooled)
-    return DistanceGrads(poses, activations, weight, grad_pooled.sum((0, 1)))
+        poses, activations, weight = _votes_grad(layer, state, grad_pooled, full)
+    of_bias = grad_pooled.sum((0, 1)) if full else grad_pooled[-1].sum(0)
+    return DistanceGrads(poses, activations, weight, of_bias)
 
 
-def _votes_grad(layer: _Layer, state: DistanceState, grad_pooled: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _votes_grad(
+    layer: _Layer, state: DistanceState, grad_pooled: Tensor, full: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of poses, activations and weight."""
     inputs, tile = layer.inputs, layer.tiles.votes_grad
     blocks, voters = cdiv(layer.in_pose, tile.rows), layer.batch * layer.in_caps // layer.matrices
@@ -211,6 +223,7 @@ def _votes_grad(layer: _Layer, state: DistanceState, grad_pooled: Tensor) -> tup
         layer.sharpness,
         D=layer.in_pose,
         IN=tile.rows,
+        FULL=full,
         **layer.sizes,
         num_warps=tile.warps,
         maxnreg=tile.registers,

@@ -1,6 +1,6 @@
 """Fused vote-and-route for dense capsule layers, scaled-distance routing: the votes are never stored.
 
-Formulas as in `routing.scaled_distance`, with the mean distance taken in each sample. Plain PyTorch keeps
+Formulas as in `routing.scaled_distance`. Plain PyTorch keeps
 several tensors of `O(B I J P)` numbers for each round: 151 MB each at batch 128 for the hidden layer of
 gamma-CapsNet, 1152 children and 32 parents of 8 numbers. Here the votes are computed again wherever they are
 needed, and what is kept beside inputs and results is `O(B r J P)`. On CUDA, in float32, for children's poses
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..availability import kernel_obstacle, round_up
 from ..operator import once_differentiable, operator
-from .state import DistanceInputs, DistanceState
+from .state import DistanceInputs, DistanceSettings, DistanceState
 
 _MOST_NUMBERS = 2048  # of a sample's parents: a program holds them all
 _MOST_POSE = 32  # of a child's pose, over which a loop is unrolled
@@ -31,8 +31,7 @@ def fused_scaled_distance_routing(
     weight: Float[Tensor, "matrices in_pose out_caps pose"],
     bias: Float[Tensor, "out_caps pose"] | None = None,
     *,
-    iterations: int = 3,
-    sharpness: float,
+    settings: DistanceSettings,
     return_coupling: bool = False,
 ) -> tuple[Float[Tensor, "batch out_caps pose"], Float[Tensor, "batch in_caps out_caps"] | None]:
     """Output poses, differentiable in all tensors, and the last round's couplings, without gradient.
@@ -42,8 +41,7 @@ def fused_scaled_distance_routing(
         activations: The lengths that their votes are limited to.
         weight: A matrix for each child, for each type (children ordered by position, then type), or one.
         bias: Added to the pooled votes in every round.
-        iterations: 1 splits every child evenly.
-        sharpness: The logit that half the mean distance is worth.
+        settings: How to route.
         return_coupling: Otherwise they are None.
     """
     if reason := scaled_distance_unsupported_reason(poses, weight):
@@ -51,8 +49,7 @@ def fused_scaled_distance_routing(
     routed, coupling, *_ = _routing_op(
         *(x.float().contiguous() for x in (poses, activations, weight)),
         None if bias is None else bias.float().contiguous(),
-        iterations,
-        sharpness,
+        *settings,
         return_coupling,
     )
     dtype = torch.promote_types(poses.dtype, weight.dtype)
@@ -92,25 +89,28 @@ _INPUTS = "Tensor poses, Tensor activations, Tensor weight"
 
 @operator(
     "scaled_distance_routing",
-    f"({_INPUTS}, Tensor? bias, int iterations, float sharpness, bool keep)"
+    f"({_INPUTS}, Tensor? bias, float sharpness, int iterations, bool whole_batch, bool full, bool keep)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
-def _routing_op(
+def _routing_op(  # noqa: PLR0913  operators take tensors one by one
     poses: Tensor,
     activations: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    iterations: int,
     sharpness: float,
+    iterations: int,
+    whole_batch: bool,
+    full: bool,
     keep: bool,
 ) -> tuple[Tensor, ...]:
-    inputs = DistanceInputs(poses, activations, weight)
-    return tuple(_launch().route(inputs, bias, iterations, sharpness, keep))
+    settings = DistanceSettings(sharpness, iterations, whole_batch, full)
+    return tuple(_launch().route(DistanceInputs(poses, activations, weight), bias, settings, keep))
 
 
 @operator(
     "scaled_distance_routing_backward",
-    f"(Tensor grad, {_INPUTS}, Tensor pooled, Tensor targets, Tensor means, float sharpness)"
+    f"(Tensor grad, {_INPUTS}, Tensor pooled, Tensor targets, Tensor means, float sharpness, "
+    "bool full)"
     " -> (Tensor, Tensor, Tensor, Tensor)",
 )
 def _routing_backward_op(  # noqa: PLR0913  operators take tensors one by one
@@ -122,14 +122,15 @@ def _routing_backward_op(  # noqa: PLR0913  operators take tensors one by one
     targets: Tensor,
     means: Tensor,
     sharpness: float,
+    full: bool,
 ) -> tuple[Tensor, ...]:
     state = DistanceState(grad, grad, pooled, targets, means)  # neither poses nor couplings are read
     inputs = DistanceInputs(poses, activations, weight)
-    return tuple(_launch().route_backward(grad.contiguous(), inputs, state, sharpness))
+    return tuple(_launch().route_backward(grad.contiguous(), inputs, state, sharpness, full))
 
 
 @_routing_op.register_fake
-def _(poses, activations, weight, bias, iterations, sharpness, keep):  # noqa: ANN001, ANN202
+def _(poses, activations, weight, bias, sharpness, iterations, whole_batch, full, keep):  # noqa: ANN001, ANN202, PLR0913
     parents = (poses.shape[0], *weight.shape[2:])
     return (
         poses.new_empty(parents),
@@ -146,7 +147,7 @@ def _(grad, poses, activations, weight, *_):  # noqa: ANN001, ANN002, ANN202
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    *children, bias, _, ctx.sharpness, _ = inputs
+    *children, bias, ctx.sharpness, _, _, ctx.full, _ = inputs
     ctx.has_bias = bias is not None
     ctx.save_for_backward(*children, *output[2:])
     ctx.mark_non_differentiable(*output[1:])
@@ -155,9 +156,9 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 def _backward(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
     if grad is None:
-        return (None,) * 7
-    *grads, grad_bias = _routing_backward_op(grad, *ctx.saved_tensors, ctx.sharpness)
-    return *grads, grad_bias if ctx.has_bias else None, None, None, None
+        return (None,) * 9
+    *grads, grad_bias = _routing_backward_op(grad, *ctx.saved_tensors, ctx.sharpness, ctx.full)
+    return *grads, grad_bias if ctx.has_bias else None, *(None,) * 5
 
 
 _routing_op.register_autograd(_backward, setup_context=_save)

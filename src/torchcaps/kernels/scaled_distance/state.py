@@ -15,6 +15,15 @@ class DistanceInputs(NamedTuple):
     weight: Tensor  # (matrices, in_pose, out_caps, pose)
 
 
+class DistanceSettings(NamedTuple):
+    """How to route."""
+
+    sharpness: float  # the logit that half the mean distance is worth
+    iterations: int = 3  # 1 splits every child evenly
+    whole_batch: bool = False  # take the mean distance over all samples together, instead of in each
+    full: bool = True  # differentiate all rounds; otherwise couplings are constants
+
+
 class DistanceState(NamedTuple):
     """What a forward pass leaves behind; all but the couplings is small beside the poses."""
 
@@ -22,7 +31,7 @@ class DistanceState(NamedTuple):
     coupling: Tensor  # (batch, in_caps, out_caps) of the last round, or (0,) where they are not kept
     pooled: Tensor  # (iterations, batch, out_caps, pose): s of each round, before the squash
     targets: Tensor  # (iterations - 1, batch, out_caps, pose): what the votes are compared with, squash(s)
-    means: Tensor  # (iterations - 1, batch): the mean distance to them
+    means: Tensor  # (iterations - 1, batch): the mean distance to them, that of all where it is one
 
 
 class DistanceGrads(NamedTuple):
