@@ -54,6 +54,7 @@ SEGMENTATION = TrainCase(
     batch=16,
     changes={"data.name": "synthetic_masks", "data.validation": 0.1, "model.image_size": 64},
 )
+DEEP = TrainCase(recipe="fashion_mnist/deepcaps_modern", batch=256)  # a step takes half a minute on a CPU
 EPOCH = TrainCase(recipe=DR, images=60_000, validation=3_000)
 
 
@@ -64,12 +65,15 @@ def train_suite(
     steps: tuple[TrainCase, ...] | None = None,
     epochs: tuple[TrainCase, ...] = (EPOCH, replace(EPOCH, recipe=EFFICIENT)),
 ) -> Iterator[Measurement]:
-    """Steps of DR-, Efficient- and EM-CapsNet and SegCaps in both precisions, and epochs of MNIST's size."""
+    """Steps of DR-, Efficient- and EM-CapsNet and SegCaps in both precisions, and epochs of MNIST's size.
+
+    On a GPU there are steps of DeepCaps too.
+    """
     on_gpu = bench.device.type == "cuda"
     batches = (128, 1024) if on_gpu else (128,)
     precisions: tuple[Precision, ...] = ("32",) if quick else ("32", "bf16")
     usual = [TrainCase(recipe=name, batch=size) for name in (DR, EFFICIENT) for size in batches]
-    cases = steps or [*usual, TrainCase(recipe=EM), SEGMENTATION]
+    cases = steps or [*usual, TrainCase(recipe=EM), SEGMENTATION, *([DEEP] if on_gpu else [])]
     for case, precision in product(cases, precisions):
         for backend in _backends(case, bench.device):
             yield _step(bench, case, backend, precision)
