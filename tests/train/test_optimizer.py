@@ -3,13 +3,15 @@ import math
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from torchcaps.core import UserError
-from torchcaps.layers import SelectedFcCaps
+from torchcaps.models import create_model
 from torchcaps.train import Machine, Optim, load_run, train
+from torchcaps.train.averaging import AveragedWeights
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
-from torchcaps.train.optimizer import make_average, make_optimizer, make_schedule
+from torchcaps.train.optimizer import make_optimizer, make_schedule
 from torchcaps.train.run import inspect_run
 
 from small_runs import SHIFTED_DIGITS, Killer, saved_rows, small_recipe, timeless
@@ -163,11 +165,29 @@ def test_gradients_are_clipped_together():
 @pytest.mark.parametrize("share", [0.9, 0.9999])
 def test_numbers_of_capsules_are_not_averaged(share):
     """A shrunk network says in a buffer who votes; a mean of whole numbers is rounded down."""
-    network = SelectedFcCaps(2000, 2, 2, 2, voters=2000)
-    average = make_average(network, Optim(average=share))
+    network = create_model("deepcaps_tiny_test", voters=3)
+    network.classes.voters.copy_(torch.tensor([7, 500, 1999]))
+    average = AveragedWeights(network, share)
     for _ in range(3):
-        average.update_parameters(network)
-    assert torch.equal(average.module.voters, network.voters)
+        average.follow()
+        average.count_step()
+    assert torch.equal(average.network.classes.voters, network.classes.voters)
+
+
+def test_the_average_is_stored_as_pytorch_stores_it():
+    """Checkpoints of earlier versions hold what `AveragedModel` wrote."""
+    run = session({"learning_rate": 1e-2, "average": 0.7})
+    theirs = AveragedModel(run.network, multi_avg_fn=get_ema_multi_avg_fn(0.7), use_buffers=True)
+    for indices in list(run.epoch(0))[:3]:
+        run.step(indices)
+        run.advance()
+        theirs.update_parameters(run.network)
+    stored = run.weights.state()["average"]
+    assert stored.keys() == theirs.state_dict().keys()
+    torch.testing.assert_close(stored, dict(theirs.state_dict()))
+    other = session({"learning_rate": 1e-2, "average": 0.7})
+    other.weights.restore({"average": theirs.state_dict()})
+    torch.testing.assert_close(other.weights.state()["average"], stored)
 
 
 def test_the_health_of_an_epoch_is_that_of_the_average(tmp_path):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from itertools import chain
 from typing import TypedDict
 
+import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
 
-from torchcaps.core import Plain
 from torchcaps.models import Network
 
-from .optimizer import Optim, make_average
+from .optimizer import Optim
+
+_OF_NETWORK = "module."  # before the names of its weights in a checkpoint
 
 
 class AverageState(TypedDict, total=False):
     """What a checkpoint holds of averaged weights; nothing where there is no average."""
 
-    average: Plain
+    average: dict[str, Tensor]
 
 
 class LearntWeights:
@@ -31,7 +34,10 @@ class LearntWeights:
         self.judged, self.network = judged, network
 
     def follow(self) -> None:
-        """Called after each step."""
+        """Called at the end of each step; a captured step replays what the last call did."""
+
+    def count_step(self) -> None:
+        """Called after each step, captured or not."""
 
     def use(self, state: dict[str, Tensor]) -> None:
         """Called when the network gets other weights."""
@@ -45,17 +51,38 @@ class LearntWeights:
 
 
 class AveragedWeights(LearntWeights):
-    """The moving average of the weights of a network that learns."""
+    """The moving average of the weights and buffers of a network that learns.
 
-    def __init__(self, average: AveragedModel, learning: nn.Module) -> None:
-        network = average.module
-        assert isinstance(network, Network)
+    PyTorch's `AveragedModel` sorts the tensors anew in each step, which takes longer than the step of a small
+    network on a GPU, and cannot be captured with it.
+
+    Args:
+        learning: The network whose weights move.
+        share: Of the average, that stays in each step.
+    """
+
+    def __init__(self, learning: Network, share: float) -> None:
+        network = deepcopy(learning)
         super().__init__(network, network)
-        self._average, self._learning = average, learning
+        self._share, self._steps = share, 0
+        pairs = list(zip(_tensors(network), _tensors(learning), strict=True))
+        self._numbers = [pair for pair in pairs if pair[0].is_floating_point()]
+        self._counts = [pair for pair in pairs if not pair[0].is_floating_point()]
 
+    @torch.no_grad()
     def follow(self) -> None:
-        """Take in the weights after a step."""
-        self._average.update_parameters(self._learning)
+        """Take in the weights after a step; the first ones are the average."""
+        averages, values = _sides(self._numbers)
+        if self._steps == 0:
+            torch._foreach_copy_(averages, values)
+        else:
+            torch._foreach_lerp_(averages, values, 1 - self._share)
+        if self._counts:  # their mean would be rounded, also that of two equal ones
+            torch._foreach_copy_(*_sides(self._counts))
+
+    def count_step(self) -> None:
+        """Remember that there is something to average with."""
+        self._steps += 1
 
     def use(self, state: dict[str, Tensor]) -> None:
         """Go on with these weights as the average."""
@@ -63,14 +90,26 @@ class AveragedWeights(LearntWeights):
 
     def state(self) -> AverageState:
         """The average, and the number of steps that it was taken over."""
-        return {"average": self._average.state_dict()}
+        weights = {_OF_NETWORK + name: tensor for name, tensor in self.network.state_dict().items()}
+        return {"average": {"n_averaged": torch.tensor(self._steps), **weights}}
 
     def restore(self, state: AverageState) -> None:
         """Go on with the average of a checkpoint."""
-        self._average.load_state_dict(state["average"])
+        average = dict(state["average"])
+        self._steps = int(average.pop("n_averaged"))
+        self.network.load_state_dict(
+            {name.removeprefix(_OF_NETWORK): tensor for name, tensor in average.items()}
+        )
+
+
+def _tensors(network: nn.Module) -> list[Tensor]:
+    return [tensor.detach() for tensor in chain(network.parameters(), network.buffers())]
+
+
+def _sides(pairs: list[tuple[Tensor, Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
+    return [average for average, _ in pairs], [value for _, value in pairs]
 
 
 def choose_weights(model: nn.Module, network: Network, settings: Optim) -> LearntWeights:
     """The average where the recipe asks for one, else the weights that learn; `model` wraps `network`."""
-    average = make_average(network, settings)
-    return LearntWeights(model, network) if average is None else AveragedWeights(average, network)
+    return AveragedWeights(network, settings.average) if settings.average else LearntWeights(model, network)

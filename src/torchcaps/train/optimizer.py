@@ -1,4 +1,4 @@
-"""Optimizers, learning rates and averaged weights, from torch."""
+"""Optimizers and learning rates, from torch."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, SequentialLR
-from torch.optim.swa_utils import AveragedModel
 
 from torchcaps.core import UserError
 
-_Tensors = tuple[Tensor, ...] | list[Tensor]
 _WARM_UP_START = 0.01  # share of the learning rate that the first step gets
 
 
@@ -115,18 +113,3 @@ def _schedule(optimizer: Optimizer, settings: Optim, steps: int, total: int) -> 
         return max(share, settings.floor / settings.learning_rate)
 
     return LambdaLR(optimizer, factor)
-
-
-def make_average(model: nn.Module, settings: Optim) -> AveragedModel | None:
-    """The moving average of a model's weights and buffers, if the recipe asks for one."""
-    if not settings.average:
-        return None
-
-    @torch.no_grad()
-    def follow(averages: _Tensors, values: _Tensors, _: Tensor | int) -> None:
-        if averages[0].is_floating_point():  # all are of one type
-            torch._foreach_lerp_(averages, values, 1 - settings.average)
-        else:  # counts: their mean would be rounded, also that of two equal ones
-            torch._foreach_copy_(averages, values)
-
-    return AveragedModel(model, multi_avg_fn=follow, use_buffers=True)

@@ -174,6 +174,21 @@ def test_a_captured_step_sees_fresh_examples():
     assert losses[:3] == pytest.approx(losses[3:], rel=1e-3)
 
 
+@pytest.mark.gpu
+def test_a_captured_step_averages_the_weights():
+    averages = []
+    for capture in (True, False):
+        recipe = build({**POSES, "optim": {"average": 0.9}})
+        session = Session(launch(Machine(device="cuda")), recipe, None, capture=capture)
+        for epoch in range(3):
+            for indices in session.epoch(epoch):
+                session.step(indices)
+                session.advance()
+        averages.append(session.weights.state()["average"])
+    torch.testing.assert_close(*averages, rtol=1e-3, atol=1e-4)
+    assert averages[0]["n_averaged"] > 4  # more than the steps before the capture
+
+
 def test_stored_examples_are_refused_where_fresh_ones_are_wanted(tmp_path):
     values = {
         "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},

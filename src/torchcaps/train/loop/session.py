@@ -120,6 +120,7 @@ class Session:
             optimizer,
             work=Work(self.task, train, self.pipeline, self.objective),
             technique=self.technique,
+            follow=self.weights.follow,
             clip=recipe.optim.clip,
         )
 
@@ -194,9 +195,9 @@ class Session:
             yield batch
 
     def advance(self) -> None:
-        """Follow a step: set the learning rate of the next one, and update the average of the weights."""
+        """Follow a step: set the learning rate of the next one."""
         self.schedule.step()
-        self.weights.follow()
+        self.weights.count_step()
 
     def _batches(self, number: int) -> list[Tensor]:
         recipe = self.recipe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ class Work:
 
 
 class TrainStep:
-    """Forward, backward and update on the examples at given indices.
+    """Forward, backward and update on the examples at given indices; `follow` then may average the weights.
 
     Every process draws the same augmentation for the whole batch and then takes its share, so that two
     processes with half a batch each do what one process does, to rounding. Batch norms are the exception:
@@ -58,10 +58,11 @@ class TrainStep:
         *,
         work: Work,
         technique: Technique,
+        follow: Callable[[], None],
         clip: float = 0.0,
     ) -> None:
         self.fabric, self.model, self.optimizer = fabric, model, optimizer
-        self.work, self.technique, self.clip = work, technique, clip
+        self.work, self.technique, self.follow, self.clip = work, technique, follow, clip
         self.random = torch.Generator(fabric.device)
         self._loss = torch.zeros((), device=fabric.device)
         self._steps = torch.zeros((), device=fabric.device)
@@ -80,6 +81,7 @@ class TrainStep:
         """Update the weights once."""
         loss = self.backward(indices)
         self.update()
+        self.follow()
         bad = torch.where(loss.isfinite(), math.inf, self._steps)
         torch.minimum(self._first_bad, bad, out=self._first_bad)
         self._loss += loss
