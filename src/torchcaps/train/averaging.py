@@ -53,8 +53,8 @@ class LearntWeights:
 class AveragedWeights(LearntWeights):
     """The moving average of the weights and buffers of a network that learns.
 
-    PyTorch's `AveragedModel` sorts the tensors anew in each step, which takes longer than the step of a small
-    network on a GPU, and cannot be captured with it.
+    PyTorch's `AveragedModel` sorts the tensors on the host in every step, so that a captured step would have
+    to wait for it.
 
     Args:
         learning: The network whose weights move.
