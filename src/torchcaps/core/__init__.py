@@ -50,7 +50,7 @@ from .types import (
     Targets,
     TargetsT,
 )
-from .wording import counted
+from .wording import counted, say_truth
 
 __all__ = [
     "AXIAL_SQUARINGS",
@@ -106,6 +106,7 @@ __all__ = [
     "rotation_angle",
     "rotation_matrices",
     "rotations_of_6d",
+    "say_truth",
     "shown",
     "sides",
     "squash",

@@ -21,6 +21,7 @@ Images: TypeAlias = UInt8[Tensor, "count channels height width"] | LazyImages
 Masks: TypeAlias = UInt8[Tensor, "count 1 height width"] | LazyImages
 Mode: TypeAlias = Literal["bilinear", "nearest"]
 Remake: TypeAlias = Callable[[int, torch.Generator, torch.device], tuple[Tensor, ...]]
+Divide: TypeAlias = Callable[[int, float, int], tuple["Examples", "Examples"]]
 
 
 class Examples(ABC):
@@ -31,12 +32,15 @@ class Examples(ABC):
     Attributes:
         remake: Draws the images and targets of so many other examples, on a device, where examples are drawn
             and not stored.
+        divide: Draws a part that trains and one that validates, so many examples together, from a share and
+            a seed, where a split of examples that were drawn would show the same objects in both parts.
         origins: The number of the image that each example is a version of, where several are of one.
     """
 
     task: ClassVar[str]  # the one that learns from this kind
     pictures: ClassVar[Mapping[str, Mode]] = {}  # targets of the size of the images, and how they are resized
     remake: Remake | None = None
+    divide: Divide | None = None
     origins: Int64[Tensor, " count"] | None = None
 
     def __init__(
@@ -123,13 +127,13 @@ class Examples(ABC):
     def map(self: Kind, change: Callable[[Any], Any]) -> Kind:
         """Examples of the same kind, with `change` applied to the images and to each target."""
         made = self._of_parts(*map(change, self._parts))
-        made.remake = self.remake
+        made.remake, made.divide = self.remake, self.divide
         return made
 
-    def drawn_by(self: Kind, remake: Remake) -> Kind:
-        """The same examples, of which `remake` draws others."""
+    def drawn_by(self: Kind, remake: Remake, divide: Divide | None = None) -> Kind:
+        """The same examples, of which `remake` draws others, and `divide` others in two parts."""
         made = self.map(lambda part: part)
-        made.remake = remake
+        made.remake, made.divide = remake, divide
         return made
 
     def with_images(self: Kind, images: Images) -> Kind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import torch
 from jaxtyping import Int64
@@ -34,8 +34,11 @@ def split_indices(
 def split_validation(data: Kind, fraction: float = 0.05, seed: int = 0) -> tuple[Kind, Kind]:
     """The training and the validation part of `data`: disjoint, complete, and the same for the same seed.
 
-    Versions of one image stay together: `fraction` is then that of the images they are of.
+    Versions of one image stay together: `fraction` is then that of the images they are of. Examples that are
+    made of several images are drawn anew, each part from images of its own.
     """
+    if data.divide is not None:
+        return cast(tuple[Kind, Kind], data.divide(len(data), fraction, seed))
     if data.origins is None:
         train, validation = split_indices(len(data), fraction, seed)
     else:

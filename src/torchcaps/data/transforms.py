@@ -1,15 +1,16 @@
 """Random changes to a batch of images, each image on its own.
 
-Images are floating point, usually in [0, 1]. Where `randomness` is asked for, give a generator on the images'
-device, or numbers in [0, 1) that were drawn before, a row per image: then the function is pure and compiles.
-No function waits for the device or lets pixel values decide which code runs, so CUDA graphs can capture it.
+Images are floating point, usually in [0, 1]; `shift` takes bytes as well. Where `randomness` is asked for,
+give a generator on the images' device, or numbers in [0, 1) that were drawn before, a row per image: then the
+function is pure and compiles. No function waits for the device or lets pixel values decide which code runs,
+so CUDA graphs can capture it.
 """
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
 from torchcaps.core import ImageSize, UserError, sides
@@ -17,7 +18,7 @@ from torchcaps.core import ImageSize, UserError, sides
 
 def uniform(
     randomness: torch.Generator | Float[Tensor, "batch draws"],
-    images: Float[Tensor, "batch channels height width"],
+    images: Shaped[Tensor, "batch channels height width"],
     count: int,
 ) -> Float[Tensor, "batch {count}"]:
     """`count` numbers in [0, 1) for each image: fresh ones from a generator, or the first of those given."""
@@ -29,10 +30,10 @@ def uniform(
 
 
 def shift(
-    images: Float[Tensor, "batch channels height width"],
+    images: Shaped[Tensor, "batch channels height width"],
     limit: int,
     randomness: torch.Generator | Float[Tensor, "batch 2"],
-) -> Float[Tensor, "batch channels height width"]:
+) -> Shaped[Tensor, "batch channels height width"]:
     """Images moved down and right by whole numbers of pixels in -limit..limit; what enters is zero."""
     start = _whole(uniform(randomness, images, 2), 2 * limit + 1)
     padded = F.pad(images, (limit, limit, limit, limit))
@@ -160,10 +161,10 @@ def _whole(draws: Float[Tensor, "*any"], count: int | Int64[Tensor, "*any"]) -> 
 
 
 def _windows(
-    images: Float[Tensor, "batch channels height width"],
+    images: Shaped[Tensor, "batch channels height width"],
     corners: Int64[Tensor, "batch 2"],
     size: tuple[int, int],
-) -> Float[Tensor, "batch channels rows columns"]:
+) -> Shaped[Tensor, "batch channels rows columns"]:
     """From each image the window whose upper left pixel is at `corners` (row, column)."""
     windows = images.unfold(2, size[0], 1).unfold(3, size[1], 1)  # a view of all windows, nothing is copied
     return windows[torch.arange(len(images), device=images.device), :, corners[:, 0], corners[:, 1]]

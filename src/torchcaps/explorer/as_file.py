@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,20 +34,30 @@ _MOST_ERROR = 1 / 255  # of a drawing, from rounding the decoder: one tone
 _MARK = b"<title>torchcaps explorer"
 
 
-def write_explorer(explainer: Explainer, names: Sequence[str], path: Path) -> int:
-    """Write the page of images, named as `torchcaps explain` takes them; its size in bytes."""
+def write_explorer(
+    explainer: Explainer,
+    names: Sequence[str],
+    path: Path,
+    on_unreadable: Callable[[str, UserError], None] | None = None,
+) -> int:
+    """Write the page of images, named as `torchcaps explain` takes them; its size in bytes.
+
+    Those that cannot be read are told to `on_unreadable`, and raise without it. There is no page of none.
+    """
     if path.exists() and _MARK not in path.read_bytes():
         raise UserError(f"{path} was not written by explain and is kept; choose another --out")
     run = explainer.run
     subject = Subject(run, f"{run.folder.resolve().name}: {run.recipe.model['name']}", explainer.data_dir)
-    sources = [explainer.read(name) for name in names]
+    sources = explainer.read_all(names, on_unreadable)
+    if not sources:
+        return 0
     looks = [subject.look(source.image) for source in sources]
     text = _page(subject, Reference(subject, explainer.levels), sources, looks)
     size = len(text.encode())
     if size > MOST_BYTES:
         raise UserError(
-            f"{len(names)} images make a page of {size / 1e6:.1f} MB, and it may have "
-            f"{MOST_BYTES / 1e6:.0f}: give fewer, about {max(1, int(len(names) * MOST_BYTES / size))}"
+            f"{len(sources)} images make a page of {size / 1e6:.1f} MB, and it may have "
+            f"{MOST_BYTES / 1e6:.0f}: give fewer, about {max(1, int(len(sources) * MOST_BYTES / size))}"
         )
     write_text(path, text)
     return size

@@ -28,18 +28,25 @@ def explain_images(
     names: Sequence[str],
     out: Path,
     on_image: Callable[[int, int], None] = lambda done, planned: None,
+    on_unreadable: Callable[[str, UserError], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Write a page, drawings and JSON for each image; one row of plain data for each, with its files.
 
-    `on_image` is told how many of them are done.
+    Args:
+        explainer: The run that is asked.
+        names: As `Explainer.read` takes them.
+        out: Folder for the files.
+        on_image: Is told how many images are done.
+        on_unreadable: Is told of images that cannot be read, which are left out; without it they raise.
     """
-    sources = [explainer.read(name) for name in names]  # an unreadable one is an error before any work
-    classes, stems = explainer.info.classes, distinct_stems(names, reserved=[_INDEX])
+    sources = explainer.read_all(names, on_unreadable)  # before any work
+    classes = explainer.info.classes
+    stems = distinct_stems([source.name for source in sources], reserved=[_INDEX])
     for stem in stems:
         _keep_foreign(out, stem)
     if len(stems) > 1:
         _keep_foreign(out, _INDEX)
-    on_image(0, len(names))
+    on_image(0, len(sources))
     explained = [explainer.explain(source) for source in sources]
     findings = _last_findings(explainer.run)
     rows = []
@@ -51,7 +58,7 @@ def explain_images(
         files = [out / f"{stem}.json", *_write_drawings(drawings, out, f"{stem}-")]
         files.append(page.save(out / f"{stem}.html"))
         rows.append({**data, "files": [str(path) for path in files]})
-        on_image(len(rows), len(names))
+        on_image(len(rows), len(sources))
     if len(rows) > 1:
         overview = draw_saliency(explained[:_MOST_COLUMNS], classes)
         _write_drawings({} if overview is None else {"overview": overview}, out, "")

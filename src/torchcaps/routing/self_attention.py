@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -15,6 +16,8 @@ from .api import ROUTINGS, RoutingShape, keep_float32
 from .cost import RoutingCost, length_cost, softmax_cost, squash_exponential_cost
 from .fused import FusedPath, UncastVotes, vector_obstacle
 
+_MANY = 256  # children; with fewer, training takes longer by matrix products
+
 
 @keep_float32
 def attended_votes(
@@ -25,7 +28,7 @@ def attended_votes(
 ) -> Routed:
     """Parents as sums of votes, weighted by given couplings and squashed by the steeper squash."""
     del activations
-    poses = squash_exponential((coupling.to(votes.dtype).unsqueeze(-1) * votes).sum(-3))
+    poses = squash_exponential(_sum_products(votes, coupling.to(votes.dtype).unsqueeze(-1), -3))
     return Routed(poses, torch.linalg.vector_norm(poses, dim=-1), coupling)
 
 
@@ -46,11 +49,25 @@ def self_attention_routing(
     Returns:
         Output poses, their lengths as activations, and the couplings.
     """
-    agreement = (votes * votes.sum(-3, keepdim=True)).sum(-1) * votes.shape[-1] ** -0.5
+    agreement = _sum_products(votes, votes.sum(-3, keepdim=True), -1) * votes.shape[-1] ** -0.5
     coupling = agreement.softmax(dim=-1)
     if prior is not None:
         coupling = coupling + prior.to(votes.dtype)
     return attended_votes(votes, activations, coupling=coupling)
+
+
+def _sum_products(votes: Tensor, weights: Tensor, dim: Literal[-1, -3]) -> Tensor:
+    """`(votes * weights).sum(dim)`, over the pose or over the children.
+
+    The products are as large as the votes, and a CPU takes longer to get memory for those of many children
+    than to multiply. Votes that lie child by child, as fully connected capsules cast them, are a matrix for
+    each parent, whose product with the weights needs no such memory; others would have to be copied.
+    """
+    if votes.shape[-3] < _MANY or not votes.is_cpu or votes.stride(0) > votes.stride(-3):
+        return (votes * weights).sum(dim)
+    votes, weights = votes.transpose(-3, -2), weights.transpose(-3, -2)  # (where, out_caps, in_caps, pose)
+    product = votes @ weights.mT if dim == -1 else weights.mT @ votes
+    return product.transpose(-3, -2).squeeze(dim)
 
 
 @ROUTINGS.register("self_attention")

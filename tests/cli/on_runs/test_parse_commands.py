@@ -63,6 +63,28 @@ def test_an_image_is_explained(run, tmp_path):
     assert str(tmp_path / "test-5.html") in done.output.replace("\n", "")
 
 
+@pytest.mark.parametrize("names", [["a.png", "test:5"], ["a.png", "nowhere.png"]])
+def test_unreadable_images_are_passed_over_as_in_prediction(run, names, tmp_path):
+    (tmp_path / "a.png").write_text("hello")
+    names = [str(tmp_path / name) if name.endswith(".png") else name for name in names]
+    done, predicted, page = (
+        torchcaps(*command, "--json")
+        for command in (
+            ["explain", run, *names, "--out", tmp_path / "out"],
+            ["predict", run, *names],
+            ["explain", run, *names, "--out", tmp_path / "page", "--explorer"],
+        )
+    )
+    readable = [name for name in names if name == "test:5"]
+    assert done.exit_code == predicted.exit_code == page.exit_code == 1
+    assert done.stderr == predicted.stderr == page.stderr
+    assert f"{2 - len(readable)} of 2 images have no answer" in done.stderr
+    assert [row["image"] for row in json.loads(done.stdout)] == readable
+    assert (json.loads(page.stdout)["images"] if page.stdout else []) == readable
+    written = [path.name for folder in ("out", "page") for path in (tmp_path / folder).glob("*.html")]
+    assert written == (["test-5.html", "explorer.html"] if readable else [])
+
+
 def test_an_image_of_the_data_is_predicted_as_it_is_explained(run, tmp_path):
     done = torchcaps("predict", run, "test:5", "train:0", "--json")
     assert done.exit_code == 0, done.output

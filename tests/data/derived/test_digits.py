@@ -99,6 +99,34 @@ def test_copies_of_a_digit_train_or_validate_together(limit):
     assert torch.equal(found.validation.labels, labels[found.validation.origins])
 
 
+def shown(pairs, pad=multi.PAD):
+    """The digits of pairs that were not moved."""
+    inner = pairs.alone[:, :, pad:-pad, pad:-pad].flatten(0, 1)
+    return {digit.numpy().tobytes() for digit in inner}
+
+
+def digits_of(split):
+    return {image.numpy().tobytes() for image in load_dataset("synthetic_mnist", split).images[:, 0]}
+
+
+@pytest.mark.parametrize("limit", [0, 200])
+def test_pairs_validate_with_digits_that_no_training_pair_shows(limit):
+    name = f"multimnist:{BASE},shift=0,train=2000,test=500"
+    source = Source(Data(name=name, validation=0.2, limit=limit), task_named("overlap"))
+    found = source.splits(torch.device("cpu"))
+    assert (len(found.train), len(found.validation)) == ((160, 40) if limit else (1600, 400))
+    train, validation = shown(found.train), shown(found.validation)
+    assert not train & validation
+    assert train | validation <= digits_of("train")
+    assert shown(source.test(torch.device("cpu"))) <= digits_of("test") - digits_of("train")
+    if not limit:  # enough pairs to show every digit
+        assert len(validation) == round(0.2 * len(train | validation)) == round(0.2 * len(digits_of("train")))
+    before = found.train.images.clone()
+    found.train.renew(generator(0, "epoch", 1))
+    assert not torch.equal(found.train.images, before)
+    assert not shown(found.train) & validation
+
+
 @pytest.mark.parametrize("shift_by", [4, 6])
 def test_overlaid_digits_have_two_classes_and_are_a_clipped_sum(shift_by):
     pairs = overlay_digits(DIGITS, 200, generator(0, "pairs"), shift_by=shift_by)

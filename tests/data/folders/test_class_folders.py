@@ -280,6 +280,23 @@ def test_images_in_folders_below_a_class_are_not_left_out_without_a_word(root, s
         load_dataset(f"folder:{root}", split)
 
 
+@pytest.mark.parametrize("name", ["loose.png", "IMG_1.HEIC"])
+@pytest.mark.parametrize("folder", ["train", "test", "val", ""])
+def test_images_beside_class_folders_are_not_left_out_without_a_word(root, folder, name):
+    root = root if folder else root / "train"  # class folders alone
+    place = root / folder
+    if folder == "val":
+        save(place / "a/1.png")
+    (place / ".loose.png").touch()
+    (place / "notes.txt").touch()
+    load_dataset(f"folder:{root}", "train")
+    (place / name).touch()
+    with pytest.raises(
+        UserError, match=rf"{name} is in no class folder; move it into one, or out of {place}"
+    ):
+        open_class_folders(root)
+
+
 def test_folders_of_splits_with_other_names_are_not_classes(root):
     (root / "train").rename(root / "Training")
     (root / "test").rename(root / "Testing")

@@ -208,6 +208,13 @@ def test_validation_takes_its_share_in_the_east_and_no_ground_of_training_crops(
     assert len(validation) / len(whole) == pytest.approx(0.3, abs=0.03)
 
 
+@pytest.mark.parametrize(("share", "part"), [(0.01, "validate"), (0.99, "train")])
+def test_a_split_that_leaves_no_place_says_to_which_part(tmp_path, share, part):
+    whole = drawn(tmp_path, PlacePlan(places=3, views=20, offset=10.0), [made_stack()])
+    with pytest.raises(UserError, match=f"no place is left to {part}, .* take more places"):
+        task_named("retrieval").split(whole, share, 0)
+
+
 def test_larger_maps_have_more_places_and_those_that_test_are_others(tmp_path):
     plan = PlacePlan(places=500, views=2, offset=10.0)
     stacks = [made_stack(width=160), made_stack(width=480)]

@@ -72,6 +72,19 @@ def test_every_pixel_shows_the_triangle_that_its_ray_meets_first(mesh, is_convex
         assert (shown[both] != expected[both]).sum() <= 1
 
 
+@pytest.mark.parametrize("solid", [cube, tetrahedron])
+def test_a_face_shows_as_much_of_its_colour_as_of_those_of_its_neighbours(solid):
+    mesh = solid()
+    a, b, c = mesh.corners.unbind(1)
+    upright = torch.linalg.cross(b - a, c - a)
+    areas, normals = upright.norm(dim=1) / 2, upright / upright.norm(dim=1, keepdim=True)
+    on_face = normals @ normals[0] > 0.99
+    colours, of_colour = mesh.colours[on_face].unique(dim=0, return_inverse=True)
+    shares = torch.zeros(len(colours)).index_add_(0, of_colour, areas[on_face]) / areas[on_face].sum()
+    assert len(colours) == (5 if solid is cube else 4)  # its own, and one for each edge
+    assert shares.max().item() == pytest.approx(0.5, abs=0.05)
+
+
 def test_convex_objects_look_the_same_with_and_without_a_depth_buffer():
     for mesh in (cube(), tetrahedron()):
         fast = rasterise(mesh, ROTATIONS, SMALL)

@@ -390,7 +390,7 @@ def test_steps_are_replayed_up_to_the_broken_one_of_a_later_epoch(tmp_path, monk
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch_size": 33}, "batch_size 33 is more than the 32 training images; set batch_size lower"),
+        ({"batch_size": 33}, "batch_size 33 is more than the 32 training images; .*--set batch_size=32$"),
         (
             {"model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "decoder": "none"}},
             "set model.num_classes=10",

@@ -52,7 +52,7 @@ def test_nothing_is_chosen_from_data_of_another_task(data_of):
 
 @pytest.mark.parametrize(
     ("images", "per_place", "batch"),
-    [(10_000, 5, 50), (150, 5, 25), (100, 5, 25), (3, 5, 25), (3, 2, 50), (3, 12, 50), (3, 25, 50)],
+    [(10_000, 5, 50), (150, 5, 25), (50, 5, 10), (3, 5, 10), (3, 2, 6), (3, 12, 50), (3, 25, 50)],
 )
 def test_a_batch_of_places_has_two_or_more_with_all_their_images(data_of, images, per_place, batch):
     data_of(images, task="retrieval")

@@ -322,6 +322,20 @@ class TestRetrieval(TaskContract):
         assert not set(train.places.tolist()) & set(validation.places.tolist())
         assert len(validation) == 9
 
+    def test_the_batch_that_an_error_names_can_be_made(self):
+        task, random = task_named("retrieval"), torch.Generator()
+        examples = PlacedImages(blank(24), torch.arange(4).repeat_interleave(6), tuple("abcd"))
+        with pytest.raises(UserError, match="only 4 places train with 5 images or more") as refused:
+            task.batches(examples, 100, 5, random)
+        batch_size = int(str(refused.value).partition("--set batch_size=")[2])
+        assert {len(batch) for batch in task.batches(examples, batch_size, 5, random)} == {20}
+
+    def test_too_few_images_of_all_places_are_no_fault_of_the_batch(self):
+        examples = PlacedImages(blank(24), torch.arange(4).repeat_interleave(6), tuple("abcd"))
+        with pytest.raises(UserError, match=r"two places or more with 7 images each.* has 0; add") as refused:
+            task_named("retrieval").batches(examples, 14, 7, torch.Generator())
+        assert "batch_size" not in str(refused.value)
+
     @pytest.mark.parametrize(("batch_size", "per_place"), [(21, 5), (5, 5), (100, 5), (20, 9)])
     def test_batches_that_cannot_be_made_are_refused(self, batch_size, per_place):
         examples = PlacedImages(blank(24), torch.arange(4).repeat_interleave(6), tuple("abcd"))

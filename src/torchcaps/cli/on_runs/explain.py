@@ -14,6 +14,7 @@ from ..terminal import (
     Images,
     Json,
     LevelsOption,
+    PassedOver,
     RunFolder,
     choose_device,
     levels_for,
@@ -45,7 +46,8 @@ def command(
 ) -> None:
     """Write a page that says why an image got its class.
 
-    It shows the parse tree, where the network looked, and how typical that is.
+    It shows the parse tree, where the network looked, and how typical that is. Of several images, those that
+    cannot be read are named and passed over, and the exit code is 1.
     """
     from torchcaps.data import find_images
     from torchcaps.explorer import write_explorer
@@ -58,16 +60,24 @@ def command(
     loaded = load_run(run, choose_device(device))
     explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
     names = find_images(images)
+    passed_over = PassedOver(len(names))
     if explorer:
+        page = out / "explorer.html"
         with working("explaining images"):
-            size = write_explorer(explainer, names, out / "explorer.html")
-        _say_explorer(names, out / "explorer.html", size, json=json)
-        return
-    with CountBar("explaining images") as bar:
-        rows = explain_images(explainer, names, out, on_image=bar.reached)
-    if json:
-        print_json(rows)
-        return
+            size = write_explorer(explainer, names, page, passed_over.add)
+        if size:
+            _say_explorer([name for name in names if name not in passed_over.names], page, size, json=json)
+    else:
+        with CountBar("explaining images") as bar:
+            rows = explain_images(explainer, names, out, bar.reached, passed_over.add)
+        if json:
+            print_json(rows)
+        else:
+            _say_pages(rows, out)
+    passed_over.end()
+
+
+def _say_pages(rows: list[dict[str, Any]], out: Path) -> None:
     for row in rows:
         details = f"activation {row['activation']:.3f}{_runner_up(row)}{_rank(row)}"
         more = [row[key] for key in ("hint", "preparation") if row[key] is not None]

@@ -1,6 +1,6 @@
 """What all commands share: options, printed answers, signs of life, and help."""
 
-from .answers import ImageFiles
+from .answers import ImageFiles, PassedOver
 from .examples import FIRST_STEPS, as_epilog, epilog
 from .options import (
     Changes,
@@ -43,6 +43,7 @@ __all__ = [
     "LevelsOption",
     "MeasuresFile",
     "NewRun",
+    "PassedOver",
     "Precision",
     "ProgressBar",
     "Quiet",

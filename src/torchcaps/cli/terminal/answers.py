@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 if TYPE_CHECKING:
+    from torchcaps.core import UserError
     from torchcaps.train import Answer
 
 
@@ -20,11 +21,29 @@ class Answered(NamedTuple):
     saved: list[str]
 
 
-class ImageFiles:
-    """The files that names, folders and patterns stand for.
+class PassedOver:
+    """Images without an answer, of several: each is named on stderr, and `end` sets the exit code."""
 
-    A file that cannot be used does not stop the others: it is named on stderr, and `end` sets the exit code.
-    """
+    def __init__(self, total: int) -> None:
+        self.names: list[str] = []
+        self._total = total
+
+    def add(self, name: str, error: UserError) -> None:
+        """Say why `name` has no answer; the only image there is raises its own error."""
+        if self._total == 1:
+            raise error
+        self.names.append(name)
+        typer.echo(f"torchcaps: {error}", err=True)
+
+    def end(self) -> None:
+        """Exit with 1 where images were passed over."""
+        if self.names:
+            typer.echo(f"torchcaps: {len(self.names)} of {self._total} images have no answer", err=True)
+            raise typer.Exit(1)
+
+
+class ImageFiles:
+    """The files that names, folders and patterns stand for; an unusable one does not stop the others."""
 
     def __init__(self, names: Sequence[str], out: Path | None) -> None:
         from torchcaps.data import find_images
@@ -32,29 +51,23 @@ class ImageFiles:
 
         found = find_images(names)
         self._paths, self._stems, self._out = [Path(name) for name in found], distinct_stems(found), out
-        self._failed = 0
+        self._passed_over = PassedOver(len(found))
 
     def answered(self, answer: Callable[[Path], Answer], *, has_bar: bool) -> Iterator[Answered]:
-        """Each file with its answer; the only one there is raises its own error."""
+        """Each file with its answer, but for those that are passed over."""
         from torchcaps.core import UserError
 
         for path, stem in self._tracked(has_bar=has_bar):
             try:
                 found = answer(path)
             except UserError as error:
-                if len(self._paths) == 1:
-                    raise
-                self._failed += 1
-                typer.echo(f"torchcaps: {error}", err=True)
+                self._passed_over.add(str(path), error)
                 continue
             yield Answered(path, found, self._save(found, stem))
 
     def end(self) -> None:
         """Exit with 1 where files were passed over."""
-        if self._failed:
-            total = len(self._paths)
-            typer.echo(f"torchcaps: {self._failed} of {total} images have no answer", err=True)
-            raise typer.Exit(1)
+        self._passed_over.end()
 
     def _tracked(self, *, has_bar: bool) -> Iterable[tuple[Path, str]]:
         """The files, with a bar on the error stream of a terminal; printed lines need none."""

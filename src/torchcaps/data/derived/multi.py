@@ -17,11 +17,12 @@ from torchcaps.core import UserError, generator
 from ..api import DatasetInfo, Split
 from ..examples import LabelledImages, OverlaidImages
 from ..family import register_family
+from ..split import split_indices, split_validation
 from ..transforms import shift
 from .base import derived_info, load_base
 
 PAD = 4  # 28x28 on 36x36
-_AT_ONCE = 4096  # pairs that are moved: the places of their pixels take a hundred times the digits' bytes
+_AT_ONCE = 4096  # pairs that are moved: while they are, they take several times their bytes
 
 
 class Overlaid(NamedTuple):
@@ -45,7 +46,7 @@ def overlay_digits(
     """
     labels = data.labels.cpu()
     if not len(labels) or (labels == labels[0]).all():
-        raise UserError("overlaid digits need at least two classes")
+        raise UserError("overlaid digits need at least two classes; add digits or set data.validation higher")
     first = torch.randint(len(labels), (count,), generator=random)
     second = torch.randint(len(labels), (count,), generator=random)
     while (same := labels[first] == labels[second]).any():
@@ -56,10 +57,11 @@ def overlay_digits(
     images = torch.empty_like(digits[:, :1])
     for start in range(0, count, _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        padded = F.pad(data.images[chosen[part].flatten().to(data.device)], (PAD,) * 4).float()
+        padded = F.pad(data.images[chosen[part].flatten().to(data.device)], (PAD,) * 4)
         moved = shift(padded, shift_by, draws[part].flatten(0, 1).to(data.device))
-        digits[part] = moved.reshape_as(digits[part]).byte()
-        images[part] = digits[part].int().sum(1, keepdim=True).clamp(max=255).byte()
+        digits[part] = moved.reshape_as(digits[part])
+        one, other = digits[part, :1], digits[part, 1:]
+        images[part] = one + other.minimum(255 - one)  # bytes beyond 255 would begin at 0 again
     return Overlaid(images, digits, labels[chosen].to(data.device))
 
 
@@ -92,10 +94,27 @@ def read_multi(data_dir: Path, split: Split, *, settings: MultiSettings) -> Over
     """One split; digits of the test split are those of the base's."""
     found = load_base(settings.base, data_dir, split)
     count = settings.train if split == "train" else settings.test
-    rng = generator(settings.seed, "multimnist", split)
-    pairs = overlay_digits(found, count, rng, shift_by=settings.shift)
-    made = OverlaidImages(pairs.images, pairs.labels, pairs.digits, found.classes)
-    return made.drawn_by(partial(_overlay_anew, found, settings.shift))
+    made = _draw(found, settings, split, count)
+    return made.drawn_by(partial(_overlay_anew, found, settings.shift), partial(_divide, found, settings))
+
+
+def _divide(
+    data: LabelledImages, settings: MultiSettings, count: int, fraction: float, seed: int
+) -> tuple[OverlaidImages, OverlaidImages]:
+    """Pairs that train and pairs that validate, of digits that the others do not show."""
+    counts = map(len, split_indices(count, fraction, seed))
+    parts = zip(("train", "validation"), split_validation(data, fraction, seed), counts, strict=True)
+    train, validation = (
+        _draw(digits, settings, name, share).drawn_by(partial(_overlay_anew, digits, settings.shift))
+        for name, digits, share in parts
+    )
+    return train, validation
+
+
+def _draw(data: LabelledImages, settings: MultiSettings, name: str, count: int) -> OverlaidImages:
+    rng = generator(settings.seed, "multimnist", name)
+    pairs = overlay_digits(data, count, rng, shift_by=settings.shift)
+    return OverlaidImages(pairs.images, pairs.labels, pairs.digits, data.classes)
 
 
 def _overlay_anew(

@@ -22,6 +22,7 @@ from .layout import (
 )
 from .picture import (
     GREY_MODES,
+    OF_PHONES,
     SUFFIXES,
     opened_picture,
     raise_all,
@@ -88,9 +89,16 @@ def _class_names(folder: Path) -> tuple[str, ...]:
             f"{folder} should have a folder for each of at least two classes, but has {len(names)}; "
             f"expected {_LAYOUT}"
         )
+    _check_loose(folder)
     for name in names:
         _class_files(folder / name, least=1)
     return names
+
+
+def _check_loose(folder: Path) -> None:
+    """Raise where images lie beside the class folders: they have no class, and would be left out."""
+    loose = visible_files(folder, SUFFIXES | OF_PHONES)
+    raise_all([f"{path} is in no class folder; move it into one, or out of {folder}" for path in loose])
 
 
 def _class_files(folder: Path, least: int) -> list[Path]:
@@ -116,6 +124,7 @@ def list_files(root: Path, split: Split, classes: Sequence[str]) -> list[tuple[P
 
 
 def _list_images(folder: Path, classes: Sequence[str]) -> list[Path]:
+    _check_loose(folder)
     files = []
     for class_folder in visible_folders(folder):
         if class_folder.name not in classes:

@@ -23,7 +23,7 @@ from ..lazy_images import FileImages
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
-_OF_PHONES = {".heic", ".heif", ".avif"}
+OF_PHONES = {".heic", ".heif", ".avif"}
 _ONE_HEADER = threading.Lock()  # Python 3.11 may fail where threads parse headers of arrays at once
 GREY_MODES = {"1", "L", "LA"}
 MOST_BYTES_IN_MEMORY = 4 << 30  # more are read from their files, batch by batch
@@ -45,7 +45,7 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
 
     What would be left out is an error: photographs of phones, links to nothing, and images in folders below.
     """
-    phones = visible_files(folder, _OF_PHONES)
+    phones = visible_files(folder, OF_PHONES)
     problems = [f"{path} cannot be read as an image ({_what_it_is(path)})" for path in phones]
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in suffixes and path.is_symlink() and not path.exists():
@@ -80,7 +80,7 @@ def find_images(names: Sequence[str]) -> list[str]:
         below = sorted(path.rglob("*") if path.is_dir() else map(Path, glob(name, recursive=True)))
         images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and _is_visible(file, path)]
         if not images:
-            phones = any(file.suffix.lower() in _OF_PHONES for file in below)
+            phones = any(file.suffix.lower() in OF_PHONES for file in below)
             hint = "; save photographs of phones (HEIC) as JPEG first" if phones else ""
             raise MissingDataError(f"{name}: no image files ({', '.join(sorted(SUFFIXES))}){hint}")
         found += images
@@ -157,7 +157,7 @@ def _set_upright(image: Image.Image, name: str, *, may_be_deep: bool = False) ->
 
 
 def _what_it_is(path: Path) -> str:
-    if path.suffix.lower() in _OF_PHONES:
+    if path.suffix.lower() in OF_PHONES:
         return "a format of phones that is not read here: save it as JPEG first"
     return "its content is of no known image format"
 

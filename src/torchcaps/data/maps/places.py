@@ -70,8 +70,9 @@ class PlacedCrops(PlacedImages):
         train, validation = (torch.cat(list(part)) for part in zip(*parts, strict=True))
         if not len(train) or not len(validation):
             raise UserError(
-                f"the maps are too narrow to keep validation crops of {images.side} pixels apart from "
-                "training crops: take larger maps, a smaller model.image_size, or another data.validation"
+                f"no place is left to {'validate' if len(train) else 'train'}, because validation crops of "
+                f"{images.side} pixels must not show ground of training crops; take more places, larger "
+                "maps, a smaller model.image_size, or another data.validation"
             )
         return train, validation
 

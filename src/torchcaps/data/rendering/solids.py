@@ -11,7 +11,9 @@ from torch.nn import functional as F
 
 from .mesh import RADIUS, Mesh, MeshSet, NamedMesh
 
-_BORDER = 0.28  # share of the way from an edge to the middle of its face
+# Share of the way from an edge to the middle of its face. The thesis shows borders and gives no width: with
+# ours a face and its neighbours' colours have about half of its area each, and borders are 2 px at 28x28.
+_BORDER = 0.28
 _PLAIN = (0.8, 0.8, 0.8)  # Blender's usual grey
 _FACE_COLOURS = (
     (0.8, 0.08, 0.06),

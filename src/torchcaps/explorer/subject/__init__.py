@@ -4,7 +4,7 @@ from .covering import Covering
 from .reference import Reference
 from .subject import Look, Subject
 from .views import picture_uri, view_cover, view_earlier, view_look, view_sheet, view_typical
-from .words import say_hardly, say_rounded, say_truth
+from .words import say_hardly, say_rounded
 
 __all__ = [
     "Covering",
@@ -14,7 +14,6 @@ __all__ = [
     "picture_uri",
     "say_hardly",
     "say_rounded",
-    "say_truth",
     "view_cover",
     "view_earlier",
     "view_look",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from torchcaps.parse import FEW_IMAGES, Evenness, rank_in_words
-from torchcaps.viz import join_words
 
 from .reference import Compared
 from .rounds import Round
@@ -84,27 +83,6 @@ def say_cover(lost: float, whole: float) -> str:
     if lost < _HARDLY_LOST * whole:
         words += " That is little, so the map says little."
     return words
-
-
-def say_truth(right: int, images: int, found: Mapping[str, float]) -> str:
-    """What routing is worth on images whose trees are known, and how carved trees compare with them."""
-    words = f"The network names the right class of {right} of these {images} images"
-    if "accuracy_with_even" in found:
-        words += (
-            f", and of {round(found['accuracy_with_even'] * images)} when all its couplings are made even"
-        )
-    kinds = {"carved trees": "", "even couplings": "even_", "random trees": "random_"}
-    trees = [
-        f"{found[f'{key}tree_precision']:.0%} and {found[f'{key}tree_recall']:.0%} for {kind}"
-        for kind, key in kinds.items()
-    ]
-    better = found["tree_precision"] > max(found["even_tree_precision"], found["random_tree_precision"])
-    verdict = (
-        "Carved trees are more precise than both others."
-        if better
-        else "Carved trees are not more precise than both others: they are not the trees of the parts."
-    )
-    return f"{words}. Precision and recall, mean over the images: {join_words(trees)}. {verdict}"
 
 
 def say_rounded(error: float) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, say_truth
 from torchcaps.pages import TrueTrees
 from torchcaps.train import load_run
 from torchcaps.viz import png_uri, to_png
 
-from ..subject import say_hardly, say_truth
+from ..subject import say_hardly
 
 _MOST_IMAGES = 24
 _FLAT = (
@@ -36,7 +36,9 @@ class PartsShow:
     def __init__(self, folder: Path) -> None:
         self.trees = TrueTrees(load_run(folder), _MOST_IMAGES)
         self._total = len(self.trees.drawn)  # a dataset may have fewer
-        self._about = say_truth(self.trees.num_right, self._total, self.trees.measure())
+        accuracy = self.trees.num_right / self._total
+        found = {"accuracy": accuracy, **self.trees.measure()}
+        self._about = say_truth(found, f"these {self._total} images")
         self._shown: dict[int, dict[str, Any]] = {}
 
     def show(self, number: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -65,6 +65,23 @@ class Explainer:
         data, index = self._own.find(name)
         assert isinstance(data, LabelledImages)
         return Source(name, data.images[index : index + 1], int(data.labels[index]))
+
+    def read_all(
+        self, names: Sequence[str], on_unreadable: Callable[[str, UserError], None] | None = None
+    ) -> list[Source]:
+        """All images, as `read` reads one.
+
+        Those that cannot be read are told to `on_unreadable` and left out; without it they raise.
+        """
+        sources = []
+        for name in names:
+            try:
+                sources.append(self.read(name))
+            except UserError as error:
+                if on_unreadable is None:
+                    raise
+                on_unreadable(name, error)
+        return sources
 
     def _split(self, name: str) -> LabelledImages:
         if name not in self._splits:

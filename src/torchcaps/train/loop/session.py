@@ -82,13 +82,9 @@ class Session:
         self._build_training(capture)
 
     def _check_batch(self) -> None:
-        batch, processes, images = self.recipe.batch_size, self.fabric.world_size, len(self.splits.train)
+        batch, processes = self.recipe.batch_size, self.fabric.world_size
         if batch % processes:
             raise UserError(f"a batch of {batch} cannot be shared by {processes} processes")
-        if batch > images:
-            raise UserError(
-                f"batch_size {batch} is more than the {images:,} training images; set batch_size lower"
-            )
         if self.recipe.data.fresh and not self.splits.train.can_be_renewed:
             raise UserError(
                 f"recipe.data.fresh: the examples of {self.recipe.data.name} are stored, resized or too many "

@@ -88,12 +88,13 @@ def _fitting_batch(recipe: Recipe, outline: Outline, devices: int) -> int:
     images = min(outline.num_train, recipe.data.limit or outline.num_train)
     if not outline.has_validation:
         images -= round(images * recipe.data.validation)
-    batch, share, least = recipe.batch_size, devices, 1
+    share, least = devices, 1
     if recipe.task.name == "retrieval":  # whole places, and two of them to tell apart
-        share, least = recipe.data.images_per_place, 2 * recipe.data.images_per_place
-    while images // batch < _LEAST_STEPS and batch // 2 >= least and batch // 2 % share == 0:
-        batch //= 2
-    return batch
+        share, least = recipe.data.images_per_place, 2
+    shares, rest = divmod(recipe.batch_size, share)
+    while not rest and images // (shares * share) < _LEAST_STEPS and shares // 2 >= least:
+        shares //= 2
+    return shares * share + rest
 
 
 def name_dataset(text: str) -> str:

@@ -136,6 +136,11 @@ class Task(ABC, Generic[OutputT, TargetsT]):
     ) -> list[Tensor]:
         """The indices of all batches of an epoch, in an order that `random` draws; a rest is left out."""
         del per_place
+        if batch_size > len(examples):
+            raise UserError(
+                f"batch_size {batch_size} is more than the {len(examples):,} training images; add images, or "
+                f"give --set batch_size={len(examples)}"
+            )
         order = torch.randperm(len(examples), generator=random)
         return list(torch.split(order, batch_size))[: len(examples) // batch_size]
 

@@ -99,10 +99,7 @@ class Retrieval(Task[DescriptorOutput, Tensor]):
                 "(data.images_per_place), with two places or more"
             )
         if len(groups) < places:
-            raise UserError(
-                f"a batch of {places} places needs as many with {per_place} images or more, "
-                f"got {len(groups)}; set batch_size or data.images_per_place lower"
-            )
+            raise _too_few_places(len(groups), batch_size, per_place)
         return [_draw_batch(groups, places, per_place, random) for _ in range(len(examples) // batch_size)]
 
     def call(
@@ -130,6 +127,18 @@ class Retrieval(Task[DescriptorOutput, Tensor]):
         del info, picture
         values = [round(value, 6) for value in outputs["descriptors"][0].float().tolist()]
         return Answer({"descriptor": values}, " ".join(f"{value:.4f}" for value in values))
+
+
+def _too_few_places(found: int, batch_size: int, per_place: int) -> UserError:
+    if found < 2:
+        return UserError(
+            f"training needs two places or more with {per_place} images each (data.images_per_place), but "
+            f"has {found}; add places, or images of each (uav train: --places and --views)"
+        )
+    return UserError(
+        f"a batch of {batch_size} images holds {batch_size // per_place} places, but only {found} places "
+        f"train with {per_place} images or more; add places, or give --set batch_size={found * per_place}"
+    )
 
 
 def _groups(examples: Examples, least: int) -> list[Tensor]:

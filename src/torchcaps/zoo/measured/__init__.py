@@ -2,7 +2,7 @@
 
 from .evidence import Evidence, SeedMean, read_evidence
 from .rounding import Rounding, halved, measure_rounding
-from .truth import TRUTH, say_truth
+from .truth import TRUTH, describe_truth
 from .turns import ANGLES, TURNS, may_hint, say_turns
 from .views import VIEWS, MeasuredViews
 
@@ -15,10 +15,10 @@ __all__ = [
     "MeasuredViews",
     "Rounding",
     "SeedMean",
+    "describe_truth",
     "halved",
     "may_hint",
     "measure_rounding",
     "read_evidence",
-    "say_truth",
     "say_turns",
 ]

@@ -12,7 +12,7 @@ from torchcaps.models import MODELS
 from torchcaps.storage import read_json
 
 from ..entry import Entry
-from ..measured import TRUTH, TURNS, VIEWS, Evidence, MeasuredViews, say_truth, say_turns
+from ..measured import TRUTH, TURNS, VIEWS, Evidence, MeasuredViews, describe_truth, say_turns
 
 CARD = "card.md"
 _MOST_CLASSES = 20  # named on a card
@@ -70,7 +70,7 @@ def describe_entry(entry: Entry, folder: Path) -> str:
     measured = [
         f"Test images: {_measured(entry)}, {_how_measured(entry, _read(folder / VIEWS))}",
         *_over_seeds(entry.evidence),
-        *say_truth(_read(folder / TRUTH)),
+        *describe_truth(_read(folder / TRUTH)),
         *say_turns(_read(folder / TURNS)),
     ]
     return _card(entry, result, data.get("classes", ()), ground, measured)

@@ -13,7 +13,7 @@ from torchcaps.train import Run, evaluate_run, load_run, provenance, recipe_as_j
 from torchcaps.train.run import read_result, write_recipe
 
 from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
-from ..measured import TRUTH, TURNS, halved, measure_rounding, read_evidence, say_truth, say_turns
+from ..measured import TRUTH, TURNS, describe_truth, halved, measure_rounding, read_evidence, say_turns
 from .card import CARD, describe_entry
 from .without_paths import recipe_without_paths, without_paths
 
@@ -128,7 +128,7 @@ def _content(run: Run, trained_on: str, packing: Packing) -> _Content:
     result = read_result(run.folder, "metrics") if is_tested else _tested(run, packing)
     recipe = recipe_as_json(recipe_without_paths(run.recipe, trained_on))
     beside = {file: read_json(run.folder / file) for file in _BESIDE if (run.folder / file).is_file()}
-    say_truth(beside.get(TRUTH, {}))  # a damaged one is an error before anything is written
+    describe_truth(beside.get(TRUTH, {}))  # a damaged one is an error before anything is written
     say_turns(beside.get(TURNS, {}))
     return _Content(
         {**without_paths(result, trained_on), "recipe": recipe},
