@@ -245,7 +245,8 @@ def test_the_card_says_what_the_suite_of_true_trees_found(tmp_path):
     entry = pack_run(run, packed_name("classification"), out=tmp_path / "out")
     assert "partwhole.json" in entry.sha256
     card = (tmp_path / "out" / entry.name / "card.md").read_text()
-    assert say_truth(_TRUTH["runs"]["run"][1], "up to 500 test images") in card
+    numbers = {key: value for key, value in _TRUTH["runs"]["run"][1].items() if isinstance(value, float)}
+    assert say_truth(numbers, "up to 500 test images") in card
 
 
 def test_a_damaged_file_of_that_suite_is_named_and_nothing_is_packed(tmp_path):
