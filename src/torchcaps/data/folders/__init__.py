@@ -1,6 +1,6 @@
 """Images in a user's own folders: by classes, with masks, with poses, or of places."""
 
-from .class_folders import folders_of_classes, list_files
+from .class_folders import folders_of_classes, list_files, read_test_folders
 from .folder import folder_path, parse_folder_name
 from .picture import (
     PICTURE_MODES,
@@ -26,6 +26,7 @@ __all__ = [
     "open_any",
     "opened_picture",
     "parse_folder_name",
+    "read_test_folders",
     "skipped_images",
     "visible_files",
     "visible_folders",
