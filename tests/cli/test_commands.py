@@ -496,6 +496,15 @@ def test_one_bad_file_does_not_cost_the_answers_for_the_others(run, tmp_path):
     assert "1 of 2 images have no answer" in done.stderr
 
 
+def test_images_that_a_folder_leaves_out_are_told(run, tmp_path):
+    for name in ("a.png", "b.gif"):
+        Image.fromarray(np.zeros((28, 28), np.uint8)).save(tmp_path / name)
+    done = torchcaps("predict", run, tmp_path)
+    assert done.returncode == 0
+    assert f"1 image in {tmp_path} left out, such as {tmp_path / 'b.gif'}" in done.stderr
+    assert "left out" not in torchcaps("predict", run, tmp_path / "a.png").stderr
+
+
 @pytest.mark.slow
 def test_a_missing_extra_is_named():
     """As in an installation of the core alone."""

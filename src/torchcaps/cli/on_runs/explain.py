@@ -16,6 +16,7 @@ from ..terminal import (
     LevelsOption,
     RunFolder,
     choose_device,
+    found_images,
     levels_for,
     print_json,
     working,
@@ -47,7 +48,6 @@ def command(
 
     It shows the parse tree, where the network looked, and how typical that is.
     """
-    from torchcaps.data import find_images
     from torchcaps.explorer import write_explorer
     from torchcaps.pages import explain_images
     from torchcaps.parse import Explainer
@@ -57,7 +57,7 @@ def command(
     out = out or output_folder(run) / "explain"
     loaded = load_run(run, choose_device(device))
     explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
-    names = find_images(images)
+    names = found_images(images)
     if explorer:
         with working("explaining images"):
             size = write_explorer(explainer, names, out / "explorer.html")

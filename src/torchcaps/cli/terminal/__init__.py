@@ -1,6 +1,6 @@
 """What all commands share: options, printed answers, signs of life, and help."""
 
-from .answers import ImageFiles
+from .answers import ImageFiles, found_images
 from .examples import FIRST_STEPS, as_epilog, epilog
 from .options import (
     Changes,
@@ -55,6 +55,7 @@ __all__ = [
     "choose_machine",
     "epilog",
     "faster_precision",
+    "found_images",
     "found_run",
     "help_of",
     "is_first_process",

@@ -20,6 +20,23 @@ class Answered(NamedTuple):
     saved: list[str]
 
 
+def found_images(names: Sequence[str]) -> list[str]:
+    """The image files that names, folders and patterns stand for; those left out of a folder are told."""
+    from torchcaps.core import counted
+    from torchcaps.data import find_images
+    from torchcaps.data.folders import SUFFIXES, skipped_images
+
+    found = find_images(names)
+    for folder in (Path(name) for name in names if Path(name).is_dir()):
+        if skipped := skipped_images(folder):
+            typer.echo(
+                f"torchcaps: {counted(len(skipped), 'image')} in {folder} left out, such as {skipped[0]}: "
+                f"those of a folder end in {', '.join(sorted(SUFFIXES))}",
+                err=True,
+            )
+    return found
+
+
 class ImageFiles:
     """The files that names, folders and patterns stand for.
 
@@ -27,10 +44,9 @@ class ImageFiles:
     """
 
     def __init__(self, names: Sequence[str], out: Path | None) -> None:
-        from torchcaps.data import find_images
         from torchcaps.storage import distinct_stems
 
-        found = find_images(names)
+        found = found_images(names)
         self._paths, self._stems, self._out = [Path(name) for name in found], distinct_stems(found), out
         self._failed = 0
 
