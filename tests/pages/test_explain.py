@@ -74,7 +74,7 @@ def test_less_than_a_bit_of_surprise_is_not_rounded_to_a_whole_one(tmp_path):
     found = explainer.explain(explainer.read("test:0"))
     usual = Usual(surprise=0.57, key_surprise=0.2, share=0.0, others=np.zeros(20))
     page = build_page(replace(found, usual=usual), explainer.info.classes, {}).to_html()
-    assert "carries 0.6 bits of surprise" in page
+    assert "surprise: 0.6 bits with each child judged alone" in page
 
 
 def test_the_page_says_what_was_done_to_a_photograph(tmp_path):
