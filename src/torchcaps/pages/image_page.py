@@ -179,8 +179,9 @@ def _about_typicality(found: Explanation, name: str) -> str:
     if usual.share is None:
         split = "validation" if math.isfinite(usual.surprise) else "training"
         return f"Not known: no {split} image that was looked at was read as {name}."
+    rank = rank_in_words(usual.share, len(usual.others))
     return (
         f"The fewer training images read as {name} have couplings like these, the greater the surprise: "
         f"{usual.surprise:.1f} bits with each child judged alone, {usual.key_surprise:.1f} as a whole. This "
-        f"tree is stranger than {rank_in_words(usual.share, len(usual.others))} validation images read as {name}."
+        f"tree is stranger than {rank} validation images read as {name}."
     )
