@@ -334,6 +334,15 @@ def test_missing_files_are_reported(tmp_path):
     assert not any(row["is_present"] for row in json.loads(done.stdout))
 
 
+def test_files_that_were_packed_again_are_said_to_be_readable(tmp_path):
+    write_twin("mnist", tmp_path, 10)
+    done = torchcaps("data", "check", "mnist", "--data-dir", tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0].split("  ")[0] == "file"
+    assert "True" not in done.stdout
+    assert "mnist can be read, from other files than the published ones" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
