@@ -9,7 +9,7 @@ import pytest
 import torch
 from parse.test_explain import make_run
 
-from torchcaps.core import UserError
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.pages.explain import explain_images
 from torchcaps.pages.image_page import build_page, say_length
 from torchcaps.parse import Contributions, Explainer, Usual, rank_in_words
@@ -48,6 +48,17 @@ def test_a_file_of_the_user_is_kept(tmp_path, name):
         explain_images(explainer, ["test:3", "test:4"], tmp_path)
     assert (tmp_path / name).read_text() == '{"mine": 1}'
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_all_files_that_cannot_be_read_are_named_before_any_work(tmp_path):
+    explainer = Explainer(make_run(tmp_path / "run", primary_pose=2, class_pose=1), reference=20)
+    (tmp_path / "a.png").write_text("hello")
+    names = [str(tmp_path / "a.png"), "test:3", str(tmp_path / "b.png")]
+    with pytest.raises(UserError, match=r"(?s)2 files cannot be used.*a\.png cannot be read.*no image at"):
+        explain_images(explainer, names, tmp_path / "out")
+    with pytest.raises(MissingDataError, match="no image at"):
+        explain_images(explainer, names[1:], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_votes_and_bias_are_said_to_make_the_length_as_they_do():

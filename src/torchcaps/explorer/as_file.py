@@ -40,7 +40,7 @@ def write_explorer(explainer: Explainer, names: Sequence[str], path: Path) -> in
         raise UserError(f"{path} was not written by explain and is kept; choose another --out")
     run = explainer.run
     subject = Subject(run, f"{run.folder.resolve().name}: {run.recipe.model['name']}", explainer.data_dir)
-    sources = [explainer.read(name) for name in names]
+    sources = explainer.read_all(names)
     looks = [subject.look(source.image) for source in sources]
     text = _page(subject, Reference(subject, explainer.levels), sources, looks)
     size = len(text.encode())

@@ -33,7 +33,7 @@ def explain_images(
 
     `on_image` is told how many of them are done.
     """
-    sources = [explainer.read(name) for name in names]  # an unreadable one is an error before any work
+    sources = explainer.read_all(names)  # an unreadable one is an error before any work
     classes, stems = explainer.info.classes, distinct_stems(names, reserved=[_INDEX])
     for stem in stems:
         _keep_foreign(out, stem)

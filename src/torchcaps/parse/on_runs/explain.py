@@ -13,6 +13,7 @@ from torch import Tensor
 
 from torchcaps.core import CapsuleOutput, LayerTrace, MissingDataError, UserError
 from torchcaps.data import LabelledImages
+from torchcaps.data.folders import raise_all
 from torchcaps.train import NumberedImages, Pipeline, Run, is_numbered, load_labelled
 from torchcaps.zoo import hint_for, read_photo
 
@@ -65,6 +66,20 @@ class Explainer:
         data, index = self._own.find(name)
         assert isinstance(data, LabelledImages)
         return Source(name, data.images[index : index + 1], int(data.labels[index]))
+
+    def read_all(self, names: Sequence[str]) -> list[Source]:
+        """Several images as in `read`; one message lists all that cannot be read."""
+        found: list[Source] = []
+        errors: list[UserError] = []
+        for name in names:
+            try:
+                found.append(self.read(name))
+            except UserError as error:
+                errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        raise_all([str(error) for error in errors])
+        return found
 
     def _split(self, name: str) -> LabelledImages:
         if name not in self._splits:
