@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import tomllib
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from importlib.metadata import version
 from inspect import unwrap
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from itertools import count
 from pathlib import Path
 from typing import get_type_hints
@@ -30,6 +30,7 @@ from torchcaps import inspect
 from torchcaps.cli.main import _EXTRAS, _message_for, app
 from torchcaps.cli.main import run as run_command
 from torchcaps.cli.on_runs.evaluate import show_result
+from torchcaps.cli.start import run as start_command
 from torchcaps.cli.start import say_how_to_go_on
 from torchcaps.cli.terminal.examples import EXAMPLES
 from torchcaps.core import UserError
@@ -429,6 +430,16 @@ def test_advice_after_ctrl_c_is_that_of_the_command(words, advice, monkeypatch, 
     say_how_to_go_on()
     said = capsys.readouterr().err
     assert advice in said if advice else said == "torchcaps: interrupted\n"
+
+
+def test_a_sign_that_a_terminal_does_not_have_is_a_question_mark(monkeypatch):
+    shown = TextIOWrapper(BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "argv", ["torchcaps", "weights", "list"])
+    monkeypatch.setattr(sys, "stdout", shown)
+    with suppress(SystemExit):
+        start_command()
+    shown.flush()
+    assert b"median rotation error 10.24?" in shown.buffer.getvalue()  # degrees
 
 
 def test_ctrl_c_while_modules_are_imported_is_one_line():

@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import re
 from dataclasses import replace
 from importlib import import_module
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from parse.test_explain import make_run
+from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.pages.explain import explain_images
@@ -59,6 +61,15 @@ def test_all_files_that_cannot_be_read_are_named_before_any_work(tmp_path):
     with pytest.raises(MissingDataError, match="no image at"):
         explain_images(explainer, names[1:], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_name_in_no_encoding_is_explained_and_linked(tmp_path):
+    explainer = Explainer(make_run(tmp_path / "run", primary_pose=2, class_pose=1), reference=20)
+    name = os.fsdecode(b"caf\xe9.png")
+    Image.new("L", (28, 28), 90).save(tmp_path / name)
+    explain_images(explainer, [str(tmp_path / name), "test:3"], tmp_path / "out")
+    assert "caf?.png" in (tmp_path / "out" / os.fsdecode(b"caf\xe9.html")).read_text()
+    assert 'href="caf%E9.html"' in (tmp_path / "out" / "index.html").read_text()
 
 
 def test_votes_and_bias_are_said_to_make_the_length_as_they_do():
