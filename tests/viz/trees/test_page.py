@@ -183,7 +183,7 @@ def test_shares_of_couplings_that_do_not_add_up_to_one_are_not_called_couplings(
     weak = layer._replace(routed=layer.routed._replace(coupling=layer.routed.coupling / 20 - 0.01))
     said = tree_markup(torch.rand(1, 20, 20), parse_tree([weak]))
     assert "Median coupling" not in said
-    assert "Median share of " in said
+    assert "Median share that goes to " in said
     assert "do not add up to one" in said
 
 

@@ -55,14 +55,14 @@ def routing_caption(tree: ParseTree, names: list[str]) -> Caption:
 
 def _median(layers: tuple[Evenness, ...], name: str) -> str:
     """The median coupling beside an even share: to the class, or in deep trees to the strongest parent."""
-    what, to = ("coupling", "to") if _are_split(layers) else ("share", "of")
+    what = "coupling" if _are_split(layers) else "share that goes"
     if len(layers) == 1:
         (layer,) = layers
-        to_class = f"Median {what} {to} {shorten(name, 20)}: {layer.to_chosen:.3f}"
+        to_class = f"Median {what} to {shorten(name, 20)}: {layer.to_chosen:.3f}"
         return f"{to_class}; an even share is {layer.even_share:.3f}."
     largest = join_words([f"{layer.largest:.2f}" for layer in layers])
     even = join_words([format_share(layer.even_share) for layer in layers])
-    return f"Median {what} {to} the strongest parent, by layer: {largest}; even shares are {even}."
+    return f"Median {what} to the strongest parent, by layer: {largest}; even shares are {even}."
 
 
 def _are_split(layers: tuple[Evenness, ...]) -> bool:
