@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .pages.explained import explain
     from .parse import parse_tree, quantized
     from .routing import list_routings
-    from .train import evaluate_run, load_recipe, load_run, recipe_for_data
-    from .zoo import create_model, list_weights, load_pretrained, predict
+    from .train import load_recipe, load_run, recipe_for_data
+    from .zoo import create_model, evaluate_run, list_weights, load_pretrained, predict
 
 __version__ = "0.1.0"
 __all__ = [
@@ -50,8 +50,8 @@ _HOMES = {
     "pages.explained": ("explain",),  # `pages.explain` is a module
     "parse": ("parse_tree", "quantized"),
     "routing": ("list_routings",),
-    "train": ("evaluate_run", "load_recipe", "load_run", "recipe_for_data"),
-    "zoo": ("create_model", "list_weights", "load_pretrained", "predict"),
+    "train": ("load_recipe", "load_run", "recipe_for_data"),
+    "zoo": ("create_model", "evaluate_run", "list_weights", "load_pretrained", "predict"),
 }
 _HOME = {name: package for package, names in _HOMES.items() for name in names}
 _PACKAGES = {home.partition(".")[0] for home in _HOMES} | {

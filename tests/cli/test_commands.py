@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import tomllib
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from importlib.metadata import version
 from inspect import unwrap
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from itertools import count
 from pathlib import Path
 from typing import get_type_hints
@@ -30,6 +30,7 @@ from torchcaps import inspect
 from torchcaps.cli.main import _EXTRAS, _message_for, app
 from torchcaps.cli.main import run as run_command
 from torchcaps.cli.on_runs.evaluate import show_result
+from torchcaps.cli.start import run as start_command
 from torchcaps.cli.start import say_how_to_go_on
 from torchcaps.cli.terminal.examples import EXAMPLES
 from torchcaps.core import UserError
@@ -334,6 +335,15 @@ def test_missing_files_are_reported(tmp_path):
     assert not any(row["is_present"] for row in json.loads(done.stdout))
 
 
+def test_files_that_were_packed_again_are_said_to_be_readable(tmp_path):
+    write_twin("mnist", tmp_path, 10)
+    done = torchcaps("data", "check", "mnist", "--data-dir", tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0].split("  ")[0] == "file"
+    assert "True" not in done.stdout
+    assert "mnist can be read, from other files than the published ones" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -422,6 +432,16 @@ def test_advice_after_ctrl_c_is_that_of_the_command(words, advice, monkeypatch, 
     assert advice in said if advice else said == "torchcaps: interrupted\n"
 
 
+def test_a_sign_that_a_terminal_does_not_have_is_a_question_mark(monkeypatch):
+    shown = TextIOWrapper(BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "argv", ["torchcaps", "weights", "list"])
+    monkeypatch.setattr(sys, "stdout", shown)
+    with suppress(SystemExit):
+        start_command()
+    shown.flush()
+    assert b"median rotation error 10.24?" in shown.buffer.getvalue()  # degrees
+
+
 def test_ctrl_c_while_modules_are_imported_is_one_line():
     code = (
         "import os, signal, sys\n"
@@ -494,6 +514,15 @@ def test_one_bad_file_does_not_cost_the_answers_for_the_others(run, tmp_path):
     assert row["image"].endswith("b.png")
     assert "a.png cannot be read as an image" in done.stderr
     assert "1 of 2 images have no answer" in done.stderr
+
+
+def test_images_that_a_folder_leaves_out_are_told(run, tmp_path):
+    for name in ("a.png", "b.gif"):
+        Image.fromarray(np.zeros((28, 28), np.uint8)).save(tmp_path / name)
+    done = torchcaps("predict", run, tmp_path)
+    assert done.returncode == 0
+    assert f"1 image in {tmp_path} left out, such as {tmp_path / 'b.gif'}" in done.stderr
+    assert "left out" not in torchcaps("predict", run, tmp_path / "a.png").stderr
 
 
 @pytest.mark.slow

@@ -59,8 +59,11 @@ def test_an_upload_is_read_and_a_bad_one_gets_a_message(page, tmp_path):
     for path, words in ((text, "cannot be read as an image"), (huge, "50 megapixels")):
         page.set_input_files("input[type=file]", path)
         expect(page.locator("#message")).to_contain_text(words)
+        expect(page.locator(".panel")).to_be_hidden()  # that of the picture before
+        assert page.locator("#short").get_attribute("hidden") is not None  # shown on small screens
     wait_for_new_answer(page, lambda: page.set_input_files("input[type=file]", good))
     assert page.locator("#message").is_hidden()
+    assert page.locator(".panel").is_visible()
 
 
 def test_a_file_name_with_markup_is_shown_as_text(page, tmp_path):

@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import re
 from dataclasses import replace
 from importlib import import_module
@@ -8,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 from parse.test_explain import make_run
+from PIL import Image
 
-from torchcaps.core import UserError
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.pages.explain import explain_images
 from torchcaps.pages.image_page import build_page, say_length
 from torchcaps.parse import Contributions, Explainer, Usual, rank_in_words
@@ -50,6 +52,26 @@ def test_a_file_of_the_user_is_kept(tmp_path, name):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_all_files_that_cannot_be_read_are_named_before_any_work(tmp_path):
+    explainer = Explainer(make_run(tmp_path / "run", primary_pose=2, class_pose=1), reference=20)
+    (tmp_path / "a.png").write_text("hello")
+    names = [str(tmp_path / "a.png"), "test:3", str(tmp_path / "b.png")]
+    with pytest.raises(UserError, match=r"(?s)2 files cannot be used.*a\.png cannot be read.*no image at"):
+        explain_images(explainer, names, tmp_path / "out")
+    with pytest.raises(MissingDataError, match="no image at"):
+        explain_images(explainer, names[1:], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_name_in_no_encoding_is_explained_and_linked(tmp_path):
+    explainer = Explainer(make_run(tmp_path / "run", primary_pose=2, class_pose=1), reference=20)
+    name = os.fsdecode(b"caf\xe9.png")
+    Image.new("L", (28, 28), 90).save(tmp_path / name)
+    explain_images(explainer, [str(tmp_path / name), "test:3"], tmp_path / "out")
+    assert "caf?.png" in (tmp_path / "out" / os.fsdecode(b"caf\xe9.html")).read_text()
+    assert 'href="caf%E9.html"' in (tmp_path / "out" / "index.html").read_text()
+
+
 def test_votes_and_bias_are_said_to_make_the_length_as_they_do():
     found = Contributions(torch.tensor([[0.5, 0.2, -0.1]]), torch.tensor([0.4]))
     votes = "Votes for 3 add 70% of its length, votes against it take away 10%"
@@ -74,7 +96,7 @@ def test_less_than_a_bit_of_surprise_is_not_rounded_to_a_whole_one(tmp_path):
     found = explainer.explain(explainer.read("test:0"))
     usual = Usual(surprise=0.57, key_surprise=0.2, share=0.0, others=np.zeros(20))
     page = build_page(replace(found, usual=usual), explainer.info.classes, {}).to_html()
-    assert "carries 0.6 bits of surprise" in page
+    assert "surprise: 0.6 bits with each child judged alone" in page
 
 
 def test_the_page_says_what_was_done_to_a_photograph(tmp_path):

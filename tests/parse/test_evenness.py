@@ -48,6 +48,12 @@ def test_a_constant_added_to_all_couplings_is_no_preference():
     assert measure_evenness(torch.zeros(1, 4, 10)).largest == pytest.approx(0.1)  # gives nothing to any
 
 
+def test_couplings_that_are_no_split_are_said_to_be_none():
+    assert measure_evenness(couplings([0.25, 0.75], [1.0, 0.0])).is_split
+    for row in ([0.4, 0.1], [0.9, 0.3], [1.2, -0.2]):
+        assert not measure_evenness(couplings([0.5, 0.5], row)).is_split
+
+
 def test_one_parent_leaves_no_choice():
     assert measure_evenness(torch.ones(1, 4, 1)).hardly_routes
 

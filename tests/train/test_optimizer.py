@@ -283,7 +283,7 @@ def test_a_killed_run_resumes_to_the_same_bits(optim, epoch, tmp_path, monkeypat
 def test_a_cosine_run_gets_no_more_epochs(tmp_path):
     optim = {"schedule": "cosine", "warm_up": 1}
     finished = train(recipe(optim, epochs=2), tmp_path, CPU)
-    with pytest.raises(UserError, match=r"\(epochs differ\)"):
+    with pytest.raises(UserError, match=r"\(changed: epochs\)"):
         train(recipe(optim, epochs=3), tmp_path, CPU, resume=True)
     assert train(recipe(optim, epochs=2), tmp_path, CPU, resume=True) == finished
 

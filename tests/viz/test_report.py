@@ -1,6 +1,8 @@
 import base64
+import errno
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,9 +94,14 @@ def test_saving_replaces_the_page_and_leaves_nothing_else(tmp_path):
 
 def test_a_failed_save_keeps_the_old_page(tmp_path, monkeypatch):
     path = Report("first").save(tmp_path / "report.html")
-    monkeypatch.setattr(Report, "to_html", lambda self: "\ud800")  # cannot be encoded
-    with pytest.raises(UnicodeEncodeError):
-        Report("second").save(path)
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", fail)
+        with pytest.raises(UserError, match="No space left"):
+            Report("second").save(path)
     assert "first" in path.read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == [path]
 

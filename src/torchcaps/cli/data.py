@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .terminal import DataDir, Json, named_data, print_json, print_table
+
+if TYPE_CHECKING:
+    from torchcaps.data import FileFinding
 
 app = typer.Typer(help="Fetch datasets and check their files.", no_args_is_help=True)
 
@@ -43,15 +46,28 @@ def check(name: NameOrFolder, data_dir: DataDir = None, json: Json = False) -> N
         _name_skipped(name, data_dir)
         return
     findings = check_dataset(name, data_dir)
-    rows = [asdict(finding) | {"path": str(finding.path)} for finding in findings]
     if json:
-        print_json(rows)
-    elif rows:
-        print_table(rows)
+        print_json([asdict(finding) | {"path": str(finding.path)} for finding in findings])
+    elif findings:
+        print_table([_in_words(finding) for finding in findings])
+        if all(finding.is_readable for finding in findings) and not all(each.is_ok for each in findings):
+            typer.echo(f"{name} can be read, from other files than the published ones")
     else:
         typer.echo(f"{name} can be read; there are no published files to compare with")
     if not all(finding.is_ok for finding in findings):
         raise typer.Exit(1)
+
+
+def _in_words(finding: FileFinding) -> dict[str, str]:
+    said = {True: "yes", False: "no", None: ""}
+    return {
+        "file": str(finding.path),
+        "there": said[finding.is_present],
+        "right size": said[finding.is_size_ok],
+        "right checksum": said[finding.is_checksum_ok],
+        "readable": said[finding.is_readable],
+        "note": finding.note,
+    }
 
 
 def _name_skipped(name: str, data_dir: Path | None) -> None:

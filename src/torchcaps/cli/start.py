@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from io import TextIOWrapper
 from shlex import join
 from types import FrameType
 
@@ -15,6 +16,11 @@ _GO_ON = {"rem", "prune", "reproduce", "prepare", "compile-map"}  # when they ar
 
 def run() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # names of files may be in no encoding, and a terminal may not have every sign
+            has_all = stream.encoding.lower() in ("utf-8", "utf8")
+            stream.reconfigure(errors="surrogateescape" if has_all else "replace")
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job ignores it
         signal.signal(signal.SIGINT, _on_interrupt)
     from .main import run as run_command

@@ -79,6 +79,6 @@ def summary(result: TrainResult, recipe: Recipe, folder: Path) -> str:
     metrics, shown = result["metrics"], recipe.task.shown_metrics(recipe.loss)
     found = ", ".join(f"{each.title} {each.format(metrics[f'test_{each.name}'])}" for each in shown)
     return (
-        f"test {found} with the weights of epoch {metrics['best_epoch'] + 1} "
-        f"({result['seconds']:.0f} s); run saved in {folder}"
+        f"test {found} with the weights of epoch {metrics['best_epoch'] + 1}; trained in "
+        f"{result['seconds']:.0f} s, run saved in {folder}"
     )

@@ -134,7 +134,7 @@ def _check_file(
     size = path.stat().st_size
     is_size_ok = None if file.size is None else size == file.size
     if is_size_ok is False:
-        note = note or f"{size} bytes, the published file has {file.size}"
+        note = note or f"{size:,} bytes, the published file has {file.size:,}"
     is_checksum_ok = is_size_ok is not False and matches_checksum(path, file)
     return FileFinding(path, True, is_size_ok, is_checksum_ok, is_readable, note)
 

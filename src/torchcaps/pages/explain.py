@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from os import fsencode
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -89,8 +90,8 @@ def _build_index(rows: Sequence[dict[str, Any]], stems: Sequence[str], overview:
     """A page that leads to those of the images."""
     report = Report(_TITLE, f"{len(rows)} images, each with a page of its own")
     lines = "".join(
-        f'<tr><td><a href="{quote(stem)}.html">{escape(row["image"])}</a></td><td>{escape(row["class"])}</td>'
-        f"<td>{row['activation']:.3f}</td></tr>"
+        f'<tr><td><a href="{quote(fsencode(stem))}.html">{escape(row["image"])}</a></td>'
+        f"<td>{escape(row['class'])}</td><td>{row['activation']:.3f}</td></tr>"
         for row, stem in zip(rows, stems, strict=True)
     )
     head = "<thead><tr><th>image</th><th>class</th><th>activation</th></tr></thead>"

@@ -131,15 +131,18 @@ def _about_tree(found: Explanation, name: str) -> str:
     if not found.tree.edges:
         return f"There is none: once quantized, no coupling to {name} exceeds an equal share."
     return (
-        f"The capsules whose couplings, quantized, lead most strongly to {name}. Orange lines are couplings "
-        "to the class, blue ones to others. The tab key steps through the capsules."
+        f"The capsules whose couplings, rounded to a few levels, lead most strongly to {name}. Orange lines "
+        "are couplings to the class, blue ones to others. The tab key steps through the capsules."
     )
 
 
 def _about_maps(found: Explanation, name: str) -> str:
     """Both maps, and how much of the length of the class capsule speaks against it."""
     if found.evidence is None:
-        places = "The capsules have no place on the image: the tree shows them."
+        places = (
+            "There is no map: each capsule of this network sees the whole image. torchcaps app covers places "
+            "of the image and shows which of them matter."
+        )
     elif not found.evidence.peak:
         places = f"The map is empty: once quantized, no active capsule has a coupling to {name}."
     else:
@@ -170,12 +173,15 @@ def say_length(found: Contributions, name: str) -> str:
 def _about_typicality(found: Explanation, name: str) -> str:
     usual = found.usual
     if usual is None:
-        return "Not known: the data that the network was trained on is not available for comparison."
+        return (
+            "Not known: the images that the network learnt from are not here; --data-dir says where they are."
+        )
     if usual.share is None:
         split = "validation" if math.isfinite(usual.surprise) else "training"
         return f"Not known: no {split} image that was looked at was read as {name}."
+    rank = rank_in_words(usual.share, len(usual.others))
     return (
-        f"This tree carries {usual.surprise:.1f} bits of surprise, judged by the couplings of training "
-        f"images read as {name}, child by child; as a whole {usual.key_surprise:.1f} bits. It is stranger "
-        f"than {rank_in_words(usual.share, len(usual.others))} validation images read as {name}."
+        f"The fewer training images read as {name} have couplings like these, the greater the surprise: "
+        f"{usual.surprise:.1f} bits with each child judged alone, {usual.key_surprise:.1f} as a whole. This "
+        f"tree is stranger than {rank} validation images read as {name}."
     )

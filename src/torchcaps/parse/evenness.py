@@ -11,6 +11,7 @@ from torchcaps.inspection import distance_from_uniform, parent_shares
 
 _DECIDED = 1.5  # even shares that some parent gets from a child which routing has decided
 _FEWEST_DECIDED = 0.05  # of the children: with fewer, a layer hardly routes
+_ROUNDING = 1e-3  # by which couplings that split a child may miss one, in any precision but the coarsest
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Evenness:
     doubled: float  # share of the children that give a parent more than twice the even share
     decided: float  # share of the children that give a parent more than 1.5 times the even share
     to_chosen: float | None = None  # coupling of a child to the chosen class, median over children
+    is_split: bool = True  # whether couplings split a child; if not, all of this is about its positive ones
 
     @property
     def even_share(self) -> float:
@@ -43,13 +45,15 @@ def measure_evenness(
 ) -> Evenness:
     """How even the couplings of one routed layer are, over all children of all images.
 
-    Couplings count as the split of each child over the parents: those that do not add up to one are scaled.
+    Couplings count as the split of each child over the parents: those that do not add up to one are scaled,
+    and negative ones left out, as `is_split` tells.
 
     Args:
         coupling: Of one routed layer.
         chosen: The class of each image, where the parents are classes.
     """
-    shares = parent_shares(coupling.detach().double())
+    given = coupling.detach().double()
+    shares = parent_shares(given)
     parents = shares.shape[-1]
     largest = shares.amax(-1)
     to_chosen = None
@@ -62,6 +66,7 @@ def measure_evenness(
         doubled=_share_above(largest, 2 / parents),
         decided=_share_above(largest, _DECIDED / parents),
         to_chosen=to_chosen,
+        is_split=_is_split(given),
     )
 
 
@@ -72,6 +77,12 @@ def distance_from_even(coupling: Float[Tensor, "images in_caps out_caps"]) -> fl
     by what a child that gives all to one parent has. A layer with one parent leaves no choice and has 0.
     """
     return float(distance_from_uniform(parent_shares(coupling.detach().double())))
+
+
+def _is_split(coupling: Tensor) -> bool:
+    """Whether the couplings of every child are positive and add up to one."""
+    misses = (coupling.sum(-1) - 1).abs().amax()
+    return bool(misses <= _ROUNDING and coupling.amin() >= -_ROUNDING)
 
 
 def _median(values: Tensor) -> float:

@@ -94,8 +94,8 @@ def write_png(path: Path, picture: Image.Image) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text, whole or not at all."""
-    write_atomically(path, lambda draft: draft.write_text(text, encoding="utf-8"))
+    """Write text, whole or not at all; a name that is in no encoding has question marks in it."""
+    write_atomically(path, lambda draft: draft.write_text(text, encoding="utf-8", errors="replace"))
 
 
 def write_json(path: Path, values: Any) -> None:

@@ -4,6 +4,7 @@ from torchcaps.storage import checksum_of
 
 from .answers import PhotoPredictor, hint_for, photo_predictor, predict, read_photo
 from .entry import WEIGHTS, Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
+from .evaluate import evaluate_run, load_photos
 from .load import create_model, find_run, is_pretrained, load_pretrained, output_folder
 from .measured import ANGLES, Evidence, Rounding, SeedMean
 from .packing import Packing, pack_run
@@ -26,6 +27,7 @@ __all__ = [
     "create_model",
     "entry_folder",
     "entry_of_model",
+    "evaluate_run",
     "find_entry",
     "find_run",
     "get_weights",
@@ -33,6 +35,7 @@ __all__ = [
     "is_here",
     "is_pretrained",
     "list_weights",
+    "load_photos",
     "load_pretrained",
     "output_folder",
     "pack_run",

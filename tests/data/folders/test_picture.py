@@ -107,7 +107,14 @@ def test_images_that_are_skipped_for_their_names_are_listed(tmp_path):
     for name in ("a.png", "b.gif", "c", ".cache/d.gif"):
         Image.new("L", (4, 4)).save(tmp_path / "cat" / name, format="PNG")
     (tmp_path / "cat" / "notes.txt").write_text("no image")
-    assert skipped_images(tmp_path) == [tmp_path / "cat" / "b.gif", tmp_path / "cat" / "c"]
+    (tmp_path / "cat" / "z.HEIC").write_bytes(b"ftypheic")
+    assert skipped_images(tmp_path) == [tmp_path / "cat" / name for name in ("b.gif", "c", "z.HEIC")]
+
+
+def test_an_empty_file_is_called_empty(tmp_path):
+    (tmp_path / "photo.png").touch()
+    with pytest.raises(UserError, match=r"cannot be read as an image \(the file is empty\)"):
+        open_any(tmp_path / "photo.png")
 
 
 def test_colours_that_pillow_cannot_convert_are_refused(tmp_path):

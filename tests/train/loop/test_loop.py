@@ -149,9 +149,9 @@ def test_an_interrupted_run_is_continued_only_when_asked(tmp_path):
     with pytest.raises(UserError, match="already holds a run; continue it with --resume"):
         train(settings, tmp_path, CPU)
     assert train(settings, tmp_path, CPU, resume=True) == first
-    with pytest.raises(UserError, match=r"another recipe \(batch_size, seed differ\).*start_from="):
+    with pytest.raises(UserError, match=r"another recipe \(changed: batch_size, seed\).*start_from="):
         train(recipe(epochs=1, batch_size=8, seed=1), tmp_path, CPU, resume=True)
-    with pytest.raises(UserError, match=r"\(epochs, seed differ\)"):
+    with pytest.raises(UserError, match=r"\(changed: epochs, seed\)"):
         train(recipe(epochs=2, seed=1), tmp_path, CPU, resume=True)
 
 

@@ -237,7 +237,7 @@ def test_impossible_targets_end_before_any_data_is_read(trunk, tmp_path, monkeyp
 def test_folders_are_not_mixed_up(trunk, pruned, tmp_path):
     with pytest.raises(UserError, match="already holds a run"):
         prune_run(trunk, trunk, SEARCH, CPU)
-    with pytest.raises(UserError, match=r"holds another search \(flops, seed differ\)"):
+    with pytest.raises(UserError, match=r"holds another search \(changed: flops, seed\)"):
         prune_run(trunk, pruned, replace(SEARCH, flops=0.7, seed=1), CPU)
     with pytest.raises(UserError, match="holds no trained run"):
         prune_run(tmp_path, tmp_path / "b", SEARCH, CPU)

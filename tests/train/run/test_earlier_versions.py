@@ -182,5 +182,5 @@ def test_a_folder_of_images_is_not_continued_with_another_rule(tmp_path):
     rewrite(tmp_path / "recipe.json", in_folder)
     now = build({**in_folder(recipe_as_json(settings)), "epochs": 2})
     assert now.data.fit == "crop"
-    with pytest.raises(UserError, match=r"\(data, epochs differ\)"):
+    with pytest.raises(UserError, match=r"\(changed: data, epochs\)"):
         train(now, tmp_path, CPU, resume=True)

@@ -56,7 +56,7 @@ def test_a_run_that_lost_patience_stays_over_when_it_gets_more_epochs(tmp_path):
 
 def test_fewer_epochs_are_another_run(tmp_path):
     train(recipe(2), tmp_path, CPU)
-    with pytest.raises(UserError, match=r"\(epochs differ\).*the same one or more epochs"):
+    with pytest.raises(UserError, match=r"\(changed: epochs\).*the same one or more epochs"):
         train(recipe(1), tmp_path, CPU, resume=True)
 
 

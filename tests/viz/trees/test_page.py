@@ -178,6 +178,15 @@ def test_the_page_says_how_far_couplings_are_from_an_even_split(tree):
     assert "<strong>This network hardly routes: on this image 0% of the capsules" in warned
 
 
+def test_shares_of_couplings_that_do_not_add_up_to_one_are_not_called_couplings():
+    (layer,) = random_layers(0, [24, 3])
+    weak = layer._replace(routed=layer.routed._replace(coupling=layer.routed.coupling / 20 - 0.01))
+    said = tree_markup(torch.rand(1, 20, 20), parse_tree([weak]))
+    assert "Median coupling" not in said
+    assert "Median share that goes to " in said
+    assert "do not add up to one" in said
+
+
 def test_the_numbers_of_a_quantized_network_are_marked():
     layers, own = random_layers(0, [24, 5, 3]), random_layers(1, [24, 5, 3])
     for unquantized, is_marked in ((own, True), (None, False)):

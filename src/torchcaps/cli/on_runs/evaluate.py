@@ -40,7 +40,8 @@ def command(
         str | None,
         typer.Option(
             "--data",
-            help="Another dataset with the same classes, or a folder of images.",
+            help="Another dataset with the same classes, or a folder of images; photographs of digits are "
+            "prepared as by predict.",
             callback=named_data,
         ),
     ] = None,
@@ -96,12 +97,15 @@ def _evaluate(
     device: str,
     quiet: bool,
 ) -> dict[str, Any]:
-    from torchcaps.train import evaluate_run, inspect_run, load_run
+    from torchcaps.train import inspect_run, load_run
+    from torchcaps.zoo import evaluate_run, load_photos
 
     loaded = load_run(folder, choose_device(device))
     with working("evaluating"):
         result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
-        report = inspect_run(loaded, split, data_name=data, data_dir=data_dir) if health else None
+        report = None
+        if health:
+            report = inspect_run(loaded, split, data_name=data, data_dir=data_dir, load=load_photos)
     if not quiet:
         show_result(result, loaded)
         if report is not None:

@@ -17,6 +17,7 @@ from ..terminal import (
     PassedOver,
     RunFolder,
     choose_device,
+    found_images,
     levels_for,
     print_json,
     working,
@@ -49,7 +50,6 @@ def command(
     It shows the parse tree, where the network looked, and how typical that is. Of several images, those that
     cannot be read are named and passed over, and the exit code is 1.
     """
-    from torchcaps.data import find_images
     from torchcaps.explorer import write_explorer
     from torchcaps.pages import explain_images
     from torchcaps.parse import Explainer
@@ -59,7 +59,7 @@ def command(
     out = out or output_folder(run) / "explain"
     loaded = load_run(run, choose_device(device))
     explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
-    names = find_images(images)
+    names = found_images(images)
     passed_over = PassedOver(len(names))
     if explorer:
         page = out / "explorer.html"

@@ -1,6 +1,6 @@
 """What all commands share: options, printed answers, signs of life, and help."""
 
-from .answers import ImageFiles, PassedOver
+from .answers import ImageFiles, PassedOver, found_images
 from .examples import FIRST_STEPS, as_epilog, epilog
 from .options import (
     Changes,
@@ -56,6 +56,7 @@ __all__ = [
     "choose_machine",
     "epilog",
     "faster_precision",
+    "found_images",
     "found_run",
     "help_of",
     "is_first_process",

@@ -21,6 +21,23 @@ class Answered(NamedTuple):
     saved: list[str]
 
 
+def found_images(names: Sequence[str]) -> list[str]:
+    """The image files that names, folders and patterns stand for; those left out of a folder are told."""
+    from torchcaps.core import counted
+    from torchcaps.data import find_images
+    from torchcaps.data.folders import SUFFIXES, skipped_images
+
+    found = find_images(names)
+    for folder in (Path(name) for name in names if Path(name).is_dir()):
+        if skipped := skipped_images(folder):
+            typer.echo(
+                f"torchcaps: {counted(len(skipped), 'image')} in {folder} left out, such as {skipped[0]}: "
+                f"those of a folder end in {', '.join(sorted(SUFFIXES))}",
+                err=True,
+            )
+    return found
+
+
 class PassedOver:
     """Images without an answer, of several: each is named on stderr, and `end` sets the exit code."""
 
@@ -46,10 +63,9 @@ class ImageFiles:
     """The files that names, folders and patterns stand for; an unusable one does not stop the others."""
 
     def __init__(self, names: Sequence[str], out: Path | None) -> None:
-        from torchcaps.data import find_images
         from torchcaps.storage import distinct_stems
 
-        found = find_images(names)
+        found = found_images(names)
         self._paths, self._stems, self._out = [Path(name) for name in found], distinct_stems(found), out
         self._passed_over = PassedOver(len(found))
 

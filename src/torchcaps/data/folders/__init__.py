@@ -1,6 +1,6 @@
 """Images in a user's own folders: by classes, with masks, with poses, or of places."""
 
-from .class_folders import folders_of_classes, list_files
+from .class_folders import folders_of_classes, list_files, read_test_folders
 from .folder import folder_path, parse_folder_name
 from .picture import (
     PICTURE_MODES,
@@ -9,6 +9,7 @@ from .picture import (
     find_images,
     open_any,
     opened_picture,
+    raise_all,
     skipped_images,
     visible_files,
     visible_folders,
@@ -26,6 +27,8 @@ __all__ = [
     "open_any",
     "opened_picture",
     "parse_folder_name",
+    "raise_all",
+    "read_test_folders",
     "skipped_images",
     "visible_files",
     "visible_folders",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError, counted
 
@@ -48,14 +49,28 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     classes = tuple(dict.fromkeys(path.parent.name for path in files["train"]))
     deciding = files["train"] if has_split_folders(root) else [*files["train"], *files["test"]]
     read = partial(read_picture, mode=_common_mode(deciding), frame=frame)
-
-    def examples(found: Sequence[Path]) -> LabelledImages:
-        labels = torch.tensor([classes.index(path.parent.name) for path in found])
-        return LabelledImages(read_pictures(found, read), labels, classes)
-
+    examples = partial(_labelled, classes=classes, read=read)
     held_out = validation_folder(root) if has_split_folders(root) else None
     validation = None if held_out is None else partial(examples, _list_images(held_out, classes))
     return FolderContent(classes, files, read, lambda split: examples(files[split]), validation)
+
+
+def read_test_folders(root: Path, classes: tuple[str, ...], read: Callable[[Path], Tensor]) -> LabelledImages:
+    """The images in `test`, or all of a folder without splits, for a network that learnt from none of them.
+
+    Its folders are some of the classes of the network, and `read` gives an image as bytes.
+    """
+    folder = split_folder(root, "test") if has_split_folders(root) else root
+    if not visible_folders(folder):
+        raise UserError(f"{folder} should have a folder for each class, with an image file in each")
+    return _labelled(_list_images(folder, classes), classes, read)
+
+
+def _labelled(
+    files: Sequence[Path], classes: tuple[str, ...], read: Callable[[Path], Tensor]
+) -> LabelledImages:
+    labels = torch.tensor([classes.index(path.parent.name) for path in files])
+    return LabelledImages(read_pictures(files, read), labels, classes)
 
 
 def folders_of_classes(root: Path) -> list[Path]:

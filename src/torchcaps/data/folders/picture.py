@@ -94,7 +94,7 @@ def skipped_images(folder: Path) -> list[Path]:
         for path in sorted(folder.rglob("*"))
         if path.suffix.lower() not in SUFFIXES and _is_visible(path, folder)
     )
-    return [path for path in others if _is_image(path)]
+    return [path for path in others if path.suffix.lower() in OF_PHONES or _is_image(path)]
 
 
 def _is_image(path: Path) -> bool:
@@ -159,6 +159,8 @@ def _set_upright(image: Image.Image, name: str, *, may_be_deep: bool = False) ->
 def _what_it_is(path: Path) -> str:
     if path.suffix.lower() in OF_PHONES:
         return "a format of phones that is not read here: save it as JPEG first"
+    if path.is_file() and not path.stat().st_size:
+        return "the file is empty"
     return "its content is of no known image format"
 
 

@@ -68,11 +68,11 @@ function setUpFile(choose) {
   const zone = find(".drop"), input = find(".drop input");
   const send = (file) => {
     if (!file) return;
-    find("span", zone).textContent = "Chosen: " + file.name;
     if (file.size > MOST_BYTES) {
-      say("This file is larger than 16 MB: choose a smaller one.");
+      say(file.name + " is larger than 16 MB: choose a smaller one.");
       return;
     }
+    find("span", zone).textContent = "Chosen: " + file.name;
     const reader = new FileReader();
     reader.onload = () => choose({ file: reader.result.split(",")[1] || "" });
     reader.onerror = () => say("This file cannot be read.");

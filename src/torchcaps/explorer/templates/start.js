@@ -31,8 +31,13 @@ async function askNetworks() {
     find("#short").hidden = false;
     find("#short b").textContent = [...new Set(looks.map((look) => look.answer))].join(" or ");
     panels.replaceChildren(...looks.map((look, place) => buildPanel(models[place], image, look)));
+    panels.hidden = false;
   } catch (error) {
-    if (mine === turn) say(error.message);
+    if (mine === turn) {
+      say(error.message);
+      find("#panels").hidden = find("#short").hidden = true; // an answer to another image
+      find("#spoken").textContent = "";
+    }
   } finally {
     if (mine === turn) {
       document.body.classList.remove("asking");

@@ -92,7 +92,9 @@ def _identity(source: Path, settings: StructuredPruning) -> Plain:
     """What a search must have in common with the one it continues; more candidates may be asked for."""
     weights = source / "weights.safetensors"
     if not weights.is_file():
-        raise MissingDataError(f"{source} holds no trained run (no weights.safetensors)")
+        raise MissingDataError(
+            f"{source} holds no trained run (no weights.safetensors); make one with torchcaps train"
+        )
     values = {key: value for key, value in asdict(settings).items() if key != "candidates"}
     return {"source": str(source), "weights": checksum_of(weights), **values}
 
@@ -105,7 +107,7 @@ def _is_finished(out: Path, identity: Plain, settings: StructuredPruning) -> boo
     stored = read_mapping(before)
     changed = [key for key in identity if identity[key] != stored.get(key)]
     if changed:
-        raise UserError(f"{out} holds another search ({', '.join(changed)} differ); choose another --out")
+        raise UserError(f"{out} holds another search (changed: {', '.join(changed)}); choose another --out")
     finished = out / "result.json"
     if not finished.is_file():
         return False

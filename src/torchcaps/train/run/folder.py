@@ -118,7 +118,7 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
     kept = [name for name in ("result.json", "weights.safetensors") if (out / name).is_file()]
     if kept:
         raise UserError(
-            f"{out} holds the network of another recipe ({', '.join(changed)} differ), and no last.ckpt to "
+            f"{out} holds the network of another recipe (changed: {', '.join(changed)}), and no last.ckpt to "
             f"continue from; choose another --out, or delete {' and '.join(kept)} to train anew"
         )
 
@@ -130,7 +130,7 @@ def _check_continues(recipe: Recipe, before: Recipe, changed: list[str], out: Pa
     same = "the same one, because a cosine schedule knows its last epoch"
     rule = same if looks_ahead else "the same one or more epochs"
     raise UserError(
-        f"{out} was started with another recipe ({', '.join(changed)} differ), and can only be continued "
+        f"{out} was started with another recipe (changed: {', '.join(changed)}), and can only be continued "
         f"with {rule}; choose another --out, with --set {quote(f'start_from={out}')} to take over its weights"
     )
 

@@ -11,7 +11,7 @@ from torchcaps.data import Examples
 from torchcaps.inspection import HealthReport, inspect
 
 from ..pipeline import Pipeline
-from .run import Run, load_split
+from .run import Loader, Run, load_split
 
 _IMAGES = 64
 
@@ -23,8 +23,13 @@ def health_inputs(data: Examples, pipeline: Pipeline) -> Tensor:
 
 
 def inspect_run(
-    run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
+    run: Run,
+    split: str = "test",
+    *,
+    data_name: str | None = None,
+    data_dir: Path | None = None,
+    load: Loader = load_split,
 ) -> HealthReport:
-    """How every routed layer of a run fares on one split, of its own dataset or another."""
-    found = load_split(run, split, data_name=data_name, data_dir=data_dir)
+    """How every routed layer of a run fares on one split, of its own dataset or another, read by `load`."""
+    found = load(run, split, data_name=data_name, data_dir=data_dir)
     return inspect(run.model, health_inputs(*found))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 import torch
 
@@ -139,6 +139,9 @@ def load_split(
     return examples, Pipeline(source.settings, run.info(data_dir))
 
 
+Loader: TypeAlias = Callable[..., tuple[Examples, Pipeline]]  # with the arguments of `load_split`
+
+
 def load_labelled(
     run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
 ) -> tuple[LabelledImages, Pipeline]:
@@ -149,16 +152,23 @@ def load_labelled(
 
 
 def evaluate_run(
-    run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
+    run: Run,
+    split: str = "test",
+    *,
+    data_name: str | None = None,
+    data_dir: Path | None = None,
+    load: Loader = load_split,
 ) -> Plain:
     """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data.
+
+    `load` reads the split.
 
     Examples:
         >>> found = evaluate_run(load_run("runs/mine"), data_name="synthetic_mnist")
         >>> found["images"], len(found["confusion"])
         (128, 10)
     """
-    examples, pipeline = load_split(run, split, data_name=data_name, data_dir=data_dir)
+    examples, pipeline = load(run, split, data_name=data_name, data_dir=data_dir)
     if run.task.knows_classes:
         _check_classes(examples.classes, pipeline)
     objective = Objective.of_network(run.model, run.recipe.loss, examples.device)

@@ -11,6 +11,10 @@ from torchcaps.parse import Evenness, ParseTree
 from ..text import format_share, join_words, shorten
 from .scene import Caption
 
+_SHARES = (
+    "The couplings of this routing do not add up to one: a share is that of one coupling in the positive "
+    "ones of its capsule, so a weak coupling may be a large share."
+)
 _ROUNDED = (
     "Couplings are drawn rounded to levels; class activations and these numbers are from before rounding."
 )
@@ -42,6 +46,8 @@ def routing_caption(tree: ParseTree, names: list[str]) -> Caption:
     if not tree.evenness:
         return Caption()
     text = f"{_median(tree.evenness, names[tree.chosen])} {_doubled(tree.evenness)}"
+    if not _are_split(tree.evenness):
+        text = f"{text} {_SHARES}"
     if tree.is_quantized:
         text = f"{text} {_ROUNDED}"
     return Caption(text, _warning(tree.evenness))
@@ -49,13 +55,18 @@ def routing_caption(tree: ParseTree, names: list[str]) -> Caption:
 
 def _median(layers: tuple[Evenness, ...], name: str) -> str:
     """The median coupling beside an even share: to the class, or in deep trees to the strongest parent."""
+    what = "coupling" if _are_split(layers) else "share that goes"
     if len(layers) == 1:
         (layer,) = layers
-        to_class = f"Median coupling to {shorten(name, 20)}: {layer.to_chosen:.3f}"
+        to_class = f"Median {what} to {shorten(name, 20)}: {layer.to_chosen:.3f}"
         return f"{to_class}; an even share is {layer.even_share:.3f}."
     largest = join_words([f"{layer.largest:.2f}" for layer in layers])
     even = join_words([format_share(layer.even_share) for layer in layers])
-    return f"Median coupling to the strongest parent, by layer: {largest}; even shares are {even}."
+    return f"Median {what} to the strongest parent, by layer: {largest}; even shares are {even}."
+
+
+def _are_split(layers: tuple[Evenness, ...]) -> bool:
+    return all(layer.is_split for layer in layers)
 
 
 def _doubled(layers: tuple[Evenness, ...]) -> str:

@@ -1,0 +1,60 @@
+"""How well a run does on photographs of digits, each prepared as for `predict`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from torch import Tensor
+
+from torchcaps import train
+from torchcaps.core import Plain, UserError
+from torchcaps.data import FOLDER_PREFIX, Examples, resolve_data_dir
+from torchcaps.data.folders import parse_folder_name, read_test_folders
+from torchcaps.train import Pipeline, Run, load_split
+
+from .answers import read_photo
+from .entry import preparation_of
+
+
+def evaluate_run(
+    run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
+) -> Plain:
+    """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data.
+
+    Args:
+        run: The run.
+        split: "test", "validation" or "train".
+        data_name: Another dataset of the same shape, or `folder:PATH`; see `load_photos`.
+        data_dir: Folder of the datasets.
+
+    Examples:
+        >>> found = evaluate_run(load_run("runs/mine"), data_name="synthetic_mnist")
+        >>> found["images"], len(found["confusion"])
+        (128, 10)
+    """
+    return train.evaluate_run(run, split, data_name=data_name, data_dir=data_dir, load=load_photos)
+
+
+def load_photos(
+    run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
+) -> tuple[Examples, Pipeline]:
+    """`torchcaps.train.load_split`, where photographs of digits in a folder are read as `predict` reads them.
+
+    Such a network learnt from none of them: all are test images, unless the folder has a folder `test`.
+    """
+    reads_digits = preparation_of(run.recipe.data.name) == "digit"
+    if data_name is None or not data_name.startswith(FOLDER_PREFIX) or not reads_digits:
+        return load_split(run, split, data_name=data_name, data_dir=data_dir)
+    if split != "test":
+        raise UserError(
+            f"{data_name} has no {split} images: the network learnt from none of them, so all are for testing"
+        )
+    info = run.info(data_dir)
+
+    def read(path: Path) -> Tensor:
+        return read_photo(run, path, info).image[0]
+
+    root = parse_folder_name(data_name, resolve_data_dir(data_dir)).root
+    found = read_test_folders(root, info.classes, read).to(run.device)
+    return found, Pipeline(replace(run.recipe.data, name=data_name), info)
