@@ -13,6 +13,7 @@ from torch import Tensor
 
 from torchcaps.core import CapsuleOutput, LayerTrace, MissingDataError, UserError
 from torchcaps.data import LabelledImages
+from torchcaps.data.folders import raise_all
 from torchcaps.train import NumberedImages, Pipeline, Run, is_numbered, load_labelled
 from torchcaps.zoo import hint_for, read_photo
 
@@ -71,16 +72,20 @@ class Explainer:
     ) -> list[Source]:
         """All images, as `read` reads one.
 
-        Those that cannot be read are told to `on_unreadable` and left out; without it they raise.
+        Those that cannot be read are told to `on_unreadable` and left out; without it one error names all.
         """
-        sources = []
+        sources, errors = [], []
         for name in names:
             try:
                 sources.append(self.read(name))
             except UserError as error:
                 if on_unreadable is None:
-                    raise
-                on_unreadable(name, error)
+                    errors.append(error)
+                else:
+                    on_unreadable(name, error)
+        if len(errors) == 1:
+            raise errors[0]
+        raise_all([str(error) for error in errors])
         return sources
 
     def _split(self, name: str) -> LabelledImages:
