@@ -86,6 +86,7 @@ CASES = {
     "gamma-CapsNet as in the thesis": lambda: route_by_distance(full=False),
     "EM-CapsNet 64/8/16/16, first": lambda: route_by_em(16, 6, 9 * 8, 16, window=(3, 2)),
     "EM-CapsNet 64/8/16/16, classes": lambda: route_by_em(16, 1, 16 * 16, 5, window=(1, 1)),
+    "one parent of nine children": lambda: route_by_em(1, 1, 9, 1, window=(1, 1)),
     "SegCaps": lambda: differentiate(fused_local_dynamic_routing, new(1, 16, 1024, 4, 32), new(4, 32)),
     "SegCaps, half precision, leaky, no bias": lambda: differentiate(
         fused_local_dynamic_routing, new(1, 8, 1024, 8, 32, dtype=torch.bfloat16), leaky=True
