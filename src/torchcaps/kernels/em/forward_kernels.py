@@ -130,6 +130,9 @@ def fit_kernel(
         mean += share * votes
     mass = tl.sum(mass, 0, keep_dims=True) + LEAST_MASS
     mean = tl.sum(mean, 0, keep_dims=True) / mass
+    parent = window * J + out
+    # here, not below: Triton 3.6 cannot compile a mass that outlives a walk of one step, with OUT of one
+    tl.store(masses + parent, mass, mask=out < J)
     # around the mean, not E[v²]-E[v]²: that difference cancels for votes far from zero
     variance = tl.zeros((KIDS, OUT, R, D), tl.float32)
     for first in range(0, C, KIDS):
@@ -143,11 +146,9 @@ def fit_kernel(
     log_sum = sum_parts(tl.log(variance))
     cost = (H * tl.load(vote_cost + out, mask=out < J, other=0.0) + 0.5 * log_sum) * mass * per_even_mass
     logit = temperature * (tl.load(activation_cost + out, mask=out < J, other=0.0) - cost)
-    parent = window * J + out
     part = parent * H + row * COLUMNS + column
     tl.store(means + part, mean, mask=part_mask)
     tl.store(variances + part, variance, mask=part_mask)
-    tl.store(masses + parent, mass, mask=out < J)
     tl.store(logits + parent, logit, mask=out < J)
     if not LAST:
         constant = _log_sigmoid(logit) - 0.5 * (log_sum + H * LOG_TWO_PI)
