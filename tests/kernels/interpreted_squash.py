@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from torchcaps.kernels.squashed import function as squashed
 from torchcaps.kernels.squashed import fused_squash
 from torchcaps.layers import PrimaryCaps
 
@@ -61,6 +62,14 @@ def test_its_second_derivative_is_that_of_the_plain_function(function):
     torch.testing.assert_close(*second)
 
 
+def test_many_gradients_at_once_are_those_of_each():
+    poses = draw((4, 8)).requires_grad_()
+    lengths = fused_squash(poses)[1]
+    found = torch.autograd.grad(lengths, poses, torch.eye(4), is_grads_batched=True, retain_graph=True)
+    single = [torch.autograd.grad(lengths, poses, row, retain_graph=True)[0] for row in torch.eye(4)]
+    assert torch.equal(found[0], torch.stack(single))
+
+
 def test_another_squash_has_no_kernel():
     with pytest.raises(ValueError, match="no fused kernel for tanh"):
         fused_squash(torch.zeros(2, 8), torch.tanh)
@@ -78,3 +87,10 @@ def test_primary_capsules_answer_the_same_with_the_kernel(function):
         loss = capsules.poses.square().sum() + capsules.activations.sum()
         results.append([*capsules, *torch.autograd.grad(loss, list(layer.parameters()))])
     torch.testing.assert_close(*results, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_operator_announces_the_shapes_it_returns():
+    poses = draw((3, 8))
+    checks = {"test_utils": ("test_schema", "test_faketensor")}
+    torch.library.opcheck(squashed._squash_backward_op, (poses.half(), poses, torch.rand(3), True), **checks)

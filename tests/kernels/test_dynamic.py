@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from torchcaps.kernels import dynamic_unsupported_reason, fused_dynamic_coupling, fused_dynamic_routing
-from torchcaps.kernels.dynamic import cpu
+from torchcaps.kernels.dynamic import cpu, operators
 
 from kernels.poison import poison_fresh_memory
 from kernels.routing_reference import (
@@ -143,6 +143,15 @@ def test_it_compiles_into_one_graph(case):
     torch.testing.assert_close(fused, eager)
     gradients = [torch.autograd.grad(out, inputs, torch.ones_like(out)) for out in (fused, eager)]
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("sizes", [(2**20, 2**8, 8, 1, 1), (1, 2**15, 64, 2**6, 16), (2**17, 1, 8, 2**11, 8)])
+def test_the_kernel_counts_children_matrices_and_parents_in_32_bits(sizes):
+    batch, in_caps, in_pose, out_caps, pose = sizes
+    poses = torch.zeros(1).expand(batch, in_caps, in_pose)
+    weight = torch.zeros(1).expand(in_caps, in_pose, out_caps, pose)
+    assert "fewer than 2**31 numbers" in operators._too_large(poses, weight)
+    assert operators._too_large(poses[: batch // 2], weight[: (in_caps + 1) // 2]) is None
 
 
 @pytest.mark.slow

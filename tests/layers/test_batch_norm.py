@@ -117,3 +117,12 @@ def test_a_second_derivative_is_refused_instead_of_wrong(passes):
 def test_it_takes_samples_one_by_one_in_evaluation():
     norm, maps = BatchNorm2d(3).eval(), torch.randn(4, 3, 6, 6)
     torch.testing.assert_close(torch.func.vmap(lambda each: norm(each[None])[0])(maps), norm(maps))
+
+
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacfwd])
+def test_a_norm_that_follows_no_batch_can_be_transformed_while_it_learns(transform):
+    """PyTorch cannot transform one that does, and says how to make one that does not."""
+    norm = torch.func.replace_all_batch_norm_modules_(BatchNorm2d(3).train())
+    plain, maps = nn.BatchNorm2d(3, track_running_stats=False), torch.randn(2, 3, 2, 2)
+    found = transform(lambda maps: norm(maps).sin().sum())(maps.contiguous(memory_format=LAST))
+    torch.testing.assert_close(found, transform(lambda maps: plain(maps).sin().sum())(maps))

@@ -146,3 +146,31 @@ def test_primary_capsules_that_learn_on_a_cpu_take_it_and_need_no_copy_of_its_gr
     (grad,) = torch.autograd.grad(caps(maps)[0].sum(), maps)
     assert grad.is_contiguous(memory_format=torch.channels_last)
     torch.testing.assert_close(caps(maps)[0], caps.eval()(maps)[0], rtol=0, atol=0)
+
+
+class _OnGPU(torch.Tensor):
+    """A tensor of the CPU that is taken for one of a GPU."""
+
+    is_cuda = property(lambda self: True)
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor, _OnGPU])
+def test_hooks_of_a_convolution_that_covers_its_map_are_called(kind):
+    caps, calls = PrimaryCaps(8, 2, 4, kernel_size=5, groups=8), []
+    maps = torch.randn(3, 8, 5, 5).as_subclass(kind)
+    unseen = caps._convolve(maps)
+    caps.conv.register_forward_pre_hook(lambda *seen: calls.append(seen))  # as old-style pruning has them
+    torch.testing.assert_close(caps._convolve(maps), unseen)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.vmap, torch.func.jacfwd])
+def test_primary_capsules_that_cover_their_map_can_be_transformed_while_they_learn(transform):
+    caps, maps = PrimaryCaps(8, 2, 4, kernel_size=5, groups=8).train(), torch.randn(3, 8, 5, 5)
+
+    def total(maps):
+        return caps(maps.view(-1, 8, 5, 5)).activations.sum()
+
+    learning = transform(total)(maps)
+    caps.eval()
+    torch.testing.assert_close(learning, transform(total)(maps))

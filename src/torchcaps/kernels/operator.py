@@ -23,12 +23,7 @@ def once_differentiable(backward: Any) -> None:
 
 def _refuse(ctx: Any, *grads: Any) -> None:
     del ctx, grads
-    raise no_second_derivative()
-
-
-def no_second_derivative() -> UserError:
-    """What to raise where a second derivative of a kernel is asked for."""
-    return UserError(
+    raise UserError(
         "fused kernels have no second derivatives; give the capsule layers the plain path before the forward "
         'pass: `for layer in model.modules(): layer.backend = "torch"`'
     )

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchcaps.kernels.batch_norm import normalise_maps
+from torchcaps.routing import is_transformed
 
 Maps = Float[Tensor, "batch channels height width"]
 
@@ -37,7 +38,7 @@ class BatchNorm2d(nn.BatchNorm2d):
         """Whether maps like these are normalised here if they have their channels last."""
         is_plain = maps.device.type == "cpu" and maps.dtype == torch.float32
         is_learning = self.training and self.momentum is not None and self.affine
-        return is_learning and is_plain and not torch.compiler.is_compiling()
+        return is_learning and is_plain and not (is_transformed() or torch.compiler.is_compiling())
 
     def _normalise(self, input: Maps, added: Tensor | None = None, *, rectified: bool = False) -> Maps:
         maps, mean, variance = normalise_maps(

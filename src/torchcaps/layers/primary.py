@@ -79,12 +79,12 @@ class PrimaryCaps(nn.Module):
         return poses, torch.linalg.vector_norm(poses, dim=-1)
 
     def _convolve(self, features: Tensor) -> Tensor:
-        if not covers_map(self.conv, features):
+        if not covers_map(self.conv, features) or is_watched(self.conv):
             return self.conv(features)
         if features.is_cuda:
             return reduce_map(features, self.conv)
         is_plain = features.dtype == self.conv.weight.dtype and not torch.is_autocast_enabled("cpu")
-        is_called = is_watched(self.conv) or torch.compiler.is_compiling()
+        is_traced = is_transformed() or torch.compiler.is_compiling()
         is_learning = self.training and features.device.type == "cpu"
-        takes_product = is_learning and is_plain and not is_called
+        takes_product = is_learning and is_plain and not is_traced
         return convolve_map(features, self.conv) if takes_product else self.conv(features)

@@ -10,7 +10,7 @@ Beside inputs, results and `RouteState` this needs partial sums, at most 32 MB o
 backward `2 (r - 1) I J` floats a sample (`I J` for the gradient "last"). A large batch goes backward in
 chunks, of 512 samples or what fits in 64 MB or half the weight's size, but no less than 16: 1152 children and
 10 classes take 24 MB at batch 128, 47 MB at any large one. It accepts poses of up to 64 numbers, fewer than
-65536 capsules on either side, and fewer than 2**31 numbers in the poses and in the weight.
+65536 capsules on either side, and fewer than 2**31 numbers in children, parents and matrices.
 """
 
 from __future__ import annotations

@@ -114,8 +114,9 @@ def _too_large(poses: Tensor, weight: Tensor) -> str | None:
         return f"the fused kernel for CUDA takes poses of at most {_MAX_POSE} numbers"
     if max(poses.shape[1], weight.shape[2]) >= 2**16:  # one side of a launch grid
         return "the fused kernel for CUDA takes fewer than 65536 capsules on either side"
-    if max(poses.numel(), weight.numel()) >= 2**31:
-        return "the fused kernel for CUDA takes fewer than 2**31 numbers in poses and in weight"
+    parents = poses.shape[0] * weight.shape[2] * weight.shape[3]
+    if max(poses.numel(), weight.numel(), parents) >= 2**31:  # places are 32-bit numbers
+        return "the fused kernel for CUDA takes fewer than 2**31 numbers in children, parents and matrices"
     return None
 
 

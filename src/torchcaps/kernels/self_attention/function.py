@@ -12,8 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from torchcaps.core.precision import without_autocast
+
 from ..availability import kernel_obstacle, round_up
-from ..operator import no_second_derivative
+from ..operator import once_differentiable, operator
 
 _MOST_NUMBERS = 8192  # of the votes of one child: they must fit in the registers of a program
 
@@ -36,10 +38,13 @@ def fused_self_attention_routing(
     """
     if reason := self_attention_unsupported_reason(poses, weight):
         raise ValueError(reason)
-    samples, _, in_pose = poses.shape
-    grouped = poses.reshape(-1, len(weight), in_pose).transpose(0, 1)
-    votes = (grouped @ weight.flatten(2)).view(len(weight), samples, -1, *weight.shape[2:])
-    return _Attend.apply(votes, prior)
+    (samples, in_caps, in_pose), (matrices, _, out_caps, _) = poses.shape, weight.shape
+    if prior is not None and prior.shape != (in_caps, out_caps):  # the kernel would read past its end
+        raise ValueError(f"prior must be {(in_caps, out_caps)}, got {tuple(prior.shape)}")
+    grouped = poses.reshape(-1, matrices, in_pose).transpose(0, 1)
+    with without_autocast(poses):
+        votes = (grouped @ weight.flatten(2)).view(matrices, samples, in_caps // matrices, *weight.shape[2:])
+    return _Attend.apply(votes, None if prior is None else prior.to(votes.dtype))
 
 
 def self_attention_unsupported_reason(poses: Tensor, weight: Tensor) -> str | None:
@@ -65,12 +70,37 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        from . import launch
-
-        if torch.is_grad_enabled():  # create_graph
-            raise no_second_derivative()
         votes, prior, *kept = ctx.saved_tensors
         pooled = kept[-1]
-        of_poses = torch.zeros_like(pooled) if grads[0] is None else grads[0].contiguous()
-        of_lengths = pooled.new_zeros(pooled.shape[:-1]) if grads[1] is None else grads[1].contiguous()
-        return launch.attend_backward(of_poses, of_lengths, votes, tuple(kept), prior is not None)
+        of_poses = torch.zeros_like(pooled) if grads[0] is None else grads[0]
+        of_lengths = pooled.new_zeros(pooled.shape[:-1]) if grads[1] is None else grads[1]
+        of_votes, of_prior = _attend_backward_op(of_poses, of_lengths, votes, prior, *kept)
+        return of_votes, None if prior is None else of_prior
+
+
+@operator(  # so that many gradients at once, which hold no memory of their own, are taken one by one
+    "self_attention_backward",
+    "(Tensor grad_poses, Tensor grad_lengths, Tensor votes, Tensor? prior, Tensor coupling, Tensor totals, "
+    "Tensor pooled) -> (Tensor, Tensor)",
+)
+def _attend_backward_op(
+    grad_poses: Tensor,
+    grad_lengths: Tensor,
+    votes: Tensor,
+    prior: Tensor | None,
+    coupling: Tensor,
+    totals: Tensor,
+    pooled: Tensor,
+) -> tuple[Tensor, Tensor]:
+    from . import launch
+
+    grads = grad_poses.contiguous(), grad_lengths.contiguous()
+    return launch.attend_backward(*grads, votes, (coupling, totals, pooled), prior is not None)
+
+
+@_attend_backward_op.register_fake
+def _(grad_poses, grad_lengths, votes, prior, coupling, totals, pooled):  # noqa: ANN001, ANN202
+    return torch.empty_like(votes), votes.new_empty(0) if prior is None else torch.empty_like(prior)
+
+
+once_differentiable(_attend_backward_op)

@@ -41,13 +41,13 @@ def attend(votes: Tensor, prior: Tensor | None) -> Attended:
 
 def attend_backward(
     grad_poses: Tensor, grad_lengths: Tensor, votes: Tensor, kept: tuple[Tensor, ...], has_prior: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Gradients of the votes and of the prior; `kept` are couplings, totals and pooled votes."""
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the votes and of the prior, if any; `kept` are couplings, totals and pooled votes."""
     grad_votes = torch.empty_like(votes)
     grad_coupling = torch.empty_like(kept[0]) if has_prior else grad_votes
     tensors = (votes, *kept, grad_poses, grad_lengths, grad_votes, grad_coupling)
     _launch(attend_grad_kernel, votes, has_prior, tensors)
-    return grad_votes, grad_coupling.sum(0) if has_prior else None
+    return grad_votes, grad_coupling.sum(0) if has_prior else votes.new_empty(0)
 
 
 def _launch(kernel: Any, votes: Tensor, has_prior: bool, tensors: tuple[Tensor, ...]) -> None:

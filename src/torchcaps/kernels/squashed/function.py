@@ -16,6 +16,7 @@ from torch import Tensor
 from torchcaps.core.squash import squash, squash_exponential
 
 from ..availability import kernel_obstacle
+from ..operator import operator
 
 _MOST_NUMBERS = 1024  # of one pose: it must fit in the registers of a program
 Squash = Callable[[Tensor], Tensor]
@@ -56,12 +57,27 @@ class _Squash(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        from . import launch
-
         (poses,) = ctx.saved_tensors
         if torch.is_grad_enabled():  # create_graph: the plain function has a derivative of its derivative
             squashed = ctx.function(poses.float())
             results = squashed, torch.linalg.vector_norm(squashed, dim=-1)
             return torch.autograd.grad(results, poses, grads, create_graph=True)[0], None
-        laid_out = [grad.contiguous() for grad in grads]
-        return launch.squash_poses_backward(poses, laid_out, ctx.function is squash_exponential), None
+        return _squash_backward_op(poses, *grads, ctx.function is squash_exponential), None
+
+
+@operator(  # so that many gradients at once, which hold no memory of their own, are taken one by one
+    "squash_backward",
+    "(Tensor poses, Tensor grad_squashed, Tensor grad_lengths, bool exponential) -> Tensor",
+)
+def _squash_backward_op(
+    poses: Tensor, grad_squashed: Tensor, grad_lengths: Tensor, exponential: bool
+) -> Tensor:
+    from . import launch
+
+    grads = grad_squashed.contiguous(), grad_lengths.contiguous()
+    return launch.squash_poses_backward(poses, grads, exponential)
+
+
+@_squash_backward_op.register_fake
+def _(poses, grad_squashed, grad_lengths, exponential):  # noqa: ANN001, ANN202
+    return torch.empty_like(poses)
