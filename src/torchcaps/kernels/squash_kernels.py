@@ -115,6 +115,15 @@ def squash_exponential_grad(pose, grad):
     return (grad * _factor(length)[:, None] + scaled * along[:, None]) * scale[:, None]
 
 
+@triton.jit
+@no_type_check
+def with_lengths_grad(poses, grad, grad_lengths, AXIS: tl.constexpr):
+    """`grad` of poses, and what that of their lengths adds to it: nothing at a zero pose, as in PyTorch."""
+    norm = tl.sqrt(tl.sum(poses * poses, AXIS))
+    along = tl.where(norm > 0, grad_lengths / tl.where(norm > 0, norm, 1.0), 0.0)
+    return grad + poses * tl.expand_dims(along, AXIS)
+
+
 @triton.jit(do_not_specialize=["num_slots"])
 @no_type_check
 def squash_kernel(

@@ -11,7 +11,7 @@ from typing import no_type_check  # Triton takes no kernel that run-time shape c
 import triton
 import triton.language as tl
 
-from ..squash_kernels import squash, squash_grad
+from ..squash_kernels import squash, squash_grad, with_lengths_grad
 
 
 @triton.jit
@@ -162,10 +162,9 @@ def route_grad_kernel(
         )
         vote = tl.load(votes + place, mask=mask, other=0.0).to(tl.float32)
         routed = tl.load(poses + pose, mask=pose_mask, other=0.0)
-        norm = tl.sqrt(tl.sum(routed * routed, 2))
         along = tl.load(grad_lengths + length, mask=length_mask, other=0.0)
-        along = tl.where(norm > 0, along / tl.where(norm > 0, norm, 1.0), 0.0)
-        incoming = tl.load(grad_poses + pose, mask=pose_mask, other=0.0) + routed * along[:, :, None]
+        incoming = tl.load(grad_poses + pose, mask=pose_mask, other=0.0)
+        incoming = with_lengths_grad(routed, incoming, along, 2)
         grad_vote = tl.zeros(vote.shape, tl.float32)
         later = tl.zeros(routed.shape, tl.float32)  # dL/dv through the logits of later iterations
         for back in range(backwards):

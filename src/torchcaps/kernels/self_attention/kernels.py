@@ -12,7 +12,7 @@ from typing import no_type_check  # Triton takes no kernel that run-time shape c
 import triton
 import triton.language as tl
 
-from ..squash_kernels import squash_exponential, squash_exponential_grad
+from ..squash_kernels import squash_exponential, squash_exponential_grad, with_lengths_grad
 
 
 @triton.jit
@@ -114,12 +114,10 @@ def _incoming(grad_poses, grad_lengths, pooled, sample, parent, mask, J: tl.cons
     """`dL/ds` from the gradients of the parents and of their lengths."""
     value = tl.load(pooled + parent, mask=mask, other=0.0)
     short = squash_exponential(value)
-    norm = tl.sqrt(tl.sum(short * short, 1))
     out = tl.arange(0, OUT)
     along = tl.load(grad_lengths + sample * J + out, mask=out < J, other=0.0)
-    along = tl.where(norm > 0, along / tl.where(norm > 0, norm, 1.0), 0.0)
-    grad = tl.load(grad_poses + parent, mask=mask, other=0.0) + short * along[:, None]
-    return squash_exponential_grad(value, grad)
+    grad = tl.load(grad_poses + parent, mask=mask, other=0.0)
+    return squash_exponential_grad(value, with_lengths_grad(short, grad, along, 1))
 
 
 @triton.jit

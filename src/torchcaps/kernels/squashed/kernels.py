@@ -9,7 +9,13 @@ from typing import no_type_check  # Triton takes no kernel that run-time shape c
 import triton
 import triton.language as tl
 
-from ..squash_kernels import squash, squash_exponential, squash_exponential_grad, squash_grad
+from ..squash_kernels import (
+    squash,
+    squash_exponential,
+    squash_exponential_grad,
+    squash_grad,
+    with_lengths_grad,
+)
 
 
 @triton.jit
@@ -59,9 +65,8 @@ def squash_poses_grad_kernel(
     row, exists, place, mask = _places(count, P, ROWS, POSE)
     pose = tl.load(poses + place, mask=mask, other=0.0).to(tl.float32)
     short = squash_exponential(pose) if EXPONENTIAL else squash(pose, 1)
-    norm = tl.sqrt(tl.sum(short * short, 1))
     along = tl.load(grad_lengths + row, mask=exists, other=0.0)
-    along = tl.where(norm > 0, along / tl.where(norm > 0, norm, 1.0), 0.0)  # 0 at a zero pose, as in PyTorch
-    incoming = tl.load(grad_squashed + place, mask=mask, other=0.0) + short * along[:, None]
+    incoming = tl.load(grad_squashed + place, mask=mask, other=0.0)
+    incoming = with_lengths_grad(short, incoming, along, 1)
     grad = squash_exponential_grad(pose, incoming) if EXPONENTIAL else squash_grad(pose, incoming, 1)
     tl.store(grad_poses + place, grad.to(grad_poses.dtype.element_ty), mask=mask)
