@@ -1,11 +1,11 @@
 """Fused vote-and-route for dense capsule layers, scaled-distance routing: the votes are never stored.
 
-Formulas as in `routing.scaled_distance`. Plain PyTorch keeps
-several tensors of `O(B I J P)` numbers for each round: 151 MB each at batch 128 for the hidden layer of
-gamma-CapsNet, 1152 children and 32 parents of 8 numbers. Here the votes are computed again wherever they are
-needed, and what is kept beside inputs and results is `O(B r J P)`. On CUDA, in float32, for children's poses
-of up to 32 numbers and parents of up to 2048 in all, 64 of 32 for example, the number of parents and that of
-a pose's numbers rounded up to powers of two.
+Formulas as in `routing.scaled_distance`. Plain PyTorch keeps several tensors of `O(B I J P)` numbers for each
+round: 151 MB each at batch 128 for the hidden layer of gamma-CapsNet, 1152 children and 32 parents of 8
+numbers. Here the votes are computed again wherever they are needed, and what is kept beside inputs and
+results is `O(B r J P)`. On CUDA, in float32, for children's poses of up to 32 numbers and parents of up to
+2048 in all, 64 of 32 for example, the number of parents and that of a pose's numbers rounded up to powers of
+two.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fused self-attention routing: one product casts the votes, one kernel routes them, one differentiates.
 
-Plain PyTorch takes some thirty small operations forwards, and more backwards, for the few capsules of an
-Efficient-CapsNet. `kernels.py` has the formulas.
+Plain PyTorch takes many small operations for the few capsules of an Efficient-CapsNet. `kernels.py` has the
+formulas.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The squash of many poses in one kernel forwards and one backwards, with the lengths of its result.
 
-Plain PyTorch reads and writes a map of poses some fifteen times forwards and more often backwards, in
-float32, and keeps several copies for the backward pass. The kernel keeps the poses as they came alone.
+Plain PyTorch goes over a map of poses several times forwards and backwards, in float32, and keeps copies for
+the backward pass. The kernel keeps the poses as they came alone.
 """
 
 from __future__ import annotations
