@@ -106,16 +106,39 @@ _TRAININGS = (
     _dr_on_fashion("one pixel, decay", {}),
     _Training(
         "CIFAR-10",
-        "DeepCaps, decoder, 150 epochs, decay",
+        "DeepCaps, decoder, turned, 150 epochs, decay",
         "cifar10/deepcaps_modern",
         90.80,
-        {"epochs": 150, "optim.weight_decay": 0.1},
+        {
+            "epochs": 150,
+            "optim.weight_decay": 0.1,
+            "data.augment": {
+                "shift": 8,
+                "flip": True,
+                "rotation": 15,
+                "scale": 0.15,
+                "erase": 24,
+                "brightness_gain": 0.25,
+                "contrast": [0.6, 1.4],
+            },
+        },
     ),
     _Training(
         "MNIST",
         "Efficient-CapsNet, decoder, 300 epochs, decay",
         "mnist/efficient_capsnet_modern",
         changes={**_LONG, "optim.weight_decay": 0.02},
+    ),
+    _Training(
+        "MNIST",
+        "Efficient-CapsNet, decoder, slanted, 300 epochs, decay",
+        "mnist/efficient_capsnet_modern",
+        changes={
+            **_LONG,
+            "optim.weight_decay": 0.02,
+            "data.augment.shear": 0.2,
+            "data.augment.scale": 0.1,
+        },
     ),
 )
 
