@@ -106,11 +106,11 @@ _TRAININGS = (
     _dr_on_fashion("one pixel, decay", {}),
     _Training(
         "CIFAR-10",
-        "DeepCaps, decoder, turned, 150 epochs, decay",
+        "DeepCaps, decoder, turned, 100 epochs, decay",
         "cifar10/deepcaps_modern",
         90.80,
         {
-            "epochs": 150,
+            "epochs": 100,
             "optim.weight_decay": 0.1,
             "data.augment": {
                 "shift": 8,
