@@ -27,7 +27,7 @@ from command import torchcaps
 
 CLONE = Path(__file__).parents[3]
 NAME = "efficient_capsnet_mnist.mnist"
-PAGE = on_paper(written("4")).astype(np.uint8)
+PAGE = on_paper(written("3")).astype(np.uint8)
 NOTED = {1: 0, 6: 1, 3: 2, 8: 3}  # quarters to the left that the page lies, by what the camera noted
 
 
@@ -47,7 +47,7 @@ def test_a_page_is_set_upright_as_the_camera_noted(note, kind, reader, tmp_path)
     exif[ExifTags.Base.Orientation] = note
     turned(PAGE, NOTED[note]).save(tmp_path / f"page.{kind}", exif=exif)
     row = reader.answer_file(tmp_path / f"page.{kind}").row
-    assert row["class"] == "4"
+    assert row["class"] == "3"
     assert "hint" not in row
 
 
@@ -56,8 +56,8 @@ def test_a_page_is_set_upright_as_the_camera_noted(note, kind, reader, tmp_path)
 )
 def test_a_turned_page_is_doubted_in_words_and_the_answer_stays(quarters, way, reader):
     answer = reader.answer(turned(PAGE, quarters))
-    assert answer.row["class"] != "4"
-    assert answer.row["hint"].startswith(f"turned {way} it would be 4 (activation 0.9")
+    assert answer.row["class"] != "3"
+    assert answer.row["hint"].startswith(f"turned {way} it would be 3 (activation 0.9")
     assert answer.words.startswith(f"{answer.row['class']} (activation ")
     assert answer.row["hint"] in answer.words
 
@@ -74,7 +74,7 @@ def test_a_network_without_good_hints_gives_none(tmp_path):
 
 def test_the_command_says_it_also_with_several_classes(tmp_path):
     turned(PAGE, 1).save(tmp_path / "page.png")
-    assert "turned a quarter to the right it would be 4" in torchcaps("predict", NAME, tmp_path / "page.png")
+    assert "turned a quarter to the right it would be 3" in torchcaps("predict", NAME, tmp_path / "page.png")
     assert "; turned a quarter to the right" in torchcaps("predict", NAME, tmp_path / "page.png", "--top", 2)
 
 
