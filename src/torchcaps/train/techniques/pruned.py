@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import nn
@@ -22,7 +22,10 @@ from torchcaps.prune import (
 )
 
 from ..tasks import Evaluation
-from .api import Technique, TrainingRun
+from .api import Technique
+
+if TYPE_CHECKING:
+    from ..loop.kept import KeptRun
 
 # A search starts this much above the largest threshold found so far and goes down: with few validation images
 # the loss rises and falls by chance, and a search from below would stop at the first rise.
@@ -69,7 +72,7 @@ class PrunedTraining(Technique):
         """Keep cut weights at zero."""
         self._pull.keep_zeros()
 
-    def after_validation(self, run: TrainingRun, validation: Evaluation) -> Evaluation:
+    def after_validation(self, run: KeptRun, validation: Evaluation) -> Evaluation:
         """Prune if it is time; the evaluation of the weights as they are then."""
         past = self.past
         plateau = Plateau(self.settings.patience, past.best_loss, past.waited)
@@ -82,7 +85,7 @@ class PrunedTraining(Technique):
         least = self.settings.min_metric
         return least is None or not self._leading.is_better(least, validation.value_of(self._leading))
 
-    def _prune(self, run: TrainingRun, validation: Evaluation) -> Evaluation:
+    def _prune(self, run: KeptRun, validation: Evaluation) -> Evaluation:
         whole = run.session.splits.validation
         part = _spread(whole, self.settings.search_images)
         cost = self._cost(validation if part is whole else run.session.evaluate(part))
