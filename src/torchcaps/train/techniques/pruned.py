@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -33,12 +32,10 @@ _HEADROOM = 2.0
 
 
 @dataclass
-class PruningState:
+class PruningState(Plateau):
     """What the next search needs to know of the last ones; the zeros themselves are in the weights."""
 
     threshold: float = 0.0  # the largest so far
-    best_loss: float = inf
-    waited: int = 0
     evaluations: int = 0  # of all searches
 
 
@@ -74,10 +71,7 @@ class PrunedTraining(Technique):
 
     def after_validation(self, run: KeptRun, validation: Evaluation) -> Evaluation:
         """Prune if it is time; the evaluation of the weights as they are then."""
-        past = self.past
-        plateau = Plateau(self.settings.patience, past.best_loss, past.waited)
-        is_due = plateau.is_reached(validation.loss)
-        past.best_loss, past.waited = plateau.best_loss, plateau.waited
+        is_due = self.past.is_reached(validation.loss, self.settings.patience)
         self._last = LastSearch()
         return self._prune(run, validation) if is_due and self._is_good_enough(validation) else validation
 
