@@ -20,13 +20,14 @@ from .experiment import (
     FIRST_SEED,
     Experiment,
     Job,
+    Perform,
     PlannedRun,
     register,
     slug_of,
     train_recipe,
 )
 from .outcome import Outcome
-from .reuse import TakeOver, make_reused, setting_of
+from .reuse import make_reused, setting_of, take_over
 from .setting import SMOKE, Changes, Setting, Values, join_changes
 
 __all__ = [
@@ -43,10 +44,10 @@ __all__ = [
     "Job",
     "Mean",
     "Outcome",
+    "Perform",
     "PlannedRun",
     "RowsOf",
     "Setting",
-    "TakeOver",
     "Values",
     "Verdict",
     "as_ours",
@@ -66,6 +67,7 @@ __all__ = [
     "register",
     "setting_of",
     "slug_of",
+    "take_over",
     "train_recipe",
     "with_spread",
 ]

@@ -13,11 +13,11 @@ from torchcaps.parse import perturb_capsule
 from torchcaps.train import load_labelled
 from torchcaps.viz import draw_perturbations, to_png
 
-from ..plan import SMOKE, Claim, Experiment, TakeOver, register
+from ..plan import SMOKE, Claim, Experiment, register, take_over
 from ..records import Details, Picture, Rows
 from . import claims
 from .frozen_decoder import class_capsules, class_means, train_decoder
-from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused, varied
+from .reuse import SHARED_RUNS, Metrics, Trained, look_again, reused, varied
 from .setting import REM, TreeSetting
 from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, study_trees
 
@@ -129,7 +129,7 @@ register(
         at_once=1,  # they share its runs
         metrics=("entropy", "keys", "sparsity"),
         budgets={"smoke": SMOKE},
-        perform=TakeOver((DECODER_TABLE,), study_trees),
+        perform=take_over((DECODER_TABLE,), study_trees),
         settings=tuple(
             replace(reused((DECODER_TABLE,), f"{network}{weight}{way}"), thesis=figures)
             for network, found in _FIGURES.items()
@@ -156,7 +156,7 @@ register(
         at_once=1,  # they share the table's runs
         metrics=("reconstruction_error", "class_mean_error"),
         budgets={"smoke": SMOKE},
-        perform=LookAt(_reconstruct, (MNIST_TABLE,)),
+        perform=look_again(_reconstruct, (MNIST_TABLE,)),
         settings=tuple(reused((MNIST_TABLE,), name) for name in ("DR-CapsNet+Q", "DR-CapsNet+REM")),
         draw=draw_reconstructed,
         claims=(

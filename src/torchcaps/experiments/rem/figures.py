@@ -14,7 +14,7 @@ from ..plan import SMOKE, Claim, Experiment, register
 from ..records import Details, Rows
 from . import claims
 from .drawing import chart_distributions, chart_keys, chart_levels, chart_training
-from .reuse import SHARED_RUNS, Look, LookAt, Metrics, Trained, reused
+from .reuse import SHARED_RUNS, Look, Metrics, Trained, look_again, reused
 from .setting import TreeSetting
 from .tables import CHAPTER, MNIST_TABLE
 
@@ -109,7 +109,7 @@ def _figure(
             at_once=1,  # they share the table's runs
             metrics=metrics,
             budgets={"smoke": SMOKE},
-            perform=LookAt(look, (MNIST_TABLE,)),
+            perform=look_again(look, (MNIST_TABLE,)),
             settings=settings,
             draw=draw,
             claims=() if claim is None else (claim,),

@@ -33,7 +33,7 @@ from ..plan import SMOKE, Claim, Experiment, register
 from ..records import Details, Picture, Rows, Series
 from . import claims
 from .deletion import measure_deletion, random_maps
-from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
+from .reuse import SHARED_RUNS, Metrics, Trained, look_again, reused
 from .setting import TreeSetting
 from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE
 
@@ -173,7 +173,7 @@ register(
             *("deletion_saliency", "deletion_contribution", "deletion_random"),
         ),
         budgets={"smoke": SMOKE},
-        perform=LookAt(_compare, _TABLES),
+        perform=look_again(_compare, _TABLES),
         settings=(
             *_settings("MNIST"),
             *_settings("Fashion-MNIST"),
