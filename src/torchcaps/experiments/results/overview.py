@@ -11,7 +11,6 @@ from torchcaps.storage import write_text
 from ..plan import EXPERIMENTS, Experiment, RowsOf, Verdict
 from .page import list_claims, rows_in
 
-_FILE = "claims.md"
 _INTRODUCTION = (
     "Every claim is decided by a rule in the code, from the rows beside this page. Most runs are shorter "
     "than the thesis's, with fewer seeds: each page states their protocol. *Beyond* is a claim of ours that "
@@ -19,11 +18,9 @@ _INTRODUCTION = (
 )
 
 
-def write_overview(results: Path) -> Path:
+def write_overview(results: Path) -> None:
     """Write `results/claims.md` from the results that are there."""
-    path = results / _FILE
-    write_text(path, render_overview(rows_in(results)))
-    return path
+    write_text(results / "claims.md", render_overview(rows_in(results)))
 
 
 def render_overview(rows_of: RowsOf) -> str:

@@ -38,9 +38,8 @@ _FLOWN = register(
             ),
             Claim(
                 "Larger descriptors converge sooner (FCN, D=128 and D=8).",
-                claims.fewer(
+                claims.fewer_updates(
                     TABLE,
-                    "updates_to_convergence",
                     name_of("fcn", 128, "bayesian"),
                     name_of("fcn", 8, "bayesian"),
                     is_ours=False,
