@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
+from torchcaps.core import markdown_table
 from torchcaps.storage import write_text
 
 from ..plan import EXPERIMENTS, Experiment, RowsOf, Verdict
@@ -47,9 +48,5 @@ def _count(experiments: list[Experiment], rows_of: RowsOf) -> str:
         found = (claim.check(rows_of).verdict for claim in experiment.claims)
         verdicts.setdefault(experiment.chapter, Counter()).update(found)
     names = get_args(Verdict)
-    lines = [f"| chapter | {' | '.join(names)} |", "| --- |" + " --- |" * len(names)]
-    lines += [
-        f"| {chapter} | {' | '.join(str(counts[name]) for name in names)} |"
-        for chapter, counts in verdicts.items()
-    ]
-    return "\n".join(lines)
+    rows = [(chapter, *(counts[name] for name in names)) for chapter, counts in verdicts.items()]
+    return markdown_table(("chapter", *names), rows).rstrip("\n")
