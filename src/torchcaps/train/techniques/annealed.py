@@ -10,10 +10,10 @@ from torch import nn
 
 from torchcaps.core import Plain
 from torchcaps.data import Examples
-from torchcaps.routing import Iterations, set_iterations
+from torchcaps.routing import Iterations, iterations_of, set_iterations
 
 from ..tasks import Evaluation
-from .annealing import Annealing, Decision, start_annealer
+from .annealing import Annealer, Annealing, Decision
 from .api import FinalResults, Technique
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class AnnealedTraining(Technique):
 
     def __init__(self, settings: Annealing, network: nn.Module) -> None:
         self.settings, self._network = settings, network
-        self.annealer = start_annealer(settings, network)
+        self.annealer = Annealer(settings, tuple(iterations_of(network, settings.layers)))
         self._kept: Iterations = self.annealer.iterations
         self._set(self._kept)
 
