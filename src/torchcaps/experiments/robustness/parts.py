@@ -129,16 +129,6 @@ def _draw(rows: Rows, places: Mapping[str, Number], across: str) -> bytes:
     return to_png(draw_lines([chart]))
 
 
-def draw_clutter(rows: Rows) -> bytes:
-    """Accuracy against clutter."""
-    return _draw(rows, {f"clutter {strength:g}": strength for strength in STRENGTHS}, "clutter")
-
-
-def draw_images(rows: Rows) -> bytes:
-    """Accuracy against the number of training images."""
-    return _draw(rows, {f"{count:,} images": count for count in COUNTS}, "training images")
-
-
 _on_parts = partial(
     Experiment, chapter=CHAPTER, data=(), seeds=3, budgets={"smoke": SMOKE}, perform=study_parts
 )
@@ -149,7 +139,9 @@ register(
         gpu_minutes=120,
         metrics=("test_accuracy", "best_epoch", *TRUTH, "sparsity"),
         settings=_over_clutter(),
-        draw=draw_clutter,
+        draw=partial(
+            _draw, places={f"clutter {strength:g}": strength for strength in STRENGTHS}, across="clutter"
+        ),
         claims=CLUTTER_CLAIMS,
         deviations=_DEVIATIONS,
     )
@@ -161,7 +153,9 @@ register(
         gpu_minutes=60,
         metrics=("test_accuracy", "best_epoch", *TRUTH),
         settings=_over_images(),
-        draw=draw_images,
+        draw=partial(
+            _draw, places={f"{count:,} images": count for count in COUNTS}, across="training images"
+        ),
         claims=IMAGES_CLAIMS,
         deviations=_DEVIATIONS,
     )
