@@ -1,6 +1,6 @@
 import pytest
 
-from torchcaps.core import counted, say_truth
+from torchcaps.core import counted, markdown_table, say_truth
 
 MEASURED = {
     "accuracy": 23 / 24,
@@ -15,6 +15,11 @@ MEASURED = {
 def test_one_thing_is_not_several():
     said = [counted(number, "patient") for number in (0, 1, 2, 1200)]
     assert said == ["0 patients", "1 patient", "2 patients", "1,200 patients"]
+
+
+def test_a_table_has_a_line_for_its_columns_and_one_for_each_row():
+    table = markdown_table(("name", "count"), [("a", 1), ("b", "")])
+    assert table == "| name | count |\n| --- | --- |\n| a | 1 |\n| b |  |\n"
 
 
 @pytest.mark.parametrize(

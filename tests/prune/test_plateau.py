@@ -13,5 +13,5 @@ from torchcaps.prune import Plateau
     ],
 )
 def test_pruning_is_due_when_the_loss_has_not_fallen_by_a_percent(patience, losses, expected):
-    plateau = Plateau(patience)
-    assert [plateau.is_reached(loss) for loss in losses] == expected
+    plateau = Plateau()
+    assert [plateau.is_reached(loss, patience) for loss in losses] == expected

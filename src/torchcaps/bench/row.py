@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypedDict
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, markdown_table
 
 BenchRow = TypedDict(  # the fields are explained in benchmarks/README.md
     "BenchRow",
@@ -72,7 +72,7 @@ def render_bench(rows: Iterable[BenchRow], words: Iterable[str] = ()) -> str:
         rows: Of one file of `benchmarks/results`.
         words: Only rows with all of them in their case, batch or backend are shown.
     """
-    lines = ["| what | batch | backend | ms | img/s | MiB |\n| --- | --- | --- | --- | --- | --- |\n"]
+    shown = []
     for row in rows:
         ms = row["ms"]
         if ms is None or row.get("curve") is not None or row["case"].endswith("forward"):
@@ -81,7 +81,6 @@ def render_bench(rows: Iterable[BenchRow], words: Iterable[str] = ()) -> str:
             time = f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
             images = row["img_s"] or 0.0
             rate = f"{images:,.0f}" if images >= 10 else f"{images:.2g}"
-            cells = (row["case"], row["batch"], row["backend"], time, rate)
             memory = "-" if row["peak_mb"] is None else f"{row['peak_mb']:,.0f}"
-            lines.append(f"| {' | '.join(map(str, cells))} | {memory} |\n")
-    return "".join(lines)
+            shown.append((row["case"], row["batch"], row["backend"], time, rate, memory))
+    return markdown_table(("what", "batch", "backend", "ms", "img/s", "MiB"), shown)

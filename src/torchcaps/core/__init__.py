@@ -50,7 +50,7 @@ from .types import (
     Targets,
     TargetsT,
 )
-from .wording import counted, say_truth
+from .wording import counted, markdown_table, say_truth
 
 __all__ = [
     "AXIAL_SQUARINGS",
@@ -95,6 +95,7 @@ __all__ = [
     "group_table",
     "hamilton",
     "mark_labels",
+    "markdown_table",
     "metric_of",
     "need",
     "quaternions_of_euler",

@@ -45,11 +45,6 @@ class Metric:
         """The best of some values."""
         return max(values) if self.better == "higher" else min(values)
 
-    @property
-    def worst(self) -> float:
-        """What every value is at least as good as."""
-        return float("-inf") if self.better == "higher" else float("inf")
-
 
 METRICS: Registry[Metric] = Registry("metric")
 

@@ -1,13 +1,19 @@
-"""Sentences that several packages say."""
+"""Sentences and tables that several packages write."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def counted(count: int, thing: str) -> str:
     """A number of things, as "1 patient" or "1,200 patients"; `thing` is one of them."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """Rows of cells as a table of Markdown, below the names of its columns; every line ends."""
+    lines = (head, ["---"] * len(head), *rows)
+    return "".join(f"| {' | '.join(map(str, cells))} |\n" for cells in lines)
 
 
 def say_truth(found: Mapping[str, float], images: str) -> str:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import get_args
 
+from torchcaps.core import markdown_table
+
 from .catalogue import LABELS, WITHOUT_DATA, WITHOUT_RUNS
 from .plan import EXPERIMENTS, Experiment, RowsOf, Verdict
 from .records import Row, metric_heading
 from .results import OTHER_DATA, FigureVerdict, decide_claim, figures_of, judged_figures
 
-_HEAD = "| setting | metric | thesis | ours | seeds | budget | verdict |\n" + "| --- " * 7 + "|"
+_COLUMNS = ("setting", "metric", "thesis", "ours", "seeds", "budget", "verdict")
 _VERDICTS = get_args(Verdict)
 
 
@@ -62,9 +64,9 @@ def _of_label(label: str, rows_of: RowsOf) -> Iterator[str]:
         yield f"`{label}`. No runs so far{why}: `torchcaps reproduce {label}` makes them."
         return
     yield f"[`{label}`](../results/{experiment.slug}.md)"
-    lines = [_line(row, verdict) for row, verdict in _figures(experiment, rows_of)]
-    if lines:
-        yield "\n".join([_HEAD, *lines])
+    figures = [_cells(row, verdict) for row, verdict in _figures(experiment, rows_of)]
+    if figures:
+        yield markdown_table(_COLUMNS, figures).rstrip("\n")
     missing = _missing(experiment, rows_of)
     if missing:
         yield f"Without runs so far: {'; '.join(missing)}."
@@ -76,9 +78,8 @@ def _figures(experiment: Experiment, rows_of: RowsOf) -> list[tuple[Row, FigureV
     return judged_figures(experiment, rows_of(experiment.label))
 
 
-def _line(row: Row, verdict: FigureVerdict) -> str:
-    cells = (row.setting, metric_heading(row.metric), *figures_of(row), row.seeds, row.budget or "", verdict)
-    return f"| {' | '.join(map(str, cells))} |"
+def _cells(row: Row, verdict: FigureVerdict) -> tuple[object, ...]:
+    return row.setting, metric_heading(row.metric), *figures_of(row), row.seeds, row.budget or "", verdict
 
 
 def _missing(experiment: Experiment, rows_of: RowsOf) -> list[str]:

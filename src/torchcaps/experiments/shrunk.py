@@ -8,7 +8,6 @@ from torchcaps.pages import measure_footprints
 from torchcaps.prune import shrink
 
 from .plan import (
-    SMOKE,
     Claim,
     Experiment,
     Finding,
@@ -25,6 +24,7 @@ from .plan import (
 )
 from .records import by_setting
 from .rem.beyond.entropy import BEYOND
+from .rem.beyond.groups import TINY
 
 LABEL = "beyond:shrunk"
 _WHOLE, _TYPES = "as trained", "pruned by types and shrunk"
@@ -83,15 +83,7 @@ register(
         seeds=3,
         at_once=1,  # networks are timed
         metrics=("test_accuracy", "parameters_shrunk", "forward_mflops", *_TIMES, *_SHARES),
-        budgets={
-            "smoke": {
-                **SMOKE,
-                "model": {
-                    **{"name": "dr_capsnet_tiny_test", "image_size": 28},
-                    **{"num_classes": 10, "decoder": "none"},
-                },
-            }
-        },
+        budgets={"smoke": TINY},
         perform=train_and_shrink,
         settings=(
             Setting(name=_WHOLE, recipe="mnist5k/dr_capsnet_small_types", changes={"pruning": None}),

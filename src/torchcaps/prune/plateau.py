@@ -10,19 +10,21 @@ _PROGRESS = 0.01  # the part by which a loss must fall to count as better
 
 @dataclass
 class Plateau:
-    """Whether a validation loss has stopped falling; a negative `patience` makes every epoch a plateau."""
+    """How long a validation loss has not fallen."""
 
-    patience: int
     best_loss: float = inf
     waited: int = 0
 
-    def is_reached(self, loss: float) -> bool:
-        """Take in the loss of one epoch; after a plateau the count starts anew from there."""
+    def is_reached(self, loss: float, patience: int) -> bool:
+        """Take in the loss of one epoch; whether it is the last of so many epochs without progress.
+
+        After a plateau the count starts anew from there. A negative `patience` makes every epoch a plateau.
+        """
         if loss < self.best_loss * (1 - _PROGRESS):
             self.best_loss, self.waited = loss, 0
         else:
             self.waited += 1
-        if self.waited < self.patience:
+        if self.waited < patience:
             return False
         self.best_loss, self.waited = loss, 0
         return True

@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from torchcaps.models import Network
 
-from .optimizer import Optim
-
 _OF_NETWORK = "module."  # before the names of its weights in a checkpoint
 
 
@@ -108,8 +106,3 @@ def _tensors(network: nn.Module) -> list[Tensor]:
 
 def _sides(pairs: list[tuple[Tensor, Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
     return [average for average, _ in pairs], [value for _, value in pairs]
-
-
-def choose_weights(model: nn.Module, network: Network, settings: Optim) -> LearntWeights:
-    """The average where the recipe asks for one, else the weights that learn; `model` wraps `network`."""
-    return AveragedWeights(network, settings.average) if settings.average else LearntWeights(model, network)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchcaps.core import markdown_table
 from torchcaps.data import FOLDER_PREFIX
 
 from .entry import Entry, packaged_weights
@@ -21,9 +22,8 @@ _COLUMNS = (
 def render_weights() -> str:
     """A row of Markdown for each network, by task and name, and what they take together."""
     entries = sorted(packaged_weights(), key=lambda entry: (entry.task, entry.name))
-    rows = [_COLUMNS, ("---",) * len(_COLUMNS), *map(_cells, entries)]
     total = sum(entry.bytes for entry in entries) / 1e6
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    table = markdown_table(_COLUMNS, map(_cells, entries))
     return f"{table}\n{len(entries)} networks, {total:.1f} MB together.\n"
 
 

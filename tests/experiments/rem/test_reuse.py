@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from torchcaps.core import UserError
-from torchcaps.experiments.plan import Experiment, Job, PlannedRun, TakeOver, setting_of
+from torchcaps.experiments.plan import Experiment, Job, PlannedRun, setting_of, take_over
 from torchcaps.experiments.rem.reuse import reused, varied
 from torchcaps.experiments.rem.setting import TreeSetting
 from torchcaps.experiments.runner import Visit, perform_run
@@ -57,7 +57,7 @@ def test_a_result_is_taken_over_without_its_weights(tmp_path):
     made = source.folder(tmp_path) / "result.json"
     made.parent.mkdir(parents=True)
     made.write_text(json.dumps({"metrics": {"entropy": 1.5}, "seconds": 3.0}))
-    TakeOver((replace(TABLE, perform=refuse),), refuse)(Job(run, tmp_path, CPU, Silent()))
+    take_over((replace(TABLE, perform=refuse),), refuse)(Job(run, tmp_path, CPU, Silent()))
     taken = (run.folder(tmp_path) / "result.json").read_text()
     assert json.loads(taken) == json.loads(made.read_text())
 
@@ -65,7 +65,7 @@ def test_a_result_is_taken_over_without_its_weights(tmp_path):
 def test_a_run_that_is_taken_over_keeps_the_concurrency_it_was_made_with(tmp_path):
     source = PlannedRun(experiment=TABLE, setting=TABLE.settings[0], budget="quick", seed=42)
     write_json(source.folder(tmp_path) / "result.json", {"metrics": {}, "concurrency": 6})
-    taking = replace(OTHER, perform=TakeOver((TABLE,), refuse))
+    taking = replace(OTHER, perform=take_over((TABLE,), refuse))
     (run,) = taking.planned("quick", 1)
     perform_run(run, tmp_path, CPU, Visit(), concurrency=1)
     assert json.loads((run.folder(tmp_path) / "result.json").read_text())["concurrency"] == 6
@@ -79,12 +79,12 @@ def test_a_missing_run_is_made_where_runs_of_its_table_lie(tmp_path):
         write_json(job.folder / "result.json", {"metrics": {}})
 
     run = next(OTHER.planned("quick"))
-    TakeOver((replace(TABLE, perform=perform),), refuse)(Job(run, tmp_path, CPU, Silent()))
+    take_over((replace(TABLE, perform=perform),), refuse)(Job(run, tmp_path, CPU, Silent()))
     assert made == [tmp_path / "tab-source" / "quick" / "network-42"]
 
 
 def test_settings_of_its_own_are_made_as_ever(tmp_path):
     run = next(TABLE.planned("quick"))
     made = []
-    TakeOver((TABLE,), lambda job: made.append(job.run))(Job(run, tmp_path, CPU, Silent()))
+    take_over((TABLE,), lambda job: made.append(job.run))(Job(run, tmp_path, CPU, Silent()))
     assert made == [run]

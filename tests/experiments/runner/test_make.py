@@ -18,7 +18,7 @@ from torchcaps.experiments.plan import (
     Outcome,
     PlannedRun,
     Setting,
-    TakeOver,
+    take_over,
     train_recipe,
 )
 from torchcaps.experiments.records import Details, load_rows, protocol_of, read_budget
@@ -150,7 +150,7 @@ def test_the_result_of_a_reused_run_is_taken_over_as_it_is(experiment, tmp_path)
         experiment,
         label="fig:taker",
         settings=(replace(experiment.settings[1], name="taken", reuses="small, one"),),
-        perform=TakeOver((source,), perform),
+        perform=take_over((source,), perform),
     )
     run_missing(taker, tmp_path, CPU, seeds=1)
     results = [next(one.planned("full")).folder(tmp_path) / "result.json" for one in (source, taker)]

@@ -201,8 +201,9 @@ def test_claims_of_the_thesis_need_its_budget_and_ours_any():
 @pytest.mark.parametrize(("spread", "is_open"), [(1.0, False), (90.0, True)])
 def test_more_and_fewer_can_come_out_either_way(spread, is_open):
     rows = [
-        a_row(name, "found_share", value, seeds=3, spread=spread)
+        a_row(name, metric, value, seeds=3, spread=spread)
         for name, value in (("a", 90.0), ("b", 40.0))
+        for metric in ("found_share", "updates_to_convergence")
     ]
 
     def verdict(check):
@@ -210,11 +211,11 @@ def test_more_and_fewer_can_come_out_either_way(spread, is_open):
 
     for one, two in (("a", "b"), ("b", "a")):
         more = verdict(claims.finds_more("label", [one], [two]))
-        fewer = verdict(claims.fewer("label", "found_share", two, one))
+        fewer = verdict(claims.fewer_updates("label", two, one))
         expected = "beyond" if one == "a" else "not confirmed"
         assert more == fewer == ("open" if is_open else expected)
     assert verdict(claims.finds_more("label", ["a"], ["b", "c"])) == "open"  # the third has not flown
-    assert verdict(claims.fewer("label", "found_share", "a", "c")) == "open"
+    assert verdict(claims.fewer_updates("label", "a", "c")) == "open"
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(100.0, "beyond"), (40.0, "open")])
@@ -225,12 +226,12 @@ def test_updates_of_the_few_flights_that_converge_say_nothing_for_a_setting(shar
         for metric, value in zip(("updates_to_convergence", "converged_share"), values, strict=True)
     ]
     for check in (
-        claims.fewer("label", "updates_to_convergence", "a", "b"),
+        claims.fewer_updates("label", "a", "b"),
         claims.no_later("label", "a", "b"),
     ):
         assert check(lambda label: rows).verdict == verdict
     against = "not confirmed" if share == 100 else "open"  # more flights converge in b, late ones too
-    worse = claims.fewer("label", "updates_to_convergence", "b", "a")
+    worse = claims.fewer_updates("label", "b", "a")
     assert worse(lambda label: rows).verdict == against
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,11 +87,6 @@ class Estimator:
             pixels = np.ascontiguousarray(half.permute(1, 2, 0))
             pair.paste(Image.fromarray(pixels), (place * (_SIDE + _GAP), 0))
         return pair
-
-    def answers(self, paths: Sequence[Path]) -> Iterator[tuple[Path, Answer]]:
-        """What the run says of image files, one after the other."""
-        for path in paths:
-            yield path, self.answer(path)
 
 
 def _of_classes(meshes: MeshSet, classes: tuple[str, ...]) -> MeshSet:

@@ -22,10 +22,9 @@ from .layout import (
     validation_folder,
 )
 from .picture import (
-    GREY_MODES,
     OF_PHONES,
     SUFFIXES,
-    opened_picture,
+    common_mode,
     raise_all,
     read_picture,
     read_pictures,
@@ -48,7 +47,7 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     files = _list_splits(root)
     classes = tuple(dict.fromkeys(path.parent.name for path in files["train"]))
     deciding = files["train"] if has_split_folders(root) else [*files["train"], *files["test"]]
-    read = partial(read_picture, mode=_common_mode(deciding), frame=frame)
+    read = partial(read_picture, mode=common_mode(deciding), frame=frame)
     examples = partial(_labelled, classes=classes, read=read)
     held_out = validation_folder(root) if has_split_folders(root) else None
     validation = None if held_out is None else partial(examples, _list_images(held_out, classes))
@@ -150,15 +149,3 @@ def _list_images(folder: Path, classes: Sequence[str]) -> list[Path]:
     if not files:
         raise MissingDataError(f"{folder} has no images")
     return files
-
-
-def _common_mode(files: Sequence[Path]) -> str:
-    modes, problems = set(), []
-    for path in files:
-        try:
-            with opened_picture(path) as image:
-                modes.add(image.mode)
-        except UserError as error:
-            problems.append(str(error))
-    raise_all(problems)
-    return "L" if modes <= GREY_MODES else "RGB"

@@ -23,8 +23,8 @@ from ..fit import fit_picture
 from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder, validation_folder
 from .picture import (
     ARRAY_SUFFIX,
-    GREY_MODES,
     SUFFIXES,
+    common_mode,
     mode_and_size,
     open_any,
     raise_all,
@@ -64,7 +64,7 @@ def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     }
     is_split_here = (root / "images").is_dir() and not (root / "train.txt").is_file()
     deciding = [*images["train"], *(images["test"] if is_split_here else ())]
-    read = partial(read_picture, mode=_common_mode(deciding), frame=frame)
+    read = partial(read_picture, mode=common_mode(deciding), frame=frame)
     read_mask = partial(_read_mask, is_binary=len(classes) == 1, frame=frame)
 
     def examples(found: Sequence[_Pair]) -> MaskedImages:
@@ -253,7 +253,3 @@ def _class_names(root: Path, values: list[int], masks: Sequence[Path]) -> tuple[
             f"background and class numbers 1, 2, ...; {path} can name more than 100 classes"
         )
     return names or (("object",) if count == 1 else tuple(str(number) for number in range(1, count + 1)))
-
-
-def _common_mode(images: Sequence[Path]) -> str:
-    return "L" if all(mode_and_size(path)[0] in GREY_MODES for path in images) else "RGB"

@@ -230,6 +230,18 @@ def mode_and_size(path: Path) -> tuple[str, tuple[int, int]]:
         return picture.mode, picture.size
 
 
+def common_mode(files: Sequence[Path]) -> str:
+    """Greyscale ("L") where all pictures are, else "RGB"; one message lists those that cannot be read."""
+    modes, problems = set(), []
+    for path in files:
+        try:
+            modes.add(mode_and_size(path)[0])
+        except UserError as error:
+            problems.append(str(error))
+    raise_all(problems)
+    return "L" if modes <= GREY_MODES else "RGB"
+
+
 def as_bytes(picture: Image.Image) -> Tensor:
     """The pixels of a grey or RGB picture as bytes (channels, height, width)."""
     pixels = np.array(picture, dtype=np.uint8)

@@ -28,25 +28,16 @@ _PLACES: dict[Split, tuple[str, ...]] = {
 }
 
 
-def read_affnist(data_dir: Path, split: Split, *, most_bytes: int | None = None) -> LabelledImages:
-    """One split: `test.mat` or `test_batches/*.mat`, or `training_batches/*.mat`.
-
-    Args:
-        data_dir: Where they lie, alone or in `affnist`.
-        split: Which.
-        most_bytes: Of one file when it is unpacked, 1 GiB by default; a larger one is refused before it fills
-            the memory.
-    """
-    parts = [read_affnist_file(path, most_bytes=most_bytes) for path in _files(data_dir, split)]
+def read_affnist(data_dir: Path, split: Split) -> LabelledImages:
+    """One split: `test.mat` or `test_batches/*.mat`, or `training_batches/*.mat`, alone or in `affnist`."""
+    parts = [read_affnist_file(path) for path in _files(data_dir, split)]
     images, labels = (torch.from_numpy(np.concatenate(arrays)) for arrays in zip(*parts, strict=True))
     return LabelledImages(images.unsqueeze(1), labels, AFFNIST.classes)
 
 
-def read_affnist_file(
-    path: Path, *, most_bytes: int | None = None
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def read_affnist_file(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Images (count, 40, 40) and labels of one file; pixels are stored column by column."""
-    record = _load(path, most_bytes)
+    record = _load(path)
     try:
         pixels, labels = record["image"], record["label_int"].reshape(-1)
     except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
@@ -81,10 +72,10 @@ def _number(path: Path) -> tuple[int, str]:
     return int(digits or 0), path.name
 
 
-def _load(path: Path, most_bytes: int | None) -> Any:
+def _load(path: Path) -> Any:
     loadmat = need("scipy.io", "mat", "reading affNIST").loadmat
     try:
-        unpacked = BytesIO(unpack_matlab(path, "affnist", most_bytes))
+        unpacked = BytesIO(unpack_matlab(path, "affnist"))
         return loadmat(unpacked, variable_names=[_VARIABLE])[_VARIABLE][0, 0]
     except DamagedFileError:
         raise

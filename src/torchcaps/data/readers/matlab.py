@@ -13,14 +13,13 @@ _HEADER, _TAG = 128, 8  # bytes of a file's header, and of the kind and size bef
 _COMPRESSED = 15  # the kind of a variable that zlib has packed
 
 
-def unpack_matlab(path: Path, dataset: str, most_bytes: int | None = None) -> bytes:
+def unpack_matlab(path: Path, dataset: str) -> bytes:
     """A MATLAB file with its compressed variables unpacked, up to as much as a dataset can hold."""
-    most = files.MOST_UNPACKED if most_bytes is None else most_bytes
     packed = path.read_bytes()
     order = {b"IM": "<", b"MI": ">"}.get(packed[126:_HEADER])
     if order is None:  # of a version that knows no compression, or no such file: scipy says which
         return packed
-    parts, start, left = [packed[:_HEADER]], _HEADER, most
+    parts, start, left = [packed[:_HEADER]], _HEADER, files.MOST_UNPACKED
     while start < len(packed):
         kind, size = struct.unpack(f"{order}II", packed[start : start + _TAG])
         part = packed[start : start + _TAG + size]
@@ -30,6 +29,6 @@ def unpack_matlab(path: Path, dataset: str, most_bytes: int | None = None) -> by
             part = zlib.decompressobj().decompress(part[_TAG:], left + 1)
         start, left = start + _TAG + size, left - len(part)
         if left < 0:
-            raise DamagedFileError(path, f"unpacks to more than {most >> 20} MiB", dataset)
+            raise DamagedFileError(path, f"unpacks to more than {files.MOST_UNPACKED >> 20} MiB", dataset)
         parts.append(part)
     return b"".join(parts)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -42,11 +40,6 @@ def _draw(spots: Float[Tensor, "count spots 6"], offsets: Float[Tensor, "count 2
     return torch.einsum("ksyx,ksc->kcyx", ink, spots[:, :, 3:])
 
 
-def _read(data_dir: Path, split: Split) -> PlacedImages:
-    del data_dir
-    return draw_places(split)
-
-
 DATASETS.register("synthetic_places")(
     DatasetInfo(
         name="synthetic_places",
@@ -60,7 +53,7 @@ DATASETS.register("synthetic_places")(
         num_train=PLACES["train"] * VIEWS,
         num_test=PLACES["test"] * VIEWS,
         licence="made by the library",
-        reader=_read,
+        reader=lambda _, split: draw_places(split),
         task="retrieval",
     )
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -43,11 +41,6 @@ def _draw_arm(tips: Float[Tensor, "count 3"]) -> Float[Tensor, "count side side"
     return (0.6 + 0.4 * z * place) * (-distance / 0.01).exp()
 
 
-def _read(data_dir: Path, split: Split) -> PosedImages:
-    del data_dir
-    return draw_poses(split, NUM_TRAIN if split == "train" else NUM_TEST)
-
-
 DATASETS.register("synthetic_poses")(
     DatasetInfo(
         name="synthetic_poses",
@@ -61,7 +54,7 @@ DATASETS.register("synthetic_poses")(
         num_train=NUM_TRAIN,
         num_test=NUM_TEST,
         licence="made by the library",
-        reader=_read,
+        reader=lambda _, split: draw_poses(split, NUM_TRAIN if split == "train" else NUM_TEST),
         task="pose",
     )
 )

@@ -11,10 +11,9 @@ from torchcaps.apps.lung.phantom import Protocol, draw_patient, patient_name, re
 from torchcaps.apps.lung.prepare import Marked, split_patients
 from torchcaps.train import Run
 
-from ..plan import Changes, Experiment, Job, Setting, register
+from ..plan import Changes, Job, Setting, register
 from ..records import Budget
-from .claims import CHAPTER
-from .runs import TINY, learn_prepared, phantom_data, prepare_phantom
+from .runs import TINY, learn_prepared, on_nodules, phantom_data, prepare_phantom
 
 LABEL = "beyond:lung-negatives"
 _SMALL: Changes = {
@@ -81,13 +80,10 @@ def _setting(variant: str) -> Setting:
 
 
 register(
-    Experiment(
+    on_nodules(
         label=LABEL,
-        chapter=CHAPTER,
         title="False marks in whole scans after learning from regions with and without a nodule",
-        data=(),
         gpu_minutes=30,
-        seeds=3,
         metrics=("region_dice", "missed_share", "found_nodules_share", "false_marks"),
         settings=tuple(map(_setting, _NEGATIVES)),
         perform=learn_and_scan,

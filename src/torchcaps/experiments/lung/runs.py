@@ -25,6 +25,7 @@ _EPOCHS = {"quick": 12, "full": 30}  # with all patients; with fewer the steps s
 _METRICS = ("test_dice", "region_dice", "region_dice_low", "region_dice_high", "missed_share")
 _COSTS = ("gpu_ms_1", "cpu_ms_1", "step_ms", "gpu_memory_gb")
 TINY = {"model": {"name": "unet_tiny_test", "image_size": 32}, "batch_size": 1, "epochs": 1}
+on_nodules = partial(Experiment, chapter=CHAPTER, data=(), seeds=3)
 
 
 def learn_phantom(patients: Mapping[Budget, int], job: Job) -> None:
@@ -131,13 +132,10 @@ def _setting(model: str, share: float) -> Setting:
 
 
 register(
-    Experiment(
+    on_nodules(
         label=TABLE,
-        chapter=CHAPTER,
         title="Dice of SegCaps and U-Nets with all, half and a tenth of the training patients",
-        data=(),
         gpu_minutes=180,
-        seeds=3,
         metrics=_METRICS,
         settings=tuple(_setting(model, share) for model in MODELS for share in SHARES),
         perform=partial(learn_phantom, _PATIENTS),
@@ -156,13 +154,10 @@ register(
     )
 )
 register(
-    Experiment(
+    on_nodules(
         label=SLICES,
-        chapter=CHAPTER,
         title="Dice of SegCaps and U-Nets on 108 real slices, with each of 8 patients left out once",
-        data=(),
         gpu_minutes=30,
-        seeds=3,
         metrics=tuple(metric for metric in _METRICS if metric != "test_dice"),
         budgets={"smoke": TINY, "quick": {"epochs": 100}},
         settings=tuple(
@@ -182,11 +177,9 @@ register(
     )
 )
 register(
-    Experiment(
+    on_nodules(
         label=COSTS,
-        chapter=CHAPTER,
         title="Time and memory of SegCaps and U-Nets for regions of 128x128 pixels",
-        data=(),
         gpu_minutes=1,
         seeds=1,
         at_once=1,  # runs are timed

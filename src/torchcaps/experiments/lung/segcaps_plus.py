@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..plan import Changes, Claim, Experiment, Finding, RowsOf, Setting, larger, ours, register
+from ..plan import Changes, Claim, Finding, RowsOf, Setting, larger, ours, register
 from ..records import Budget, by_setting
-from .claims import CHAPTER, METRIC
-from .runs import TINY, learn_phantom, phantom_data
+from .claims import METRIC
+from .runs import TINY, learn_phantom, on_nodules, phantom_data
 
 LABEL = "beyond:lung-plus"
 BASELINE = "SegCaps R3"
@@ -82,13 +82,10 @@ def _setting(name: str) -> Setting:
 
 
 register(
-    Experiment(
+    on_nodules(
         label=LABEL,
-        chapter=CHAPTER,
         title="SegCaps with other routings of its deepest level, deep supervision and a border loss",
-        data=(),
         gpu_minutes=90,
-        seeds=3,
         metrics=("test_dice", METRIC, "region_dice_low", "region_dice_high", "missed_share"),
         settings=tuple(map(_setting, _ADDED)),
         perform=partial(learn_phantom, _PATIENTS),

@@ -27,7 +27,7 @@ from .experiment import (
     train_recipe,
 )
 from .outcome import Outcome
-from .reuse import TakeOver, make_reused, setting_of
+from .reuse import make_reused, setting_of, take_over
 from .setting import SMOKE, Changes, Setting, Values, join_changes
 
 __all__ = [
@@ -48,7 +48,6 @@ __all__ = [
     "PlannedRun",
     "RowsOf",
     "Setting",
-    "TakeOver",
     "Values",
     "Verdict",
     "as_ours",
@@ -68,6 +67,7 @@ __all__ = [
     "register",
     "setting_of",
     "slug_of",
+    "take_over",
     "train_recipe",
     "with_spread",
 ]

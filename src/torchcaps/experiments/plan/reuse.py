@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from torchcaps.core import UserError
@@ -31,20 +31,14 @@ def make_reused(job: Job, tables: Sequence[Experiment]) -> Path:
     return source.folder
 
 
-@dataclass(frozen=True)
-class TakeOver:
-    """Performs a run by copying the result of the one it reuses; weights are not needed.
+def take_over(tables: Sequence[Experiment], rest: Perform) -> Perform:
+    """Copy the result, not the weights, of the run that a run reuses; `rest` makes one that reuses none."""
 
-    A run that reuses none is made by `rest`.
-    """
+    def perform(job: Job) -> None:
+        if job.run.setting.reuses:
+            found = read_json(make_reused(job, tables) / "result.json")
+            write_json(job.folder / "result.json", found)
+        else:
+            rest(job)
 
-    tables: tuple[Experiment, ...]
-    rest: Perform
-
-    def __call__(self, job: Job) -> None:
-        """Write what the other run found."""
-        if not job.run.setting.reuses:
-            self.rest(job)
-            return
-        place = make_reused(job, self.tables)
-        write_json(job.folder / "result.json", read_json(place / "result.json"))
+    return perform

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..plan import Claim, Job, TakeOver, register
+from ..plan import Claim, Job, register, take_over
 from . import claims
 from .claims import IMAGES
 from .nearest import look_up_rotations
@@ -44,7 +44,7 @@ register(
         label=IMAGES,
         title="Class and rotation of meshes, from rotations that are never seen twice",
         gpu_minutes=20,
-        perform=TakeOver((WEIGHTS,), _learn_or_look_up),
+        perform=take_over((WEIGHTS,), _learn_or_look_up),
         settings=(
             *(
                 replace(_learns(network, _same(network), fresh=False), reuses=weighted(network, 1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..plan import Claim, TakeOver, register
+from ..plan import Claim, register, take_over
 from . import claims
 from .claims import WEIGHT, name_of
 from .runs import MESHES, RANDOM
@@ -37,7 +37,7 @@ WEIGHTS = register(
         label=WEIGHT,
         title="Class and rotation of meshes in random rotations, by the weight of the rotation in the loss",
         gpu_minutes=20,
-        perform=TakeOver((MESHES,), learn_rotations),
+        perform=take_over((MESHES,), learn_rotations),
         settings=tuple(_setting(*each) for each in _SETTINGS),
         claims=(
             *(

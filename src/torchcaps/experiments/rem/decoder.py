@@ -13,13 +13,13 @@ from torchcaps.parse import perturb_capsule
 from torchcaps.train import load_labelled
 from torchcaps.viz import draw_perturbations, to_png
 
-from ..plan import SMOKE, Claim, Experiment, TakeOver, register
+from ..plan import Claim, register, take_over
 from ..records import Details, Picture, Rows
 from . import claims
 from .frozen_decoder import class_capsules, class_means, train_decoder
-from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused, varied
+from .reuse import SHARED_RUNS, Metrics, Trained, look_again, reused, varied
 from .setting import REM, TreeSetting
-from .tables import CHAPTER, DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, study_trees
+from .tables import DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, on_rem, study_trees
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _WEIGHT = 0.0005  # of the squared error: the thesis's on normalised images, and ours on images in [0, 1]
@@ -100,14 +100,12 @@ _LOSSES = (
 )
 _DATA = ("mnist", "fashion_mnist", "cifar10")
 DECODER_TABLE = register(
-    Experiment(
+    on_rem(
         label="tab:decoder-acc-supp",
-        chapter=CHAPTER,
         title="Accuracy of networks trained with a decoder",
         data=_DATA,
         gpu_minutes=2000,
         metrics=METRICS,
-        budgets={"smoke": SMOKE},
         perform=study_trees,
         settings=tuple(setting for network in _FIGURES for setting in _with_decoder(network)),
         claims=(
@@ -120,16 +118,14 @@ DECODER_TABLE = register(
     )
 )
 register(
-    Experiment(
+    on_rem(
         label="tab:decoder-ent-supp",
-        chapter=CHAPTER,
         title="Parse-tree entropy of networks trained with a decoder",
         data=_DATA,
         gpu_minutes=0,  # on top of the other table's
         at_once=1,  # they share its runs
         metrics=("entropy", "keys", "sparsity"),
-        budgets={"smoke": SMOKE},
-        perform=TakeOver((DECODER_TABLE,), study_trees),
+        perform=take_over((DECODER_TABLE,), study_trees),
         settings=tuple(
             replace(reused((DECODER_TABLE,), f"{network}{weight}{way}"), thesis=figures)
             for network, found in _FIGURES.items()
@@ -146,17 +142,15 @@ register(
     )
 )
 register(
-    Experiment(
+    on_rem(
         label="fig:reconstruction",
-        chapter=CHAPTER,
         title="Class capsules of a frozen DR-CapsNet+REM, drawn with one dimension changed",
         data=("mnist",),
         gpu_minutes=5,  # on top of the table's
         seeds=1,  # it makes one picture, and results hold all of its pixels
         at_once=1,  # they share the table's runs
         metrics=("reconstruction_error", "class_mean_error"),
-        budgets={"smoke": SMOKE},
-        perform=LookAt(_reconstruct, (MNIST_TABLE,)),
+        perform=look_again(_reconstruct, (MNIST_TABLE,)),
         settings=tuple(reused((MNIST_TABLE,), name) for name in ("DR-CapsNet+Q", "DR-CapsNet+REM")),
         draw=draw_reconstructed,
         claims=(

@@ -10,13 +10,13 @@ import numpy as np
 from torchcaps.parse import Keys, analyse, collect_keys
 from torchcaps.prune import count_sparsity
 
-from ..plan import SMOKE, Claim, Experiment, register
+from ..plan import Claim, register
 from ..records import Details, Rows
 from . import claims
 from .drawing import chart_distributions, chart_keys, chart_levels, chart_training
-from .reuse import SHARED_RUNS, Look, LookAt, Metrics, Trained, reused
+from .reuse import SHARED_RUNS, Look, Metrics, Trained, look_again, reused
 from .setting import TreeSetting
-from .tables import CHAPTER, MNIST_TABLE
+from .tables import MNIST_TABLE, on_rem
 
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
 
@@ -100,16 +100,14 @@ def _figure(
     claim: Claim | None = None,
 ) -> None:
     register(
-        Experiment(
+        on_rem(
             label=label,
-            chapter=CHAPTER,
             title=title,
             data=("mnist",),
             gpu_minutes=0,  # on top of the table's
             at_once=1,  # they share the table's runs
             metrics=metrics,
-            budgets={"smoke": SMOKE},
-            perform=LookAt(look, (MNIST_TABLE,)),
+            perform=look_again(look, (MNIST_TABLE,)),
             settings=settings,
             draw=draw,
             claims=() if claim is None else (claim,),

@@ -11,7 +11,7 @@ from torchcaps.data import LabelledImages
 from torchcaps.inspection import count_parameters
 from torchcaps.train import Pipeline, Run, load_labelled, load_run
 
-from ..plan import Changes, Experiment, Job, Outcome, join_changes, make_reused, setting_of
+from ..plan import Changes, Experiment, Job, Outcome, Perform, join_changes, make_reused, setting_of
 from ..records import Details
 from .setting import TreeSetting
 
@@ -67,20 +67,15 @@ def varied(tables: Sequence[Experiment], of: str, name: str, changes: Changes) -
     )
 
 
-@dataclass(frozen=True)
-class LookAt:
-    """Performs a run by looking at the network of another; `look` gives metrics and details."""
+def look_again(look: Look, tables: Sequence[Experiment]) -> Perform:
+    """Make a run by looking at the network of another; `look` gives metrics and details."""
 
-    look: Look
-    tables: tuple[Experiment, ...]
-
-    def __call__(self, job: Job) -> None:
-        """Write the result of one look."""
+    def perform(job: Job) -> None:
         assert isinstance(job.run.setting, TreeSetting)
-        network = load_run(make_reused(job, self.tables) / "training", job.device)
+        network = load_run(make_reused(job, tables) / "training", job.device)
         data, pipeline = load_labelled(network, "test", data_dir=job.data_dir)
         trained = Trained(network, data, pipeline, job.data_dir)
-        metrics, details = self.look(trained, job.run.setting)
+        metrics, details = look(trained, job.run.setting)
         outcome = Outcome(
             metrics=metrics,
             parameters=count_parameters(network.model),
@@ -89,3 +84,5 @@ class LookAt:
             details=details,
         )
         job.leave_result(outcome)
+
+    return perform

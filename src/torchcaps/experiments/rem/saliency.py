@@ -29,13 +29,13 @@ from torchcaps.parse import (
 from torchcaps.train import Pipeline
 from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
 
-from ..plan import SMOKE, Claim, Experiment, register
+from ..plan import Claim, register
 from ..records import Details, Picture, Rows, Series
 from . import claims
 from .deletion import measure_deletion, random_maps
-from .reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
+from .reuse import SHARED_RUNS, Metrics, Trained, look_again, reused
 from .setting import TreeSetting
-from .tables import CHAPTER, MNIST_TABLE, OTHERS_TABLE
+from .tables import MNIST_TABLE, OTHERS_TABLE, on_rem
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
 _BLACK = 0.1  # what is brighter belongs to the object, where the background is black
@@ -161,9 +161,8 @@ def _settings(dataset: str, network: str = "DR-CapsNet") -> list[TreeSetting]:
 
 
 register(
-    Experiment(
+    on_rem(
         label="fig:saliency_maps",
-        chapter=CHAPTER,
         title="Saliency maps without and with REM",
         data=("mnist", "fashion_mnist", "cifar10", "imagenette"),
         gpu_minutes=0,  # on top of the tables'
@@ -172,8 +171,7 @@ register(
             *("on_object_share", "even_map_share", "area_share", "peak"),
             *("deletion_saliency", "deletion_contribution", "deletion_random"),
         ),
-        budgets={"smoke": SMOKE},
-        perform=LookAt(_compare, _TABLES),
+        perform=look_again(_compare, _TABLES),
         settings=(
             *_settings("MNIST"),
             *_settings("Fashion-MNIST"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -28,6 +29,7 @@ from .setting import TreeSetting
 
 CHAPTER = "Capsule Networks Do Not Need to Model Everything"
 METRICS = ("test_accuracy", "quantized_accuracy", "entropy", "keys", "sparsity", "parameters_left")
+on_rem = partial(Experiment, chapter=CHAPTER, budgets={"smoke": SMOKE})
 
 
 def study_trees(job: Job) -> None:
@@ -73,14 +75,12 @@ _DEEP_LEVELS = (
 )
 
 MNIST_TABLE = register(
-    Experiment(
+    on_rem(
         label="tab:mnist-pruned-params",
-        chapter=CHAPTER,
         title="Accuracy, parse-tree entropy and sparsity on MNIST",
         data=("mnist",),
         gpu_minutes=2500,
         metrics=METRICS,
-        budgets={"smoke": SMOKE},
         perform=study_trees,
         settings=(
             *table_pair(
@@ -139,14 +139,12 @@ _OTHERS = (
     ("SVHN", OF_COLOUR["gamma_full"], "svhn", None),
 )
 OTHERS_TABLE = register(
-    Experiment(
+    on_rem(
         label="tab:results-otherdatasets",
-        chapter=CHAPTER,
         title="Accuracy, parse-tree entropy and sparsity on other datasets",
         data=("fashion_mnist", "cifar10", "svhn", "imagenette"),
         gpu_minutes=9500,
         metrics=METRICS,
-        budgets={"smoke": SMOKE},
         perform=study_trees,
         settings=tuple(
             setting

@@ -18,9 +18,7 @@ from torchcaps.viz import Forest, draw_forest, to_png
 
 from ..plan import (
     FIRST_SEED,
-    SMOKE,
     Claim,
-    Experiment,
     Finding,
     Job,
     Mean,
@@ -31,7 +29,7 @@ from ..plan import (
 )
 from ..records import Details, Picture, Rows
 from .setting import TreeSetting, pairs_of, rem_pair
-from .tables import CHAPTER, DEVIATIONS, NO_DECODER, train_and_count
+from .tables import DEVIATIONS, NO_DECODER, on_rem, train_and_count
 
 LABEL = "fig:parse_trees_cifar10_samples"
 _NETWORK = "parse CapsNet"
@@ -150,9 +148,8 @@ def fewer_capsules(rows_of: RowsOf) -> Finding:
 
 
 register(
-    Experiment(
+    on_rem(
         label=LABEL,
-        chapter=CHAPTER,
         title="Parse trees of CIFAR-10 test images without and with REM",
         data=("cifar10",),
         gpu_minutes=500,
@@ -161,7 +158,6 @@ register(
             *("test_accuracy", "quantized_accuracy", "entropy", "decided", "sparsity"),
             *("capsules_in_tree", "capsules_in_tree_share", "empty_share"),
         ),
-        budgets={"smoke": SMOKE},
         perform=grow_trees,
         settings=rem_pair(
             _NETWORK, "cifar10/parse_capsnet", {}, levels=_LEVELS, smoke={"model.channels": [4, 4, 4]}

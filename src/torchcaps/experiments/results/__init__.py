@@ -1,7 +1,7 @@
 """From the results of single runs to rows, tables and pages."""
 
 from .gather import gather_runs, mean_curve, rows_of_runs, summarise, write_results
-from .overview import render_overview, write_overview
+from .overview import render_overview
 from .page import (
     OTHER_DATA,
     FigureVerdict,
@@ -11,7 +11,6 @@ from .page import (
     judged_figures,
     render_page,
     rows_in,
-    write_page,
 )
 from .tables import figures_of, render_table
 
@@ -31,7 +30,5 @@ __all__ = [
     "rows_in",
     "rows_of_runs",
     "summarise",
-    "write_overview",
-    "write_page",
     "write_results",
 ]

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from torchcaps.bench import read_rows, render_bench
+from torchcaps.core import markdown_table
 from torchcaps.inspection import describe_model
 from torchcaps.models import list_models
 from torchcaps.zoo import render_weights
@@ -26,15 +27,13 @@ _NO_CHAPTER = "all families"
 
 def render_models() -> str:
     """Every registered model, without the tiny ones that tests use."""
-    lines = [
-        "| model | parameters | MFLOP | input | classes | paper |\n| --- | --- | --- | --- | --- | --- |\n"
-    ]
+    rows = []
     for name in list_models():
         facts = describe_model(name)
         shape = "x".join(map(str, facts["input"]))
-        cells = (f"`{name}`", f"{facts['params']:,}", f"{facts['flops'] / 1e6:,.1f}", shape)
-        lines.append(f"| {' | '.join(cells)} | {facts['classes']} | {facts['paper']} |\n")
-    return "".join(lines)
+        sizes = (f"{facts['params']:,}", f"{facts['flops'] / 1e6:,.1f}", shape)
+        rows.append((f"`{name}`", *sizes, facts["classes"], facts["paper"]))
+    return markdown_table(("model", "parameters", "MFLOP", "input", "classes", "paper"), rows)
 
 
 def render_pages(root: Path) -> str:

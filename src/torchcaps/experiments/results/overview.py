@@ -6,12 +6,12 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
+from torchcaps.core import markdown_table
 from torchcaps.storage import write_text
 
 from ..plan import EXPERIMENTS, Experiment, RowsOf, Verdict
 from .page import list_claims, rows_in
 
-_FILE = "claims.md"
 _INTRODUCTION = (
     "Every claim is decided by a rule in the code, from the rows beside this page. Most runs are shorter "
     "than the thesis's, with fewer seeds: each page states their protocol. *Beyond* is a claim of ours that "
@@ -19,11 +19,9 @@ _INTRODUCTION = (
 )
 
 
-def write_overview(results: Path) -> Path:
+def write_overview(results: Path) -> None:
     """Write `results/claims.md` from the results that are there."""
-    path = results / _FILE
-    write_text(path, render_overview(rows_in(results)))
-    return path
+    write_text(results / "claims.md", render_overview(rows_in(results)))
 
 
 def render_overview(rows_of: RowsOf) -> str:
@@ -50,9 +48,5 @@ def _count(experiments: list[Experiment], rows_of: RowsOf) -> str:
         found = (claim.check(rows_of).verdict for claim in experiment.claims)
         verdicts.setdefault(experiment.chapter, Counter()).update(found)
     names = get_args(Verdict)
-    lines = [f"| chapter | {' | '.join(names)} |", "| --- |" + " --- |" * len(names)]
-    lines += [
-        f"| {chapter} | {' | '.join(str(counts[name]) for name in names)} |"
-        for chapter, counts in verdicts.items()
-    ]
-    return "\n".join(lines)
+    rows = [(chapter, *(counts[name] for name in names)) for chapter, counts in verdicts.items()]
+    return markdown_table(("chapter", *names), rows).rstrip("\n")

@@ -46,11 +46,9 @@ def rows_in(results: Path) -> RowsOf:
     return rows_of
 
 
-def write_page(experiment: Experiment, results: Path) -> Path:
+def write_page(experiment: Experiment, results: Path) -> None:
     """Write `results/<label>.md` from the rows of the experiment."""
-    path = results / f"{experiment.slug}.md"
-    write_text(path, render_page(experiment, rows_in(results)))
-    return path
+    write_text(results / f"{experiment.slug}.md", render_page(experiment, rows_in(results)))
 
 
 def render_page(experiment: Experiment, rows_of: RowsOf) -> str:

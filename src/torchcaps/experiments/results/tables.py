@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from torchcaps.core import counted, metric_of
+from torchcaps.core import counted, markdown_table, metric_of
 
 from ..records import Row, Rows, metric_heading
 
@@ -16,7 +16,7 @@ def render_table(rows: Rows) -> str:
     metrics = list(dict.fromkeys(row.metric for row in rows))
     if len(metrics) > _MOST_ROWS:
         return _one_row_per_setting(rows, metrics)
-    return _markdown(
+    return markdown_table(
         ("setting", "metric", "thesis", "ours", "seeds", "protocol"),
         [
             (row.setting, metric_heading(row.metric), *figures_of(row), row.seeds, row.protocol)
@@ -35,7 +35,7 @@ def _one_row_per_setting(rows: Rows, metrics: Sequence[str]) -> str:
         most = max(found.values(), key=lambda row: row.seeds)
         cells = (_cell(found.get(metric), most.seeds) for metric in metrics)
         lines.append((name, *cells, most.seeds, most.protocol))
-    return _markdown(("setting", *map(metric_heading, metrics), "seeds", "protocol"), lines)
+    return markdown_table(("setting", *map(metric_heading, metrics), "seeds", "protocol"), lines)
 
 
 def _cell(row: Row | None, seeds: int) -> str:
@@ -55,8 +55,3 @@ def figures_of(row: Row) -> tuple[str, str]:
     digits = metric_of(row.metric).digits
     spread = "" if row.spread is None else f" ± {row.spread:,.{digits}f}"
     return "-" if row.thesis is None else f"{row.thesis:,.{digits}f}", f"{row.ours:,.{digits}f}{spread}"
-
-
-def _markdown(head: Sequence[str], lines: Iterable[Iterable[object]]) -> str:
-    rows = (f"| {' | '.join(map(str, cells))} |\n" for cells in (head, ["---"] * len(head), *lines))
-    return "".join(rows)

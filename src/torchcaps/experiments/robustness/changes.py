@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from torchcaps.core import metric_of
+from torchcaps.core import markdown_table, metric_of
 
 from ..plan import Mean, RowsOf, decide, difference, mean_of
 from ..records import by_setting, metric_heading
@@ -69,11 +69,11 @@ def render_changes(rows_of: RowsOf, name: str) -> str:
         name: "networks" or "background".
     """
     changes, metrics = TABLES[name]
-    lines = [f"| | {' | '.join(changes)} |\n| --- |{' --- |' * len(changes)}\n"]
-    for metric in metrics:
-        cells = [_cell(rows_of, change, metric) for change in changes.values()]
-        lines.append(f"| {_heading(metric)} | {' | '.join(cells)} |\n")
-    return "".join(lines)
+    rows = [
+        (_heading(metric), *(_cell(rows_of, change, metric) for change in changes.values()))
+        for metric in metrics
+    ]
+    return markdown_table(("", *changes), rows)
 
 
 def _heading(metric: str) -> str:

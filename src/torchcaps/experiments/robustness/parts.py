@@ -31,7 +31,7 @@ from .perform import study_parts
 _MIDDLE = 0.3
 TRAIN = 20_000
 _QUICK: Changes = {"epochs": 25, "optim.decay": 0.88, "patience": 0}
-TRUTH = (
+_TRUTH = (
     *("accuracy_with_even", "saliency_on_object", "saliency_on_clutter", "even_on_object", "even_on_clutter"),
     *("contribution_on_object", "contribution_on_clutter", "part_purity", "part_purity_base"),
     *("tree_precision", "tree_recall", "even_tree_precision", "even_tree_recall"),
@@ -129,49 +129,47 @@ def _draw(rows: Rows, places: Mapping[str, Number], across: str) -> bytes:
     return to_png(draw_lines([chart]))
 
 
-def draw_clutter(rows: Rows) -> bytes:
-    """Accuracy against clutter."""
-    return _draw(rows, {f"clutter {strength:g}": strength for strength in STRENGTHS}, "clutter")
-
-
-def draw_images(rows: Rows) -> bytes:
-    """Accuracy against the number of training images."""
-    return _draw(rows, {f"{count:,} images": count for count in COUNTS}, "training images")
-
-
-_on_parts = partial(
-    Experiment, chapter=CHAPTER, data=(), seeds=3, budgets={"smoke": SMOKE}, perform=study_parts
+on_parts = partial(
+    Experiment,
+    chapter=CHAPTER,
+    data=(),
+    seeds=3,
+    metrics=("test_accuracy", "best_epoch", *_TRUTH),
+    budgets={"smoke": SMOKE},
+    perform=study_parts,
 )
 register(
-    _on_parts(
+    on_parts(
         label=CLUTTER,
         title="PartWhole over clutter: accuracy, maps, trees and poses",
         gpu_minutes=120,
-        metrics=("test_accuracy", "best_epoch", *TRUTH, "sparsity"),
+        metrics=("test_accuracy", "best_epoch", *_TRUTH, "sparsity"),
         settings=_over_clutter(),
-        draw=draw_clutter,
+        draw=partial(
+            _draw, places={f"clutter {strength:g}": strength for strength in STRENGTHS}, across="clutter"
+        ),
         claims=CLUTTER_CLAIMS,
         deviations=_DEVIATIONS,
     )
 )
 register(
-    _on_parts(
+    on_parts(
         label=IMAGES,
         title="PartWhole over the number of training images",
         gpu_minutes=60,
-        metrics=("test_accuracy", "best_epoch", *TRUTH),
         settings=_over_images(),
-        draw=draw_images,
+        draw=partial(
+            _draw, places={f"{count:,} images": count for count in COUNTS}, across="training images"
+        ),
         claims=IMAGES_CLAIMS,
         deviations=_DEVIATIONS,
     )
 )
 register(
-    _on_parts(
+    on_parts(
         label=SCENES,
         title="PartWhole with scenes of three objects of three parts, 48 px",
         gpu_minutes=60,
-        metrics=("test_accuracy", "best_epoch", *TRUTH),
         settings=_scenes(),
         claims=SCENES_CLAIMS,
         deviations=(

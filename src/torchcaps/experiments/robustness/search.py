@@ -11,7 +11,6 @@ from ..plan import (
     MISSING,
     Changes,
     Claim,
-    Experiment,
     Finding,
     RowsOf,
     Setting,
@@ -28,10 +27,8 @@ from ..plan import (
     with_spread,
 )
 from ..records import Row, by_setting
-from .networks import CAPSULES, CONV, DR, GAMMA, ONE_ROUND, PLAIN, SMOKE, VIT, Compared, small_networks
-from .overlapping import CHAPTER
-from .parts import TRAIN, TRUTH, data_name
-from .perform import study_parts
+from .networks import CAPSULES, CONV, DR, GAMMA, ONE_ROUND, PLAIN, VIT, Compared, small_networks
+from .parts import TRAIN, data_name, on_parts
 
 LABEL = "robust:partwhole-search"
 STRENGTHS = (0.3, 0.6)
@@ -138,16 +135,10 @@ def _ranked(rows: list[Row], variant: str) -> tuple[list[Row], list[Row]]:
 
 
 register(
-    Experiment(
+    on_parts(
         label=LABEL,
-        chapter=CHAPTER,
         title="PartWhole: the search for a capsule network that wins in clutter",
-        data=(),
         gpu_minutes=90,
-        seeds=3,
-        metrics=("test_accuracy", "best_epoch", *TRUTH),
-        budgets={"smoke": SMOKE},
-        perform=study_parts,
         settings=tuple(
             _setting(network, strength) for strength in STRENGTHS for network in candidates().values()
         ),

@@ -2,14 +2,13 @@
 
 from .cluster import run_on_cluster
 from .exchange import merge_runs, pack_runs
-from .make import RunCounts, count_runs, missing_runs, perform_run, run_missing, uses_gpu
+from .make import RunCounts, count_runs, missing_runs, perform_run, run_missing
 from .outdated import outdated_runs, set_aside
 from .processes import run_in_processes
-from .visit import StopInTime, Visit
+from .visit import Visit
 
 __all__ = [
     "RunCounts",
-    "StopInTime",
     "Visit",
     "count_runs",
     "merge_runs",
@@ -21,5 +20,4 @@ __all__ = [
     "run_missing",
     "run_on_cluster",
     "set_aside",
-    "uses_gpu",
 ]

@@ -37,7 +37,7 @@ register(
         claims=(
             Claim(
                 "D=128 in 16 bytes converges sooner than D=16 in as many.",
-                claims.fewer(STORAGE, "updates_to_convergence", _CODED, "D=16 as int8"),
+                claims.fewer_updates(STORAGE, _CODED, "D=16 as int8"),
             ),
             Claim(
                 "With D=128 in 16 bytes the truth lies inside the 95 % region in over 95 % of the updates.",
@@ -105,7 +105,7 @@ register(
         claims=(
             Claim(
                 "Routing annealing makes flights converge sooner than three rounds.",
-                claims.fewer(ROUTING, "updates_to_convergence", "annealed", "three rounds"),
+                claims.fewer_updates(ROUTING, "annealed", "three rounds"),
             ),
             Claim(
                 "With the weights that REM leaves, flights converge at most one update later than with all "

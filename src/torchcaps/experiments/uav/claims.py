@@ -143,18 +143,17 @@ def finds_more(label: str, ours: Sequence[str], others: Sequence[str], *, is_our
     return check
 
 
-def fewer(label: str, metric: str, ours: str, other: str, *, is_ours: bool = True) -> Check:
-    """Whether one setting has less of a metric than another, over seeds."""
+def fewer_updates(label: str, ours: str, other: str, *, is_ours: bool = True) -> Check:
+    """Whether flights converge after fewer updates in one setting than in another, over seeds."""
 
     def check(rows_of: RowsOf) -> Finding:
-        found = by_setting(rows_of(label), metric)
+        found = by_setting(rows_of(label), _MEAN_UPDATES)
         if ours not in found or other not in found:
             return MISSING
         effect = difference(*(Mean.of_row(found[name], any_budget=is_ours) for name in (other, ours)))
         words = f"{ours} {found[ours].ours:.1f}, {other} {found[other].ours:.1f}, difference {effect}"
         finding = decide_together({ours: decide(effect)}, 1, words)
-        if metric == _MEAN_UPDATES:
-            finding = _of_all_flights(finding, rows_of(label), ours, other)
+        finding = _of_all_flights(finding, rows_of(label), ours, other)
         return as_ours(finding) if is_ours else finding
 
     return check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..plan import Claim, TakeOver, register
+from ..plan import Claim, register, take_over
 from . import claims
 from .claims import BASELINES, DRAWN, FIGURE, HEADS, TABLE, draw_curves, name_of
 from .designs import DEVIATIONS, METRICS, NETWORKS, baseline_setting, over_maps
@@ -38,9 +38,8 @@ _FLOWN = register(
             ),
             Claim(
                 "Larger descriptors converge sooner (FCN, D=128 and D=8).",
-                claims.fewer(
+                claims.fewer_updates(
                     TABLE,
-                    "updates_to_convergence",
                     name_of("fcn", 128, "bayesian"),
                     name_of("fcn", 8, "bayesian"),
                     is_ours=False,
@@ -72,7 +71,7 @@ register(
         title="Error and spread of the belief along flights",
         gpu_minutes=1,
         metrics=("final_error",),
-        perform=TakeOver((_FLOWN,), localize_flights),
+        perform=take_over((_FLOWN,), localize_flights),
         settings=tuple(
             replace(setting, thesis={}, reuses=setting.name)
             for setting in (*map(baseline_setting, BASELINES), *NETWORKS)

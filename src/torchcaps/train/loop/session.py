@@ -15,7 +15,7 @@ from torchcaps.core import UserError, derive_seed, generator
 from torchcaps.data import Examples
 from torchcaps.models import Network, build_model
 
-from ..averaging import choose_weights
+from ..averaging import AveragedWeights, LearntWeights
 from ..evaluate import evaluate
 from ..objective import Objective
 from ..optimizer import make_optimizer, make_schedule
@@ -104,7 +104,9 @@ class Session:
             self.optimizer, recipe.optim, steps=self.steps_per_epoch, epochs=recipe.epochs
         )
         self.learning_rate = recipe.optim.learning_rate  # of the last step of an epoch
-        self.weights = choose_weights(self.model, self.network, recipe.optim)
+        self.weights = LearntWeights(self.model, self.network)
+        if recipe.optim.average:
+            self.weights = AveragedWeights(self.network, recipe.optim.average)
         self.technique = choose_technique(
             recipe.annealing, recipe.pruning, self.network, self.task.leading_metric
         )

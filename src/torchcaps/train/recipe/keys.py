@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from inspect import getdoc
 from typing import Any, NamedTuple, get_args, get_type_hints
 
-from torchcaps.core import as_plain
+from torchcaps.core import as_plain, markdown_table
 from torchcaps.losses import LOSSES
 
 from ..objective import LossSettings
@@ -111,9 +111,10 @@ def keys_as_markdown() -> str:
         "its config, such as `num_classes`, `in_channels`, `image_size`, `routing`\nor `decoder`.",
     ]
     for group in key_groups():
-        table = [f"| `{key}` | `{default}` | {words} |" for key, default, words in group.rows]
-        head = ["| key | default | meaning |", "| --- | --- | --- |"]
-        parts += [f"## {group.title}", group.about, *(["\n".join([*head, *table])] if table else [])]
+        parts += [f"## {group.title}", group.about]
+        if group.rows:
+            rows = ((f"`{key}`", f"`{default}`", words) for key, default, words in group.rows)
+            parts.append(markdown_table(("key", "default", "meaning"), rows).rstrip("\n"))
     return "\n\n".join(parts) + "\n"
 
 

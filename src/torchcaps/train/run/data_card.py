@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from torchcaps.core import MissingDataError, UserError, build_dataclass
+from torchcaps.core import MissingDataError, Plain, UserError, build_dataclass
 from torchcaps.data import DatasetInfo, Examples, Fit, Split
 
 
@@ -50,33 +50,22 @@ class DataCard:
         return DatasetInfo(
             name=name,
             title=name,
-            channels=self.channels,
-            height=self.height,
-            width=self.width,
-            classes=self.classes,
-            mean=self.mean,
-            std=self.std,
             num_train=0,
             num_test=0,
             licence="",
             reader=_without_images,
-            fit=self.fit,
-            task=self.task,
+            **_card_fields(self),
         )
 
 
 def card_of(info: DatasetInfo) -> DataCard:
     """The card of a dataset."""
-    return DataCard(
-        classes=info.classes,
-        mean=info.mean,
-        std=info.std,
-        channels=info.channels,
-        height=info.height,
-        width=info.width,
-        fit=info.fit,
-        task=info.task,
-    )
+    return DataCard(**_card_fields(info))
+
+
+def _card_fields(known: DataCard | DatasetInfo) -> Plain:
+    """What a card and a dataset both say, by the same names."""
+    return {field.name: getattr(known, field.name) for field in fields(DataCard)}
 
 
 def _without_images(folder: Path, split: Split) -> Examples:

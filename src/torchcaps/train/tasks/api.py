@@ -153,7 +153,13 @@ class Task(ABC, Generic[OutputT, TargetsT]):
         return_routing: bool = False,
     ) -> OutputT:
         """What a model returns for normalised images; the targets tell a decoder what to draw."""
-        return model(inputs, targets, return_routing=return_routing)
+        decoded = () if targets is None else self.decoded(model, targets)
+        return model(inputs, *decoded, return_routing=return_routing)
+
+    def decoded(self, model: Callable[..., OutputT], targets: TargetsT) -> tuple[Any, ...]:
+        """What tells a decoder which capsules to draw: the targets."""
+        del model
+        return (targets,)
 
     def drawn(self, images: Tensor, targets: TargetsT) -> Tensor:
         """What a decoder should draw: the images in [0, 1]."""

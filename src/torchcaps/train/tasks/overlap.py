@@ -57,17 +57,10 @@ class Overlap(Task[CapsuleOutput, Tensor]):
         if model.decoder is not None:
             raise UserError("a decoder would draw one of two objects; set model.decoder=none")
 
-    def call(
-        self,
-        model: Callable[..., CapsuleOutput],
-        inputs: Tensor,
-        targets: Tensor | None,
-        *,
-        return_routing: bool = False,
-    ) -> CapsuleOutput:
-        """What a model returns; without a decoder it does not depend on the targets."""
-        del targets
-        return model(inputs, return_routing=return_routing)
+    def decoded(self, model: Callable[..., CapsuleOutput], targets: Tensor) -> tuple[Tensor, ...]:
+        """Nothing: a model has no decoder."""
+        del model, targets
+        return ()
 
     def meter(self, examples: Examples, objective: Objective) -> PairMeter:
         """Counts of pairs."""

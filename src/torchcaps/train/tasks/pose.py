@@ -100,18 +100,10 @@ class Pose(Task[PoseOutput, PoseTarget]):
                 "leave rotation, shear, scale, translation, squish, crop, flip, shift and margin_shift off"
             )
 
-    def call(
-        self,
-        model: Callable[..., PoseOutput],
-        inputs: Tensor,
-        targets: PoseTarget | None,
-        *,
-        return_routing: bool = False,
-    ) -> PoseOutput:
-        """The labels, where there are any, come without the rotations."""
-        labels = None if targets is None else targets.labels
-        output: PoseOutput = model(inputs, labels, return_routing=return_routing)
-        return output
+    def decoded(self, model: Callable[..., PoseOutput], targets: PoseTarget) -> tuple[Tensor, ...]:
+        """The labels without the rotations."""
+        del model
+        return (targets.labels,)
 
     def meter(self, examples: Examples, objective: Objective) -> PoseMeter:
         """Counts of classes and angles."""

@@ -102,17 +102,10 @@ class Retrieval(Task[DescriptorOutput, Tensor]):
             raise _too_few_places(len(groups), batch_size, per_place)
         return [_draw_batch(groups, places, per_place, random) for _ in range(len(examples) // batch_size)]
 
-    def call(
-        self,
-        model: Callable[..., DescriptorOutput],
-        inputs: Tensor,
-        targets: Tensor | None,
-        *,
-        return_routing: bool = False,
-    ) -> DescriptorOutput:
-        """A descriptor does not depend on the targets."""
-        del targets
-        return model(inputs, return_routing=return_routing)
+    def decoded(self, model: Callable[..., DescriptorOutput], targets: Tensor) -> tuple[Tensor, ...]:
+        """Nothing: a descriptor does not depend on the targets."""
+        del model, targets
+        return ()
 
     def meter(self, examples: Examples, objective: Objective) -> DescriptorMeter:
         """All descriptors."""

@@ -81,18 +81,10 @@ class Segmentation(Task[SegmentationOutput, Tensor]):
     default_loss: ClassVar[str] = "dice_cross_entropy"
     metric_names: ClassVar[tuple[str, ...]] = ("dice", "iou", "pixel_accuracy")
 
-    def call(
-        self,
-        model: Callable[..., SegmentationOutput],
-        inputs: Tensor,
-        targets: Tensor | None,
-        *,
-        return_routing: bool = False,
-    ) -> SegmentationOutput:
-        """Targets, where there are any, become one mask for each class."""
+    def decoded(self, model: Callable[..., SegmentationOutput], targets: Tensor) -> tuple[Tensor, ...]:
+        """One mask for each class."""
         network: Any = getattr(model, "module", model)  # as Fabric wraps it, or as it is
-        masks = None if targets is None else class_masks(targets, network.config.num_classes)
-        return model(inputs, masks, return_routing=return_routing)
+        return (class_masks(targets, network.config.num_classes),)
 
     def drawn(self, images: Tensor, targets: Tensor) -> Tensor:
         """The images inside their masks: outside them the capsules are blanked (LaLonde 2018)."""

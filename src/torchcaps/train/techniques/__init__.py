@@ -2,7 +2,7 @@
 
 from .annealed import AnnealedTraining
 from .annealing import Annealing, check_driven
-from .api import FinalResults, Technique, TrainingRun
+from .api import FinalResults, Technique
 from .choose import choose_technique
 from .pruned import PrunedTraining
 
@@ -12,7 +12,6 @@ __all__ = [
     "FinalResults",
     "PrunedTraining",
     "Technique",
-    "TrainingRun",
     "check_driven",
     "choose_technique",
 ]

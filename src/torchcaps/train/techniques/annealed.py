@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from torch import nn
 
 from torchcaps.core import Plain
 from torchcaps.data import Examples
-from torchcaps.routing import Iterations, set_iterations
+from torchcaps.routing import Iterations, iterations_of, set_iterations
 
 from ..tasks import Evaluation
-from .annealing import Annealing, Decision, start_annealer
-from .api import FinalResults, Technique, TrainingRun
+from .annealing import Annealer, Annealing, Decision
+from .api import FinalResults, Technique
+
+if TYPE_CHECKING:
+    from ..loop.kept import KeptRun
 
 
 class AnnealedTraining(Technique):
@@ -21,11 +25,11 @@ class AnnealedTraining(Technique):
 
     def __init__(self, settings: Annealing, network: nn.Module) -> None:
         self.settings, self._network = settings, network
-        self.annealer = start_annealer(settings, network)
+        self.annealer = Annealer(settings, tuple(iterations_of(network, settings.layers)))
         self._kept: Iterations = self.annealer.iterations
         self._set(self._kept)
 
-    def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
+    def after_epoch(self, run: KeptRun, epoch: int, validation: Evaluation) -> None:
         """Algorithm 3, lines 7 to 12: the best weights of each step are one file."""
         decision = self.annealer.observe(validation.loss)
         if decision is Decision.IMPROVED:
@@ -33,7 +37,7 @@ class AnnealedTraining(Technique):
         elif decision is Decision.NEXT_STEP:
             self._start_step(run)
 
-    def _start_step(self, run: TrainingRun) -> None:
+    def _start_step(self, run: KeptRun) -> None:
         """Go on from the best weights of an earlier step, which are first tried with the new iterations."""
         session = run.session
         session.fabric.barrier()
@@ -48,7 +52,7 @@ class AnnealedTraining(Technique):
             run.keep_if_best(epoch, tried)
             self.after_epoch(run, epoch, tried)
 
-    def finish(self, run: TrainingRun, test: Examples) -> FinalResults:
+    def finish(self, run: KeptRun, test: Examples) -> FinalResults:
         """Every step with what its best weights give on the test images."""
         steps = []
         for number, step in enumerate(self.annealer.tried):

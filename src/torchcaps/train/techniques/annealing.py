@@ -51,11 +51,6 @@ def check_driven(network: nn.Module, settings: Annealing) -> None:
         raise UserError(f"annealing needs a routing with iterations; none is named {settings.layers!r}")
 
 
-def start_annealer(settings: Annealing, network: nn.Module) -> Annealer:
-    """An annealer at the beginning, for the driven routings of a network."""
-    return Annealer(settings, tuple(iterations_of(network, settings.layers)))
-
-
 class Decision(Enum):
     """What a validation loss means for the run."""
 

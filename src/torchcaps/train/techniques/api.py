@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, TypedDict
 
 from torchcaps.core import Plain
 from torchcaps.data import Examples
@@ -10,26 +10,7 @@ from torchcaps.data import Examples
 from ..tasks import Evaluation
 
 if TYPE_CHECKING:
-    from ..loop import Session
-
-
-@runtime_checkable
-class TrainingRun(Protocol):
-    """What a technique may ask of the run that it takes part in."""
-
-    session: Session
-
-    def keep_if_best(self, epoch: int, validation: Evaluation) -> None:
-        """Keep the weights as those of the run if no epoch was better."""
-        ...
-
-    def save_weights(self, name: str, epoch: int) -> None:
-        """Write the weights of now to `<name>.safetensors` in the folder of the run."""
-        ...
-
-    def use_weights(self, name: str) -> int:
-        """Go on with the weights in `<name>.safetensors`; the epoch that they are of."""
-        ...
+    from ..loop.kept import KeptRun  # it imports this module
 
 
 class FinalResults(TypedDict, total=False):
@@ -52,15 +33,15 @@ class Technique:
     def after_update(self) -> None:
         """The optimizer has moved the weights. It may be captured in a CUDA graph."""
 
-    def after_validation(self, run: TrainingRun, validation: Evaluation) -> Evaluation:
+    def after_validation(self, run: KeptRun, validation: Evaluation) -> Evaluation:
         """An epoch was validated; the evaluation of the weights that the epoch ends with."""
         del run
         return validation
 
-    def after_epoch(self, run: TrainingRun, epoch: int, validation: Evaluation) -> None:
+    def after_epoch(self, run: KeptRun, epoch: int, validation: Evaluation) -> None:
         """An epoch is over, and kept if it was the best."""
 
-    def finish(self, run: TrainingRun, test: Examples) -> FinalResults:
+    def finish(self, run: KeptRun, test: Examples) -> FinalResults:
         """Training is over; what result.json says beside metrics."""
         del run, test
         return {}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import nn
@@ -22,7 +21,10 @@ from torchcaps.prune import (
 )
 
 from ..tasks import Evaluation
-from .api import Technique, TrainingRun
+from .api import Technique
+
+if TYPE_CHECKING:
+    from ..loop.kept import KeptRun
 
 # A search starts this much above the largest threshold found so far and goes down: with few validation images
 # the loss rises and falls by chance, and a search from below would stop at the first rise.
@@ -30,12 +32,10 @@ _HEADROOM = 2.0
 
 
 @dataclass
-class PruningState:
+class PruningState(Plateau):
     """What the next search needs to know of the last ones; the zeros themselves are in the weights."""
 
     threshold: float = 0.0  # the largest so far
-    best_loss: float = inf
-    waited: int = 0
     evaluations: int = 0  # of all searches
 
 
@@ -69,12 +69,9 @@ class PrunedTraining(Technique):
         """Keep cut weights at zero."""
         self._pull.keep_zeros()
 
-    def after_validation(self, run: TrainingRun, validation: Evaluation) -> Evaluation:
+    def after_validation(self, run: KeptRun, validation: Evaluation) -> Evaluation:
         """Prune if it is time; the evaluation of the weights as they are then."""
-        past = self.past
-        plateau = Plateau(self.settings.patience, past.best_loss, past.waited)
-        is_due = plateau.is_reached(validation.loss)
-        past.best_loss, past.waited = plateau.best_loss, plateau.waited
+        is_due = self.past.is_reached(validation.loss, self.settings.patience)
         self._last = LastSearch()
         return self._prune(run, validation) if is_due and self._is_good_enough(validation) else validation
 
@@ -82,7 +79,7 @@ class PrunedTraining(Technique):
         least = self.settings.min_metric
         return least is None or not self._leading.is_better(least, validation.value_of(self._leading))
 
-    def _prune(self, run: TrainingRun, validation: Evaluation) -> Evaluation:
+    def _prune(self, run: KeptRun, validation: Evaluation) -> Evaluation:
         whole = run.session.splits.validation
         part = _spread(whole, self.settings.search_images)
         cost = self._cost(validation if part is whole else run.session.evaluate(part))

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 Texture = Literal["solid", "part-solid", "ground-glass"]
-Attachment = Literal["none", "wall", "vessel"]
 TEXTURES: tuple[Texture, ...] = ("solid", "part-solid", "ground-glass")
 _SHARPNESS = 14.0  # of a spicule, in units of the cosine to its axis
 
@@ -36,7 +35,6 @@ class Nodule:
     waves: Numbers
     spicules: Numbers
     texture: Texture
-    attachment: Attachment
     hounsfield: float
     edge: float
 
@@ -77,9 +75,7 @@ def draw_waves(random: np.random.Generator, count: int, height: float) -> Float[
     return np.hstack([frequencies, phases, heights])
 
 
-def draw_nodule(
-    random: np.random.Generator, centre: Float[np.ndarray, " 3"], radius: float, attachment: Attachment
-) -> Nodule:
+def draw_nodule(random: np.random.Generator, centre: Float[np.ndarray, " 3"], radius: float) -> Nodule:
     """A nodule of random shape and texture."""
     texture: Texture = TEXTURES[random.choice(3, p=[0.6, 0.15, 0.25])]
     is_spiculated = texture != "ground-glass" and random.random() < 0.35
@@ -94,7 +90,6 @@ def draw_nodule(
         waves=draw_waves(random, 6, 0.18),
         spicules=np.hstack([axes, heights]),
         texture=texture,
-        attachment=attachment,
         hounsfield=random.uniform(-740, -520) if is_glass else random.uniform(-300, 60),
         edge=random.uniform(1.5, 3.5) if is_glass else random.uniform(0.8, 1.8),
     )

@@ -9,10 +9,10 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from .chest import Chest, draw_chest
-from .nodule import Attachment, Nodule, draw_nodule
+from .nodule import Nodule, draw_nodule
 from .vessels import grow_vessels
 
-ATTACHMENTS: tuple[Attachment, ...] = ("none", "wall", "vessel")
+_ATTACHMENTS = ("none", "wall", "vessel")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,7 +64,7 @@ def draw_patient(number: int, seed: int, *, reach: float = 70.0) -> Patient:
 def _place(random: np.random.Generator, chest: Chest, vessels: NDArray[np.float64], reach: float) -> Nodule:
     """A nodule in the lung, on its wall, or on a vessel."""
     radius = float(np.clip(random.lognormal(np.log(4.2), 0.5), 1.8, 13))
-    attachment = ATTACHMENTS[random.choice(3, p=[0.4, 0.3, 0.3])]
+    attachment = _ATTACHMENTS[random.choice(3, p=[0.4, 0.3, 0.3])]
     if attachment == "vessel":
         near = vessels[(np.abs(vessels[:, 2]) < reach) & (vessels[:, 6] < 2.5)]
         tube = near[random.integers(len(near))]
@@ -73,7 +73,7 @@ def _place(random: np.random.Generator, chest: Chest, vessels: NDArray[np.float6
         deepest = -0.2 * radius if attachment == "wall" else -200.0
         highest = 0.1 * radius if attachment == "wall" else -(1.3 * radius + 4)
         centre = chest.point_at_depth(random, (deepest, highest), reach)
-    return draw_nodule(random, centre, radius, attachment)
+    return draw_nodule(random, centre, radius)
 
 
 def _draw_scars(random: np.random.Generator, chest: Chest, reach: float) -> NDArray[np.float64]:

@@ -1,13 +1,13 @@
 """The point-mass filter and the parts it is made of."""
 
-from .backend import Backend, Evidence, Match, Moments
+from .backend import Backend, Evidence, Match
 from .choose_backend import fast_backend
 from .descriptors import STORAGES, Codebook, Descriptors, Storage, learn_codebook
 from .estimate import Estimate
 from .grid import Grid
 from .heading import heading_weights
 from .likelihood import Likelihood, bayesian_likelihood, linear_likelihood, ratio_likelihood
-from .motion import MotionNoise, Odometry, Prediction, Taps, predict_motion, spread
+from .motion import MotionNoise, Odometry, Prediction, predict_motion, spread
 from .plain import PlainBackend
 from .point_mass import FilterSettings, PointMassFilter
 
@@ -22,14 +22,12 @@ __all__ = [
     "Grid",
     "Likelihood",
     "Match",
-    "Moments",
     "MotionNoise",
     "Odometry",
     "PlainBackend",
     "PointMassFilter",
     "Prediction",
     "Storage",
-    "Taps",
     "bayesian_likelihood",
     "fast_backend",
     "heading_weights",

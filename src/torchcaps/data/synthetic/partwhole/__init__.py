@@ -1,13 +1,12 @@
 """PartWhole: a benchmark whose classes differ in the relation of parts alone, with its true parse trees."""
 
-from .dataset import PARTWHOLE, PartWholeSettings, draw_named, partwhole_settings
+from .dataset import PartWholeSettings, draw_named, partwhole_settings
 from .design import Design
 from .draw import PartWhole, draw_partwhole
 from .files import load_partwhole, write_partwhole
 from .grammar import Tree, build_tree
 
 __all__ = [
-    "PARTWHOLE",
     "Design",
     "PartWhole",
     "PartWholeSettings",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torchcaps.viz import EntropyDot, draw_accuracy_entropy, to_png, with_deviation
 
-from ...plan import SMOKE, Changes, Claim, Experiment, TakeOver, register
+from ...plan import SMOKE, Changes, Claim, Experiment, register, take_over
 from ...records import Rows, by_setting
 from ..reuse import reused, varied
 from ..setting import TreeSetting
@@ -109,7 +109,7 @@ ENTROPY_TABLE = register(
         gpu_minutes=4000,
         metrics=(*METRICS, "decided"),
         budgets={"smoke": SMOKE},
-        perform=TakeOver(_TABLES, study_trees),
+        perform=take_over(_TABLES, study_trees),
         settings=tuple(
             _setting(network, way, learning)
             for network, learning in _LEARNING.items()

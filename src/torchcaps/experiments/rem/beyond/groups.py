@@ -33,6 +33,10 @@ _WHOLE, _WEIGHTS = "as trained", "single weights"
 _GROUPS = {_WEIGHTS: "weight", "capsules": "capsule", "capsule types": "type"}
 _TOLERANCES = (0.05, 0.5, 1.0)
 _KEPT = 0.5  # points of accuracy
+TINY: Changes = {
+    **SMOKE,
+    "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
+}
 
 
 def prune_and_shrink(job: Job) -> None:
@@ -132,15 +136,7 @@ register(
         gpu_minutes=5,
         seeds=3,
         metrics=(*METRICS, "parameters_share", "operations_share"),
-        budgets={
-            "smoke": {
-                **SMOKE,
-                "model": {
-                    **{"name": "dr_capsnet_tiny_test", "image_size": 28},
-                    **{"num_classes": 10, "decoder": "none"},
-                },
-            }
-        },
+        budgets={"smoke": TINY},
         perform=prune_and_shrink,
         settings=_settings(),
         claims=(

@@ -17,7 +17,7 @@ from torchcaps.viz import Measured, draw_bars, measure_seeds, to_png
 from ...plan import SMOKE, Claim, Experiment, register
 from ...records import Details, Rows
 from ..frozen_decoder import class_capsules
-from ..reuse import SHARED_RUNS, LookAt, Metrics, Trained, reused
+from ..reuse import SHARED_RUNS, Metrics, Trained, look_again, reused
 from ..setting import TreeSetting
 from ..tables import MNIST_TABLE
 from . import claims
@@ -104,7 +104,7 @@ register(
         at_once=1,  # they share the tables' runs
         metrics=tuple(f"auc_{kind}" for kind in _KINDS),
         budgets={"smoke": SMOKE},
-        perform=LookAt(_tell_apart, _TABLES),
+        perform=look_again(_tell_apart, _TABLES),
         settings=tuple(
             replace(reused(_TABLES, of), name=f"{name}, {score}", network=name, variant=score)
             for name, of in _NETWORKS.items()
