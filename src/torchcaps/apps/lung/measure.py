@@ -76,10 +76,12 @@ def _share(part: int, whole: int) -> float:
 
 def bounding_box(mask: Mask) -> tuple[slice, ...]:
     """The smallest box around a mask that is not empty."""
-    from scipy import ndimage
-
-    (box,) = ndimage.find_objects(mask.view(np.uint8))
-    return box
+    ranges = []
+    for axis in range(mask.ndim):
+        others = tuple(other for other in range(mask.ndim) if other != axis)
+        (found,) = np.nonzero(mask.any(axis=others))
+        ranges.append(slice(int(found[0]), int(found[-1]) + 1))
+    return tuple(ranges)
 
 
 def _border(mask: Mask) -> NDArray[np.bool_]:

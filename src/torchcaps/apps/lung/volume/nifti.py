@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError, first_line, need
+from torchcaps.core import UserError, need
 
 from .volume import Volume, doubts
 
@@ -83,7 +83,7 @@ def _open(path: Path) -> tuple[Any, str]:
 
 
 def _damaged(path: Path, error: Exception) -> UserError:
-    return UserError(f"{path} is damaged ({first_line(error)}); get it again")
+    return UserError(f"{path} is damaged ({str(error).partition(chr(10))[0]}); get it again")
 
 
 def _array(image: Any, path: Path) -> NDArray[Any]:
