@@ -370,6 +370,14 @@ def test_the_first_round_is_called_even_where_it_is(distance, is_even):
     assert ("begins with an even split" in words) == is_even
 
 
+def test_couplings_that_are_no_split_are_not_said_to_be_one():
+    (layer,) = random_layers(0, (6, 3))
+    halved = layer._replace(routed=layer.routed._replace(coupling=layer.routed.coupling / 2))
+    words = say_round(Round(1, parse_tree([halved]), 0.25, 0.5), 1)
+    assert "They are 0.250 away from even ones: 0 is even" in words
+    assert "split" not in words
+
+
 def test_a_few_images_do_not_say_what_is_unusual():
     many, few = (say_typical(compared(1.0, count), "3", "digits", 600) for count in (30, 2))
     assert "stranger than 100% of 30 held-out ones read as 3. That is unusual" in many

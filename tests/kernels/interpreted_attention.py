@@ -125,6 +125,7 @@ def test_the_operator_announces_the_shapes_it_returns(has_prior):
     children = torch.rand(3, 2, 2, 5, 4), torch.rand(6, 5) if has_prior else None
     kept = torch.rand(2, 6, 5), parents, parents
     checks = {"test_utils": ("test_schema", "test_faketensor")}
+    torch.library.opcheck(function._attend_op, children, **checks)
     torch.library.opcheck(
         function._attend_backward_op, (parents, torch.rand(2, 5), *children, *kept), **checks
     )

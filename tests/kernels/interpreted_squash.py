@@ -93,4 +93,5 @@ def test_primary_capsules_answer_the_same_with_the_kernel(function):
 def test_the_operator_announces_the_shapes_it_returns():
     poses = draw((3, 8))
     checks = {"test_utils": ("test_schema", "test_faketensor")}
+    torch.library.opcheck(squashed._squash_op, (poses.half(), True), **checks)
     torch.library.opcheck(squashed._squash_backward_op, (poses.half(), poses, torch.rand(3), True), **checks)

@@ -4,8 +4,7 @@ import pytest
 
 from kernels.interpreter import run_interpreted
 
-_MOST_SPILLED = 64  # bytes of a thread that find no register; 16 at most now
-_SPILLING = {"DR-CapsNet, large batch": 640}  # 592 at most now: tiles that reuse more of each matrix
+_MOST_SPILLED = 32  # bytes of a thread that find no register; 16 at most now
 _LEAST_SHARED = 99 << 10  # bytes of a program on the smallest GPUs since sm_80; 6 kB at most now
 
 
@@ -29,8 +28,7 @@ def test_every_kernel_compiles_for_a_gpu_that_is_not_here(capability):
         for name, call in CASES.items():
             known = len(compiled)
             call()
-            allowed = _SPILLING.get(name, _MOST_SPILLED)
-            spilling += [str(each) for each in compiled[known:] if each.spilled > allowed]
+            spilling += [f"{name}: {each}" for each in compiled[known:] if each.spilled > _MOST_SPILLED]
     assert launched_kernels() - {each.kernel for each in compiled} == set()
     assert spilling == []
     assert [str(each) for each in compiled if each.shared > _LEAST_SHARED] == []

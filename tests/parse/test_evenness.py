@@ -45,7 +45,23 @@ def test_exactly_twice_the_even_share_is_not_more():
 def test_a_constant_added_to_all_couplings_is_no_preference():
     shares = measure_evenness(torch.full((1, 4, 10), 0.1) + 0.5)
     assert shares.hardly_routes
-    assert measure_evenness(torch.zeros(1, 4, 10)).largest == pytest.approx(0.1)  # gives nothing to any
+    assert distance_from_even(torch.full((1, 4, 10), 0.1) + 0.5) == 0
+    assert measure_evenness(torch.zeros(1, 4, 10)).hardly_routes  # gives nothing to any
+
+
+def test_weak_couplings_decide_nothing_however_they_compare():
+    """As shares of what their child gives, all of them would go to one parent."""
+    weak, strong = [0.004, 0.0, 0.0, 0.0], [0.4, 0.0, 0.0, 0.0]
+    assert measure_evenness(couplings(*[weak] * 30)).hardly_routes
+    assert measure_evenness(couplings(*[weak] * 3, strong)).decided == 0.25
+    assert distance_from_even(couplings(weak)) == pytest.approx(0.004)
+
+
+def test_negative_couplings_count_as_they_are():
+    found = measure_evenness(couplings([-0.3, -0.3, -0.3, 0.01], [-0.3, -0.3, -0.3, -0.29]))
+    assert (found.decided, found.doubled) == (0.5, 0)  # 0.2325 and 0.0075 above their means; shares are 0.25
+    assert found.mean == pytest.approx(-0.26)
+    assert not found.is_split
 
 
 def test_couplings_that_are_no_split_are_said_to_be_none():

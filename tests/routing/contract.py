@@ -8,6 +8,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from torchcaps.core import Routed, UserError
 from torchcaps.routing import ReadsOut, RoutingShape, create_routing
 
+from routing.operations import count_operations
+
 IN_CAPS, OUT_CAPS, POSE = 6, 4, 5
 SHAPE = RoutingShape(IN_CAPS, OUT_CAPS, POSE)
 
@@ -201,6 +203,13 @@ class RoutingContract:
         with FlopCounterMode(display=False) as counter:
             routing(votes, activations)
         assert 3 * 2 * routing.cost(SHAPE).multiply_adds == counter.get_total_flops()
+
+    @pytest.mark.parametrize("rounds", [1, 2, 3])
+    @pytest.mark.parametrize("shape", [SHAPE, RoutingShape(7, 3, 2), RoutingShape(2, 5, 9)], ids=str)
+    def test_the_cost_formula_counts_the_operations_that_run(self, shape, rounds):
+        routing = self.build(shape=shape, **dict.fromkeys(self.one_round, rounds))
+        votes, activations = draw(1, *shape), draw(1, shape.in_caps, seed=1).sigmoid()
+        assert routing.cost(shape).flops == count_operations(routing, votes, activations)
 
     @pytest.mark.compile
     def test_compiles_without_graph_breaks(self, routing, votes, activations):

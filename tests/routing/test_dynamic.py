@@ -7,6 +7,7 @@ from torchcaps.routing.dynamic import even_split, split_over_parents
 
 from refusal import REFUSED
 from routing.contract import IN_CAPS, OUT_CAPS, SHAPE, RoutingContract, draw
+from routing.operations import count_operations
 
 
 def squashed(s):
@@ -122,8 +123,7 @@ def test_the_first_round_splits_as_a_softmax_of_zeros_does(parents, leaky, dtype
     assert torch.equal(even_split(votes, leaky), split_over_parents(votes.sum(-1), leaky))
 
 
-def test_no_parent_is_one_more_to_choose_from_in_the_cost():
-    """Five operations for each child and round: those of a softmax over one more number."""
-    plain, leaky = (DynamicRouting(SHAPE, iterations=3, leaky=leaky).cost(SHAPE) for leaky in (False, True))
-    assert leaky.elementwise - plain.elementwise == 3 * 5 * SHAPE.in_caps
-    assert leaky.multiply_adds == plain.multiply_adds
+@pytest.mark.parametrize("settings", [{"leaky": True}, {"inner_bias": False}, {"iterations": 1}], ids=str)
+def test_the_cost_formula_knows_a_leak_and_a_late_bias(settings):
+    routing, votes = DynamicRouting(SHAPE, **settings).double(), draw(1, *SHAPE)
+    assert routing.cost(SHAPE).flops == count_operations(routing, votes, votes[..., 0, 0])

@@ -5,10 +5,11 @@ import torch
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchcaps.routing import self_attention_routing
+from torchcaps.routing import SelfAttentionRouting, self_attention_routing
 
 from accuracy import assert_as_accurate_as
 from routing.contract import POSE, SHAPE, RoutingContract, draw
+from routing.operations import count_operations
 
 
 class TestSelfAttention(RoutingContract):
@@ -27,6 +28,11 @@ class TestSelfAttention(RoutingContract):
         # each vote is multiplied twice, with the sum of votes and with its coupling; PyTorch counts neither,
         # because they are no matrix products
         assert len(votes) * routing.cost(SHAPE).multiply_adds == 2 * votes.numel()
+
+
+def test_the_cost_formula_knows_whether_there_is_a_prior():
+    routing, votes = SelfAttentionRouting(SHAPE, prior=False).double(), draw(1, *SHAPE)
+    assert routing.cost(SHAPE).flops == count_operations(routing, votes, votes[..., 0, 0])
 
 
 def test_a_prior_moves_couplings_out_of_the_softmax():

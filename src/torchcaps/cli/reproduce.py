@@ -60,7 +60,7 @@ Merge = Annotated[
 ]
 Renew = Annotated[
     bool,
-    typer.Option("--renew", help="Make runs again whose recipe has changed; set the old aside."),
+    typer.Option("--renew", help="Make runs again whose recipe or data has changed; set the old aside."),
 ]
 Pack = Annotated[
     Path | None, typer.Option("--pack", help="Write the results of all runs in --out to a .tar.gz.")
@@ -194,7 +194,7 @@ def _take_stock(
         yield f"{merged} runs taken over from {merge}"
     if renew:
         aside = sum(set_aside(experiment.planned(**which), out) for experiment in experiments)
-        yield f"{aside} runs with an older recipe set aside"
+        yield f"{aside} runs with an older recipe or older data set aside"
 
 
 def _summary(experiment: Experiment, out: Path, done: RunCounts, which: _Which) -> str:
@@ -203,7 +203,9 @@ def _summary(experiment: Experiment, out: Path, done: RunCounts, which: _Which) 
     words = f"{experiment.label}: {done.done} of {done.planned} runs done, {done.failed} failed"
     outdated = len(outdated_runs(experiment.planned(**which), out))
     return (
-        f"{words}; {outdated} of them with an older recipe, --renew makes these again" if outdated else words
+        f"{words}; {outdated} of them with an older recipe or older data, --renew makes these again"
+        if outdated
+        else words
     )
 
 

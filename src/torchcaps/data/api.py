@@ -57,6 +57,8 @@ class DatasetInfo:
     `mean` and `std` are per channel, of pixels scaled to [0, 1]. `folders` are the places under the data
     folder in which the files are looked for. Photographs of many sizes also have a `framed_reader`, which
     brings them to a given size; `height` and `width` are what `reader` brings them to, by the rule `fit`.
+    `protocol` is raised when the same name begins to give other examples or another validation split: results
+    of two protocols are not averaged.
     """
 
     name: str
@@ -76,6 +78,7 @@ class DatasetInfo:
     task: str = "classification"
     files: tuple[RemoteFile, ...] = ()
     folders: tuple[str, ...] = ()
+    protocol: int = 1
 
     @property
     def num_classes(self) -> int:
@@ -91,6 +94,12 @@ def find_info(name: str) -> DatasetInfo:
     """What is known about a dataset by its name, or by its name and settings as in `partwhole:classes=6`."""
     family, colon, settings = name.partition(":")
     return FAMILIES[family](settings) if colon and family in FAMILIES else DATASETS[name]
+
+
+def data_protocol(name: str) -> int:
+    """The protocol by which a dataset is made now; that of images in a folder never changes."""
+    family = name.partition(":")[0]
+    return DATASETS[family].protocol if family in DATASETS else 1
 
 
 def list_datasets(pattern: str = "*") -> list[str]:

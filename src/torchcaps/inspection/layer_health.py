@@ -29,7 +29,7 @@ class LayerHealth:
     dead_parents: float
     starved_parents: float  # share that receives less than a limit times the mean coupling
     largest_share: float  # of all coupling, the part of the parent that receives most
-    from_uniform: float  # mean distance of couplings from an even split; 1 means one parent for each child
+    from_uniform: float  # mean distance of `parent_shares` from an even split; 1: one parent for each child
     tree: float  # T of Peer 2019: 1 - mean entropy of couplings / ln parents; 0 for a single parent
     diversity: float  # D of Peer 2019: the largest deviation over the batch of a parent's activation
     child_activations: ActivationRange

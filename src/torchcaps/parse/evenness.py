@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchcaps.inspection import distance_from_uniform, parent_shares
+from torchcaps.inspection import distance_from_uniform
 
-_DECIDED = 1.5  # even shares that some parent gets from a child which routing has decided
+_DECIDED = 0.5  # even shares by which a child that routing has decided prefers some parent
 _FEWEST_DECIDED = 0.05  # of the children: with fewer, a layer hardly routes
 _ROUNDING = 1e-3  # by which couplings that split a child may miss one, in any precision but the coarsest
 
@@ -18,16 +18,19 @@ _ROUNDING = 1e-3  # by which couplings that split a child may miss one, in any p
 class Evenness:
     """How the children of one routed layer split themselves over its parents.
 
-    An even share is 1 / parents. A layer hardly routes when fewer than 5 % of its children give any parent
-    more than 1.5 times the even share. A layer with one parent leaves no choice, so it hardly routes too.
+    An even share is 1 / parents. A layer hardly routes when fewer than 5 % of its children have a coupling
+    that lies more than half an even share above the mean of their couplings. Where couplings split a child,
+    that mean is the even share, so such a coupling is more than 1.5 even shares. A layer with one parent
+    leaves no choice, so it hardly routes too.
     """
 
     parents: int
     largest: float  # coupling of a child to its strongest parent, median over children
-    doubled: float  # share of the children that give a parent more than twice the even share
-    decided: float  # share of the children that give a parent more than 1.5 times the even share
+    mean: float  # of all couplings; the even share where they split a child
+    doubled: float  # share of the children with a coupling more than an even share above their mean
+    decided: float  # share of the children with a coupling more than half an even share above their mean
     to_chosen: float | None = None  # coupling of a child to the chosen class, median over children
-    is_split: bool = True  # whether couplings split a child; if not, all of this is about its positive ones
+    is_split: bool = True  # whether couplings split a child: positive and adding up to one
 
     @property
     def even_share(self) -> float:
@@ -45,38 +48,41 @@ def measure_evenness(
 ) -> Evenness:
     """How even the couplings of one routed layer are, over all children of all images.
 
-    Couplings count as the split of each child over the parents: those that do not add up to one are scaled,
-    and negative ones left out, as `is_split` tells.
+    Couplings count as they are, also where they do not split a child: weak ones decide nothing, however they
+    compare with each other, and a constant added to all of them changes nothing.
 
     Args:
         coupling: Of one routed layer.
         chosen: The class of each image, where the parents are classes.
     """
     given = coupling.detach().double()
-    shares = parent_shares(given)
-    parents = shares.shape[-1]
-    largest = shares.amax(-1)
+    parents, largest = given.shape[-1], given.amax(-1)
+    above = largest - given.mean(-1)
     to_chosen = None
     if chosen is not None:
-        index = chosen.view(-1, 1, 1).expand(-1, shares.shape[1], 1)
-        to_chosen = _median(shares.gather(2, index))
+        index = chosen.view(-1, 1, 1).expand(-1, given.shape[1], 1)
+        to_chosen = _median(given.gather(2, index))
     return Evenness(
         parents=parents,
         largest=_median(largest),
-        doubled=_share_above(largest, 2 / parents),
-        decided=_share_above(largest, _DECIDED / parents),
+        mean=float(given.mean()),
+        doubled=_share_above(above, 1 / parents),
+        decided=_share_above(above, _DECIDED / parents),
         to_chosen=to_chosen,
         is_split=_is_split(given),
     )
 
 
 def distance_from_even(coupling: Float[Tensor, "images in_caps out_caps"]) -> float:
-    """How far children are from an even split on average: 0 is even, 1 gives everything to one parent.
+    """How far children are from even couplings on average: 0 is even, 1 gives everything to one parent.
 
-    Half the sum of differences between the shares of a child and even ones (their total variation), divided
-    by what a child that gives all to one parent has. A layer with one parent leaves no choice and has 0.
+    Half the sum of differences between the couplings of a child and their mean (the total variation, where
+    they are a split), divided by what a child has that gives 1 to one parent and 0 to the others. A layer
+    with one parent leaves no choice and has 0.
     """
-    return float(distance_from_uniform(parent_shares(coupling.detach().double())))
+    given = coupling.detach().double()
+    centred = given - given.mean(-1, keepdim=True)
+    return float(distance_from_uniform(centred + 1 / given.shape[-1]))
 
 
 def _is_split(coupling: Tensor) -> bool:
@@ -90,5 +96,5 @@ def _median(values: Tensor) -> float:
     return float(values.median() - (-values).median()) / 2
 
 
-def _share_above(largest: Tensor, limit: float) -> float:
-    return float((largest > limit * (1 + 1e-6)).double().mean())  # single precision is no evidence
+def _share_above(values: Tensor, limit: float) -> float:
+    return float((values > limit * (1 + 2e-6)).double().mean())  # single precision is no evidence

@@ -1,4 +1,8 @@
-"""What a routing costs, by formula: additions, products, divisions, roots, exponentials and logarithms."""
+"""What a routing costs, by formula: the operations on numbers that its plain path runs.
+
+Additions, products, comparisons, roots, exponentials and the like count as one each, and so do guards against
+overflow and division by zero. Moving numbers and adding a zero in the place of a bias count as nothing.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +31,16 @@ def softmax_cost(size: int) -> int:
 
 
 def squash_cost(pose: int) -> int:
-    """Square, sum and scale each component; add the guard, root, add one, divide, multiply."""
-    return 3 * pose + 5
+    """Either squash: size, maximum, division, square, sum and scale of each component, and seven for a pose.
 
-
-def squash_exponential_cost(pose: int) -> int:
-    """Square, sum and scale each component; add the guard, root, two signs, exponential, divide."""
-    return 3 * pose + 6
+    Those seven are two of the divisor against overflow, then a guard, a root and three of the shrinking
+    factor: add one, divide and multiply, or change the sign, exponential and divide.
+    """
+    return 6 * pose + 7
 
 
 def sigmoid_cost(size: int) -> int:
-    """Sign, exponential, add one, divide, for each of `size` numbers; as many for its logarithm."""
+    """Sign, exponential, add one, divide, for each of `size` numbers; as many for its logarithm or a tanh."""
     return 4 * size
 
 

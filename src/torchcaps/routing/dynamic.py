@@ -221,11 +221,11 @@ class DynamicRouting(nn.Module):
         )
 
     def cost(self, shape: RoutingShape) -> RoutingCost:
-        """Work at one position: pooling and agreement in each round, but no agreement in the last."""
+        """Work at one position: pooling in each round, agreement and a split in all but the last."""
         in_caps, out_caps, pose = shape
-        rounds = self.iterations
-        bias = 0 if self.bias is None else out_caps * pose
-        softmax = in_caps * softmax_cost(out_caps + self.leaky)
-        elementwise = rounds * (softmax + out_caps * squash_cost(pose) + bias)
-        elementwise += (rounds - 1) * in_caps * out_caps + out_caps * length_cost(pose)
-        return RoutingCost((2 * rounds - 1) * in_caps * out_caps * pose, elementwise)
+        rounds, pairs = self.iterations, in_caps * out_caps
+        biases = 0 if self.bias is None else rounds if self.inner_bias else 1
+        elementwise = out_caps * (rounds * squash_cost(pose) + biases * pose + length_cost(pose))
+        elementwise += (rounds - 1) * in_caps * softmax_cost(out_caps + self.leaky)
+        elementwise += max(rounds - 2, 0) * pairs  # the first agreements are the logits
+        return RoutingCost((2 * rounds - 1) * pairs * pose, elementwise)

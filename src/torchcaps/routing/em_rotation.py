@@ -98,9 +98,11 @@ def em_rotation_cost(shape: RoutingShape, iterations: int, average: Average) -> 
     pairs = in_caps * out_caps
     products = pairs * pose**2 + AXIAL_SQUARINGS * out_caps * pose**3
     products += pairs * pose if average == "hemisphere" else 0
-    elementwise = iterations * (pairs * (7 * pose + 4) + AXIAL_SQUARINGS * out_caps * 2 * pose**2)
-    between = (iterations - 1) * (4 * pairs + in_caps * softmax_cost(out_caps) + sigmoid_cost(out_caps))
-    return RoutingCost(iterations * products, elementwise + between + sigmoid_cost(out_caps))
+    mean_axis = AXIAL_SQUARINGS * (pose**2 + pose + 1) + 4 * pose + 2
+    m_step = pairs * (8 * pose + 6) + out_caps * (mean_axis + 11)
+    e_step = 3 * pairs + 4 * out_caps + in_caps * softmax_cost(out_caps)
+    elementwise = iterations * m_step + (iterations - 1) * (e_step + sigmoid_cost(out_caps))
+    return RoutingCost(iterations * products, elementwise + sigmoid_cost(out_caps))
 
 
 @ROUTINGS.register("em_rotation")

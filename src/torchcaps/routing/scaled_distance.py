@@ -213,6 +213,7 @@ class ScaledDistanceRouting(nn.Module):
         rounds, pairs = self.iterations, in_caps * out_caps
         bias = 0 if self.bias is None else out_caps * pose
         elementwise = pairs * (3 * pose + 4)
-        elementwise += rounds * (in_caps * softmax_cost(out_caps) + out_caps * squash_cost(pose) + bias)
-        elementwise += (rounds - 1) * (pairs * (pose + length_cost(pose) + 2) + 3)
+        elementwise += rounds * (out_caps * squash_cost(pose) + bias)
+        distances = pairs * (pose + length_cost(pose) + 2) + 4
+        elementwise += (rounds - 1) * (distances + in_caps * softmax_cost(out_caps))
         return RoutingCost(rounds * pairs * pose, elementwise + out_caps * length_cost(pose))

@@ -13,7 +13,7 @@ from torchcaps.core import Routed, squash_exponential
 from torchcaps.kernels import fused_self_attention_routing, self_attention_unsupported_reason
 
 from .api import ROUTINGS, RoutingShape, keep_float32
-from .cost import RoutingCost, length_cost, softmax_cost, squash_exponential_cost
+from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .fused import FusedPath, UncastVotes, vector_obstacle
 
 _MANY = 256  # children; with fewer, training takes longer by matrix products
@@ -126,5 +126,5 @@ class SelfAttentionRouting(nn.Module):
         pairs = in_caps * out_caps
         elementwise = pairs * pose + pairs + in_caps * softmax_cost(out_caps)
         elementwise += 0 if self.prior is None else pairs
-        elementwise += out_caps * (squash_exponential_cost(pose) + length_cost(pose))
+        elementwise += out_caps * (squash_cost(pose) + length_cost(pose))
         return RoutingCost(2 * pairs * pose, elementwise)

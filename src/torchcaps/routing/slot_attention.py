@@ -112,6 +112,6 @@ class SlotAttentionRouting(nn.Module):
         update_macs = out_caps * 11 * pose**2  # query, six gate matrices, two layers twice as wide as long
         multiply_adds = 2 * pairs * pose**2 + self.iterations * (2 * pairs * pose + update_macs)
         each_round = in_caps * softmax_cost(out_caps) + 3 * pairs + out_caps
-        each_round += out_caps * (2 * layer_norm_cost(pose) + 26 * pose + 6 * pose)  # gates, then refinement
+        each_round += out_caps * (2 * layer_norm_cost(pose) + 25 * pose + 6 * pose)  # gates, then refinement
         elementwise = pairs * (2 * layer_norm_cost(pose) + pose) + self.iterations * each_round
         return RoutingCost(multiply_adds + out_caps * pose, elementwise + out_caps + sigmoid_cost(out_caps))

@@ -160,6 +160,6 @@ class VariationalBayesRouting(nn.Module):
         in_caps, out_caps, pose = shape
         rounds, pairs, components = self.iterations, in_caps * out_caps, out_caps * pose
         update = pairs * (2 * pose + 2) + 6 * components + 8 * out_caps + 1
-        expect = pairs * (4 * pose + 2) + 5 * components + 8 * out_caps + in_caps * softmax_cost(out_caps)
-        final = 4 * components + 10 * out_caps + sigmoid_cost(out_caps)
+        expect = pairs * (4 * pose + 2) + 4 * components + 9 * out_caps + in_caps * softmax_cost(out_caps)
+        final = 3 * components + 10 * out_caps + sigmoid_cost(out_caps)
         return RoutingCost(2 * rounds * pairs * pose, rounds * update + (rounds - 1) * expect + final)

@@ -69,7 +69,7 @@ def width_of(text: str) -> int:
 
 def format_share(share: float) -> str:
     """A share with two decimals, or with the first that is not zero: an even one of 300 is not 0.00."""
-    return f"{share:.2f}" if share >= 0.01 else f"{share:.1g}"
+    return f"{share:.2f}" if abs(share) >= 0.01 else f"{share:.1g}"
 
 
 def join_words(words: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from torchcaps.experiments.plan import (
 )
 from torchcaps.experiments.records import Details, load_rows, protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
-from torchcaps.experiments.runner import RunCounts, Visit, run_missing
+from torchcaps.experiments.runner import RunCounts, Visit, outdated_runs, run_missing
 from torchcaps.storage import DiskError
 from torchcaps.train import Machine, Silent, StoppedError
 from torchcaps.train.recipe import Recipe, recipe_as_json
@@ -138,6 +138,18 @@ def test_a_result_says_how_many_runs_shared_the_device(experiment, tmp_path):
     assert concurrency_of(tmp_path / "alone") == {1}
     # a tuned convolution frees memory, which must not happen beside another run
     assert [machine.tune_convolutions for machine in machines] == [False, False, True, True]
+
+
+def test_a_result_says_by_which_protocol_its_data_are_made(experiment, tmp_path):
+    def perform(job):
+        job.leave_result(Outcome(metrics={"rounds": 1}, **FACTS))
+
+    pairs = replace(experiment.settings[1], changes={"data.name": "multimnist:train=200"})
+    planned = replace(experiment, settings=(pairs,), perform=perform)
+    run_missing(planned, tmp_path, CPU, seeds=1)
+    (path,) = tmp_path.rglob("result.json")
+    assert json.loads(path.read_text())["data_protocol"] == dataset_info("multimnist").protocol == 2
+    assert outdated_runs(planned.planned("full", 1), tmp_path) == []
 
 
 def test_the_result_of_a_reused_run_is_taken_over_as_it_is(experiment, tmp_path):

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.results import rows_of_runs
 from torchcaps.experiments.runner import missing_runs, outdated_runs, pack_runs, set_aside
 from torchcaps.train.recipe import recipe_as_json
 
@@ -13,11 +14,11 @@ CURVES = EXPERIMENTS["fig:fix_vs_ann"]
 SMOKE = {"budget": "smoke", "seeds": 1}
 
 
-def write_result(run, out, **changes):
+def write_result(run, out, *, metrics=None, data_protocol=1, **changes):
     recipe = {**recipe_as_json(run.recipe), **changes}
     result = {
         "recipe": {key: value for key, value in recipe.items() if value is not None},
-        "metrics": {"test_accuracy": 0.5, "test_loss": 0.1, "epochs": 1},
+        "metrics": {"test_accuracy": 0.5, "test_loss": 0.1, "epochs": 1} if metrics is None else metrics,
         "seed": run.seed,
         "seconds": 1.0,
         "precision": "32",
@@ -25,6 +26,7 @@ def write_result(run, out, **changes):
         "device": "cpu",
         "commit": "c",
         "versions": {},
+        **({} if data_protocol == 1 else {"data_protocol": data_protocol}),
     }
     run.folder(out).mkdir(parents=True)
     (run.folder(out) / "result.json").write_text(json.dumps(result))
@@ -52,6 +54,29 @@ def test_a_key_that_came_later_makes_no_result_outdated(runs, tmp_path):
     assert runs[0] not in outdated_runs(CURVES.planned(**SMOKE), tmp_path)
 
 
+def test_a_result_of_older_data_is_outdated(tmp_path):
+    run = next(iter(EXPERIMENTS["robust:multimnist"].planned("smoke", 1)))
+    write_result(run, tmp_path)  # as before data had protocols
+    assert outdated_runs([run], tmp_path) == [run]
+    set_aside([run], tmp_path)
+    write_result(run, tmp_path, data_protocol=2)
+    assert outdated_runs([run], tmp_path) == []
+
+
+@pytest.mark.parametrize("changes", [{}, {"epochs": 17}], ids=["older data", "older recipe"])
+def test_a_row_never_has_runs_of_two_recipes_or_data_protocols(changes, tmp_path):
+    experiment = EXPERIMENTS["robust:multimnist"]
+    planned = [run for run in experiment.planned("smoke", 3) if run.setting == experiment.settings[0]]
+    for run in planned:
+        write_result(run, tmp_path, metrics={"test_pair_accuracy": 0.5}, **changes)
+    (older,) = rows_of_runs(experiment, tmp_path, budget="smoke")
+    assert (older.seeds, older.ours) == (3, 50.0)  # what there is, until there is a present run
+    present = replace(planned[0], seed=99)
+    write_result(present, tmp_path, metrics={"test_pair_accuracy": 0.9}, data_protocol=2)
+    (row,) = rows_of_runs(experiment, tmp_path, budget="smoke")
+    assert (row.seeds, row.ours) == (1, 90.0)
+
+
 def test_what_is_set_aside_is_missing_and_kept(runs, tmp_path):
     before = len(missing_runs(CURVES.planned(**SMOKE), tmp_path))
     kept = (runs[1].folder(tmp_path) / "result.json").read_text()
@@ -73,10 +98,12 @@ def test_the_command_tells_and_renews(runs, tmp_path):
     command = ["reproduce", CURVES.label, "--budget", "smoke", "--seeds", "1", "--minutes", "0"]
     command += ["--out", str(tmp_path), "--results", str(tmp_path / "pages"), "--device", "cpu"]
     told = CliRunner().invoke(app, command)
-    assert "2 of them with an older recipe, --renew makes these again" in told.output.replace("\n", " ")
+    assert "2 of them with an older recipe or older data, --renew makes these again" in told.output.replace(
+        "\n", " "
+    )
     renewed = CliRunner().invoke(app, [*command, "--renew"])
-    assert "2 runs with an older recipe set aside" in renewed.output
-    assert "older recipe, --renew" not in renewed.output.replace("\n", " ")
+    assert "2 runs with an older recipe or older data set aside" in renewed.output
+    assert "--renew makes" not in renewed.output.replace("\n", " ")
 
 
 def test_a_setting_that_changed_makes_its_results_outdated(runs, tmp_path):

@@ -178,13 +178,15 @@ def test_the_page_says_how_far_couplings_are_from_an_even_split(tree):
     assert "<strong>This network hardly routes: on this image 0% of the capsules" in warned
 
 
-def test_shares_of_couplings_that_do_not_add_up_to_one_are_not_called_couplings():
+def test_couplings_that_do_not_add_up_to_one_are_compared_with_their_mean():
     (layer,) = random_layers(0, [24, 3])
     weak = layer._replace(routed=layer.routed._replace(coupling=layer.routed.coupling / 20 - 0.01))
     said = tree_markup(torch.rand(1, 20, 20), parse_tree([weak]))
-    assert "Median coupling" not in said
-    assert "Median share that goes to " in said
+    assert "the mean of all couplings is 0.007." in said  # 1 / 60 - 0.01
+    assert "0% of the capsules give a class more than their mean coupling plus an even share." in said
     assert "do not add up to one" in said
+    assert "hardly routes: on this image 0% of the capsules give a class more than their mean" in said
+    assert "plus 0.5 of an even share" in said
 
 
 def test_the_numbers_of_a_quantized_network_are_marked():

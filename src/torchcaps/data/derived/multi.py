@@ -135,6 +135,7 @@ def _describe(settings: MultiSettings) -> DatasetInfo:
         num_train=settings.train,
         num_test=settings.test,
         task="overlap",
+        protocol=2,  # in the first, validation pairs showed digits of training pairs
     )
 
 

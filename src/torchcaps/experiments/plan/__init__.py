@@ -26,6 +26,7 @@ from .experiment import (
     slug_of,
     train_recipe,
 )
+from .identity import made_with, planned_with
 from .outcome import Outcome
 from .reuse import make_reused, setting_of, take_over
 from .setting import SMOKE, Changes, Setting, Values, join_changes
@@ -61,9 +62,11 @@ __all__ = [
     "join_changes",
     "larger",
     "larger_metric",
+    "made_with",
     "make_reused",
     "mean_of",
     "ours",
+    "planned_with",
     "register",
     "setting_of",
     "slug_of",

@@ -46,6 +46,7 @@ class RunResult:
     Attributes:
         recipe: The recipe it was made with, as plain data.
         annealing: Metrics after each step of the annealing, where there was one.
+        data_protocol: Of the dataset, when the run was made.
     """
 
     facts: RunFacts
@@ -53,6 +54,7 @@ class RunResult:
     recipe: Mapping[str, Any]
     annealing: tuple[Mapping[str, Number], ...] = ()
     details: Details
+    data_protocol: int = 1
 
     @classmethod
     def from_json(cls, content: object) -> RunResult:
@@ -69,6 +71,7 @@ class RunResult:
             recipe=recipe,
             annealing=tuple(content.get("annealing", ())),
             details=Details.from_json(content),
+            data_protocol=content.get("data_protocol", 1),
         )
 
 

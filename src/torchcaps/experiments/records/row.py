@@ -58,7 +58,7 @@ class Row:
         thesis: The printed figure, in the unit of the metric.
         ours: The mean over runs, in the same unit.
         spread: The deviation over runs; None for a single one.
-        protocols: How the runs were made; several where that changed in between.
+        protocols: How the runs were made; several where only some used up their epochs.
     """
 
     setting: str

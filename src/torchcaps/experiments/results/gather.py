@@ -11,7 +11,7 @@ from statistics import mean, stdev
 from torchcaps.core import Number, UserError, metric_of
 from torchcaps.storage import read_json, write_bytes, write_json
 
-from ..plan import Experiment, PlannedRun, Setting
+from ..plan import Experiment, PlannedRun, Setting, made_with, planned_with
 from ..records import (
     BUDGETS,
     Budget,
@@ -139,12 +139,19 @@ def rows_of_runs(experiment: Experiment, out: Path, *, budget: Budget) -> list[R
 
 
 def _results_of(experiment: Experiment, setting: Setting, out: Path, budget: Budget) -> list[RunResult]:
-    """The results of all finished runs of a setting, whatever their seeds."""
-    any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0).folder(out)
-    start = any_run.name.removesuffix("0")  # the name of another setting may begin with it too
-    paths = sorted(any_run.parent.glob(f"{start}[0-9]*/result.json"))
+    """The results of the finished runs of a setting, whatever their seeds, that were made with one recipe.
+
+    That is the recipe of the plan; where no run has it, the older one that most of them have.
+    """
+    any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0)
+    folder = any_run.folder(out)
+    start = folder.name.removesuffix("0")  # the name of another setting may begin with it too
+    paths = sorted(folder.parent.glob(f"{start}[0-9]*/result.json"))
     own = [path for path in paths if path.parent.name.removeprefix(start).isdecimal()]
-    return [_read_result(path) for path in own]
+    alike: dict[str, list[RunResult]] = {}
+    for result in map(_read_result, own):
+        alike.setdefault(made_with(result.recipe, result.data_protocol), []).append(result)
+    return alike.get(planned_with(any_run)) or max(alike.values(), key=len, default=[])
 
 
 def _read_result(path: Path) -> RunResult:

@@ -73,6 +73,8 @@ register(
         deviations=(
             "200,000 training and 10,000 test pairs, drawn once from a seed, where the paper has 60 and 10 "
             "million. Networks have equal sizes within 5 % and no decoder.",
+            "Runs before data protocol 2 (commit 6af81d01) were validated on pairs of digits that training "
+            "pairs show too. No row has runs of both.",
             "Both digits are right where the two largest activations are their classes.",
             "A decoder learns to draw each digit from its class capsule, on top of the frozen network; the "
             "paper trains it together with the network. It is tested with the two predicted classes. Errors "

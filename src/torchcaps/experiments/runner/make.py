@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from torchcaps.core import MissingDataError, first_line
+from torchcaps.data import data_protocol
 from torchcaps.storage import DiskError, read_json, write_json
 from torchcaps.train import Machine, StoppedError, check_machine, side_by_side
 
@@ -84,7 +85,7 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, c
     job = Job(run, out, machine, StopInTime(visit))
     try:
         run.experiment.perform(job)
-        _record_concurrency(job, concurrency)
+        _complete_result(job, concurrency)
     except StoppedError:
         visit.on_run(f"{run.name} stopped: time is up; {_CONTINUES}")
     except MissingDataError as error:  # not a failure: the run waits for its data
@@ -100,10 +101,12 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, c
         visit.on_run(f"{run.name} failed: {error}")
 
 
-def _record_concurrency(job: Job, concurrency: int) -> None:
+def _complete_result(job: Job, concurrency: int) -> None:
+    """Add what the run did not know: how many shared its device, and the protocol of its data."""
     if not job.run.setting.reuses:  # such a run is the work of another one
-        path = job.folder / "result.json"
-        write_json(path, {**read_json(path), "concurrency": concurrency})
+        path, protocol = job.folder / "result.json", data_protocol(job.run.recipe.data.name)
+        more = {"concurrency": concurrency} | ({"data_protocol": protocol} if protocol > 1 else {})
+        write_json(path, read_json(path) | more)
 
 
 def _describe(run: PlannedRun, error: Exception) -> dict[str, object]:

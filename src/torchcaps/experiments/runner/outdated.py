@@ -1,4 +1,4 @@
-"""Outdated results: the recipe of their setting has changed since they were made."""
+"""Outdated results: the recipe of their setting or its data has changed since they were made."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from torchcaps.core import UserError
 from torchcaps.storage import read_json
-from torchcaps.train import recipe_as_json, stored_recipe
 
-from ..plan import PlannedRun
+from ..plan import PlannedRun, made_with, planned_with
 
 
 def outdated_runs(planned: Iterable[PlannedRun], out: Path) -> list[PlannedRun]:
-    """The planned runs whose result was made with another recipe than they have now."""
+    """The planned runs whose result was made with another recipe, or of other data, than they have now."""
     return [run for run in planned if (run.folder(out) / "result.json").is_file() and _is_outdated(run, out)]
 
 
@@ -31,9 +29,5 @@ def set_aside(planned: Iterable[PlannedRun], out: Path) -> int:
 
 
 def _is_outdated(run: PlannedRun, out: Path) -> bool:
-    made_with = read_json(run.folder(out) / "result.json")["recipe"]
-    try:
-        complete = recipe_as_json(stored_recipe(made_with))  # keys that were added later have their defaults
-    except UserError:  # a key was removed
-        return True
-    return complete != recipe_as_json(run.recipe)
+    result = read_json(run.folder(out) / "result.json")
+    return made_with(result["recipe"], result.get("data_protocol", 1)) != planned_with(run)

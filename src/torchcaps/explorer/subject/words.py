@@ -52,12 +52,16 @@ def say_round(here: Round, last: int) -> str:
     """How far couplings are from an even split after a round, and whether routing does anything."""
     is_split = all(layer.is_split for layer in here.tree.evenness)
     even = f"{here.distance:.3f} away from an even split: 0 is even, 1 gives all to one parent."
+    if not is_split:
+        even = (
+            f"{here.distance:.3f} away from even ones: 0 is even, 1 to one parent and 0 to all others has 1."
+        )
     if last == 1:
         return (
             "This network finds its couplings in one pass, so there are no rounds to step through. "
-            f"{'They' if is_split else 'Their shares'} are {even} {say_hardly(here.tree.evenness)}"
+            f"They are {even} {say_hardly(here.tree.evenness)}"
         ).strip()
-    text = f"After round {here.number} of {last}, {'couplings' if is_split else 'shares'} are {even}"
+    text = f"After round {here.number} of {last}, couplings are {even}"
     if here.number == 1 and not round(here.distance, 3):  # not all routings begin so: slots have a state
         text += " Routing begins with an even split, so there is hardly a tree yet."
     elif here.number == last:

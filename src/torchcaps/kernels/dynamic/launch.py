@@ -56,14 +56,17 @@ class Tiles:
 
 @lru_cache(maxsize=256)
 def choose_tiles(in_pose: int, out_pose: int, matrices: int, is_small: bool) -> Tiles:
-    """Tile sizes for a layer: 1024 numbers of the weight a warp, or 512 where there are few samples."""
+    """Tile sizes for a layer: 1024 numbers of the weight a warp, or 512 where there are few samples.
+
+    The gradient of the poses always takes 512: with more, its sums find no registers.
+    """
     fewest = cdiv(16, triton.next_power_of_2(in_pose))
     most = max(1024 // _pose_block(out_pose) // triton.next_power_of_2(in_pose), fewest)
-    kids = max(most // 2, fewest) if is_small else most
+    half = max(most // 2, fewest)
     few = max(min(most, triton.next_power_of_2(matrices)), fewest)
     return Tiles(
-        pool=Tile(kids, fill=12 if is_small else 8),
-        pose_grad=Tile(kids),
+        pool=Tile(half, fill=12) if is_small else Tile(most),
+        pose_grad=Tile(half),
         weight_grad=Tile(few, stages=1, fill=12),
     )
 

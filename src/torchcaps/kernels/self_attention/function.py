@@ -60,13 +60,11 @@ def self_attention_unsupported_reason(poses: Tensor, weight: Tensor) -> str | No
 class _Attend(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, votes: Tensor, prior: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        from . import launch  # only here: a CPU install has no triton
-
-        attended = launch.attend(votes, None if prior is None else prior.contiguous())
-        ctx.save_for_backward(votes, prior, attended.coupling, attended.totals, attended.pooled)
-        ctx.mark_non_differentiable(attended.coupling)
+        poses, lengths, *kept = _attend_op(votes, prior)
+        ctx.save_for_backward(votes, prior, *kept)
+        ctx.mark_non_differentiable(kept[0])
         ctx.set_materialize_grads(False)
-        return attended.poses, attended.lengths, attended.coupling
+        return poses, lengths, kept[0]
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
@@ -76,6 +74,24 @@ class _Attend(torch.autograd.Function):
         of_lengths = pooled.new_zeros(pooled.shape[:-1]) if grads[1] is None else grads[1]
         of_votes, of_prior = _attend_backward_op(of_poses, of_lengths, votes, prior, *kept)
         return of_votes, None if prior is None else of_prior
+
+
+@operator(
+    "self_attention",
+    "(Tensor votes, Tensor? prior) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+def _attend_op(votes: Tensor, prior: Tensor | None) -> tuple[Tensor, ...]:
+    from . import launch  # only here: a CPU install has no triton
+
+    return tuple(launch.attend(votes, None if prior is None else prior.contiguous()))
+
+
+@_attend_op.register_fake
+def _(votes, prior):  # noqa: ANN001, ANN202
+    matrices, samples, shared, num_out, pose = votes.shape
+    poses, totals, pooled = (votes.new_empty(samples, num_out, pose) for _ in range(3))
+    coupling = votes.new_empty(samples, matrices * shared, num_out)
+    return poses, votes.new_empty(samples, num_out), coupling, totals, pooled
 
 
 @operator(  # so that many gradients at once, which hold no memory of their own, are taken one by one

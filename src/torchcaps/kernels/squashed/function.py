@@ -49,11 +49,9 @@ def squash_unsupported_reason(poses: Tensor, function: Squash = squash) -> str |
 class _Squash(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, poses: Tensor, function: Squash) -> tuple[Tensor, Tensor]:
-        from . import launch  # only here: a CPU install has no triton
-
         ctx.save_for_backward(poses)
         ctx.function = function
-        return launch.squash_poses(poses, function is squash_exponential)
+        return _squash_op(poses, function is squash_exponential)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
@@ -63,6 +61,19 @@ class _Squash(torch.autograd.Function):
             results = squashed, torch.linalg.vector_norm(squashed, dim=-1)
             return torch.autograd.grad(results, poses, grads, create_graph=True)[0], None
         return _squash_backward_op(poses, *grads, ctx.function is squash_exponential), None
+
+
+@operator("squash", "(Tensor poses, bool exponential) -> (Tensor, Tensor)")
+def _squash_op(poses: Tensor, exponential: bool) -> tuple[Tensor, Tensor]:
+    from . import launch  # only here: a CPU install has no triton
+
+    return launch.squash_poses(poses, exponential)
+
+
+@_squash_op.register_fake
+def _(poses, exponential):  # noqa: ANN001, ANN202
+    lengths = poses.new_empty(poses.shape[:-1], dtype=torch.float32)
+    return torch.empty_like(poses, dtype=torch.float32), lengths
 
 
 @operator(  # so that many gradients at once, which hold no memory of their own, are taken one by one

@@ -11,9 +11,9 @@ from torchcaps.parse import Evenness, ParseTree
 from ..text import format_share, join_words, shorten
 from .scene import Caption
 
-_SHARES = (
-    "The couplings of this routing do not add up to one: a share is that of one coupling in the positive "
-    "ones of its capsule, so a weak coupling may be a large share."
+_NO_SPLIT = (
+    "The couplings of this routing do not add up to one, so those of a capsule are compared with their mean; "
+    "an even share is 1 / parents."
 )
 _ROUNDED = (
     "Couplings are drawn rounded to levels; class activations and these numbers are from before rounding."
@@ -47,49 +47,57 @@ def routing_caption(tree: ParseTree, names: list[str]) -> Caption:
         return Caption()
     text = f"{_median(tree.evenness, names[tree.chosen])} {_doubled(tree.evenness)}"
     if not _are_split(tree.evenness):
-        text = f"{text} {_SHARES}"
+        text = f"{text} {_NO_SPLIT}"
     if tree.is_quantized:
         text = f"{text} {_ROUNDED}"
     return Caption(text, _warning(tree.evenness))
 
 
 def _median(layers: tuple[Evenness, ...], name: str) -> str:
-    """The median coupling beside an even share: to the class, or in deep trees to the strongest parent."""
-    what = "coupling" if _are_split(layers) else "share that goes"
+    """The median coupling beside an even one: to the class, or in deep trees to the strongest parent."""
+    is_split = _are_split(layers)
     if len(layers) == 1:
         (layer,) = layers
-        to_class = f"Median {what} to {shorten(name, 20)}: {layer.to_chosen:.3f}"
-        return f"{to_class}; an even share is {layer.even_share:.3f}."
+        even = "an even share is" if is_split else "the mean of all couplings is"
+        to_class = f"Median coupling to {shorten(name, 20)}: {layer.to_chosen:.3f}"
+        return f"{to_class}; {even} {layer.mean:.3f}."
+    even = "even shares" if is_split else "means of all couplings"
     largest = join_words([f"{layer.largest:.2f}" for layer in layers])
-    even = join_words([format_share(layer.even_share) for layer in layers])
-    return f"Median {what} to the strongest parent, by layer: {largest}; even shares are {even}."
+    means = join_words([format_share(layer.mean) for layer in layers])
+    return f"Median coupling to the strongest parent, by layer: {largest}; {even} are {means}."
 
 
 def _are_split(layers: tuple[Evenness, ...]) -> bool:
     return all(layer.is_split for layer in layers)
 
 
+def _say_more(layers: tuple[Evenness, ...], shares: float) -> str:
+    """What a capsule gives its strongest parent: so many even shares above the mean of its couplings."""
+    if _are_split(layers):
+        return f"more than {'twice' if shares == 1 else f'{1 + shares:g} times'} an even share"
+    return f"more than their mean coupling plus {'an' if shares == 1 else f'{shares:g} of an'} even share"
+
+
 def _doubled(layers: tuple[Evenness, ...]) -> str:
     """The capsules that give one parent far more than the others."""
     shares = [f"{layer.doubled:.0%}" for layer in layers]
+    more = _say_more(layers, 1.0)
     if len(layers) == 1:
-        return f"{shares[0]} of the capsules give a class more than twice an even share."
-    uneven = join_words(shares)
-    return (
-        f"In layers 1 to {len(layers)}, {uneven} of the capsules give a parent more than twice an even share."
-    )
+        return f"{shares[0]} of the capsules give a class {more}."
+    return f"In layers 1 to {len(layers)}, {join_words(shares)} of the capsules give a parent {more}."
 
 
 def _warning(layers: tuple[Evenness, ...]) -> str:
     idle = [str(number) for number, layer in enumerate(layers, 1) if layer.hardly_routes]
     if not idle:
         return ""
+    more = _say_more(layers, 0.5)
     if len(layers) == 1:
         share = f"{layers[0].decided:.0%} of the capsules give a class"
-        return f"This network hardly routes: on this image {share} more than 1.5 times an even share."
+        return f"This network hardly routes: on this image {share} {more}."
     who = "This network hardly routes"
     if len(idle) < len(layers):
         who = (
             f"Layer {idle[0]} hardly routes" if len(idle) == 1 else f"Layers {join_words(idle)} hardly route"
         )
-    return f"{who}: fewer than 5% of the capsules give a parent more than 1.5 times an even share."
+    return f"{who}: fewer than 5% of the capsules give a parent {more}."
