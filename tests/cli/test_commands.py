@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+import warnings
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from importlib.metadata import version
 from inspect import unwrap
@@ -514,6 +515,15 @@ def test_one_bad_file_does_not_cost_the_answers_for_the_others(run, tmp_path):
     assert row["image"].endswith("b.png")
     assert "a.png cannot be read as an image" in done.stderr
     assert "1 of 2 images have no answer" in done.stderr
+
+
+def test_a_large_image_is_answered_without_a_warning_of_pillow(run, tmp_path, monkeypatch):
+    Image.fromarray(np.zeros((28, 28), np.uint8)).save(tmp_path / "large.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 28 * 28 - 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = torchcaps("predict", run, tmp_path / "large.png")
+    assert done.returncode == 0, done.stderr
 
 
 def test_images_that_a_folder_leaves_out_are_told(run, tmp_path):

@@ -33,7 +33,15 @@ from .examples import (
     PosedImages,
 )
 from .fit import Fit, fit_picture, undo_fit
-from .folders import PICTURE_MODES, as_bytes, find_images, open_any, opened_picture, without_transparency
+from .folders import (
+    PICTURE_MODES,
+    as_bytes,
+    find_images,
+    is_animation,
+    open_any,
+    opened_picture,
+    without_transparency,
+)
 from .lazy_images import FileImages, LazyImages
 from .maps import (
     MapImages,
@@ -165,6 +173,7 @@ __all__ = [
     "has_files",
     "horizontal_flip",
     "inverse_map",
+    "is_animation",
     "jitter",
     "list_datasets",
     "load_dataset",

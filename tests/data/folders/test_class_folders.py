@@ -321,6 +321,13 @@ def test_sixteen_bit_images_are_refused(root):
         load_dataset(f"folder:{root}", "train")
 
 
+def test_a_class_whose_name_begins_with_underscores_is_a_class(root):
+    for split in ("train", "test"):
+        save(root / split / "__background__/1.png")
+        save(root / split / "__MACOSX/1.png")  # what an archive of a Mac leaves behind
+    assert dataset_info(f"folder:{root}").classes == ("__background__", "a", "b", "c")
+
+
 def test_a_training_class_without_images_is_refused(root):
     (root / "train/d").mkdir()
     (root / "train/d/.DS_Store").touch()

@@ -61,6 +61,25 @@ def test_of_a_file_with_several_pages_none_is_chosen(tmp_path):
     assert np.array_equal(np.asarray(open_any(tmp_path / "page.tif")), PIXELS)
 
 
+@pytest.mark.parametrize("ending", ["gif", "webp", "png"])
+def test_of_an_animation_no_image_is_chosen(ending, tmp_path):
+    first, second = Image.new("RGB", (4, 4), "red"), Image.new("RGB", (4, 4), "blue")
+    first.save(tmp_path / f"moving.{ending}", save_all=True, append_images=[second])
+    first.save(tmp_path / f"still.{ending}")
+    with pytest.raises(UserError, match=rf"moving\.{ending} is an animation; save one image of it"):
+        open_any(tmp_path / f"moving.{ending}")
+    assert open_any(tmp_path / f"still.{ending}").size == (4, 4)
+    with opened_picture(tmp_path / f"moving.{ending}", may_move=True) as picture:
+        assert picture.convert("RGB").getpixel((0, 0))[0] > 200
+
+
+def test_an_image_that_is_too_large_is_answered_with_what_to_do(tmp_path, monkeypatch):
+    save(tmp_path / "slide.png", noted(1))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 2)
+    with pytest.raises(UserError, match=r"slide\.png has more than 0 megapixels; make it smaller"):
+        open_any(tmp_path / "slide.png")
+
+
 def test_a_format_of_phones_is_answered_with_what_to_do(tmp_path):
     (tmp_path / "IMG_1.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + bytes(50))
     with pytest.raises(UserError, match="save it as JPEG first"):

@@ -24,6 +24,8 @@ from ..lazy_images import FileImages
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
 OF_PHONES = {".heic", ".heif", ".avif"}
+_OF_SYSTEMS = ("__MACOSX", "__pycache__")  # folders that programs leave behind
+_ANIMATED = ("GIF", "PNG", "WEBP")  # formats that hold animations; others hold previews
 _ONE_HEADER = threading.Lock()  # Python 3.11 may fail where threads parse headers of arrays at once
 GREY_MODES = {"1", "L", "LA"}
 MOST_BYTES_IN_MEMORY = 4 << 30  # more are read from their files, batch by batch
@@ -60,9 +62,7 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
 
 def visible_folders(folder: Path) -> list[Path]:
     """The folders in a folder, sorted, without hidden ones."""
-    return sorted(
-        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))
-    )
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
 
 
 def find_images(names: Sequence[str]) -> list[str]:
@@ -107,21 +107,28 @@ def _is_image(path: Path) -> bool:
 
 def _is_visible(file: Path, root: Path) -> bool:
     parts = file.relative_to(root).parts if file.is_relative_to(root) else file.parts[-1:]
-    return file.is_file() and not any(part.startswith((".", "__")) for part in parts)
+    return file.is_file() and not any(map(_is_hidden, parts))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name in _OF_SYSTEMS
 
 
 @contextmanager
 def opened_picture(
-    path: Path, content: BytesIO | None = None, *, may_be_deep: bool = False
+    path: Path, content: BytesIO | None = None, *, may_be_deep: bool = False, may_move: bool = False
 ) -> Iterator[Image.Image]:
     """The image at `path`, upright, to be decoded in the block; a damaged or a deep one is an error there.
 
     Where `content` is given, the image is read from it, and `path` is its name in messages. With
-    `may_be_deep`, one of more than 8 bits per pixel is given as it is.
+    `may_be_deep`, one of more than 8 bits per pixel is given as it is; with `may_move`, the first image of an
+    animation is given.
     """
     try:
         with Image.open(path if content is None else content) as image:
             _check_pages(image, path)
+            if is_animation(image) and not may_move:
+                raise UserError(f"{path} is an animation; save one image of it as a file of its own")
             _set_upright(image, str(path), may_be_deep=may_be_deep)
             yield image
     except UserError:
@@ -130,8 +137,18 @@ def opened_picture(
         raise MissingDataError(f"no image at {path}") from error
     except UnidentifiedImageError as error:
         raise UserError(f"{path} cannot be read as an image ({_what_it_is(path)})") from error
+    except Image.DecompressionBombError as error:
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 10**6  # pillow refuses twice its limit
+        raise UserError(
+            f"{path} has more than {most} megapixels; make it smaller, or cut it into parts"
+        ) from error
     except Exception as error:  # pillow raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as an image ({error})") from error
+
+
+def is_animation(image: Image.Image) -> bool:
+    """Whether an open file holds several images to be shown one after the other."""
+    return image.format in _ANIMATED and bool(getattr(image, "is_animated", False))
 
 
 def _check_pages(image: Image.Image, path: Path) -> None:
