@@ -500,6 +500,19 @@ def test_a_check_counts_images_that_training_skips(tmp_path):
     assert f"1 image will be skipped, such as {folder / 'moving.gif'}: training reads" in done.stdout
 
 
+def test_a_check_tells_of_images_that_are_not_used_and_of_those_used_twice(tmp_path):
+    write_twin("folder", tmp_path, 12)
+    image = next((tmp_path / "test/a").glob("*.png"))
+    for copied in (tmp_path / "loose.png", tmp_path / "train/a/copied.png"):
+        shutil.copy(image, copied)
+    done = torchcaps("data", "check", tmp_path)
+    assert f"1 image will not be used, such as {tmp_path / 'loose.png'}" in done.stdout
+    assert f"such as {image}, a copy of {tmp_path / 'train/a/copied.png'}" in done.stdout
+    found = json.loads(torchcaps("data", "check", tmp_path, "--json").stdout)
+    assert found["images"] == {"training": 13, "test": 12}
+    assert found["outside"] == [str(tmp_path / "loose.png")]
+
+
 def test_data_that_are_not_there_may_be_a_folder(run):
     done = torchcaps("eval", run, "--data", "nonexist")
     assert done.returncode == 2

@@ -19,7 +19,8 @@ from .api import (
     resolve_data_dir,
 )
 from .augment import Augment, augment, augment_pairs, draw_numbers
-from .check import FileFinding, check_dataset, has_files, read_folder
+from .check import FileFinding, check_dataset, has_files
+from .check_folder import FolderFinding, check_folder, read_folder
 from .corrupt import CORRUPTIONS, STRENGTHS, add_noise, blur, corrupt_images, occlude
 from .derived import Overlaid, affine_versions, overlay_digits
 from .download import get_dataset
@@ -126,6 +127,7 @@ __all__ = [
     "FileFinding",
     "FileImages",
     "Fit",
+    "FolderFinding",
     "Frame",
     "LabelledImages",
     "LazyImages",
@@ -157,6 +159,7 @@ __all__ = [
     "blur",
     "center_crop",
     "check_dataset",
+    "check_folder",
     "corrupt_images",
     "dataset_info",
     "draw_masks",

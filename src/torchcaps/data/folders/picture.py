@@ -54,7 +54,7 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
             problems.append(f"{path} is a link to a file that is not there")
     for below in visible_folders(folder):
         images = (path for path in below.rglob("*") if path.suffix.lower() in suffixes)
-        if any(_is_visible(path, folder) for path in images):
+        if any(is_visible(path, folder) for path in images):
             problems.append(f"{below} holds images, but only those in {folder} itself are read")
     raise_all(problems)
     return visible_files(folder, suffixes)
@@ -78,7 +78,7 @@ def find_images(names: Sequence[str]) -> list[str]:
             found.append(name)
             continue
         below = sorted(path.rglob("*") if path.is_dir() else map(Path, glob(name, recursive=True)))
-        images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and _is_visible(file, path)]
+        images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and is_visible(file, path)]
         if not images:
             phones = any(file.suffix.lower() in OF_PHONES for file in below)
             hint = "; save photographs of phones (HEIC) as JPEG first" if phones else ""
@@ -92,7 +92,7 @@ def skipped_images(folder: Path) -> list[Path]:
     others = (
         path
         for path in sorted(folder.rglob("*"))
-        if path.suffix.lower() not in SUFFIXES and _is_visible(path, folder)
+        if path.suffix.lower() not in SUFFIXES and is_visible(path, folder)
     )
     return [path for path in others if path.suffix.lower() in OF_PHONES or _is_image(path)]
 
@@ -105,7 +105,8 @@ def _is_image(path: Path) -> bool:
         return False
 
 
-def _is_visible(file: Path, root: Path) -> bool:
+def is_visible(file: Path, root: Path) -> bool:
+    """Whether `file` is one, and neither it nor a folder between it and `root` is hidden."""
     parts = file.relative_to(root).parts if file.is_relative_to(root) else file.parts[-1:]
     return file.is_file() and not any(map(_is_hidden, parts))
 
