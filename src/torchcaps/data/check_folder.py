@@ -10,7 +10,7 @@ from .api import open_dataset, resolve_data_dir
 from .folders.class_folders import folders_of_classes, list_splits
 from .folders.folder import guess_task, parse_folder_name
 from .folders.layout import has_split_folders
-from .folders.picture import OF_PHONES, SUFFIXES, is_visible, skipped_images
+from .folders.picture import OF_PHONES, SUFFIXES, files_below, is_visible, skipped_images
 
 _SIDE = 32  # pixels that photographs are brought to when they are only checked
 
@@ -60,7 +60,7 @@ def _outside_images(root: Path) -> list[Path]:
     if not has_split_folders(root):
         return []
     splits = folders_of_classes(root)
-    images = (path for path in sorted(root.rglob("*")) if path.suffix.lower() in SUFFIXES | OF_PHONES)
+    images = (path for path in files_below(root) if path.suffix.lower() in SUFFIXES | OF_PHONES)
     others = (path for path in images if not any(path.is_relative_to(split) for split in splits))
     return [path for path in others if is_visible(path, root)]
 

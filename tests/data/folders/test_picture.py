@@ -130,6 +130,19 @@ def test_images_that_are_skipped_for_their_names_are_listed(tmp_path):
     assert skipped_images(tmp_path) == [tmp_path / "cat" / name for name in ("b.gif", "c", "z.HEIC")]
 
 
+def test_links_to_folders_are_followed_and_links_back_are_not(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "given/a").mkdir(parents=True)
+    for path in (tmp_path / "elsewhere/1.png", tmp_path / "given/a/2.png"):
+        save(path, noted(1))
+    (tmp_path / "given/linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "given/a/back").symlink_to(tmp_path / "given")
+    names = [str(tmp_path / "given" / name) for name in ("a/2.png", "linked/1.png")]
+    assert find_images([str(tmp_path / "given")]) == names
+    save(tmp_path / "elsewhere/3.gif", noted(1))
+    assert skipped_images(tmp_path / "given") == [tmp_path / "given/linked/3.gif"]
+
+
 def test_an_empty_file_is_called_empty(tmp_path):
     (tmp_path / "photo.png").touch()
     with pytest.raises(UserError, match=r"cannot be read as an image \(the file is empty\)"):

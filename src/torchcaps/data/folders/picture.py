@@ -53,7 +53,7 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
         if path.suffix.lower() in suffixes and path.is_symlink() and not path.exists():
             problems.append(f"{path} is a link to a file that is not there")
     for below in visible_folders(folder):
-        images = (path for path in below.rglob("*") if path.suffix.lower() in suffixes)
+        images = (path for path in files_below(below) if path.suffix.lower() in suffixes)
         if any(is_visible(path, folder) for path in images):
             problems.append(f"{below} holds images, but only those in {folder} itself are read")
     raise_all(problems)
@@ -63,6 +63,18 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
 def visible_folders(folder: Path) -> list[Path]:
     """The folders in a folder, sorted, without hidden ones."""
     return sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
+
+
+def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """All files in a folder and below it, sorted; links to folders are followed, but not to one `above`."""
+    here = folder.resolve()
+    if here in above:
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            yield from files_below(path, above | {here})
+        else:
+            yield path
 
 
 def find_images(names: Sequence[str]) -> list[str]:
@@ -77,7 +89,7 @@ def find_images(names: Sequence[str]) -> list[str]:
         if not path.is_dir() and not is_pattern:
             found.append(name)
             continue
-        below = sorted(path.rglob("*") if path.is_dir() else map(Path, glob(name, recursive=True)))
+        below = list(files_below(path)) if path.is_dir() else sorted(map(Path, glob(name, recursive=True)))
         images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and is_visible(file, path)]
         if not images:
             phones = any(file.suffix.lower() in OF_PHONES for file in below)
@@ -91,7 +103,7 @@ def skipped_images(folder: Path) -> list[Path]:
     """The images in a folder and below it that are not read because of how their names end."""
     others = (
         path
-        for path in sorted(folder.rglob("*"))
+        for path in files_below(folder)
         if path.suffix.lower() not in SUFFIXES and is_visible(path, folder)
     )
     return [path for path in others if path.suffix.lower() in OF_PHONES or _is_image(path)]
