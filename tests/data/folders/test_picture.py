@@ -88,6 +88,13 @@ def test_a_format_of_phones_is_answered_with_what_to_do(tmp_path):
         find_images([str(tmp_path)])
 
 
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
+def test_a_tiff_is_turned_too(compression, tmp_path):
+    turned = {ExifTags.Base.Orientation: 6}
+    Image.fromarray(PIXELS).save(tmp_path / "scan.tif", tiffinfo=turned, compression=compression)
+    assert np.array_equal(np.asarray(open_any(tmp_path / "scan.tif")), PIXELS[::-1].T)
+
+
 def test_a_jpeg_is_turned_too(tmp_path):
     with opened_picture(save(tmp_path / "photo.jpg", noted(6))) as image:
         assert image.size == (2, 3)

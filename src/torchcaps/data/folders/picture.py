@@ -138,7 +138,8 @@ def opened_picture(
     animation is given.
     """
     try:
-        with Image.open(path if content is None else content) as image:
+        # an open file, because by its name pillow maps a turned TIFF to memory with its sides exchanged
+        with path.open("rb") if content is None else content as file, Image.open(file) as image:
             _check_pages(image, path)
             if is_animation(image) and not may_move:
                 raise UserError(f"{path} is an animation; save one image of it as a file of its own")
