@@ -174,7 +174,9 @@ def test_images_are_greyscale_only_if_all_training_images_are(tmp_path):
             save(tmp_path / split / name / "1.png", (4, 4))
     assert load_dataset(f"folder:{tmp_path}", "train").images.shape == (2, 1, 4, 4)
     save(tmp_path / "test/x/colour.png", (4, 4, 3))
-    with pytest.raises(UserError, match=r"colour\.png is in colour"):
+    with pytest.raises(
+        UserError, match=r"colour\.png is stored in colour \(mode RGB\).*save it as a greyscale"
+    ):
         load_dataset(f"folder:{tmp_path}", "test")
     save(tmp_path / "train/x/colour.png", (4, 4, 3))
     for split in ("train", "test"):

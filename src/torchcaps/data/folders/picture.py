@@ -271,7 +271,10 @@ def read_picture(path: Path, mode: str, frame: Frame | None) -> Tensor:
     """An image file as bytes (channels, height, width), in `mode` ("L" or "RGB") and fitted to `frame`."""
     picture = open_any(path)
     if mode == "L" and picture.mode not in GREY_MODES:
-        raise UserError(f"{path} is in colour, but all training images are greyscale")
+        raise UserError(
+            f"{path} is stored in colour (mode {picture.mode}), but all training images are greyscale; "
+            "save it as a greyscale image"
+        )
     picture = without_transparency(picture).convert(mode)
     return as_bytes(picture if frame is None else fit_picture(picture, *frame))
 
