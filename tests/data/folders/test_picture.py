@@ -5,6 +5,7 @@ from PIL import ExifTags, Image
 from torchcaps.core import UserError
 from torchcaps.data import find_images, open_any, opened_picture, without_transparency
 from torchcaps.data.folders import skipped_images
+from torchcaps.data.folders.picture import files_below
 
 PIXELS = np.arange(6, dtype=np.uint8).reshape(2, 3) * 40
 
@@ -148,6 +149,13 @@ def test_links_to_folders_are_followed_and_links_back_are_not(tmp_path):
     assert find_images([str(tmp_path / "given")]) == names
     save(tmp_path / "elsewhere/3.gif", noted(1))
     assert skipped_images(tmp_path / "given") == [tmp_path / "given/linked/3.gif"]
+
+
+def test_hidden_folders_are_not_entered(tmp_path):
+    for name in ("shown", ".Trash-1000", "__MACOSX"):
+        (tmp_path / name).mkdir()
+        save(tmp_path / name / "1.png", noted(1))
+    assert list(files_below(tmp_path)) == [tmp_path / "shown/1.png"]
 
 
 def test_an_empty_file_is_called_empty(tmp_path):

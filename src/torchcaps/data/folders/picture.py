@@ -66,15 +66,18 @@ def visible_folders(folder: Path) -> list[Path]:
 
 
 def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """All files in a folder and below it, sorted; links to folders are followed, but not to one `above`."""
+    """All files in a folder and below it, sorted, but not those in hidden folders.
+
+    Links to folders are followed, but not to one `above`.
+    """
     here = folder.resolve()
     if here in above:
         return
     for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            yield from files_below(path, above | {here})
-        else:
+        if not path.is_dir():
             yield path
+        elif not _is_hidden(path.name):  # that of a system may not be readable
+            yield from files_below(path, above | {here})
 
 
 def find_images(names: Sequence[str]) -> list[str]:
