@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+import warnings
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from importlib.metadata import version
 from inspect import unwrap
@@ -499,6 +500,19 @@ def test_a_check_counts_images_that_training_skips(tmp_path):
     assert f"1 image will be skipped, such as {folder / 'moving.gif'}: training reads" in done.stdout
 
 
+def test_a_check_tells_of_images_that_are_not_used_and_of_those_used_twice(tmp_path):
+    write_twin("folder", tmp_path, 12)
+    image = next((tmp_path / "test/a").glob("*.png"))
+    for copied in (tmp_path / "loose.png", tmp_path / "train/a/copied.png"):
+        shutil.copy(image, copied)
+    done = torchcaps("data", "check", tmp_path)
+    assert f"1 image will not be used, such as {tmp_path / 'loose.png'}" in done.stdout
+    assert f"such as {image}, a copy of {tmp_path / 'train/a/copied.png'}" in done.stdout
+    found = json.loads(torchcaps("data", "check", tmp_path, "--json").stdout)
+    assert found["images"] == {"training": 13, "test": 12}
+    assert found["outside"] == [str(tmp_path / "loose.png")]
+
+
 def test_data_that_are_not_there_may_be_a_folder(run):
     done = torchcaps("eval", run, "--data", "nonexist")
     assert done.returncode == 2
@@ -514,6 +528,15 @@ def test_one_bad_file_does_not_cost_the_answers_for_the_others(run, tmp_path):
     assert row["image"].endswith("b.png")
     assert "a.png cannot be read as an image" in done.stderr
     assert "1 of 2 images have no answer" in done.stderr
+
+
+def test_a_large_image_is_answered_without_a_warning_of_pillow(run, tmp_path, monkeypatch):
+    Image.fromarray(np.zeros((28, 28), np.uint8)).save(tmp_path / "large.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 28 * 28 - 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = torchcaps("predict", run, tmp_path / "large.png")
+    assert done.returncode == 0, done.stderr
 
 
 def test_images_that_a_folder_leaves_out_are_told(run, tmp_path):

@@ -9,9 +9,10 @@ import pytest
 import torch
 from explorer.conftest import save_run
 from parse.traces import random_layers
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from torchcaps.core import UserError
+from torchcaps.data import as_bytes, dataset_info, open_any
 from torchcaps.explorer import Shelf, read_given, write_explorer
 from torchcaps.explorer.embedded import embed_decoder, round_decoder, rounding_error
 from torchcaps.explorer.service import Service
@@ -22,11 +23,11 @@ from torchcaps.explorer.subject.reference import Compared, Neighbour, _halves
 from torchcaps.explorer.subject.rounds import Round, _at_most, spread_rounds
 from torchcaps.explorer.subject.words import say_answer, say_cover, say_round, say_rounded, say_typical
 from torchcaps.explorer.tabs import describe_tabs
-from torchcaps.explorer.upload import open_upload
+from torchcaps.explorer.upload import make_ready, open_upload
 from torchcaps.layers import ConvDecoder
 from torchcaps.models import create_model
 from torchcaps.parse import Explainer, Keys, collect_keys, parse_tree
-from torchcaps.train import load_run
+from torchcaps.train import load_run, read_image
 from torchcaps.zoo import prepare_digit
 
 
@@ -391,6 +392,23 @@ def test_a_few_images_do_not_say_what_is_unusual():
 def test_images_that_are_shown_are_not_said_to_be_missing():
     words = say_typical(compared(None, 0), "3", "digits", 600)  # all images read as 3 are in one half
     assert words == "Not known: too few of the 600 digits are read as 3."
+
+
+@pytest.mark.parametrize("is_digit", [False, True])
+@pytest.mark.parametrize("mode", ["1", "P", "RGB"])
+def test_a_large_picture_is_taken_as_predict_takes_it(mode, is_digit, tmp_path):
+    picture = Image.new("RGB", (1600, 1200), "white")
+    draw = ImageDraw.Draw(picture)
+    for number in range(60):  # thin lines: every way of making it smaller gives other tones
+        draw.line([(400, 200 + 13 * number), (1200, 209 + 13 * number)], fill="black", width=3)
+    picture.convert(mode).save(tmp_path / "large.png")
+    info = dataset_info("synthetic_mnist")
+    found = make_ready((tmp_path / "large.png").read_bytes(), info, is_digit=is_digit).image
+    if is_digit:
+        expected = as_bytes(prepare_digit(open_any(tmp_path / "large.png")).picture).unsqueeze(0)
+    else:
+        expected = read_image(tmp_path / "large.png", info)
+    assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("side", [64, 1500])

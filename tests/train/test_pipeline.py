@@ -3,6 +3,7 @@ from functools import partial
 import pytest
 import torch
 
+from torchcaps.core import UserError
 from torchcaps.data import (
     Augment,
     Examples,
@@ -101,3 +102,20 @@ def test_photographs_are_brought_to_the_size_of_the_network_unless_the_recipe_ma
     splits = source.splits(torch.device("cpu"))
     assert splits.train.images.shape[2:] == source.test(torch.device("cpu")).images.shape[2:] == (side, side)
     assert (splits.info.height, splits.info.width) == (side, side)
+
+
+def test_a_class_of_a_folder_whose_only_image_would_validate_is_refused(tmp_path):
+    write_twin("folder", tmp_path, 12)
+    for path in sorted((tmp_path / "train/c").iterdir())[1:]:
+        path.unlink()
+    task, messages = task_named("classification"), []
+    for seed in range(20):
+        source = Source(Data(name=f"folder:{tmp_path}", validation=0.3, split_seed=seed), task)
+        try:
+            labels = source.splits(torch.device("cpu")).train.labels
+        except UserError as error:
+            messages.append(str(error))
+        else:
+            assert labels.unique().tolist() == [0, 1, 2]
+    assert 0 < len(messages) < 20
+    assert all("no image of c would train" in words for words in messages)

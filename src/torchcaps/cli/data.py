@@ -10,7 +10,7 @@ import typer
 from .terminal import DataDir, Json, named_data, print_json, print_table
 
 if TYPE_CHECKING:
-    from torchcaps.data import FileFinding
+    from torchcaps.data import FileFinding, FolderFinding
 
 app = typer.Typer(help="Fetch datasets and check their files.", no_args_is_help=True)
 
@@ -38,12 +38,10 @@ def check(name: NameOrFolder, data_dir: DataDir = None, json: Json = False) -> N
     """Check the files of a dataset; exit code 1 when one is missing or damaged."""
     from dataclasses import asdict
 
-    from torchcaps.data import FOLDER_PREFIX, check_dataset, read_folder
+    from torchcaps.data import FOLDER_PREFIX, check_dataset, check_folder
 
-    if name.startswith(FOLDER_PREFIX) and not json:
-        *others, last = (f"{count:,} {split}" for split, count in read_folder(name, data_dir).items())
-        typer.echo(f"{name}: all {', '.join(others)} and {last} images can be read")
-        _name_skipped(name, data_dir)
+    if name.startswith(FOLDER_PREFIX):
+        _show_folder(name, check_folder(name, data_dir), json=json)
         return
     findings = check_dataset(name, data_dir)
     if json:
@@ -70,16 +68,32 @@ def _in_words(finding: FileFinding) -> dict[str, str]:
     }
 
 
-def _name_skipped(name: str, data_dir: Path | None) -> None:
+def _show_folder(name: str, found: FolderFinding, *, json: bool) -> None:
     from torchcaps.core import counted
-    from torchcaps.data import resolve_data_dir
-    from torchcaps.data.folders import SUFFIXES, parse_folder_name, skipped_images
+    from torchcaps.data.folders import SUFFIXES
 
-    skipped = skipped_images(parse_folder_name(name, resolve_data_dir(data_dir)).root)
-    if skipped:
+    if json:
+        copies = {str(path): str(copied) for path, copied in found.copies.items()}
+        left_out = {"skipped": list(map(str, found.skipped)), "outside": list(map(str, found.outside))}
+        print_json({"images": found.images, **left_out, "copies": copies})
+        return
+    *others, last = (f"{count:,} {split}" for split, count in found.images.items())
+    typer.echo(f"{name}: all {', '.join(others)} and {last} images can be read")
+    if found.skipped:
         typer.echo(
-            f"{counted(len(skipped), 'image')} will be skipped, such as {skipped[0]}: training reads "
-            f"names that end in {', '.join(sorted(SUFFIXES))}"
+            f"{counted(len(found.skipped), 'image')} will be skipped, such as {found.skipped[0]}: training "
+            f"reads names that end in {', '.join(sorted(SUFFIXES))}"
+        )
+    if found.outside:
+        typer.echo(
+            f"{counted(len(found.outside), 'image')} will not be used, such as {found.outside[0]}: training "
+            "reads the folders train, test and val"
+        )
+    if found.copies:
+        path, copied = next(iter(found.copies.items()))
+        typer.echo(
+            f"{counted(len(found.copies), 'test image')} can be found among the training images, such as "
+            f"{path}, a copy of {copied}: remove one of the two, because what was learnt tests nothing"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated
 
@@ -127,6 +128,7 @@ def run() -> None:
     # Threads that spin while they wait make a step many times slower on a busy machine. PyTorch reads
     # this when it is imported, which commands do later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    warnings.filterwarnings("ignore", r"Image size \(\d+ pixels\) exceeds limit")  # of pillow, which goes on
     try:
         if (text := help_of(app, sys.argv[1:])) is not None:
             typer.echo(text)

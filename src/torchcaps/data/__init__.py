@@ -20,7 +20,8 @@ from .api import (
     resolve_data_dir,
 )
 from .augment import Augment, augment, augment_pairs, draw_numbers
-from .check import FileFinding, check_dataset, has_files, read_folder
+from .check import FileFinding, check_dataset, has_files
+from .check_folder import FolderFinding, check_folder, read_folder
 from .corrupt import CORRUPTIONS, STRENGTHS, add_noise, blur, corrupt_images, occlude
 from .derived import Overlaid, affine_versions, overlay_digits
 from .download import get_dataset
@@ -34,7 +35,15 @@ from .examples import (
     PosedImages,
 )
 from .fit import Fit, fit_picture, undo_fit
-from .folders import PICTURE_MODES, as_bytes, find_images, open_any, opened_picture, without_transparency
+from .folders import (
+    PICTURE_MODES,
+    as_bytes,
+    find_images,
+    is_animation,
+    open_any,
+    opened_picture,
+    without_transparency,
+)
 from .lazy_images import FileImages, LazyImages
 from .maps import (
     MapImages,
@@ -119,6 +128,7 @@ __all__ = [
     "FileFinding",
     "FileImages",
     "Fit",
+    "FolderFinding",
     "Frame",
     "LabelledImages",
     "LazyImages",
@@ -150,6 +160,7 @@ __all__ = [
     "blur",
     "center_crop",
     "check_dataset",
+    "check_folder",
     "corrupt_images",
     "data_protocol",
     "dataset_info",
@@ -167,6 +178,7 @@ __all__ = [
     "has_files",
     "horizontal_flip",
     "inverse_map",
+    "is_animation",
     "jitter",
     "list_datasets",
     "load_dataset",

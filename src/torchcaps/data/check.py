@@ -16,13 +16,10 @@ from .api import (
     Split,
     dataset_info,
     load_dataset,
-    open_dataset,
     resolve_data_dir,
 )
-from .folders.folder import guess_task, parse_folder_name
+from .check_folder import read_folder
 from .readers.files import DamagedFileError, locate_file, locate_folder
-
-_SIDE = 32  # pixels that photographs are brought to when they are only checked
 
 
 @dataclass(frozen=True)
@@ -61,21 +58,6 @@ def check_dataset(name: str, data_dir: Path | str | None = None) -> list[FileFin
         return []
     problems = {split: _reading_problem(name, split, folder) for split in SPLITS}
     return [_check_file(info, file, folder, problems) for file in unpacked_files(info)]
-
-
-def read_folder(name: str, data_dir: Path | str | None = None) -> dict[str, int]:
-    """Read all files of a folder, which may differ in size as photographs do: training brings them to one.
-
-    Returns:
-        How many images train, test and, where the folder says which do, validate.
-    """
-    folder = resolve_data_dir(data_dir)
-    size = parse_folder_name(name, folder).size or _SIDE
-    opened = open_dataset(name, folder, size=size, task=guess_task(name, folder))
-    counts = {"training": len(opened.examples("train"))}
-    if opened.validation is not None:
-        counts["validation"] = len(opened.validation())
-    return counts | {"test": len(opened.examples("test"))}
 
 
 def unpacked_files(info: DatasetInfo) -> list[RemoteFile]:

@@ -18,6 +18,7 @@ from torchcaps.data import (
     DatasetInfo,
     as_bytes,
     fit_picture,
+    is_animation,
     opened_picture,
     without_transparency,
 )
@@ -25,7 +26,6 @@ from torchcaps.zoo import prepare_digit
 
 MOST_BYTES = 16 << 20  # of an image file
 MOST_PIXELS = 40_000_000
-_LONGEST = 1024  # pixels of a side; larger pictures are made smaller first, which keeps the page quick
 _NAME = Path("This file")  # what messages call a picture, whatever its file was named
 
 
@@ -70,15 +70,8 @@ def _open(content: bytes, *, is_digit: bool) -> tuple[Image.Image, list[str]]:
             f"This picture has {count} megapixels, at most {MOST_PIXELS // 10**6} are taken: make it smaller "
             "and choose it again."
         )
-    with opened_picture(_NAME, BytesIO(content), may_be_deep=is_digit) as picture:
-        width, height = picture.size
-        is_animated = picture.format in ("GIF", "PNG", "WEBP") and getattr(picture, "is_animated", False)
-        steps = ["the first image of an animation"] if is_animated else []
-        is_deep = picture.mode[0] in "IF"  # `prepare_digit` brings it to 8 bits, and makes it smaller
-        if max(width, height) > _LONGEST and not is_deep:
-            picture.draft(None, (_LONGEST, _LONGEST))  # a JPEG is decoded at a smaller size at once
-            picture.thumbnail((_LONGEST, _LONGEST))
-            steps.append(f"{width}x{height} px made smaller")
+    with opened_picture(_NAME, BytesIO(content), may_be_deep=is_digit, may_move=True) as picture:
+        steps = ["the first image of an animation"] if is_animation(picture) else []
         return (picture.copy(), steps) if is_digit else _flattened(picture, steps)
 
 

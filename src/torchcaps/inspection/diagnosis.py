@@ -84,8 +84,9 @@ def _coupling(layers: Sequence[LayerHealth], limits: Limits) -> Iterator[str]:
         share = max(layer.starved_parents for layer in starved)
         yield (
             f"parents are starved: up to {share:.0%} of those of {_names(starved)} receive less than "
-            f"{limits.starved:g} of the mean coupling; try fewer parents or fewer iterations, and check that "
-            "the batch shows all classes"
+            f"{limits.starved:g} of the mean coupling, so that they hardly take part; expected while pruning "
+            "(REM) cuts capsules off, else try fewer parents or fewer iterations, and check that the batch "
+            "shows all classes"
         )
 
 

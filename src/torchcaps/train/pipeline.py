@@ -12,9 +12,11 @@ from torch import Tensor
 
 from torchcaps.core import ImageSize, Targets, UserError, generator, sides
 from torchcaps.data import (
+    FOLDER_PREFIX,
     Augment,
     DatasetInfo,
     Examples,
+    LabelledImages,
     Mode,
     normalize,
     open_dataset,
@@ -84,6 +86,8 @@ class Source:
             if self._dataset.validation is None
             else (whole, self._dataset.validation())
         )
+        if settings.name.startswith(FOLDER_PREFIX):
+            _require_all_classes(whole, train, settings)
         return Splits(self._stored(train, device), self._stored(validation, device), self.info())
 
     def test(self, device: torch.device) -> Examples:
@@ -104,6 +108,19 @@ class Source:
         if not resize or tuple(examples.images.shape[2:]) == sides(resize):
             return examples
         return examples.resized(partial(_resized, size=sides(resize)))
+
+
+def _require_all_classes(whole: Examples, train: Examples, settings: Data) -> None:
+    """Raise where all images of a class of few would validate: the network could not learn the class."""
+    if not isinstance(whole, LabelledImages) or not isinstance(train, LabelledImages):
+        return
+    lost = sorted(set(whole.labels.tolist()) - set(train.labels.tolist()))
+    if lost:
+        raise UserError(
+            f"{settings.name}: no image of {', '.join(whole.classes[label] for label in lost)} would train, "
+            f"because the few that there are were drawn to validate; add images, or draw others: "
+            f"--set data.split_seed={settings.split_seed + 1}"
+        )
 
 
 def source_of(recipe: Recipe, network: Network, data_dir: Path | None = None) -> Source:

@@ -174,7 +174,9 @@ def test_images_are_greyscale_only_if_all_training_images_are(tmp_path):
             save(tmp_path / split / name / "1.png", (4, 4))
     assert load_dataset(f"folder:{tmp_path}", "train").images.shape == (2, 1, 4, 4)
     save(tmp_path / "test/x/colour.png", (4, 4, 3))
-    with pytest.raises(UserError, match=r"colour\.png is in colour"):
+    with pytest.raises(
+        UserError, match=r"colour\.png is stored in colour \(mode RGB\).*save it as a greyscale"
+    ):
         load_dataset(f"folder:{tmp_path}", "test")
     save(tmp_path / "train/x/colour.png", (4, 4, 3))
     for split in ("train", "test"):
@@ -319,6 +321,13 @@ def test_sixteen_bit_images_are_refused(root):
     Image.fromarray(np.zeros((16, 16), np.uint16)).save(root / "train/a/deep.png")
     with pytest.raises(UserError, match=r"deep\.png has more than 8 bits"):
         load_dataset(f"folder:{root}", "train")
+
+
+def test_a_class_whose_name_begins_with_underscores_is_a_class(root):
+    for split in ("train", "test"):
+        save(root / split / "__background__/1.png")
+        save(root / split / "__MACOSX/1.png")  # what an archive of a Mac leaves behind
+    assert dataset_info(f"folder:{root}").classes == ("__background__", "a", "b", "c")
 
 
 def test_a_training_class_without_images_is_refused(root):

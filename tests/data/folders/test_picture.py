@@ -5,6 +5,7 @@ from PIL import ExifTags, Image
 from torchcaps.core import UserError
 from torchcaps.data import find_images, open_any, opened_picture, without_transparency
 from torchcaps.data.folders import skipped_images
+from torchcaps.data.folders.picture import files_below
 
 PIXELS = np.arange(6, dtype=np.uint8).reshape(2, 3) * 40
 
@@ -61,12 +62,38 @@ def test_of_a_file_with_several_pages_none_is_chosen(tmp_path):
     assert np.array_equal(np.asarray(open_any(tmp_path / "page.tif")), PIXELS)
 
 
+@pytest.mark.parametrize("ending", ["gif", "webp", "png"])
+def test_of_an_animation_no_image_is_chosen(ending, tmp_path):
+    first, second = Image.new("RGB", (4, 4), "red"), Image.new("RGB", (4, 4), "blue")
+    first.save(tmp_path / f"moving.{ending}", save_all=True, append_images=[second])
+    first.save(tmp_path / f"still.{ending}")
+    with pytest.raises(UserError, match=rf"moving\.{ending} is an animation; save one image of it"):
+        open_any(tmp_path / f"moving.{ending}")
+    assert open_any(tmp_path / f"still.{ending}").size == (4, 4)
+    with opened_picture(tmp_path / f"moving.{ending}", may_move=True) as picture:
+        assert picture.convert("RGB").getpixel((0, 0))[0] > 200
+
+
+def test_an_image_that_is_too_large_is_answered_with_what_to_do(tmp_path, monkeypatch):
+    save(tmp_path / "slide.png", noted(1))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 2)
+    with pytest.raises(UserError, match=r"slide\.png has more than 0 megapixels; make it smaller"):
+        open_any(tmp_path / "slide.png")
+
+
 def test_a_format_of_phones_is_answered_with_what_to_do(tmp_path):
     (tmp_path / "IMG_1.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + bytes(50))
     with pytest.raises(UserError, match="save it as JPEG first"):
         open_any(tmp_path / "IMG_1.HEIC")
     with pytest.raises(UserError, match=r"\(HEIC\) as JPEG first"):
         find_images([str(tmp_path)])
+
+
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
+def test_a_tiff_is_turned_too(compression, tmp_path):
+    turned = {ExifTags.Base.Orientation: 6}
+    Image.fromarray(PIXELS).save(tmp_path / "scan.tif", tiffinfo=turned, compression=compression)
+    assert np.array_equal(np.asarray(open_any(tmp_path / "scan.tif")), PIXELS[::-1].T)
 
 
 def test_a_jpeg_is_turned_too(tmp_path):
@@ -109,6 +136,26 @@ def test_images_that_are_skipped_for_their_names_are_listed(tmp_path):
     (tmp_path / "cat" / "notes.txt").write_text("no image")
     (tmp_path / "cat" / "z.HEIC").write_bytes(b"ftypheic")
     assert skipped_images(tmp_path) == [tmp_path / "cat" / name for name in ("b.gif", "c", "z.HEIC")]
+
+
+def test_links_to_folders_are_followed_and_links_back_are_not(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "given/a").mkdir(parents=True)
+    for path in (tmp_path / "elsewhere/1.png", tmp_path / "given/a/2.png"):
+        save(path, noted(1))
+    (tmp_path / "given/linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "given/a/back").symlink_to(tmp_path / "given")
+    names = [str(tmp_path / "given" / name) for name in ("a/2.png", "linked/1.png")]
+    assert find_images([str(tmp_path / "given")]) == names
+    save(tmp_path / "elsewhere/3.gif", noted(1))
+    assert skipped_images(tmp_path / "given") == [tmp_path / "given/linked/3.gif"]
+
+
+def test_hidden_folders_are_not_entered(tmp_path):
+    for name in ("shown", ".Trash-1000", "__MACOSX"):
+        (tmp_path / name).mkdir()
+        save(tmp_path / name / "1.png", noted(1))
+    assert list(files_below(tmp_path)) == [tmp_path / "shown/1.png"]
 
 
 def test_an_empty_file_is_called_empty(tmp_path):

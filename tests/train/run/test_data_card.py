@@ -3,10 +3,10 @@ import pytest
 import torch
 from PIL import Image
 
-from torchcaps.core import MissingDataError
+from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import dataset_info, load_dataset
 from torchcaps.parse import Explainer
-from torchcaps.train import Machine, export_run, load_predictor, load_run, shrink_run
+from torchcaps.train import Machine, export_run, load_labelled, load_predictor, load_run, shrink_run
 from torchcaps.train import train as train_recipe
 from torchcaps.train.recipe import build
 from torchcaps.train.run import card_of
@@ -49,6 +49,26 @@ def test_a_run_classifies_images_when_its_dataset_is_gone(trained):
     out, image, said = trained
     assert predict(load_run(out), [image]) == said
     assert set(said[0]["activations"]) == {"cat", "dog"}
+
+
+def test_a_folder_with_other_classes_than_in_training_does_not_stand_in_for_the_data_of_a_run(
+    trained, tmp_path
+):
+    out, image, said = trained
+    changed = (tmp_path / "moved").rename(tmp_path / "pets")
+    for split in ("train", "test"):
+        (changed / split / "dog").rename(changed / split / "a dog")  # comes before cat now
+    run = load_run(out)
+    for split in ("train", "validation", "test"):
+        with pytest.raises(
+            MissingDataError, match="has the classes a dog, cat; the run knows, in this order"
+        ):
+            load_labelled(run, split)
+    with pytest.raises(UserError, match="a dog, cat"):
+        predict(run, "test:0")
+    assert predict(run, image) == said
+    explainer = Explainer(run)
+    assert explainer.explain(explainer.read(str(image))).usual is None
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     fifth of each class is set aside for testing, and all images decide. Images in `val` beside `test`
     validate.
     """
-    files = _list_splits(root)
+    files = list_splits(root)
     classes = tuple(dict.fromkeys(path.parent.name for path in files["train"]))
     deciding = files["train"] if has_split_folders(root) else [*files["train"], *files["test"]]
     read = partial(read_picture, mode=common_mode(deciding), frame=frame)
@@ -80,7 +80,8 @@ def folders_of_classes(root: Path) -> list[Path]:
     return [folder for folder in splits if folder.is_dir()]
 
 
-def _list_splits(root: Path) -> dict[Split, list[Path]]:
+def list_splits(root: Path) -> dict[Split, list[Path]]:
+    """The images that train and those that test."""
     if has_split_folders(root):
         classes = _class_names(split_folder(root, "train"))
         return {split: _list_images(split_folder(root, split), classes) for split in SPLIT_FOLDERS}

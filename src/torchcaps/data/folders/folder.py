@@ -18,7 +18,7 @@ from ..fit import Fit
 from ..maps.places import PlaceContent, open_map_folder
 from .class_folders import open_class_folders
 from .layout import SPLIT_FOLDERS, FolderContent
-from .mask_folders import open_mask_folders
+from .mask_folders import open_mask_folders, place_of_lists
 from .posed_folder import POSES_FILE, open_posed_folder
 
 Content = FolderContent | PlaceContent
@@ -77,7 +77,8 @@ def guess_task(name: str, data_dir: Path) -> str:
         return "retrieval"
     places = (root, *(root / folder for folders in SPLIT_FOLDERS.values() for folder in folders))
     has_masks = any((place / "images").is_dir() and (place / "masks").is_dir() for place in places)
-    return "segmentation" if has_masks or (root / "train.txt").is_file() else "classification"
+    has_lists = (root / "train.txt").is_file() and (place_of_lists(root) / "images").is_dir()
+    return "segmentation" if has_masks or has_lists else "classification"
 
 
 def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> tuple[Path, Content]:

@@ -100,7 +100,7 @@ def _list_pairs(root: Path) -> _Listed:
 
 def _listed_pairs(root: Path) -> _Listed:
     """The pairs that `train.txt`, `test.txt` and `val.txt` name; they lie here, or two folders above."""
-    pairs = {pair.image.stem: pair for pair in _pairs_in(_place_of(root))}
+    pairs = {pair.image.stem: pair for pair in _pairs_in(place_of_lists(root))}
     train, test, validation = (
         _named_pairs(root / f"{name}.txt", pairs, is_needed=name != "val")
         for name in ("train", "test", "val")
@@ -116,7 +116,7 @@ def _listed_pairs(root: Path) -> _Listed:
     return _Listed({"train": train, "test": test}, validation)
 
 
-def _place_of(root: Path) -> Path:
+def place_of_lists(root: Path) -> Path:
     """Where the images lie that the lists in `root` name."""
     return root if (root / "images").is_dir() else root.absolute().parent.parent
 
@@ -236,7 +236,7 @@ def _read_mask(path: Path, *, is_binary: bool, frame: Frame | None) -> Tensor:
 def _class_names(root: Path, values: list[int], masks: Sequence[Path]) -> tuple[str, ...]:
     path = root / _CLASS_FILE
     if not path.is_file() and (root / "train.txt").is_file():  # lists share the names of their images
-        path = _place_of(root) / _CLASS_FILE
+        path = place_of_lists(root) / _CLASS_FILE
     named = read_text(path).split("\n") if path.is_file() else []
     names = tuple(line.strip() for line in named if line.strip())
     raise_all([f"{path} names {name} more than once" for name in sorted(set(names)) if names.count(name) > 1])

@@ -24,6 +24,8 @@ from ..lazy_images import FileImages
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
 OF_PHONES = {".heic", ".heif", ".avif"}
+_OF_SYSTEMS = ("__MACOSX", "__pycache__")  # folders that programs leave behind
+_ANIMATED = ("GIF", "PNG", "WEBP")  # formats that hold animations; others hold previews
 _ONE_HEADER = threading.Lock()  # Python 3.11 may fail where threads parse headers of arrays at once
 GREY_MODES = {"1", "L", "LA"}
 MOST_BYTES_IN_MEMORY = 4 << 30  # more are read from their files, batch by batch
@@ -51,8 +53,8 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
         if path.suffix.lower() in suffixes and path.is_symlink() and not path.exists():
             problems.append(f"{path} is a link to a file that is not there")
     for below in visible_folders(folder):
-        images = (path for path in below.rglob("*") if path.suffix.lower() in suffixes)
-        if any(_is_visible(path, folder) for path in images):
+        images = (path for path in files_below(below) if path.suffix.lower() in suffixes)
+        if any(is_visible(path, folder) for path in images):
             problems.append(f"{below} holds images, but only those in {folder} itself are read")
     raise_all(problems)
     return visible_files(folder, suffixes)
@@ -60,9 +62,22 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
 
 def visible_folders(folder: Path) -> list[Path]:
     """The folders in a folder, sorted, without hidden ones."""
-    return sorted(
-        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))
-    )
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
+
+
+def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """All files in a folder and below it, sorted, but not those in hidden folders.
+
+    Links to folders are followed, but not to one `above`.
+    """
+    here = folder.resolve()
+    if here in above:
+        return
+    for path in sorted(folder.iterdir()):
+        if not path.is_dir():
+            yield path
+        elif not _is_hidden(path.name):  # that of a system may not be readable
+            yield from files_below(path, above | {here})
 
 
 def find_images(names: Sequence[str]) -> list[str]:
@@ -77,8 +92,8 @@ def find_images(names: Sequence[str]) -> list[str]:
         if not path.is_dir() and not is_pattern:
             found.append(name)
             continue
-        below = sorted(path.rglob("*") if path.is_dir() else map(Path, glob(name, recursive=True)))
-        images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and _is_visible(file, path)]
+        below = list(files_below(path)) if path.is_dir() else sorted(map(Path, glob(name, recursive=True)))
+        images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and is_visible(file, path)]
         if not images:
             phones = any(file.suffix.lower() in OF_PHONES for file in below)
             hint = "; save photographs of phones (HEIC) as JPEG first" if phones else ""
@@ -91,8 +106,8 @@ def skipped_images(folder: Path) -> list[Path]:
     """The images in a folder and below it that are not read because of how their names end."""
     others = (
         path
-        for path in sorted(folder.rglob("*"))
-        if path.suffix.lower() not in SUFFIXES and _is_visible(path, folder)
+        for path in files_below(folder)
+        if path.suffix.lower() not in SUFFIXES and is_visible(path, folder)
     )
     return [path for path in others if path.suffix.lower() in OF_PHONES or _is_image(path)]
 
@@ -105,23 +120,32 @@ def _is_image(path: Path) -> bool:
         return False
 
 
-def _is_visible(file: Path, root: Path) -> bool:
+def is_visible(file: Path, root: Path) -> bool:
+    """Whether `file` is one, and neither it nor a folder between it and `root` is hidden."""
     parts = file.relative_to(root).parts if file.is_relative_to(root) else file.parts[-1:]
-    return file.is_file() and not any(part.startswith((".", "__")) for part in parts)
+    return file.is_file() and not any(map(_is_hidden, parts))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name in _OF_SYSTEMS
 
 
 @contextmanager
 def opened_picture(
-    path: Path, content: BytesIO | None = None, *, may_be_deep: bool = False
+    path: Path, content: BytesIO | None = None, *, may_be_deep: bool = False, may_move: bool = False
 ) -> Iterator[Image.Image]:
     """The image at `path`, upright, to be decoded in the block; a damaged or a deep one is an error there.
 
     Where `content` is given, the image is read from it, and `path` is its name in messages. With
-    `may_be_deep`, one of more than 8 bits per pixel is given as it is.
+    `may_be_deep`, one of more than 8 bits per pixel is given as it is; with `may_move`, the first image of an
+    animation is given.
     """
     try:
-        with Image.open(path if content is None else content) as image:
+        # an open file, because by its name pillow maps a turned TIFF to memory with its sides exchanged
+        with path.open("rb") if content is None else content as file, Image.open(file) as image:
             _check_pages(image, path)
+            if is_animation(image) and not may_move:
+                raise UserError(f"{path} is an animation; save one image of it as a file of its own")
             _set_upright(image, str(path), may_be_deep=may_be_deep)
             yield image
     except UserError:
@@ -130,8 +154,18 @@ def opened_picture(
         raise MissingDataError(f"no image at {path}") from error
     except UnidentifiedImageError as error:
         raise UserError(f"{path} cannot be read as an image ({_what_it_is(path)})") from error
+    except Image.DecompressionBombError as error:
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 10**6  # pillow refuses twice its limit
+        raise UserError(
+            f"{path} has more than {most} megapixels; make it smaller, or cut it into parts"
+        ) from error
     except Exception as error:  # pillow raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as an image ({error})") from error
+
+
+def is_animation(image: Image.Image) -> bool:
+    """Whether an open file holds several images to be shown one after the other."""
+    return image.format in _ANIMATED and bool(getattr(image, "is_animated", False))
 
 
 def _check_pages(image: Image.Image, path: Path) -> None:
@@ -252,7 +286,10 @@ def read_picture(path: Path, mode: str, frame: Frame | None) -> Tensor:
     """An image file as bytes (channels, height, width), in `mode` ("L" or "RGB") and fitted to `frame`."""
     picture = open_any(path)
     if mode == "L" and picture.mode not in GREY_MODES:
-        raise UserError(f"{path} is in colour, but all training images are greyscale")
+        raise UserError(
+            f"{path} is stored in colour (mode {picture.mode}), but all training images are greyscale; "
+            "save it as a greyscale image"
+        )
     picture = without_transparency(picture).convert(mode)
     return as_bytes(picture if frame is None else fit_picture(picture, *frame))
 

@@ -42,7 +42,7 @@ def find_pool(subject: Subject) -> Pool:
         except UserError:  # the package they come in is not installed
             pass
     drawn = synthetic_images(subject.info, "test", MOST_COMPARED + MOST_CHOSEN)
-    words = f"drawn stand-ins ({name} is not on this machine, and they do not look like it)"
+    words = f"drawn stand-ins ({name} is not on this machine or has other classes now; they look otherwise)"
     return _parted(drawn, words)._replace(is_drawn=True)
 
 

@@ -55,6 +55,7 @@ _NAMES = """
     aten.log_sigmoid.default
     aten.logsumexp.default
     aten.lt.Scalar
+    aten.mT.default
     aten.masked_fill.Scalar
     aten.matmul.default
     aten.max_pool2d.default

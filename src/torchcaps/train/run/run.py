@@ -136,7 +136,10 @@ def load_split(
             examples = getattr(source.splits(run.device), split)
         case _:
             raise UserError(f"split must be test, validation or train, got {split!r}")
-    return examples, Pipeline(source.settings, run.info(data_dir))
+    pipeline = Pipeline(source.settings, run.info(data_dir))
+    if data_name is None and run.task.knows_classes:  # those of a folder may have changed since
+        _check_classes(examples.classes, pipeline, MissingDataError)
+    return examples, pipeline
 
 
 Loader: TypeAlias = Callable[..., tuple[Examples, Pipeline]]  # with the arguments of `load_split`
@@ -170,7 +173,7 @@ def evaluate_run(
     """
     examples, pipeline = load(run, split, data_name=data_name, data_dir=data_dir)
     if run.task.knows_classes:
-        _check_classes(examples.classes, pipeline)
+        _check_classes(examples.classes, pipeline, UserError)
     objective = Objective.of_network(run.model, run.recipe.loss, examples.device)
     found = evaluate(run.model, examples, run.task, pipeline, objective)
     if not math.isfinite(found.loss):
@@ -187,12 +190,12 @@ def evaluate_run(
     }
 
 
-def _check_classes(found: Sequence[str], pipeline: Pipeline) -> None:
+def _check_classes(found: Sequence[str], pipeline: Pipeline, problem: type[UserError]) -> None:
     known = pipeline.info.classes
     if len(found) == len(known) == 1:  # of masks: there is nothing to take it for
         return
     if tuple(found) != tuple(known):
-        raise UserError(
+        raise problem(
             f"{pipeline.settings.name} has the classes {', '.join(found)}; the run knows, in this order, "
             f"{', '.join(known)}: its answers cannot be compared"
         )
