@@ -61,6 +61,7 @@ def test_the_affine_maps_each_slice_to_the_place_in_its_header(series):
     found = read_volume(series[1])
     for number, path in enumerate(found.slices):
         header = pydicom.dcmread(path)
+        assert found.image_uids[number] == header.SOPInstanceUID
         corner = found.affine @ (9, 11, number, 1)
         along_row, along_column = np.reshape(header.ImageOrientationPatient, (2, 3)).astype(float)
         rows, columns = header.PixelSpacing

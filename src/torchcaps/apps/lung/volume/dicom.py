@@ -122,6 +122,7 @@ def load_series(slices: Sequence[Slice], folder: Path) -> Volume:
         name=str(first.get("PatientID") or folder.name),
         series_uid=str(first.get("SeriesInstanceUID", "")) or None,
         slices=tuple(each.path for each in kept),
+        image_uids=tuple(str(each.header.get("SOPInstanceUID", "")) for each in kept),
         notes=(*_notes(first, dropped, orientation), *doubts(hounsfield)),
     )
 

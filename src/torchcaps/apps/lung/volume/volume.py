@@ -27,6 +27,7 @@ class Volume:
         name: Of the patient or file.
         series_uid: Of the DICOM series.
         slices: The DICOM files in the order of the slices.
+        image_uids: Of the DICOM images, in the same order; empty for other sources.
         notes: What was mended while reading, in words.
         axes: Where the axes of the NIfTI file lead, such as "RAS"; masks are written with the same axes.
     """
@@ -37,6 +38,7 @@ class Volume:
     name: str
     series_uid: str | None = None
     slices: tuple[Path, ...] | None = None
+    image_uids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     axes: str = "LPS"
 
