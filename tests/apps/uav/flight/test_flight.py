@@ -265,6 +265,17 @@ def test_images_of_a_flight_show_the_map_alone_in_any_heading():
     assert min(image.min() for image in flight.images) == 255  # beside the map it is black
 
 
+def test_an_update_over_ground_that_the_map_does_not_show_has_no_image():
+    stack = flat(60, 10.0)
+    stack.known[0, :, :30] = False
+    flight = simulate_flight(stack, 8, FlightPlan(updates=80, seed=1))
+    for step, image in zip(flight.steps, flight.images, strict=True):
+        assert (step.image is None) == (image is None)
+        if abs(step.truth[0] - 300) > 50:
+            assert (image is None) == (step.truth[0] < 300)
+    assert 0 < sum(image is None for image in flight.images) < 80
+
+
 @pytest.mark.parametrize(
     ("place", "course", "turned"),
     [((50, 50), 30, 30), ((95, 50), 0, 90), ((50, 95), 90, 180), ((95, 95), 45, 180), ((5, 5), 200, 95)],
