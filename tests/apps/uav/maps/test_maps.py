@@ -136,6 +136,17 @@ def test_a_map_whose_corners_are_nowhere_is_refused(stack, tmp_path):
         read_maps([tmp_path / "a.tif"])
 
 
+def test_maps_that_do_not_fit_into_memory_are_refused_before_they_are_read(stack, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchcaps.apps.uav.maps.maps.machine_memory", lambda: 19_000)
+    files = write_seasons(stack, tmp_path)  # 60 x 40 pixels, 4 bytes each
+    with pytest.raises(
+        UserError, match=r"2 dates of 60 x 40 pixels need .* a larger --metres-per-pixel than 2,"
+    ):
+        read_maps(files)
+    assert read_maps(files[:1]).width == 60
+    assert read_maps(files, pixel=4.0).width == 30
+
+
 def test_a_map_that_begins_in_another_corner_or_is_turned_shows_the_same_ground(stack, tmp_path):
     west, north, east, south = 500_000.0, 5_000_000.0, 500_120.0, 4_999_920.0
     image = stack.images[0]

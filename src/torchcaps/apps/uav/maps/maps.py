@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError, need
+from torchcaps.core import MissingDataError, UserError, counted, machine_memory, need
 from torchcaps.data import SeasonStack, load_stack
 from torchcaps.storage import write_atomically
 
+_BYTES = 4  # of a pixel: three colours, and whether they are known
 _ROWS = 1024  # of a window that is read at once
 _SUFFIXES = (".tif", ".tiff")
 _COARSEST = 4  # times: a map with larger pixels than that shows a network none of what it learnt to see
@@ -68,6 +69,7 @@ def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
     with ExitStack() as open_files:
         sources = [open_files.enter_context(_opened(path)) for path in paths]
         frame = _common_frame(sources, paths, pixel)
+        _require_memory(frame, len(paths))
         dates = []
         for source, path in zip(sources, paths, strict=True):
             finer = _pixel_of(source) < 0.9 * frame.pixel
@@ -213,6 +215,18 @@ def _common_frame(sources: Sequence[Any], paths: Sequence[Path], pixel: float | 
             raise UserError(f"{names} is smaller than one pixel of {pixel:g} m; is its pixel size right?")
         raise UserError(f"these maps show no common ground: {names}")
     return _Frame(west, north, width, height, pixel, crs)
+
+
+def _require_memory(frame: _Frame, dates: int) -> None:
+    """Raise before the memory is taken: a system that runs out of it ends the program without a word."""
+    needed, there = frame.width * frame.height * _BYTES * dates, machine_memory()
+    if there and needed > there:
+        raise UserError(
+            f"{counted(dates, 'date')} of {frame.width:,} x {frame.height:,} pixels need "
+            f"{needed / 2**30:,.0f} GiB, and this machine has {there / 2**30:,.0f} GiB of memory: "
+            f"read them with a larger --metres-per-pixel than {frame.pixel:g}, or cut out a part with "
+            "gdal_translate -projwin"
+        )
 
 
 def _pixel_of(source: Any) -> float:
