@@ -140,7 +140,7 @@ def test_maps_that_do_not_fit_into_memory_are_refused_before_they_are_read(stack
     monkeypatch.setattr("torchcaps.apps.uav.maps.maps.machine_memory", lambda: 19_000)
     files = write_seasons(stack, tmp_path)  # 60 x 40 pixels, 4 bytes each
     with pytest.raises(
-        UserError, match=r"2 dates of 60 x 40 pixels need .* a larger --metres-per-pixel than 2,"
+        UserError, match=r"60 x 40 pixels on 2 dates need .* a larger --metres-per-pixel than 2,"
     ):
         read_maps(files)
     assert read_maps(files[:1]).width == 60

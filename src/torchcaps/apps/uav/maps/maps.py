@@ -222,7 +222,7 @@ def _require_memory(frame: _Frame, dates: int) -> None:
     needed, there = frame.width * frame.height * _BYTES * dates, machine_memory()
     if there and needed > there:
         raise UserError(
-            f"{counted(dates, 'date')} of {frame.width:,} x {frame.height:,} pixels need "
+            f"{frame.width:,} x {frame.height:,} pixels on {counted(dates, 'date')} need "
             f"{needed / 2**30:,.0f} GiB, and this machine has {there / 2**30:,.0f} GiB of memory: "
             f"read them with a larger --metres-per-pixel than {frame.pixel:g}, or cut out a part with "
             "gdal_translate -projwin"
