@@ -7,18 +7,28 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
-from torchcaps.viz.flight import FlightDrawing, draw_belief, draw_errors, smaller_belief
+from torchcaps.viz.flight import _STRIP as STRIP
+from torchcaps.viz.flight import (
+    FlightDrawing,
+    draw_belief,
+    draw_errors,
+    flight_page,
+    round_length,
+    smaller_belief,
+)
 from torchcaps.viz.markup import read_template
 from torchcaps.viz.style import MUTED, WARM
 
-EMPTY = FlightDrawing("x", None, np.zeros((1, 2)), [None], [1.0], [None], [""], {}, (2000.0, 1000.0))
+EMPTY = FlightDrawing("x", None, np.zeros((1, 2)), [None], [1.0], [None], [""], {}, (2000.0, 1000.0), [True])
+
+HALVES = (np.linspace(0.15, 0.45, 90), np.linspace(0.55, 0.85, 90))
 
 
 def pixels_of(figure):
-    """The drawing in [0, 1], and the pixel at shares of its width and height."""
+    """The map of a drawing in [0, 1], and the pixel at shares of its width and height."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    pixels = np.asarray(canvas.buffer_rgba())[..., :3] / 255
+    pixels = np.asarray(canvas.buffer_rgba())[:-STRIP, :, :3] / 255
     return pixels, lambda x, y: pixels[int(y * len(pixels)), int(x * pixels.shape[1])]
 
 
@@ -56,13 +66,46 @@ def test_the_last_belief_is_drawn_north_up_over_a_map_in_its_own_proportions():
 def test_the_estimated_and_the_true_trajectory_run_where_they_were():
     estimates = np.array([[0.1, 0.2], [0.9, 0.2]])
     truth = [(0.1, 0.6), None, (0.9, 0.6)]
-    _, at = pixels_of(draw_belief(replace(EMPTY, estimates=estimates, truth=truth)))
+    _, at = pixels_of(draw_belief(replace(EMPTY, estimates=estimates, truth=truth, converged=[True, True])))
     across = np.linspace(0.15, 0.85, 200)
     assert at(0.5, 0.2) == pytest.approx(np.array(to_rgb(WARM)), abs=0.02)
     assert max(at(x, 0.6).min() for x in across) > 0.95  # white dashes
     assert all(
         at(x, y) == pytest.approx(np.array(to_rgb(MUTED)), abs=0.01) for x in across for y in (0.8, 0.4)
     )
+
+
+def test_estimates_of_a_belief_that_has_not_converged_are_dotted():
+    estimates = np.array([[0.1, 0.2], [0.5, 0.2], [0.9, 0.2]])
+    drawing = replace(EMPTY, estimates=estimates, truth=[None] * 3, converged=[False, False, True])
+    _, at = pixels_of(draw_belief(drawing))
+    is_warm = [[np.abs(at(x, 0.2) - to_rgb(WARM)).max() < 0.02 for x in part] for part in HALVES]
+    assert not all(is_warm[0])
+    assert any(is_warm[0])
+    assert all(is_warm[1])
+
+
+def test_a_map_names_its_lines_and_has_a_scale_in_metres():
+    figure = draw_belief(EMPTY)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "estimate", "estimate before the belief has converged", "last belief"
+    ]  # fmt: skip
+    scale = figure.axes[1]
+    bar = scale.lines[0].get_xdata()
+    assert [text.get_text() for text in scale.texts] == ["200 m, north is up"]
+    assert (bar[1] - bar[0]) / np.ptp(scale.get_xlim()) == pytest.approx(200 / 2000)
+
+
+@pytest.mark.parametrize(("metres", "length"), [(1.0, 1), (9.9, 5), (333.3, 200), (0.25, 0.2)])
+def test_a_scale_has_a_round_length(metres, length):
+    assert round_length(metres) == pytest.approx(length)
+
+
+def test_the_page_knows_which_estimates_have_converged():
+    page = flight_page(replace(EMPTY, converged=[False]), {})
+    assert '"converged":[false]' in page.replace(" ", "")
+    assert "the map is 2,000 m wide" in page
 
 
 def test_errors_and_spreads_are_drawn_over_the_updates_counted_from_one():

@@ -14,6 +14,7 @@ from .fields import (
 )
 from .labels import mark_labels, require_labels, require_scores
 from .levels import even_levels
+from .machine import machine_memory
 from .metric import METRICS, Better, Metric, metric_of, register_metrics
 from .modes import evaluating
 from .precision import without_autocast
@@ -94,6 +95,7 @@ __all__ = [
     "generator",
     "group_table",
     "hamilton",
+    "machine_memory",
     "mark_labels",
     "markdown_table",
     "metric_of",

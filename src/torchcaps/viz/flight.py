@@ -12,15 +12,18 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from .markup import element, fill, read_template, to_script
 from .pictures import Array, to_data_uri
-from .style import COOL, MUTED, WARM, axes_at, canvas, name_marks, plain_chart
+from .style import COOL, INK, MUTED, TEXT, WARM, axes_at, canvas, name_marks, plain_chart
 
 _WIDTH, _LONGEST = 900, 120  # screen pixels of a picture; cells of a belief on the page
 _TRUTH = "#ffffff"
+_STRIP = 62  # screen pixels below a map, for the names of its lines and the scale
+_DASHED, _DOTTED = (0, (4, 2)), (0, (1, 1.2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,7 @@ class FlightDrawing:
         words: What went wrong at each update.
         beliefs: Probability of cells, north up, by the number of the update.
         metres: Width and height of the map.
+        converged: Whether each estimate says where the vehicle is; before that it is a mean of many places.
     """
 
     title: str
@@ -48,6 +52,7 @@ class FlightDrawing:
     words: Sequence[str]
     beliefs: Mapping[int, NDArray[np.float64]]
     metres: tuple[float, float]
+    converged: Sequence[bool]
 
     @property
     def ground(self) -> Array:
@@ -58,20 +63,62 @@ class FlightDrawing:
 
 
 def draw_belief(drawing: FlightDrawing) -> Figure:
-    """The last belief over the map, with the estimated and the true trajectory."""
+    """The last belief over the map, north up, with the estimated and the true trajectory, and a scale."""
     width, height = drawing.metres
-    figure = canvas(_WIDTH, _WIDTH * height / width)
-    axes = figure.add_axes((0, 0, 1, 1))
+    tall = _WIDTH * height / width
+    figure = canvas(_WIDTH, tall + _STRIP)
+    axes = axes_at(figure, (0, 0, _WIDTH, tall))
     axes.set_axis_off()
     axes.imshow(drawing.ground, extent=(0, 1, 1, 0), aspect="auto")
     if drawing.beliefs:
         last = drawing.beliefs[max(drawing.beliefs)]
         axes.imshow(_heat(last), extent=(0, 1, 1, 0), aspect="auto", interpolation="nearest")
     known = np.array([place for place in drawing.truth if place is not None]).reshape(-1, 2)
-    axes.plot(*known.T, color=_TRUTH, linewidth=2, linestyle=(0, (4, 2)))
-    axes.plot(*drawing.estimates.T, color=WARM, linewidth=2)
+    axes.plot(*known.T, color=_TRUTH, linewidth=2, linestyle=_DASHED)
+    for style, is_found in (("solid", True), (_DOTTED, False)):
+        axes.plot(*_parts(drawing, is_found=is_found), color=WARM, linewidth=2, linestyle=style)
     axes.set(xlim=(0, 1), ylim=(1, 0))
+    _name_lines(figure, has_truth=bool(len(known)))
+    _draw_scale(axes_at(figure, (0, tall, _WIDTH, _STRIP / 2)), width)
     return figure
+
+
+def _parts(drawing: FlightDrawing, *, is_found: bool) -> Array:
+    """Estimates (2, places) that lead to a converged one, or to one that is not, with gaps between them."""
+    gap = np.full(2, np.nan)
+    pairs = zip(drawing.estimates, drawing.estimates[1:], drawing.converged[1:], strict=False)
+    places = [place for start, end, found in pairs if found == is_found for place in (start, end, gap)]
+    return np.array(places).reshape(-1, 2).T
+
+
+def _name_lines(figure: Figure, *, has_truth: bool) -> None:
+    marks: dict[str, Artist] = {
+        "estimate": Line2D([], [], color=WARM, linewidth=2),
+        "estimate before the belief has converged": Line2D(
+            [], [], color=WARM, linewidth=2, linestyle=_DOTTED
+        ),
+        "last belief": Patch(color="#ffd166"),
+    }
+    if has_truth:  # its line is white, and so is the paper
+        marks["truth (white)"] = Line2D([], [], color=MUTED, linestyle=_DASHED)
+    name_marks(figure, marks)
+
+
+def _draw_scale(axes: Axes, metres: float) -> None:
+    """A bar of a round length, about a sixth of the map's width."""
+    axes.set(xlim=(0, metres), ylim=(0, 1))
+    axes.set_axis_off()
+    length = round_length(metres / 6)
+    left = metres / 60
+    axes.plot([left, left + length], [0.5, 0.5], color=INK, linewidth=3, solid_capstyle="butt")
+    name = f"{length:,g} m, north is up"
+    axes.text(2 * left + length, 0.45, name, va="center", fontsize=TEXT, color=INK)
+
+
+def round_length(metres: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is not longer."""
+    power = 10.0 ** np.floor(np.log10(metres))
+    return float(max(times * power for times in (1, 2, 5) if times * power <= metres))
 
 
 def draw_errors(drawing: FlightDrawing) -> Figure:
@@ -107,6 +154,7 @@ def flight_page(drawing: FlightDrawing, numbers: Mapping[str, object]) -> str:
         "errors": [None if value is None else round(value, 2) for value in drawing.errors],
         "words": list(drawing.words),
         "metres": list(drawing.metres),
+        "converged": list(drawing.converged),
         "beliefs": {str(k): to_data_uri(_heat(smaller_belief(each))) for k, each in drawing.beliefs.items()},
     }
     return fill(
@@ -116,6 +164,7 @@ def flight_page(drawing: FlightDrawing, numbers: Mapping[str, object]) -> str:
         numbers=element("dl", *rows, class_="numbers"),
         picture=to_data_uri(drawing.ground),
         ratio=f"{drawing.metres[0]:.0f} / {drawing.metres[1]:.0f}",
+        width=f"{drawing.metres[0]:,.0f}",
         facts=to_script(facts),
         script=read_template("flight.js"),
     )

@@ -47,6 +47,30 @@ def test_colours_of_a_file_are_those_of_a_screen(tmp_path):
     assert read_mesh(tmp_path / "brown.ply").colours[0].tolist() == pytest.approx(half_fifth_none, abs=1e-3)
 
 
+def test_a_face_without_area_does_not_move_or_shrink_an_object(tmp_path):
+    box = trimesh.creation.box(extents=(1, 2, 3))
+    spike = np.array([[0, 0, 0], [4, 0, 0], [9, 0, 0]])
+    corners, faces = np.vstack([box.vertices, spike]), np.vstack([box.faces, [[8, 9, 10]]])
+    trimesh.Trimesh(corners, faces, process=False).export(tmp_path / "spike.ply")
+    mesh, plain = read_mesh(tmp_path / "spike.ply"), read_mesh(write(tmp_path / "box.ply"))
+    assert mesh.is_closed
+    assert len(mesh.faces) == 12
+    torch.testing.assert_close(mesh.vertices, plain.vertices)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e12])
+def test_the_unit_of_a_mesh_does_not_change_the_object(tmp_path, scale):
+    ball = trimesh.creation.icosphere(subdivisions=2)
+    ball.export(tmp_path / "ball.obj", digits=20)
+    ball.apply_scale(scale)
+    lines = [f"v {x!r} {y!r} {z!r}" for x, y, z in ball.vertices.tolist()]
+    lines += [f"f {a} {b} {c}" for a, b, c in (ball.faces + 1).tolist()]
+    (tmp_path / "other.obj").write_text("\n".join(lines))
+    mesh, plain = read_mesh(tmp_path / "other.obj"), read_mesh(tmp_path / "ball.obj")
+    assert mesh.is_closed
+    torch.testing.assert_close(mesh.vertices, plain.vertices)
+
+
 def test_a_mesh_with_a_hole_is_seen_from_both_sides(tmp_path):
     box = trimesh.creation.box()
     box.update_faces(np.arange(12) > 1)

@@ -33,6 +33,7 @@ from torchcaps.viz import draw_errors
 
 from command import torchcaps
 
+KML = "{http://www.opengis.net/kml/2.2}"
 STEP = Odometry(20.0, 0.0, 0.0)
 START = 1_700_000_000.25  # seconds of the clock of a machine
 
@@ -263,8 +264,24 @@ def test_files_for_maps_and_globes_lie_at_the_estimates(results):
     last = recorder.updates[-1].estimate
     assert back == pytest.approx((last.x, last.y), abs=0.01)
     tree = ET.parse(folder / "trajectory.kml")
-    (text,) = (node.text for node in tree.iter("{http://www.opengis.net/kml/2.2}coordinates"))
+    (text,) = (node.text for node in tree.iter(KML + "coordinates"))
     assert [float(part) for part in text.split()[-1].split(",")[:2]] == pytest.approx(line[-1], abs=1e-6)
+
+
+def test_means_before_the_belief_has_converged_are_lines_of_their_own(results, country, tmp_path):
+    recorder = Recorder()
+    flags = [False, False, True, True, False]
+    for step, update, flag in zip(results[1].steps, results[1].updates, flags, strict=False):
+        recorder.add(step, replace(update, estimate=replace(update.estimate, converged=flag)), None)
+    write_results(recorder, country.map, tmp_path, summarize(recorder, 1.0))
+    features = json.loads((tmp_path / "trajectory.geojson").read_text())["features"]
+    places = [each["geometry"]["coordinates"] for each in features[3:]]
+    assert [each["properties"]["converged"] for each in features] == [False, True, False, *flags]
+    lines = [each["geometry"]["coordinates"] for each in features[:3]]
+    assert lines == [places[:2], places[1:4], places[3:]]
+    names = [node.text for node in ET.parse(tmp_path / "trajectory.kml").iter(KML + "name")]
+    means = "means of beliefs that had not converged"
+    assert names[1:] == [means, "estimated trajectory", means]
 
 
 def test_the_belief_is_a_map_whose_mean_is_the_last_estimate(results):

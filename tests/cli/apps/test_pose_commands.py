@@ -77,7 +77,9 @@ def test_eval_says_whether_the_uncertainty_holds(run):
 @pytest.mark.parametrize(
     ("symmetries", "is_shown"), [([], False), (["none", "none"], False), (["cube", "none"], True)]
 )
-def test_an_error_up_to_symmetry_is_shown_where_a_class_has_one(run, tmp_path, symmetries, is_shown):
+def test_an_error_up_to_symmetry_is_shown_where_a_class_has_one(
+    run, rendered, tmp_path, symmetries, is_shown
+):
     copy = shutil.copytree(run, tmp_path / "copy")
     recipe = json.loads((copy / "recipe.json").read_text())
     recipe["loss"]["symmetries"] = symmetries
@@ -85,6 +87,9 @@ def test_an_error_up_to_symmetry_is_shown_where_a_class_has_one(run, tmp_path, s
     printed = call("pose", "eval", copy, "--device", "cpu")
     assert "median rotation error" in printed
     assert ("up to symmetry" in printed) == is_shown
+    assert ("stated for 90%, up to symmetry: " in printed) == is_shown
+    image = sorted((rendered / "images/cube").rglob("*.png"))[0]
+    assert ("° off up to symmetry, " in call("pose", "predict", copy, image, "--device", "cpu")) == is_shown
     told = summary(json.loads((copy / "result.json").read_text()), read_recipe(copy), copy)
     assert ("up to symmetry" in told) == is_shown
 

@@ -4,7 +4,15 @@ from .estimate import Estimator
 from .opengl import opengl_renderer
 from .render import EngineName, choose_engine, prepare_meshes, render_scene
 from .scene import Scene, load_scene, with_meshes
-from .uncertainty import COVERED_SHARE, calibrate_run, coverage, has_votes, judge_run, known_calibration
+from .uncertainty import (
+    COVERED_SHARE,
+    calibrate_run,
+    coverage,
+    forgives_symmetries,
+    has_votes,
+    judge_run,
+    known_calibration,
+)
 
 __all__ = [
     "COVERED_SHARE",
@@ -14,6 +22,7 @@ __all__ = [
     "calibrate_run",
     "choose_engine",
     "coverage",
+    "forgives_symmetries",
     "has_votes",
     "judge_run",
     "known_calibration",

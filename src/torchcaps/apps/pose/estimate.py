@@ -24,7 +24,7 @@ from torchcaps.data.rendering import (
 from torchcaps.storage import read_mapping
 from torchcaps.train import Answer, Pipeline, Run, fit_to_data, open_named, own_images, read_named
 
-from .uncertainty import COVERED_SHARE, has_votes, read_calibration, vote_spread
+from .uncertainty import COVERED_SHARE, forgives_symmetries, has_votes, read_calibration, vote_spread
 
 _SIDE = 256  # of each half of a picture
 _GAP = 8
@@ -65,8 +65,10 @@ class Estimator:
                 "median": round(usual, 2),
                 "within": round(within, 2),
                 "share": COVERED_SHARE,
+                "up_to_symmetry": forgives_symmetries(self.run),
             }
-            words += f", usually {usual:.1f}° off, {COVERED_SHARE:.0%} within {within:.1f}°"
+            alike = " up to symmetry" if forgives_symmetries(self.run) else ""
+            words += f", usually {usual:.1f}° off{alike}, {COVERED_SHARE:.0%} within {within:.1f}°"
         words += f", Euler angles {', '.join(f'{angle:.1f}°' for angle in row['euler'])}"
         pictures = {}
         if self.meshes is not None:

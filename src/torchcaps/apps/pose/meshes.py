@@ -20,6 +20,7 @@ MOST_FACES = 500_000
 _MOST_BYTES = 200 << 20
 _GREY = 0.8
 _SMALLEST_AREA = 1e-12  # of the whole surface, when the longest side is 1
+_SMALLEST_FACE = 1e-12  # of the whole surface
 _FARTHEST = 1e15  # squares of such numbers, and of their inverses, are still numbers in float32
 
 Report = Callable[[str], None]
@@ -35,15 +36,35 @@ def read_mesh(path: Path) -> Mesh:
         raise UserError(f"{path} has more than {_MOST_BYTES >> 20} MiB; simplify it")
     loaded = _load(path)
     _check(path, loaded)
-    loaded.merge_vertices()  # STL repeats the corners of every triangle: it would look open everywhere
+    is_closed = _cleaned(loaded)
     faces = torch.from_numpy(np.array(loaded.faces)).long()
     mesh = Mesh(
         torch.from_numpy(np.array(loaded.vertices, dtype=np.float64)),
         faces,
         _colours(loaded, len(faces)),
-        is_closed=bool(loaded.is_watertight and loaded.is_winding_consistent and loaded.volume > 0),
+        is_closed=is_closed,
     ).normalised()  # in float64: far from its origin, an object has few digits of float32
     return mesh._replace(vertices=mesh.vertices.float())
+
+
+def _cleaned(loaded: Any) -> bool:
+    """Merge equal corners and leave out faces without area; whether the surface is closed.
+
+    STL repeats the corners of every triangle: it would look open everywhere. A face without area is not seen,
+    but its corners would count when the object is centred and scaled. Such faces may also close a surface.
+    """
+    low, high = loaded.bounds
+    loaded.apply_translation(-(low + high) / 2)
+    loaded.apply_scale(1 / (high - low).max())  # corners are merged within a distance that does not scale
+    loaded.merge_vertices()
+    was_closed = _is_closed(loaded)
+    loaded.update_faces(loaded.area_faces > _SMALLEST_FACE * loaded.area)
+    loaded.remove_unreferenced_vertices()
+    return was_closed or _is_closed(loaded)
+
+
+def _is_closed(loaded: Any) -> bool:
+    return bool(loaded.is_watertight and loaded.is_winding_consistent and loaded.volume > 0)
 
 
 def _load(path: Path) -> Any:

@@ -19,7 +19,7 @@ from torchcaps.core import (
     build_dataclass,
 )
 from torchcaps.layers import cast_votes
-from torchcaps.losses import rotations_of
+from torchcaps.losses import SpreadRotationLoss, rotations_of
 from torchcaps.models import EMPoseNet
 from torchcaps.routing import EMRotationRouting
 from torchcaps.storage import read_json, write_json
@@ -110,6 +110,12 @@ def _place_within(count: int) -> int:
 def has_votes(run: Run) -> bool:
     """Whether the network of a run has class capsules that are voted for."""
     return isinstance(run.model, EMPoseNet)
+
+
+def forgives_symmetries(run: Run) -> bool:
+    """Whether the stated angles are those to the nearest rotation that looks the same."""
+    loss = run.recipe.loss.task_loss
+    return isinstance(loss, SpreadRotationLoss) and loss.knows_symmetries
 
 
 @torch.no_grad()

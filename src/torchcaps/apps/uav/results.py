@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +106,7 @@ def write_results(recorder: Recorder, compiled: CompiledMap, out: Path, summary:
     to_degrees = degrees_of(crs)
     places = [to_degrees(update.estimate.x, update.estimate.y) for update in recorder.updates]
     write_text(out / "trajectory.geojson", json.dumps(_as_geojson(recorder, places)))
-    write_text(out / "trajectory.kml", _as_kml(places, compiled.path.stem))
+    write_text(out / "trajectory.kml", _as_kml(recorder, places, compiled.path.stem))
     names = ["trajectory.csv", "trajectory.geojson", "trajectory.kml", "summary.json"]
     if recorder.beliefs:
         belief = recorder.beliefs[max(recorder.beliefs)]
@@ -130,6 +131,7 @@ def _draw(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) 
         words=["; ".join(update.problems) for update in recorder.updates],
         beliefs={number: belief[::-1] for number, belief in recorder.beliefs.items()},
         metres=(grid.columns * grid.cell, grid.rows * grid.cell),
+        converged=[update.estimate.converged for update in recorder.updates],
     )
     files = {"belief.png": to_png(draw_belief(drawing)), "errors.png": to_png(draw_errors(drawing))}
     for name, data in files.items():
@@ -175,12 +177,37 @@ def _as_csv(recorder: Recorder) -> str:
     return "\n".join(lines) + "\n"
 
 
+class _Stretch(NamedTuple):
+    """Places of updates in a row whose beliefs had all converged, or all not, from the place before them."""
+
+    converged: bool
+    places: list[tuple[float, float]]
+
+    @property
+    def name(self) -> str:
+        return "estimated trajectory" if self.converged else "means of beliefs that had not converged"
+
+
+def _stretches(recorder: Recorder, places: Sequence[tuple[float, float]]) -> list[_Stretch]:
+    """The trajectory in parts: a mean of many places must not look like the way of the vehicle."""
+    found: list[_Stretch] = []
+    for before, place, update in zip(places, places[1:], recorder.updates[1:], strict=False):
+        converged = update.estimate.converged
+        if not found or found[-1].converged != converged:
+            found.append(_Stretch(converged, [before]))
+        found[-1].places.append(place)
+    return found
+
+
 def _as_geojson(recorder: Recorder, places: Sequence[tuple[float, float]]) -> Plain:
-    line = {
-        "type": "Feature",
-        "geometry": {"type": "LineString", "coordinates": [list(place) for place in places]},
-        "properties": {"name": "estimated trajectory"},
-    }
+    lines = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "LineString", "coordinates": [list(place) for place in part.places]},
+            "properties": {"name": part.name, "converged": part.converged},
+        }
+        for part in _stretches(recorder, places)
+    ]
     points = [
         {
             "type": "Feature",
@@ -193,15 +220,23 @@ def _as_geojson(recorder: Recorder, places: Sequence[tuple[float, float]]) -> Pl
         }
         for place, step, update in zip(places, recorder.steps, recorder.updates, strict=True)
     ]
-    return {"type": "FeatureCollection", "features": [line, *points]}
+    return {"type": "FeatureCollection", "features": [*lines, *points]}
 
 
-def _as_kml(places: Sequence[tuple[float, float]], name: str) -> str:
-    coordinates = " ".join(f"{longitude:.7f},{latitude:.7f},0" for longitude, latitude in places)
+def _as_kml(recorder: Recorder, places: Sequence[tuple[float, float]], name: str) -> str:
+    marks = "".join(_as_placemark(part) for part in _stretches(recorder, places))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<kml xmlns="http://www.opengis.net/kml/2.2"><Document>'
-        f"<name>{escape(name)}</name><Placemark><name>estimated trajectory</name>"
-        "<Style><LineStyle><color>ff2b74f0</color><width>3</width></LineStyle></Style>"
+        f"<name>{escape(name)}</name>{marks}</Document></kml>\n"
+    )
+
+
+def _as_placemark(part: _Stretch) -> str:
+    colour, width = ("ff2b74f0", 3) if part.converged else ("802b74f0", 1)
+    coordinates = " ".join(f"{longitude:.7f},{latitude:.7f},0" for longitude, latitude in part.places)
+    return (
+        f"<Placemark><name>{part.name}</name>"
+        f"<Style><LineStyle><color>{colour}</color><width>{width}</width></LineStyle></Style>"
         f"<LineString><tessellate>1</tessellate><coordinates>{coordinates}</coordinates></LineString>"
-        "</Placemark></Document></kml>\n"
+        "</Placemark>"
     )

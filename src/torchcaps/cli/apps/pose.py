@@ -143,7 +143,14 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Evaluate a run: accuracy, errors in degrees, and whether its uncertainty can be trusted."""
-    from torchcaps.apps.pose import COVERED_SHARE, coverage, has_votes, judge_run, known_calibration
+    from torchcaps.apps.pose import (
+        COVERED_SHARE,
+        coverage,
+        forgives_symmetries,
+        has_votes,
+        judge_run,
+        known_calibration,
+    )
     from torchcaps.train import evaluate_run, load_run
 
     loaded = load_run(run, choose_device(device))
@@ -158,7 +165,10 @@ def evaluate(
         return
     show_result(result, loaded)
     if "covered" in result:
-        typer.echo(f"within the angle stated for {COVERED_SHARE:.0%}: {result['covered']:.1%} of the images")
+        alike = ", up to symmetry" if forgives_symmetries(loaded) else ""
+        typer.echo(
+            f"within the angle stated for {COVERED_SHARE:.0%}{alike}: {result['covered']:.1%} of the images"
+        )
 
 
 @app.command("predict")

@@ -260,7 +260,15 @@ def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
 
     folders, files = [p for p in paths if p.is_dir()], [p for p in paths if not p.is_dir()]
     groups = [[folder] for folder in folders] + ([files] if files else [])
-    return [open_maps(group, pixel) for group in groups]
+    stacks = [open_maps(group, pixel) for group in groups]
+    for stack in stacks:
+        if len(stack.names) == 1:
+            typer.echo(
+                f"{stack.names[0]} is the only date of its place: views are compared with views of the same "
+                "image, so recall and likelihood say nothing about other dates",
+                err=True,
+            )
+    return stacks
 
 
 def one_date(paths: list[Path], date: str | None, pixel: float) -> SeasonStack:

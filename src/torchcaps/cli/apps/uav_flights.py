@@ -49,8 +49,10 @@ def simulate(
     matching = load_matching(run)
     look = None if altitude is None else Look(altitude, math.radians(tilt))
     plan = FlightPlan(updates=updates, step=step, seed=seed, look=look)
-    simulate_flight(one_date(maps, date, matching.pixel), matching.side, plan).save(out)
-    typer.echo(f"{out / 'flight.csv'}: {updates} updates")
+    flown = simulate_flight(one_date(maps, date, matching.pixel), matching.side, plan)
+    flown.save(out)
+    missing = sum(image is None for image in flown.images)
+    typer.echo(f"{out / 'flight.csv'}: {updates} updates{f', {missing} without an image' if missing else ''}")
 
 
 def localize(

@@ -3,11 +3,15 @@ const flight = document.querySelector(".flight");
 const find = (selector) => flight.querySelector(selector);
 const slider = find("input"), button = find("button"), shown = Object.keys(facts.beliefs).map(Number);
 const points = (places) => places.filter(Boolean).map((place) => place.map((part) => 1000 * part).join(",")).join(" ");
+const at = (place) => place.map((part) => 1000 * part).join(" ");
+const steps = (last, isFound) => facts.estimates.slice(1, last + 1).map((place, k) =>
+  facts.converged[k + 1] === isFound ? "M" + at(facts.estimates[k]) + "L" + at(place) : "").join("");
 let timer = null;
 
 function show(number) {
   slider.value = number;
-  find(".path").setAttribute("points", points(facts.estimates.slice(0, number + 1)));
+  find(".path").setAttribute("d", steps(number, true));
+  find(".unsure").setAttribute("d", steps(number, false));
   find(".true").setAttribute("points", points(facts.truth.slice(0, number + 1)));
   const [x, y] = facts.estimates[number], sigma = facts.sigmas[number], circle = find("ellipse");
   const numbers = { cx: 1000 * x, cy: 1000 * y, rx: (1000 * sigma) / facts.metres[0], ry: (1000 * sigma) / facts.metres[1] };
@@ -16,7 +20,7 @@ function show(number) {
   if (before.length) find(".belief").src = facts.beliefs[Math.max(...before)];
   const error = facts.errors[number];
   find("output").textContent = "update " + (number + 1) + " of " + facts.estimates.length + ", sigma " + sigma.toFixed(0) +
-    " m" + (error === null ? "" : ", error " + error.toFixed(0) + " m");
+    " m" + (facts.converged[number] ? "" : " (not converged)") + (error === null ? "" : ", error " + error.toFixed(0) + " m");
   find(".words").textContent = facts.words[number];
 }
 

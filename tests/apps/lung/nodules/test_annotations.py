@@ -169,6 +169,21 @@ def test_an_outline_belongs_to_the_slice_within_half_a_spacing():
             slice_at(height, ct)
 
 
+@pytest.mark.parametrize("named", ["image 3", "image of a slice that was dropped", ""])
+def test_an_outline_that_names_the_image_at_its_height_or_none_is_taken(named):
+    ct = replace(volume(np.zeros((6, 20, 20), np.int16)), image_uids=tuple(f"image {k}" for k in range(6)))
+    outline = Outline(46.0, True, np.array(SQUARE), named)
+    assert marked_voxels(Marking(0, "a", (outline,), None), ct).corner[0] == 3
+
+
+def test_an_outline_that_names_another_image_than_that_at_its_height_is_refused(tmp_path):
+    ct = replace(volume(np.zeros((6, 20, 20), np.int16)), image_uids=tuple(f"image {k}" for k in range(6)))
+    other = roi(SQUARE, z=46.0).replace("1.2", "image 1")
+    (marked,) = read(tmp_path, message(session(nodule(other)))).markings
+    with pytest.raises(UserError, match=r"a slice at 46\.0 mm, but the image that is named lies 4 mm away"):
+        marked_voxels(marked, ct)
+
+
 def test_heights_are_found_in_a_volume_whose_slices_run_downwards():
     up = volume(np.zeros((5, 20, 20), np.int16))
     affine = up.affine * [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, -1, 1], [1, 1, 1, 1]]

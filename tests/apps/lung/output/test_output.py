@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,6 +115,11 @@ def test_the_page_needs_nothing_beside_itself_and_shows_names_as_they_are(scan):
     assert page.count(NOTICE) == 2
     assert "All 10 slices are in this page" in page
     assert page.count("data-finding=") == len(found.nodules) == 2
+
+
+def test_the_page_shows_the_notes_about_a_scan(scan):
+    page = scan_page(replace(scan, notes=("nothing is as dark as air",)), found_in(scan), "test")
+    assert "Note: nothing is as dark as air." in page
 
 
 def test_the_page_of_a_scan_without_nodules_says_so(scan):

@@ -291,6 +291,20 @@ def test_nifti_volumes_with_masks_are_patients(tmp_path):
     assert "but its volume has" in found.problems["case9"]
 
 
+def test_nodules_that_are_too_small_for_a_region_are_noted(tmp_path):
+    for number in range(4):
+        mask = np.zeros((60, 60, 4), dtype=np.uint8)
+        mask[20:26, 30:36, 1:3] = number < 3
+        mask[50:52, 50:53, 2] = number in (0, 3)  # six pixels
+        for suffix, part in (("", mask.astype(np.int16) - 900), ("_mask", mask)):
+            image = nibabel.Nifti1Image(part, np.diag([0.7, 0.7, 2.0, 1.0]))
+            nibabel.save(image, tmp_path / f"case{number}{suffix}.nii.gz")
+    prepare(find_patients(tmp_path), tmp_path / "out")
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    note = ["1 nodule with fewer than 8 pixels in every slice left out"]
+    assert report["notes"] == {"case0": note, "case3": note}
+
+
 def test_masks_of_another_size_and_missing_masks_are_reported(tmp_path):
     source = write_slices(tmp_path / "source", patients=5)
     Image.fromarray(np.full((9, 9), 255, np.uint8)).save(source / "0001_N0_slice000_mask.png")

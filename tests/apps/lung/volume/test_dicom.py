@@ -61,6 +61,7 @@ def test_the_affine_maps_each_slice_to_the_place_in_its_header(series):
     found = read_volume(series[1])
     for number, path in enumerate(found.slices):
         header = pydicom.dcmread(path)
+        assert found.image_uids[number] == header.SOPInstanceUID
         corner = found.affine @ (9, 11, number, 1)
         along_row, along_column = np.reshape(header.ImageOrientationPatient, (2, 3)).astype(float)
         rows, columns = header.PixelSpacing
@@ -193,6 +194,28 @@ def test_numbers_that_are_no_hounsfield_units_are_noted(series):
     assert note.startswith("nothing is as dark as air: the lowest value is")
 
 
+def test_padding_of_slices_is_not_taken_for_air(series):
+    _, folder = series
+    for path in files(folder):
+        header = pydicom.dcmread(path)
+        values = header.pixel_array.astype(np.int16)
+        values -= values.min()
+        values[:2] = -2000
+        header.PixelData, header.PixelRepresentation = values.tobytes(), 1
+        del header.RescaleIntercept
+        header.save_as(path)
+    (note,) = read_volume(folder).notes
+    assert note.startswith("nothing is as dark as air: the lowest value is 0")
+
+
+@pytest.mark.parametrize(("kind", "is_noted"), [("HU", False), ("US", False), ("MGML", True)])
+def test_values_that_say_that_they_are_no_hounsfield_units_are_noted(series, kind, is_noted):
+    for path in files(series[1]):
+        change(path, RescaleType=kind)
+    expected = ("the values are no Hounsfield units but of the type MGML: what is found means nothing",)
+    assert read_volume(series[1]).notes == (expected if is_noted else ())
+
+
 def test_a_single_slice_is_as_thick_as_it_says(tmp_path):
     write_series(made_volume(slices=1), tmp_path)
     found = read_volume(tmp_path)
@@ -252,6 +275,33 @@ def test_a_header_that_does_not_make_a_volume_is_named(series, values, words):
 def test_a_slice_at_another_angle_is_named(series):
     change(files(series[1])[2], ImageOrientationPatient=[1, 0, 0, 0, 0, -1])
     with pytest.raises(UserError, match=r"0003.dcm lies at another angle"):
+        read_volume(series[1])
+
+
+def test_a_slice_with_pixels_of_another_size_is_named(series):
+    change(files(series[1])[2], PixelSpacing=[0.8, 1.4])
+    with pytest.raises(
+        UserError, match=r"0003\.dcm has pixels of 0\.8x1\.4 mm, but 0001\.dcm has 0\.8x0\.7 mm"
+    ):
+        read_volume(series[1])
+
+
+@pytest.mark.parametrize("number", [0, 2])
+@pytest.mark.parametrize("keyword", ["RescaleSlope", "RescaleIntercept"])
+def test_a_slice_that_alone_has_no_rescaling_is_named(series, number, keyword):
+    change(files(series[1])[number], **{keyword: None})
+    with pytest.raises(UserError, match=rf"000{number + 1}\.dcm has no {keyword}, but 000.\.dcm has one"):
+        read_volume(series[1])
+
+
+def test_a_file_of_all_slices_is_answered_with_what_to_do(series):
+    for path in files(series[1]):
+        header = pydicom.dcmread(path)
+        header.file_meta.MediaStorageSOPClassUID = header.SOPClassUID = "1.2.840.10008.5.1.4.1.1.2.1"
+        header.save_as(path)
+    with pytest.raises(
+        MissingDataError, match="only of the modality CT with all slices in one file, which has"
+    ):
         read_volume(series[1])
 
 

@@ -66,7 +66,30 @@ def test_odometry_that_is_no_number_is_left_out_and_named(value, tmp_path):
 def test_rows_that_go_back_in_time_are_left_out_and_named(tmp_path):
     steps = read(tmp_path, HEADER + "1,1,0,0,,,a,,\n3,2,0,0,,,b,,\n2,9,0,0,,,c,,\n4,4,0,0,,,d,,\n")
     assert [step.odometry.forward for step in steps] == [1, 2, 4]
-    assert steps[2].problems == ("line 4 was left out: its time 2.0 is not after 3.0",)
+    assert steps[2].problems == ("line 4 was left out with its motion: its time 2 is not after 3",)
+
+
+def test_rows_that_are_left_out_at_the_end_of_a_log_are_named_too(tmp_path):
+    steps = read(
+        tmp_path, HEADER + "1,1,0,0,,,a,,\n3,2,0,0,,,b,,\n0,9,0,0,,,c,,\n1,4,0,0,,,d,,\n2,4,0,0,,,e,,\n"
+    )
+    assert [step.time for step in steps] == [1, 3]
+    assert steps[1].problems == (
+        "line 4 was left out with its motion, and so were 2 lines after it: its time 0 is not after 3",
+    )
+
+
+def test_an_infinite_time_does_not_cost_the_rows_after_it(tmp_path):
+    steps = read(tmp_path, HEADER + "1,1,0,0,,,a,,\ninf,2,0,0,,,b,,\n3,3,0,0,,,c,,\n")
+    assert [step.time for step in steps] == [1, 3]
+    assert steps[1].problems == ("line 3 was left out with its motion: its time is no number",)
+
+
+@pytest.mark.parametrize(("cell", "is_named"), [("N/A", True), ("inf", True), ("nan", False), ("", False)])
+def test_a_heading_that_is_no_number_is_named(cell, is_named, tmp_path):
+    (step,) = read(tmp_path, HEADER + f"1,1,0,0,,{cell},a,,\n")
+    assert step.heading is None
+    assert step.problems == ((f"what is no number was left out (heading {cell!r})",) if is_named else ())
 
 
 def test_a_first_row_without_a_time_does_not_cost_the_others(tmp_path):
@@ -240,6 +263,17 @@ def test_images_of_a_flight_show_the_map_alone_in_any_heading():
     plan = FlightPlan(updates=400, pixel_noise=0.0)
     flight = simulate_flight(flat(50, 10.0, 255), 16, plan)
     assert min(image.min() for image in flight.images) == 255  # beside the map it is black
+
+
+def test_an_update_over_ground_that_the_map_does_not_show_has_no_image():
+    stack = flat(60, 10.0)
+    stack.known[0, :, :30] = False
+    flight = simulate_flight(stack, 8, FlightPlan(updates=80, seed=1))
+    for step, image in zip(flight.steps, flight.images, strict=True):
+        assert (step.image is None) == (image is None)
+        if abs(step.truth[0] - 300) > 50:
+            assert (image is None) == (step.truth[0] < 300)
+    assert 0 < sum(image is None for image in flight.images) < 80
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,12 @@ def test_product_codes_that_do_not_fit_are_refused(country, tmp_path):
     assert open_map(country.path).info.model == "abbrief 32"
 
 
+def test_a_map_smaller_than_a_crop_is_refused(country, tmp_path):
+    small = country.stack.dates(["summer"]).columns(0, country.describer.side - 1)
+    with pytest.raises(UserError, match=r"less than one crop of .* m: take a larger map"):
+        compile_map(small, country.describer, tmp_path / "a.tcmap", country.settings)
+
+
 def test_a_map_that_shows_no_ground_is_refused(country, tmp_path):
     summer = country.stack.dates(["summer"])
     nothing = replace(summer, known=np.zeros_like(summer.known))

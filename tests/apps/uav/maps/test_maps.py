@@ -117,6 +117,36 @@ def write_placed(path, pixels, place, crs="EPSG:32633"):
         file.write(pixels)
 
 
+@pytest.mark.parametrize("order", [("blue", "green", "red"), ("alpha", "red", "green", "blue")])
+def test_bands_are_taken_by_their_colours(order, stack, tmp_path):
+    bands = {"alpha": np.full_like(stack.images[0][0], 255)}
+    bands |= dict(zip(("red", "green", "blue"), stack.images[0], strict=True))
+    path = tmp_path / "a.tif"
+    write_placed(path, np.stack([bands[name] for name in order]), rasterio.Affine(2, 0, 0, 0, -2, 160))
+    with rasterio.open(path, "r+") as file:
+        file.colorinterp = [rasterio.enums.ColorInterp[name] for name in order]
+    assert np.array_equal(read_maps([path]).images[0], stack.images[0])
+
+
+def test_a_map_whose_corners_are_nowhere_is_refused(stack, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        write_placed(tmp_path / "a.tif", stack.images[0], None)
+    with pytest.raises(UserError, match=r"not where it lies in it .* -a_ullr WEST NORTH EAST SOUTH "):
+        read_maps([tmp_path / "a.tif"])
+
+
+def test_maps_that_do_not_fit_into_memory_are_refused_before_they_are_read(stack, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchcaps.apps.uav.maps.maps.machine_memory", lambda: 19_000)
+    files = write_seasons(stack, tmp_path)  # 60 x 40 pixels, 4 bytes each
+    with pytest.raises(
+        UserError, match=r"60 x 40 pixels on 2 dates need .* a larger --metres-per-pixel than 2,"
+    ):
+        read_maps(files)
+    assert read_maps(files[:1]).width == 60
+    assert read_maps(files, pixel=4.0).width == 30
+
+
 def test_a_map_that_begins_in_another_corner_or_is_turned_shows_the_same_ground(stack, tmp_path):
     west, north, east, south = 500_000.0, 5_000_000.0, 500_120.0, 4_999_920.0
     image = stack.images[0]
@@ -256,7 +286,9 @@ def test_a_map_that_ends_too_early_is_named(stack, tmp_path):
 def test_bands_of_other_kinds_are_refused_with_a_command_that_can_be_typed(stack, tmp_path):
     path = tmp_path / "my map.tif"
     write_geotiff(path, stack.images[0].astype(np.uint16), (0.0, 160.0, 2.0), "EPSG:32633")
-    with pytest.raises(UserError, match=r"bands of uint16, not of bytes: .* -scale '.*my map\.tif' 'my map-"):
+    with pytest.raises(
+        UserError, match=r"bands of uint16, not of bytes: .* LOW HIGH 1 255 '.*my map\.tif' 'my map-"
+    ):
         read_maps([path])
     write_geotiff(path, stack.images[0][:2], (0.0, 160.0, 2.0), "EPSG:32633")
     with pytest.raises(UserError, match=r"three bands of bytes \(RGB\), it has 2"):

@@ -18,11 +18,19 @@ _LARGEST = 64 << 20  # bytes; the largest published file has less than 2 million
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """A closed line in a slice: its height in mm, and (column, row) pixels just outside of what it marks."""
+    """A closed line in a slice.
+
+    Attributes:
+        height: Of the slice, in mm.
+        is_inclusion: Whether it marks what lies inside, or leaves it out.
+        points: (column, row) pixels just outside of what it marks.
+        image_uid: Of the DICOM image of the slice; empty where the file does not name it.
+    """
 
     height: float
     is_inclusion: bool
     points: Int[np.ndarray, "points 2"]
+    image_uid: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,4 +120,5 @@ def _outline(roi: Any, path: Path) -> Outline:
     if not points or not np.isfinite(height):
         raise UserError(f"{path}: an outline at {height} mm has no points")
     is_inclusion = roi.findtext(f"{_SPACE}inclusion", "TRUE").strip().upper() == "TRUE"
-    return Outline(height, is_inclusion, np.array(points, dtype=np.int64))
+    image_uid = roi.findtext(f"{_SPACE}imageSOP_UID", "").strip()
+    return Outline(height, is_inclusion, np.array(points, dtype=np.int64), image_uid)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torchcaps.core import UserError
 
 from ..volume import Volume
-from .annotations import Marking
+from .annotations import Marking, Outline
 from .outline import fill_outline
 
 
@@ -93,6 +93,7 @@ def marked_voxels(marking: Marking, volume: Volume) -> Blob | None:
     planes: dict[int, NDArray[np.bool_]] = {}
     for outline in sorted(marking.outlines, key=lambda each: not each.is_inclusion):
         number = slice_at(outline.height, volume)
+        _check_image(outline, number, volume)
         plane = planes.setdefault(number, np.zeros(volume.hounsfield.shape[1:], dtype=bool))
         _check_inside(outline.points, plane.shape, volume.name)
         filled, top, left = fill_outline(outline.points)
@@ -116,6 +117,19 @@ def slice_at(height: float, volume: Volume) -> int:
             f"{heights.min():.2f} and {heights.max():.2f} mm; the annotations are not of this series"
         )
     return number
+
+
+def _check_image(outline: Outline, number: int, volume: Volume) -> None:
+    """Raise where the image that an outline names is another slice than the one at its height."""
+    if not outline.image_uid or outline.image_uid not in volume.image_uids:
+        return
+    named = volume.image_uids.index(outline.image_uid)
+    if named != number:
+        raise UserError(
+            f"{volume.name}: a reader outlined a slice at {outline.height} mm, but the image that is named "
+            f"lies {abs(named - number) * volume.millimetres[0]:g} mm away; get the series and its "
+            "annotations again"
+        )
 
 
 def _check_inside(points: NDArray[np.int64], shape: tuple[int, ...], name: str) -> None:

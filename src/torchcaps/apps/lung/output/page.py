@@ -37,6 +37,7 @@ def _words(volume: Volume, found: NodulesFound, network: str) -> str:
         f"{counted(len(found.nodules), 'piece')} in {size} voxels{steps}, marked by {network} where its "
         f"probability reaches {THRESHOLD:g}. Smaller than {smallest} and left out: "
         f"{counted(found.too_small, 'piece')}. Grey values run from -1000 to 400 Hounsfield units."
+        + "".join(f"\n\nNote: {note}." for note in volume.notes)
     )
 
 

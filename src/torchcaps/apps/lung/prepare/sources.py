@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, counted
 from torchcaps.data import open_any
 from torchcaps.data.folders import SUFFIXES, visible_folders
 
@@ -29,7 +29,7 @@ from ..volume import (
 )
 from .cut import Cut
 from .negatives import cut_negatives
-from .regions import cut_regions
+from .regions import LEAST_PIXELS, cut_regions
 
 _MASK = "_mask"
 
@@ -178,11 +178,19 @@ def _cut_patient(read: Callable[[], Iterator[Marked]], negatives: float) -> Foun
     notes: list[str] = []
     empty: list[Cut] = []
     for number, marked in enumerate(read()):
-        cuts += _cut_nodules(marked)
+        own = _cut_nodules(marked)
+        cuts += own
         due = int(negatives * len(cuts)) - len(empty)  # of all scans together: a slice may have one region
         empty += _cut_empty(marked, due, number)
-        notes += marked.volume.notes
+        notes += [*marked.volume.notes, *_too_small(marked, own)]
     return Found(cuts + empty, tuple(notes))
+
+
+def _too_small(marked: Marked, cuts: list[Cut]) -> Iterator[str]:
+    """Which nodules of a scan, or whether the one of a picture, are in no region."""
+    whole = len(marked.nodules) if marked.picture is None else min(1, len(marked.nodules))
+    if missing := whole - len({cut.nodule for cut in cuts}):
+        yield f"{counted(missing, 'nodule')} with fewer than {LEAST_PIXELS} pixels in every slice left out"
 
 
 def _cut_nodules(marked: Marked) -> list[Cut]:

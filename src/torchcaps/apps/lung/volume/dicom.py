@@ -1,7 +1,8 @@
 """CT series from DICOM folders, in Hounsfield units, in their order along the body.
 
-What is mended: order and duplicates. What is refused, with the file named: gaps, slices of different size or
-orientation, missing spacing, truncated files, and compressed pixels that nothing installed can decode.
+What is mended: order and duplicates. What is refused, with the file named: gaps, slices of different size,
+spacing or orientation, series of which only some slices say how to get Hounsfield units, missing spacing,
+truncated files, and compressed pixels that nothing installed can decode.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from .volume import Volume, doubts
 
 _PLUGINS = 'pip install "pylibjpeg[all]"'
 _CT_SLICES = "1.2.840.10008.5.1.4.1.1.2"
+_ALL_IN_ONE = f"{_CT_SLICES}."  # begins the kinds of files that hold all slices
 DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
 _SAME_ANGLE = 1e-3
+_SAME_SPACING = 1e-3  # share of a spacing by which slices may differ
+_HOUNSFIELD = {"HU", "US", ""}  # types of values; the second and third say nothing
 _ACROSS = 0.7  # share of the normal along the body; scanners tilt by 30 degrees at most
 _MEANINGS = dict.fromkeys(("RescaleSlope", "RescaleIntercept"), "Hounsfield units")
 
@@ -49,11 +53,19 @@ def list_series(folder: Path) -> dict[str, list[Slice]]:
             uid = str(header.SeriesInstanceUID)
             found.setdefault(uid, []).append(Slice(path, header))
         elif header is not None:
-            others.add(str(header.get("Modality", "unknown")))
+            others.add(_kind(header))
     if not found:
         there = f", only of the modality {', '.join(sorted(others))}" if others else ""
         raise MissingDataError(f"{folder} holds no DICOM files of a CT series{there}")
     return found
+
+
+def _kind(header: Any) -> str:
+    """What a file holds that is no CT slice."""
+    modality = str(header.get("Modality", "unknown"))
+    if not str(header.file_meta.get("MediaStorageSOPClassUID", "")).startswith(_ALL_IN_ONE):
+        return modality
+    return f"{modality} with all slices in one file, which has to be converted to single slices or to NIfTI"
 
 
 def _is_ct(header: Any) -> bool:
@@ -110,12 +122,15 @@ def load_series(slices: Sequence[Slice], folder: Path) -> Volume:
         name=str(first.get("PatientID") or folder.name),
         series_uid=str(first.get("SeriesInstanceUID", "")) or None,
         slices=tuple(each.path for each in kept),
-        notes=(*_notes(dropped, orientation), *doubts(hounsfield)),
+        image_uids=tuple(str(each.header.get("SOPInstanceUID", "")) for each in kept),
+        notes=(*_notes(first, dropped, orientation), *doubts(hounsfield)),
     )
 
 
-def _notes(dropped: Sequence[str], orientation: NDArray[np.float64]) -> Iterator[str]:
+def _notes(header: Any, dropped: Sequence[str], orientation: NDArray[np.float64]) -> Iterator[str]:
     """What a user has to know of a series that was read."""
+    if (kind := str(header.get("RescaleType") or "").strip()) not in _HOUNSFIELD:
+        yield f"the values are no Hounsfield units but of the type {kind}: what is found means nothing"
     if dropped:
         yield f"{len(dropped)} duplicate slices dropped: {', '.join(dropped[:5])}"
     if abs(np.cross(*orientation)[2]) < _ACROSS:
@@ -158,6 +173,23 @@ def _check_slice(each: Slice, first: Slice) -> None:
         raise UserError(
             f"{each.path} lies at another angle than {first.path.name}; remove what is not of the volume"
         )
+    own, usual = _pixel_spacing(each), _pixel_spacing(first)
+    if not np.allclose(own, usual, rtol=_SAME_SPACING, atol=0):
+        raise UserError(
+            f"{each.path} has pixels of {own[0]:g}x{own[1]:g} mm, but {first.path.name} has "
+            f"{usual[0]:g}x{usual[1]:g} mm; remove what is not of the volume"
+        )
+    _check_same_rescaling(each, first)
+
+
+def _check_same_rescaling(each: Slice, first: Slice) -> None:
+    """Slices that name no intercept, between others that do, would be a thousand units too bright."""
+    for keyword in _MEANINGS:
+        if (keyword in each.header) != (keyword in first.header):
+            there, missing = (first, each) if keyword in first.header else (each, first)
+            raise UserError(
+                f"{missing.path} has no {keyword}, but {there.path.name} has one; get the series again"
+            )
 
 
 def _orientation(each: Slice) -> NDArray[np.float64]:

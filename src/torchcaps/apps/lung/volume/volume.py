@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torchcaps.core import UserError
 
 _AIR = -400  # Hounsfield units; what lies below is air
+_PADDING = -1500  # what lies below was not measured: scanners fill the corners of slices with it
 _LOWEST, _HIGHEST = np.float32(-1000), np.float32(400)  # Hounsfield units of the window that networks see
 
 
@@ -26,6 +27,7 @@ class Volume:
         name: Of the patient or file.
         series_uid: Of the DICOM series.
         slices: The DICOM files in the order of the slices.
+        image_uids: Of the DICOM images, in the same order; empty for other sources.
         notes: What was mended while reading, in words.
         axes: Where the axes of the NIfTI file lead, such as "RAS"; masks are written with the same axes.
     """
@@ -36,6 +38,7 @@ class Volume:
     name: str
     series_uid: str | None = None
     slices: tuple[Path, ...] | None = None
+    image_uids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     axes: str = "LPS"
 
@@ -58,8 +61,8 @@ class Volume:
 
 def doubts(hounsfield: Shaped[np.ndarray, "*shape"]) -> tuple[str, ...]:
     """What speaks against Hounsfield units, in words: every chest holds air, at about -1000."""
-    lowest = float(hounsfield.min())
-    if lowest <= _AIR:
+    lowest = float(hounsfield.min(where=hounsfield > _PADDING, initial=hounsfield.max()))
+    if _PADDING < lowest <= _AIR:
         return ()
     return (
         f"nothing is as dark as air: the lowest value is {lowest:.4g}, where air has -1000; if these are no "

@@ -26,6 +26,8 @@ from .projection import compass_of_grid, degrees_of, transform_between
 
 COLUMNS = ("time", "forward", "left", "turn", "distance", "heading", "image", "x", "y", "ahead")
 _NEEDED = ("time", "forward", "left", "turn", "image")
+_OPTIONAL = ("distance", "heading", "x", "y", "ahead")
+_UNKNOWN = ("nan", "NaN")  # what programs write into cells of numbers that they do not know
 _VISLOC = ("filename", "lat", "lon", "date")
 _VISLOC_HEADINGS = ("heading", "Phi1")  # degrees of the compass
 
@@ -56,7 +58,8 @@ class FlightStep:
 def read_flight(path: Path, images: Path, crs: str) -> list[FlightStep]:
     """The steps of a log in either layout; `crs` is the projection of the map.
 
-    A row whose time is not after that of the row before is left out, with the words on the next step.
+    A row whose time is not after that of the row before is left out, with the words on the next step, or on
+    the last one where none follows.
     UAV-VisLoc has no odometry: it is made from the true places, with the noise of the thesis.
     """
     rows = _rows(path)
@@ -138,7 +141,8 @@ def _number(row: Mapping[str, str], column: str) -> float:
 
 def step_of_row(row: Mapping[str, str], images: Path) -> FlightStep:
     """The step of a row in our layout; cells that are no numbers are taken for empty."""
-    problems = []
+    given = {key: row[key] for key in _OPTIONAL if key in row and row[key] not in _UNKNOWN}
+    problems = [f"what is no number was left out{odd}"] if (odd := _cells(given, given)) else []
     forward, left, turn, distance = (_number(row, key) for key in ("forward", "left", "turn", "distance"))
     odometry = None
     if all(map(math.isfinite, (forward, left, turn))):
@@ -177,17 +181,32 @@ def _image(name: str | None, images: Path) -> Path | None:
 
 def _ordered(steps: Sequence[FlightStep], path: Path) -> list[FlightStep]:
     kept: list[FlightStep] = []
-    waiting: tuple[str, ...] = ()
-    for number, step in enumerate(steps, start=2):  # the first line has the names of the columns
-        last = kept[-1].time if kept else -math.inf
-        if not step.time > last:
-            waiting += (f"line {number} was left out: its time {step.time} is not after {last}",)
+    late: list[int] = []  # lines that were left out since the last step that was kept
+    for line, step in enumerate(steps, start=2):  # the first has the names of the columns
+        if not (kept[-1].time if kept else -math.inf) < step.time < math.inf:
+            late.append(line)
             continue
-        kept.append(replace(step, problems=waiting + step.problems))
-        waiting = ()
+        kept.append(replace(step, problems=_left_out(late, steps, kept) + step.problems))
+        late = []
     if not kept:
         raise UserError(f"{path} has no row whose time is a number: it should be seconds, as 12.5")
+    kept[-1] = replace(kept[-1], problems=_left_out(late, steps, kept) + kept[-1].problems)
     return kept
+
+
+def _left_out(
+    lines: Sequence[int], steps: Sequence[FlightStep], kept: Sequence[FlightStep]
+) -> tuple[str, ...]:
+    """What became of lines in a row; a clock that was set back can cost all that follow."""
+    if not lines:
+        return ()
+    seconds = steps[lines[0] - 2].time
+    is_late = math.isfinite(seconds)
+    after = f"{time_text(seconds)} is not after {time_text(kept[-1].time)}" if is_late else "is no number"
+    more = f", and so {'was' if len(lines) == 2 else 'were'} {counted(len(lines) - 1, 'line')} after it"
+    return (
+        f"line {lines[0]} was left out with its motion{more if len(lines) > 1 else ''}: its time {after}",
+    )
 
 
 def _visloc_steps(rows: Sequence[Mapping[str, str]], images: Path, crs: str) -> list[FlightStep]:

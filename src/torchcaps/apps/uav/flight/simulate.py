@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -69,7 +70,10 @@ class Flight:
 
 
 def simulate_flight(stack: SeasonStack, side: int, plan: FlightPlan | None = None) -> Flight:
-    """A flight over a map of one date, whose images show `side` pixels of it."""
+    """A flight over a map of one date, whose images show `side` pixels of it.
+
+    Where the map does not show the ground, an update has no image.
+    """
     plan = plan or FlightPlan()
     if len(stack.names) != 1:
         raise UserError(f"a flight sees one date, not {len(stack.names)}: choose one")
@@ -77,7 +81,11 @@ def simulate_flight(stack: SeasonStack, side: int, plan: FlightPlan | None = Non
     places, headings = _course(stack, side, plan, rng)
     motions = odometry_of(places, headings, plan.noise, rng)
     compass = headings + rng.normal(size=len(headings)) * plan.heading_sigma
-    pictures = _photograph(stack, side, places, headings, plan, rng)
+    taken = _photograph(stack, side, places, headings, plan, rng)
+    shown = _shows_ground(stack, side, places, headings, taken)
+    pictures = [
+        picture if is_shown else _Picture(None) for picture, is_shown in zip(taken, shown, strict=True)
+    ]
     steps = [
         FlightStep(
             float(k),
@@ -97,6 +105,19 @@ class _Picture(NamedTuple):
 
     image: NDArray[np.uint8] | None
     ahead: float = 0.0
+
+
+def _shows_ground(
+    stack: SeasonStack,
+    side: int,
+    places: NDArray[np.float64],
+    headings: NDArray[np.float64],
+    pictures: Sequence[_Picture],
+) -> NDArray[np.bool_]:
+    """Whether the map knows the ground of each picture: noise over nothing would look like an image."""
+    ahead = np.array([picture.ahead for picture in pictures])
+    x, y = places[:, 0] + ahead * np.cos(headings), places[:, 1] + ahead * np.sin(headings)
+    return stack.shows(stack.centres_of(x, y), side / 2)
 
 
 def _course(

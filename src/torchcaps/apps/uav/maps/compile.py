@@ -88,6 +88,11 @@ def compile_map(
         raise UserError(f"a map is compiled from one date, not from {len(stack.names)}: choose one")
     if not stack.known.any():
         raise UserError(f"{stack.names[0]} shows no ground: none of its pixels is known (nodata)")
+    if min(stack.width, stack.height) < describer.side:
+        raise UserError(
+            f"the map shows {stack.width * stack.pixel:g} x {stack.height * stack.pixel:g} m, less than one "
+            f"crop of {describer.side * stack.pixel:g} m: take a larger map"
+        )
     picture = out.with_suffix(".png")
     if picture == out:
         raise UserError(f"a picture of the map is written to {picture}: give the map the ending .tcmap")

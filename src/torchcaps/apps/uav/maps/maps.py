@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError, need
+from torchcaps.core import MissingDataError, UserError, counted, machine_memory, need
 from torchcaps.data import SeasonStack, load_stack
 from torchcaps.storage import write_atomically
 
+_BYTES = 4  # of a pixel: three colours, and whether they are known
 _ROWS = 1024  # of a window that is read at once
 _SUFFIXES = (".tif", ".tiff")
 _COARSEST = 4  # times: a map with larger pixels than that shows a network none of what it learnt to see
@@ -68,6 +69,7 @@ def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
     with ExitStack() as open_files:
         sources = [open_files.enter_context(_opened(path)) for path in paths]
         frame = _common_frame(sources, paths, pixel)
+        _require_memory(frame, len(paths))
         dates = []
         for source, path in zip(sources, paths, strict=True):
             finer = _pixel_of(source) < 0.9 * frame.pixel
@@ -81,7 +83,7 @@ def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
                 add_alpha=source.nodata is None and not _has_alpha(source),
             )
             try:
-                dates.append(_read(open_files.enter_context(warped), frame))
+                dates.append(_read(open_files.enter_context(warped), frame, _bands(source)))
             except need("rasterio.errors", "uav").RasterioIOError as error:  # its beginning was read before
                 raise UserError(f"{path} is damaged or ends too early; get it again") from error
     images, known = (np.stack(part) for part in zip(*dates, strict=True))
@@ -134,6 +136,12 @@ def _check(source: Any, path: Path) -> None:
         raise UserError(
             f"{path} has no coordinate system: name it with gdal_edit.py -a_srs EPSG:CODE {named}"
         )
+    if source.transform.is_identity:
+        raise UserError(
+            f"{path} names a coordinate system but not where it lies in it (no geotransform): give the "
+            "coordinates of its corners with gdal_edit.py -a_ullr WEST NORTH EAST SOUTH "
+            f"{shlex.quote(str(path))}"
+        )
     metres = crs.linear_units_factor[1] if crs.is_projected else 0.0
     if not math.isclose(metres, 1.0, rel_tol=1e-6):
         raise UserError(
@@ -152,13 +160,12 @@ def _check(source: Any, path: Path) -> None:
 def _check_bands(source: Any, path: Path) -> None:
     if source.count < 3:
         raise UserError(f"{path} should have three bands of bytes (RGB), it has {source.count}")
-    kinds = dict.fromkeys(kind for kind in source.dtypes[:3] if kind != "uint8")
+    kinds = dict.fromkeys(kind for band in _bands(source) if (kind := source.dtypes[band - 1]) != "uint8")
     if kinds:
-        command = (
-            f"gdal_translate -ot Byte -scale {shlex.quote(str(path))} {shlex.quote(f'{path.stem}-bytes.tif')}"
-        )
+        files = shlex.join([str(path), f"{path.stem}-bytes.tif"])
         raise UserError(
-            f"{path} has bands of {', '.join(kinds)}, not of bytes: bring it to them with {command}"
+            f"{path} has bands of {', '.join(kinds)}, not of bytes: bring it to them with gdal_translate -ot "
+            f"Byte -scale LOW HIGH 1 255 {files}, with one LOW and one HIGH for all dates"
         )
 
 
@@ -169,6 +176,15 @@ def _scale_of(source: Any) -> float:
     middle = projection(*source.xy(source.height // 2, source.width // 2), inverse=True)
     factors = projection.get_factors(*middle)
     return float(max(factors.tissot_semimajor, factors.tissot_semiminor, key=lambda scale: abs(scale - 1)))
+
+
+def _bands(source: Any) -> tuple[int, int, int]:
+    """The numbers of the red, green and blue band; the first three where the file does not name them."""
+    names = [band.name for band in source.colorinterp]
+    if not {"red", "green", "blue"} <= set(names):
+        return 1, 2, 3
+    red, green, blue = (names.index(colour) + 1 for colour in ("red", "green", "blue"))
+    return red, green, blue
 
 
 def _has_alpha(source: Any) -> bool:
@@ -201,6 +217,18 @@ def _common_frame(sources: Sequence[Any], paths: Sequence[Path], pixel: float | 
     return _Frame(west, north, width, height, pixel, crs)
 
 
+def _require_memory(frame: _Frame, dates: int) -> None:
+    """Raise before the memory is taken: a system that runs out of it ends the program without a word."""
+    needed, there = frame.width * frame.height * _BYTES * dates, machine_memory()
+    if there and needed > there:
+        raise UserError(
+            f"{frame.width:,} x {frame.height:,} pixels on {counted(dates, 'date')} need "
+            f"{needed / 2**30:,.0f} GiB, and this machine has {there / 2**30:,.0f} GiB of memory: "
+            f"read them with a larger --metres-per-pixel than {frame.pixel:g}, or cut out a part with "
+            "gdal_translate -projwin"
+        )
+
+
 def _pixel_of(source: Any) -> float:
     """Metres from one column to the next; the columns of a turned map do not run to the east."""
     return math.hypot(source.transform.a, source.transform.d)
@@ -220,7 +248,9 @@ def _transform(frame: _Frame) -> Any:
     return need("rasterio", "uav").Affine(frame.pixel, 0, frame.west, 0, -frame.pixel, frame.north)
 
 
-def _read(warped: Any, frame: _Frame) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+def _read(
+    warped: Any, frame: _Frame, bands: tuple[int, int, int]
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """All pixels in windows of whole rows; what is not known is black."""
     window = need("rasterio.windows", "uav").Window
     images = np.zeros((3, frame.height, frame.width), np.uint8)
@@ -229,7 +259,7 @@ def _read(warped: Any, frame: _Frame) -> tuple[NDArray[np.uint8], NDArray[np.boo
         rows = min(_ROWS, frame.height - top)
         part = window(0, top, frame.width, rows)
         known[top : top + rows] = warped.dataset_mask(window=part) > 0
-        images[:, top : top + rows] = warped.read((1, 2, 3), window=part) * known[top : top + rows]
+        images[:, top : top + rows] = warped.read(bands, window=part) * known[top : top + rows]
     return images, known
 
 
