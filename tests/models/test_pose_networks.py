@@ -66,6 +66,14 @@ def test_quaternion_votes_have_four_learned_numbers_a_pair():
     assert layer.parametrizations.weight.original.grad.abs().sum() > 0
 
 
+def test_quaternion_votes_stay_in_float32_under_autocast():
+    layer = use_quaternion_votes(FcCaps(6, 3, 4, 4, routing="em_rotation"))
+    children = Capsules(unit(2, 6).float(), torch.rand(2, 6))
+    with torch.autocast("cpu", torch.bfloat16):
+        routed = layer(children)
+    assert_close(routed.poses, layer(children).poses, rtol=0, atol=0)
+
+
 def test_quaternion_votes_need_poses_of_four_numbers():
     with pytest.raises(UserError, match="vectors of 4 numbers"):
         use_quaternion_votes(FcCaps(6, 3, 8, 4, routing="em"))

@@ -12,6 +12,7 @@ from torchcaps.routing import (
     Gradient,
     RoutingCost,
     RoutingShape,
+    keep_float32,
     length_cost,
     of_inner_rounds,
     require_gradient,
@@ -23,6 +24,7 @@ from torchcaps.routing import (
 from .routed import require_capsules
 
 
+@keep_float32
 def map_routing(
     votes: Float[Tensor, "batch in_types positions out_types pose"],
     *,
@@ -56,6 +58,7 @@ def map_routing(
     return pool_maps(votes, coupling=coupling, squash_jointly=squash_jointly, bias=bias)
 
 
+@keep_float32
 def pool_maps(
     votes: Float[Tensor, "batch in_types positions out_types pose"],
     *,

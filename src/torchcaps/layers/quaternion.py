@@ -8,7 +8,7 @@ from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from torchcaps.core import UserError, hamilton
+from torchcaps.core import UserError, hamilton, without_autocast
 
 from .fc import FcCaps
 
@@ -34,7 +34,8 @@ class HamiltonMatrices(nn.Module):
         self, quaternions: Float[Tensor, "matrices out_caps 4"]
     ) -> Float[Tensor, "matrices 4 out_caps 4"]:
         """Row p of a matrix is the product of the unit p and the learned quaternion, brought to length 1."""
-        return einsum("pqd,moq->mpod", self.products, F.normalize(quaternions, dim=-1))
+        with without_autocast(quaternions):
+            return einsum("pqd,moq->mpod", self.products, F.normalize(quaternions, dim=-1))
 
     def right_inverse(self, weight: Tensor) -> Tensor:
         """Quaternions near 1, as far from it as the first rows of `weight` are from 0."""

@@ -134,7 +134,7 @@ class VotingCaps(RoutedCaps[UncastVotes]):
             parts = self.routing.batch_parts(votes)
             if parts is not None and parts.samples < len(votes.poses):
                 return self._route_in_parts(votes, parts)
-        cast = cast_votes(votes.poses, self.weight, self.pose_rows)
+        cast = cast_votes(votes.poses, votes.weight, self.pose_rows)
         return require_routed(self.routing(cast, votes.activations), cast)
 
     def _route_in_parts(self, votes: UncastVotes, parts: Parts) -> Routed:
