@@ -81,6 +81,8 @@ class PoseMLP(PoseRegressor):
     def __init__(self, config: PoseMLPConfig) -> None:
         super().__init__(config)
         channels, height, width = self.image_shape
+        if min(height, width) < 1:
+            raise UserError(f"image_size must be at least 1, got {config.image_size}")
         self.rotation = config.rotation
         outputs = _NUMBERS[config.rotation] * config.num_classes
         sizes = [channels * height * width, *config.hidden, outputs]

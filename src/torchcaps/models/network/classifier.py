@@ -56,10 +56,6 @@ class CapsuleClassifier(Network, ABC):
             raise UserError(
                 f"layer 'classes' needs a choice: num_classes must be at least 2, got {config.num_classes}"
             )
-        if config.in_channels < 1:
-            raise UserError(
-                f"layer 'stem' sees nothing: in_channels must be at least 1, got {config.in_channels}"
-            )
 
     @abstractmethod
     def encode(

@@ -58,6 +58,10 @@ class Network(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        if config.in_channels < 1:
+            raise UserError(
+                f"the first layer sees nothing: in_channels must be at least 1, got {config.in_channels}"
+            )
         self.config = config
         height, width = sides(config.image_size)
         self.image_shape = (config.in_channels, height, width)
