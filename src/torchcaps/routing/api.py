@@ -78,7 +78,7 @@ class RoutingShape(NamedTuple):
 RoutingSpec: TypeAlias = str | Mapping[str, Any] | Routing
 Inputs = ParamSpec("Inputs")  # of the function of a routing
 
-ROUTINGS: Registry[type[nn.Module]] = Registry("routing")
+ROUTINGS: Registry[type[nn.Module]] = Registry("routing", nn.Module)
 
 
 def create_routing(name: str, shape: RoutingShape, **settings: Any) -> Routing:
