@@ -193,6 +193,12 @@ def test_wrong_sizes_are_explained(make, message):
         make()
 
 
+@pytest.mark.compile  # the run-time type checks would answer first
+def test_an_unknown_padding_of_primary_capsules_is_refused():
+    with pytest.raises(UserError, match="padding must be one of valid, same, symmetric, got 'zeros'"):
+        PrimaryCaps(8, 2, 4, kernel_size=3, padding="zeros")
+
+
 def test_routing_stays_in_float32_under_autocast():
     layer = FcCaps(M * N * O, OUT, D, P)
     with torch.autocast("cpu", torch.bfloat16):

@@ -21,7 +21,7 @@ from torchcaps.routing import (
     squash_cost,
 )
 
-from .routed import require_capsules
+from .routed import require_capsules, require_grid
 
 
 @keep_float32
@@ -218,6 +218,7 @@ class Conv3dRoutingCaps(nn.Module):
     def forward(self, children: Capsules) -> Routed:
         """Vote and route; couplings at one position do not sum to one, those of all positions do."""
         poses, activations = require_capsules(self, children)
+        require_grid(self, children)
         height, width, types, pose = poses.shape[1:]
         if (types, pose) != (self.in_types, self.in_pose):
             raise UserError(
