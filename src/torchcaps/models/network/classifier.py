@@ -115,5 +115,5 @@ class PlainClassifier(CapsuleClassifier):
         del labels, return_routing
         self.require_shape(images)
         logits = self.logits(images)
-        logits = logits.to(next(self.parameters()).dtype)  # a softmax in bfloat16 would not sum to one
+        logits = logits.to(self.a_weight().dtype)  # a softmax in bfloat16 would not sum to one
         return CapsuleOutput(logits.softmax(-1), logits.unsqueeze(-1))
