@@ -1,6 +1,9 @@
 import pytest
 
 from torchcaps.core import Registry, UnknownNameError, UserError
+from torchcaps.losses import LOSSES
+from torchcaps.routing import ROUTINGS
+from torchcaps.train import TASKS
 
 
 def test_a_taken_name_is_refused():
@@ -28,3 +31,18 @@ def test_names_match_a_pattern_in_order():
         registry.register(name)(name)
     assert registry.names("b*") == ["b1", "b2"]
     assert "a1" in registry
+
+
+@pytest.mark.parametrize("entry", [len, 3, str])
+def test_an_entry_that_does_not_derive_from_the_base_is_refused(entry):
+    registry = Registry("number", int)
+    registry.register("truth")(bool)
+    with pytest.raises(UserError, match="number 'mine' must be a class derived from int, got "):
+        registry.register("mine")(entry)
+    assert registry.names() == ["truth"]
+
+
+@pytest.mark.parametrize("registry", [LOSSES, ROUTINGS, TASKS], ids=["loss", "routing", "task"])
+def test_parts_of_a_training_derive_from_their_base(registry):
+    with pytest.raises(UserError, match=f"{registry.kind} 'mine' must be a class derived from "):
+        registry.register("mine")(lambda first, second: first)

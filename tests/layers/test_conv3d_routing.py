@@ -93,6 +93,18 @@ def test_squashed_per_capsule_it_is_dynamic_routing_of_maps():
     assert_close(maps.poses.flatten(1, 2), flat.poses)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_is_raised_to_float32_in_the_rounds(dtype):
+    routing = MapRouting(OUT, P).to(dtype)
+    votes, activations = (4 * torch.randn(2, IN, 40 * OUT, P)).to(dtype), torch.ones(2, IN, dtype=dtype)
+    found = routing(votes, activations)
+    exact = routing.float()(votes.float(), activations.float())
+    for field, expected in zip(found, exact, strict=True):
+        assert_close(field, expected.to(dtype), rtol=0, atol=0)
+    again = routing.to(dtype).read_out(votes, activations, exact.coupling)
+    assert_close(again.poses, found.poses, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("gradient", ["full", "last"])
 def test_gradients(gradient):
     votes = torch.randn(1, IN, 4, OUT, P, dtype=torch.float64).requires_grad_()

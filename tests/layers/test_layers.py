@@ -193,11 +193,30 @@ def test_wrong_sizes_are_explained(make, message):
         make()
 
 
+@pytest.mark.compile  # the run-time type checks would answer first
+def test_an_unknown_padding_of_primary_capsules_is_refused():
+    with pytest.raises(UserError, match="padding must be one of valid, same, symmetric, got 'zeros'"):
+        PrimaryCaps(8, 2, 4, kernel_size=3, padding="zeros")
+
+
 def test_routing_stays_in_float32_under_autocast():
     layer = FcCaps(M * N * O, OUT, D, P)
     with torch.autocast("cpu", torch.bfloat16):
         routed = layer(grid())
     assert routed.poses.dtype == torch.float32
+
+
+def test_a_weight_that_a_parametrization_computes_may_be_in_half_precision_under_autocast():
+    class Doubled(torch.nn.Module):
+        def forward(self, weight):
+            return (weight.flatten(1) @ (2 * torch.eye(weight[0].numel()))).view_as(weight)
+
+    layer = FcCaps(M * N * O, OUT, D, P)
+    torch.nn.utils.parametrize.register_parametrization(layer, "weight", Doubled())
+    children = grid()
+    with torch.autocast("cpu", torch.bfloat16):
+        routed = layer(children)
+    assert_close(routed.poses.float(), layer(children).poses, rtol=0.05, atol=0.02)
 
 
 def test_children_without_a_vote_are_split_evenly_until_pruning_says_otherwise():

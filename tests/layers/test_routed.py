@@ -143,6 +143,21 @@ def test_activations_of_other_capsules_than_the_poses_are_refused(make):
         layer(Capsules(GRID.poses[0, 0, 0], GRID.activations[0, 0, 0]))
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        ConvCaps2d(3, 2, 4, 5, kernel_size=3),
+        LocalConvCaps2d(3, 2, 4, 5, kernel_size=3),
+        Conv3dRoutingCaps(3, 2, 4, 5),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_capsules_without_places_are_refused_where_a_map_is_needed(layer):
+    poses = torch.rand(2, 3, 4)
+    with pytest.raises(UserError, match=rf"{type(layer).__name__} expects capsules on a grid.* \(2, 3, 4\)"):
+        layer(Capsules(poses, poses.norm(dim=-1)))
+
+
 @pytest.mark.parametrize("sizes", [(0, 3, 4, 5), (6, -3, 4, 5), (6, 3, 0, 5), (6, 3, 4, -5)])
 def test_a_layer_without_capsules_or_poses_is_refused(sizes):
     with pytest.raises(UserError):
@@ -310,8 +325,10 @@ def test_couplings_learn_where_the_bias_of_the_routing_alone_does():
         lambda votes, activations: votes.mean(-3),
         lambda votes, activations: Routed(votes.mean(-3).sum(-1), votes.mean((-3, -1)), votes.mean(-1)),
         lambda votes, activations: Routed(votes.mean(-3), votes.mean(-3), votes.mean(-1)),
+        lambda votes, activations: Routed(votes.mean((0, -3)), votes.mean((0, -3, -1)), votes.mean(-1)),
+        lambda votes, activations: Routed(votes.mean(-3), votes.mean((-3, -1)), activations),
     ],
-    ids=["a tensor", "numbers for poses", "poses for activations"],
+    ids=["a tensor", "numbers for poses", "poses for activations", "one result", "children for couplings"],
 )
 @pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
 def test_a_routing_that_answers_wrongly_is_told_what_to_return(make, wrong):

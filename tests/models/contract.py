@@ -10,6 +10,19 @@ def images(model, batch=2):
     return torch.rand(batch, *model.image_shape)
 
 
+def replica(model):
+    """What `nn.DataParallel` makes of a model for another device, whose weights are no parameters."""
+    copies = {module: module._replicate_for_data_parallel() for module in model.modules()}
+    for module, copy in copies.items():
+        copy._former_parameters = {}
+        for name, child in module.named_children():
+            setattr(copy, name, copies[child])
+        for name, parameter in module._parameters.items():
+            setattr(copy, name, None if parameter is None else parameter.view_as(parameter))
+            copy._former_parameters |= {} if parameter is None else {name: getattr(copy, name)}
+    return copies[model]
+
+
 class NetworkContract:
     """Subclassed beside a fixture `model`."""
 
@@ -32,6 +45,12 @@ class NetworkContract:
         batch = images(model.eval())
         for ours, theirs in zip(twin.eval()(batch), model(batch), strict=True):
             assert not isinstance(ours, torch.Tensor) or torch.equal(ours, theirs)
+
+    def test_a_replica_for_another_device_answers_alike(self, model):
+        batch = images(model.eval())
+        copy = replica(model)
+        assert not list(copy.parameters())
+        assert_close(copy(batch).activations, model(batch).activations)
 
     def test_bfloat16_autocast_changes_little(self, model):
         batch = images(model.eval())

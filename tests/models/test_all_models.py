@@ -175,7 +175,7 @@ def test_any_routing_fits(name, routing):
 def test_wrong_counts_name_their_layer(name):
     with pytest.raises(UserError, match=r"layer 'classes'.*num_classes must be at least 2, got 1"):
         create_model(name, num_classes=1)
-    with pytest.raises(UserError, match=r"layer 'stem'.*in_channels must be at least 1, got 0"):
+    with pytest.raises(UserError, match=r"the first layer.*in_channels must be at least 1, got 0"):
         create_model(name, in_channels=0)
 
 

@@ -33,6 +33,26 @@ def test_images_of_another_size_are_refused(name):
         create_model(name)(torch.rand(2, 3, 20, 16))
 
 
+@pytest.mark.parametrize("name", [*NAMES, "descriptor_tiny_test"])
+def test_images_without_channels_are_refused(name):
+    with pytest.raises(UserError, match="in_channels must be at least 1, got 0"):
+        create_model(name, in_channels=0)
+
+
+def test_a_perceptron_needs_a_pixel():
+    with pytest.raises(UserError, match="image_size must be at least 1, got 0"):
+        create_model("pose_mlp_tiny_test", image_size=0)
+
+
+def test_a_network_made_without_memory_answers_as_the_one_whose_weights_it_takes():
+    network = create_model("em_posenet_tiny_test").eval()
+    with torch.device("meta"):
+        empty = create_model("em_posenet_tiny_test").eval()
+    empty.load_state_dict(network.state_dict(), assign=True)
+    images = torch.rand(2, 3, 16, 16)
+    assert_close(empty(images).rotations, network(images).rotations, rtol=0, atol=0)
+
+
 def test_matrices_of_quaternions_multiply_from_the_right():
     learned, children = unit(5, 2), unit(7, 5)
     weight = HamiltonMatrices().double()(3 * learned)
@@ -64,6 +84,14 @@ def test_quaternion_votes_have_four_learned_numbers_a_pair():
     assert names["parametrizations.weight.original"] == 6 * 3 * 4
     layer(Capsules(unit(2, 6).float(), torch.rand(2, 6))).poses.sum().backward()
     assert layer.parametrizations.weight.original.grad.abs().sum() > 0
+
+
+def test_quaternion_votes_stay_in_float32_under_autocast():
+    layer = use_quaternion_votes(FcCaps(6, 3, 4, 4, routing="em_rotation"))
+    children = Capsules(unit(2, 6).float(), torch.rand(2, 6))
+    with torch.autocast("cpu", torch.bfloat16):
+        routed = layer(children)
+    assert_close(routed.poses, layer(children).poses, rtol=0, atol=0)
 
 
 def test_quaternion_votes_need_poses_of_four_numbers():

@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from torchcaps.core import UserError
 from torchcaps.core.rotation import hamilton, rotation_angle
-from torchcaps.routing import create_routing, em_rotation_routing
+from torchcaps.routing import EMRotationRouting, EMRouting, create_routing, em_rotation_routing
 from torchcaps.routing.api import RoutingShape
 from torchcaps.routing.em import EMCosts, EMSettings
 
@@ -124,3 +125,16 @@ def test_three_rounds_are_those_of_a_slow_transcription():
     assert_close(routed.coupling[0], coupling, rtol=1e-5, atol=1e-7)
     same_side = (routed.poses[0] * poses).sum(-1, keepdim=True).sign()  # an eigenvector has either
     assert_close(same_side * routed.poses[0], poses, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.compile  # the run-time type checks would answer first
+def test_an_average_that_does_not_exist_is_refused():
+    with pytest.raises(UserError, match="average must be 'hemisphere' or 'markley', got 'mean'"):
+        EMRotationRouting(RoutingShape(6, 3, 4), average="mean")
+
+
+@pytest.mark.parametrize("kind", [EMRouting, EMRotationRouting])
+@pytest.mark.parametrize("value", [-0.1, math.nan])
+def test_a_variance_below_zero_is_refused(kind, value):
+    with pytest.raises(UserError, match="min_variance must be 0 or more"):
+        kind(RoutingShape(6, 3, 4), min_variance=value)

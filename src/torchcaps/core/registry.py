@@ -6,17 +6,22 @@ from collections.abc import Callable
 from fnmatch import fnmatch
 from typing import Generic, TypeVar
 
-from .errors import unknown_name
+from .errors import UserError, unknown_name
 
 Entry = TypeVar("Entry")
 Registered = TypeVar("Registered")
 
 
 class Registry(Generic[Entry]):
-    """Maps a public name to the object that builds it."""
+    """Maps a public name to the object that builds it.
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    Args:
+        kind: What the entries are, in messages.
+        base: Of entries that are classes, what each must derive from.
+    """
+
+    def __init__(self, kind: str, base: type | None = None) -> None:
+        self.kind, self.base = kind, base
         self._entries: dict[str, Entry] = {}
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
@@ -25,6 +30,10 @@ class Registry(Generic[Entry]):
             raise ValueError(f"{self.kind} {name!r} is already registered")
 
         def add(entry: Registered) -> Registered:
+            if self.base and not (isinstance(entry, type) and issubclass(entry, self.base)):
+                raise UserError(
+                    f"{self.kind} {name!r} must be a class derived from {self.base.__name__}, got {entry!r}"
+                )
             self._entries[name] = entry  # type: ignore[assignment]
             return entry
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torchcaps.core import Capsules, UserError
 from torchcaps.routing import RoutingShape, RoutingSpec, UncastVotes, build_routing
 
-from .routed import Backend, VotingCaps
+from .routed import Backend, VotingCaps, require_grid
 from .vote import matrix_columns
 
 
@@ -63,6 +63,7 @@ class ConvCaps2d(VotingCaps):
         self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_types, columns[1]) * init_std)
 
     def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
+        require_grid(self, children)
         poses, activations = children
         if poses.shape[-2:] != (self.in_types, self.in_pose):
             raise UserError(

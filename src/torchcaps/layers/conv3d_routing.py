@@ -12,6 +12,7 @@ from torchcaps.routing import (
     Gradient,
     RoutingCost,
     RoutingShape,
+    keep_float32,
     length_cost,
     of_inner_rounds,
     require_gradient,
@@ -20,9 +21,10 @@ from torchcaps.routing import (
     squash_cost,
 )
 
-from .routed import require_capsules
+from .routed import require_capsules, require_grid
 
 
+@keep_float32
 def map_routing(
     votes: Float[Tensor, "batch in_types positions out_types pose"],
     *,
@@ -56,6 +58,7 @@ def map_routing(
     return pool_maps(votes, coupling=coupling, squash_jointly=squash_jointly, bias=bias)
 
 
+@keep_float32
 def pool_maps(
     votes: Float[Tensor, "batch in_types positions out_types pose"],
     *,
@@ -215,6 +218,7 @@ class Conv3dRoutingCaps(nn.Module):
     def forward(self, children: Capsules) -> Routed:
         """Vote and route; couplings at one position do not sum to one, those of all positions do."""
         poses, activations = require_capsules(self, children)
+        require_grid(self, children)
         height, width, types, pose = poses.shape[1:]
         if (types, pose) != (self.in_types, self.in_pose):
             raise UserError(

@@ -46,6 +46,8 @@ class CoordinateAddition(nn.Module):
 
     def fuse(self, votes: UncastVotes, *, insist: bool) -> FusedPath:
         """The kernel of the routing inside, where that can add offsets to the votes."""
+        if self.offset.device != votes.poses.device:  # a kernel would read what is not there
+            return f"the coordinates are on {self.offset.device}, the poses on {votes.poses.device}"
         shifted = votes._replace(offsets=self.offset.squeeze(1))
         return fused_path(self.routing, shifted, insist=insist)
 

@@ -14,7 +14,7 @@ from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.routing import RoutingShape, RoutingSpec, StoredVotes, build_routing
 
 from .geometry import pad_same
-from .routed import Backend, RoutedCaps, recompute, require_capsules, require_routed
+from .routed import Backend, RoutedCaps, recompute, require_capsules, require_grid, require_routed
 
 
 class _LocalCaps2d(RoutedCaps[StoredVotes]):
@@ -58,6 +58,7 @@ class _LocalCaps2d(RoutedCaps[StoredVotes]):
         return super().forward(Capsules(poses, activations), return_coupling=return_coupling)
 
     def _votes(self, children: Capsules, return_coupling: bool) -> StoredVotes:
+        require_grid(self, children)
         poses, activations = children
         if poses.shape[-2:] != (self.in_types, self.in_pose):
             raise UserError(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import Capsules, ImageSize, sides, without_autocast
+from torchcaps.core import Capsules, ImageSize, UserError, sides, without_autocast
 from torchcaps.core import squash as squash_by_square
 from torchcaps.kernels import fused_squash, squash_unsupported_reason
 from torchcaps.routing import is_transformed, is_watched
@@ -48,6 +49,8 @@ class PrimaryCaps(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        if padding not in get_args(StagePadding):
+            raise UserError(f"padding must be one of {', '.join(get_args(StagePadding))}, got {padding!r}")
         self.types = types
         self.padding = padding
         self.squash = squash

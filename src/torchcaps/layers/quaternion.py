@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, einsum, nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
@@ -22,19 +22,13 @@ class HamiltonMatrices(nn.Module):
     by r, the part turns by r q and its vote becomes r (q w): votes turn with the scene by construction.
     """
 
-    products: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        units = torch.eye(_SIZE)
-        products = hamilton(units.unsqueeze(1), units)
-        self.register_buffer("products", products, persistent=False)  # constants belong in no file of weights
-
     def forward(
         self, quaternions: Float[Tensor, "matrices out_caps 4"]
     ) -> Float[Tensor, "matrices 4 out_caps 4"]:
         """Row p of a matrix is the product of the unit p and the learned quaternion, brought to length 1."""
-        return einsum("pqd,moq->mpod", self.products, F.normalize(quaternions, dim=-1))
+        # not a buffer: one that is in no file of weights stays empty in a network made on the meta device
+        units = torch.eye(_SIZE, device=quaternions.device, dtype=quaternions.dtype)
+        return hamilton(units[:, None], F.normalize(quaternions, dim=-1).unsqueeze(1))
 
     def right_inverse(self, weight: Tensor) -> Tensor:
         """Quaternions near 1, as far from it as the first rows of `weight` are from 0."""

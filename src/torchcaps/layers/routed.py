@@ -38,19 +38,29 @@ def require_capsules(layer: nn.Module, children: Capsules, dtype: torch.dtype | 
     return children if dtype is None else Capsules(children.poses.to(dtype), children.activations.to(dtype))
 
 
+def require_grid(layer: nn.Module, children: Capsules) -> None:
+    """Raise unless capsules stand on a grid."""
+    if children.poses.ndim != 5:
+        raise UserError(
+            f"{type(layer).__name__} expects capsules on a grid, poses (batch, height, width, types, pose), "
+            f"got {tuple(children.poses.shape)}"
+        )
+
+
 def require_routed(routed: Routed, votes: Tensor) -> Routed:
     """`routed` itself when a routing has answered `votes` as it should, else a clear error."""
     if not isinstance(routed, Routed):
         raise UserError(
             f"a routing returns Routed(poses, activations, coupling), this one a {type(routed).__name__}"
         )
-    parents, pose = votes.shape[-2:]
-    if routed.poses.shape[-2:] != (parents, pose) or routed.activations.shape[-1] != parents:
-        raise UserError(
-            f"a routing of {parents} parents of {pose} dimensions returns poses (..., {parents}, {pose}) and "
-            f"activations (..., {parents}); this one returns {tuple(routed.poses.shape)} and "
-            f"{tuple(routed.activations.shape)}"
-        )
+    poses = votes.shape[:-3] + votes.shape[-2:]
+    expected = {"poses": poses, "activations": poses[:-1], "coupling": votes.shape[:-1]}
+    for name, field in zip(expected, routed, strict=True):
+        if field is not None and field.shape != expected[name]:
+            raise UserError(
+                f"of votes {tuple(votes.shape)} a routing returns {name} {tuple(expected[name])}; this one "
+                f"returns {tuple(field.shape)}"
+            )
     return routed
 
 
@@ -134,7 +144,7 @@ class VotingCaps(RoutedCaps[UncastVotes]):
             parts = self.routing.batch_parts(votes)
             if parts is not None and parts.samples < len(votes.poses):
                 return self._route_in_parts(votes, parts)
-        cast = cast_votes(votes.poses, self.weight, self.pose_rows)
+        cast = cast_votes(votes.poses, votes.weight, self.pose_rows)
         return require_routed(self.routing(cast, votes.activations), cast)
 
     def _route_in_parts(self, votes: UncastVotes, parts: Parts) -> Routed:

@@ -35,7 +35,7 @@ class Loss(ABC, Generic[OutputT, TargetsT]):
 
 
 AnyLoss: TypeAlias = Loss[Any, Any]  # of whichever task
-LOSSES: Registry[type[AnyLoss]] = Registry("loss")
+LOSSES: Registry[type[AnyLoss]] = Registry("loss", Loss)
 
 
 def list_losses(task: str) -> list[str]:

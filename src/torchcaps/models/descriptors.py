@@ -105,7 +105,7 @@ class DescriptorNetwork(Network):
         return DescriptorOutput(descriptors, layers=(trace,) if return_routing else ())
 
     def _unit(self, numbers: Tensor) -> Tensor:
-        return F.normalize(numbers.to(next(self.parameters()).dtype), dim=-1)
+        return F.normalize(numbers.to(self.a_weight().dtype), dim=-1)
 
 
 register_variants(

@@ -56,7 +56,7 @@ class PoseRegressor(PoseNetwork):
         """Class and rotation of normalised images; labels and routing have nothing to act on."""
         del labels, return_routing
         self.require_shape(images)
-        numbers = self.numbers(images).to(next(self.parameters()).dtype)
+        numbers = self.numbers(images).to(self.a_weight().dtype)
         each = rearrange(numbers, "b (c q) -> b c q", q=_NUMBERS[self.rotation])
         rotations = rotations_of_6d(each) if self.rotation == "6d" else F.normalize(each, dim=-1)
         return PoseOutput(squash(each).norm(dim=-1), rotations)
@@ -81,6 +81,8 @@ class PoseMLP(PoseRegressor):
     def __init__(self, config: PoseMLPConfig) -> None:
         super().__init__(config)
         channels, height, width = self.image_shape
+        if min(height, width) < 1:
+            raise UserError(f"image_size must be at least 1, got {config.image_size}")
         self.rotation = config.rotation
         outputs = _NUMBERS[config.rotation] * config.num_classes
         sizes = [channels * height * width, *config.hidden, outputs]

@@ -5,7 +5,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias, get_type_hints, runtime_checkable
+from typing import (
+    Any,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    cast,
+    get_type_hints,
+    runtime_checkable,
+)
 
 import torch
 from jaxtyping import Float
@@ -67,8 +76,9 @@ class RoutingShape(NamedTuple):
 
 
 RoutingSpec: TypeAlias = str | Mapping[str, Any] | Routing
+Inputs = ParamSpec("Inputs")  # of the function of a routing
 
-ROUTINGS: Registry[type[nn.Module]] = Registry("routing")
+ROUTINGS: Registry[type[nn.Module]] = Registry("routing", nn.Module)
 
 
 def create_routing(name: str, shape: RoutingShape, **settings: Any) -> Routing:
@@ -145,20 +155,22 @@ def require_iterations(iterations: int) -> int:
     return iterations
 
 
-def keep_float32(route: Callable[..., Routed]) -> Callable[..., Routed]:
+def keep_float32(route: Callable[Inputs, Routed]) -> Callable[Inputs, Routed]:
     """Make a routing compute in at least float32, also under autocast, and answer in the dtype of its votes.
 
-    Sums over a thousand children and the exponentials of a softmax lose too much in half precision.
+    Sums over a thousand children and the exponentials of a softmax lose too much in half precision. A routing
+    that reads no activations need not take them.
     """
 
     @functools.wraps(route)
-    def wrapper(votes: Tensor, activations: Tensor, **settings: Any) -> Routed:
+    def wrapper(votes: Tensor, activations: Tensor | None = None, **settings: Any) -> Routed:
         dtype = votes.dtype
         with without_autocast(votes):
             if dtype in (torch.float16, torch.bfloat16):
-                votes, activations = votes.float(), activations.float()
-            routed = route(votes, activations.to(votes.dtype), **settings)
+                votes = votes.float()
+            inputs = (votes,) if activations is None else (votes, activations.to(votes.dtype))
+            routed = cast(Callable[..., Routed], route)(*inputs, **settings)
         coupling = None if routed.coupling is None else routed.coupling.to(dtype)
         return Routed(routed.poses.to(dtype), routed.activations.to(dtype), coupling)
 
-    return wrapper
+    return cast(Callable[Inputs, Routed], wrapper)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 
-from torchcaps.core import Routed
+from torchcaps.core import Routed, UserError
 from torchcaps.kernels import EMScales, em_unsupported_reason, fused_em_routing
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
@@ -25,6 +25,13 @@ class EMCosts(NamedTuple):
 
     activation: Float[Tensor, " out_caps"]
     vote: Float[Tensor, " out_caps"]
+
+
+def require_variance(min_variance: float) -> float:
+    """`min_variance` itself when a variance can be that small, else a clear error."""
+    if not min_variance >= 0:
+        raise UserError(f"min_variance must be 0 or more, got {min_variance}")
+    return min_variance
 
 
 class EMSettings(NamedTuple):
@@ -190,7 +197,7 @@ class EMRouting(nn.Module):
         super().__init__()
         self.iterations = require_iterations(iterations)
         self.inverse_temperature = inverse_temperature
-        self.min_variance = min_variance
+        self.min_variance = require_variance(min_variance)
         self.activation_cost = nn.Parameter(torch.zeros(shape.out_caps))
         self.vote_cost = nn.Parameter(torch.zeros(shape.out_caps))
 

@@ -8,20 +8,26 @@ equivariant: when all votes are turned together, parents turn with them.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 
-from torchcaps.core import AXIAL_SQUARINGS, Routed, axial_mean
+from torchcaps.core import AXIAL_SQUARINGS, Routed, UserError, axial_mean
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
-from .em import EMCosts, EMSettings, presence_logit
+from .em import EMCosts, EMSettings, presence_logit, require_variance
 
 Average = Literal["hemisphere", "markley"]
+
+
+def _require_average(average: Average) -> Average:
+    if average not in get_args(Average):
+        raise UserError(f"average must be 'hemisphere' or 'markley', got {average!r}")
+    return average
 
 
 def fit_rotations(
@@ -72,6 +78,7 @@ def em_rotation_routing(
         coupling: Of the last M-step, the only one then; found in the loop by default.
     """
     require_iterations(settings.iterations)
+    _require_average(average)
     in_caps, out_caps, pose = votes.shape[-3:]
     rounds = range(settings.iterations if coupling is None else 1)
     if coupling is None:
@@ -122,8 +129,8 @@ class EMRotationRouting(nn.Module):
     ) -> None:
         super().__init__()
         self.iterations = require_iterations(iterations)
-        self.inverse_temperature, self.min_variance = inverse_temperature, min_variance
-        self.average: Average = average
+        self.inverse_temperature, self.min_variance = inverse_temperature, require_variance(min_variance)
+        self.average: Average = _require_average(average)
         self.activation_cost = nn.Parameter(torch.zeros(shape.out_caps))
         self.vote_cost = nn.Parameter(torch.zeros(shape.out_caps))
 

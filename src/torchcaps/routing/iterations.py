@@ -8,6 +8,10 @@ from typing import TypeAlias
 
 from torch import nn
 
+from torchcaps.core import UserError
+
+from .api import require_iterations
+
 Iterations: TypeAlias = int | Mapping[str, int]  # of all routings, or of each by name
 
 
@@ -22,5 +26,7 @@ def iterations_of(network: nn.Module, pattern: str = "*") -> dict[str, int]:
 def set_iterations(network: nn.Module, iterations: Iterations, pattern: str = "*") -> None:
     """Let the routings whose names match iterate this often, or as often as stands at their names."""
     for name in iterations_of(network, pattern):
-        count = iterations if isinstance(iterations, int) else iterations[name]
-        network.get_submodule(name).iterations = count  # type: ignore[assignment]
+        if isinstance(iterations, Mapping) and name not in iterations:
+            raise UserError(f"iterations must name each routing: {name!r} is not among {list(iterations)}")
+        count = iterations[name] if isinstance(iterations, Mapping) else iterations
+        network.get_submodule(name).iterations = require_iterations(count)  # type: ignore[assignment]

@@ -10,12 +10,10 @@ from torch import nn
 from torchcaps.core import UserError
 from torchcaps.core.metric import METRICS, Metric, register_metrics
 from torchcaps.data import DATASETS, DatasetInfo, Examples
-from torchcaps.losses import LOSSES
-from torchcaps.losses.api import Loss
+from torchcaps.losses import LOSSES, Loss
 from torchcaps.models import MODELS, Network, register_variants
 from torchcaps.train import LossSettings, Objective
-from torchcaps.train.tasks import TASKS
-from torchcaps.train.tasks.api import Answer, Meter, Task
+from torchcaps.train.tasks import TASKS, Answer, Meter, Task
 
 from tasks.contract import TaskContract
 

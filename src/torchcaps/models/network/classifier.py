@@ -56,10 +56,6 @@ class CapsuleClassifier(Network, ABC):
             raise UserError(
                 f"layer 'classes' needs a choice: num_classes must be at least 2, got {config.num_classes}"
             )
-        if config.in_channels < 1:
-            raise UserError(
-                f"layer 'stem' sees nothing: in_channels must be at least 1, got {config.in_channels}"
-            )
 
     @abstractmethod
     def encode(
@@ -119,5 +115,5 @@ class PlainClassifier(CapsuleClassifier):
         del labels, return_routing
         self.require_shape(images)
         logits = self.logits(images)
-        logits = logits.to(next(self.parameters()).dtype)  # a softmax in bfloat16 would not sum to one
+        logits = logits.to(self.a_weight().dtype)  # a softmax in bfloat16 would not sum to one
         return CapsuleOutput(logits.softmax(-1), logits.unsqueeze(-1))

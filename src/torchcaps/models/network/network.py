@@ -58,9 +58,21 @@ class Network(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        if config.in_channels < 1:
+            raise UserError(
+                f"the first layer sees nothing: in_channels must be at least 1, got {config.in_channels}"
+            )
         self.config = config
         height, width = sides(config.image_size)
         self.image_shape = (config.in_channels, height, width)
+
+    def a_weight(self) -> Tensor:
+        """One of the weights, for device and dtype; replicas of `nn.DataParallel` have no parameters."""
+        weight = next(self.parameters(), None)
+        if weight is not None:
+            return weight
+        copied = (getattr(module, "_former_parameters", {}) for module in self.modules())
+        return next(weight for weights in copied for weight in weights.values())
 
     def require_images(self, images: Tensor) -> None:
         """Raise unless images are a batch of real numbers on the device of the weights; no value is read."""
@@ -74,7 +86,7 @@ class Network(nn.Module):
                 f"{type(self).__name__} takes normalised images of real numbers such as torch.float32, got "
                 f"{images.dtype}; divide bytes by 255 and normalise them"
             )
-        place = next(self.parameters()).device.type
+        place = self.a_weight().device.type
         if images.device.type != place:
             raise UserError(
                 f"the images are on {images.device.type}, the weights on {place}; move one of them"

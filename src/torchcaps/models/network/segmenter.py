@@ -22,8 +22,6 @@ class Segmenter(Network, ABC):
         super().__init__(config)
         if config.num_classes < 1:
             raise UserError(f"num_classes must be at least 1, got {config.num_classes}")
-        if config.in_channels < 1:
-            raise UserError(f"in_channels must be at least 1, got {config.in_channels}")
         self.halvings = halvings
         self._check_size(*sides(config.image_size))
 

@@ -180,7 +180,7 @@ class Task(ABC, Generic[OutputT, TargetsT]):
 
 
 AnyTask: TypeAlias = Task[Any, Any]  # whichever it is
-TASKS: Registry[type[AnyTask]] = Registry("task")
+TASKS: Registry[type[AnyTask]] = Registry("task", Task)
 
 
 def task_named(name: str) -> AnyTask:
