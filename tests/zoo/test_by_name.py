@@ -131,8 +131,8 @@ def test_pose_predict_and_eval_take_a_name(picture):
 
 
 def test_uav_compiles_a_map_with_a_name(tmp_path):
-    images = np.random.default_rng(0).integers(0, 255, (1, 3, 24, 24), dtype=np.uint8)
-    stack = SeasonStack(images, np.ones((1, 24, 24), bool), ("one",), 0.0, 0.0, 10.0, "EPSG:32633")
+    images = np.random.default_rng(0).integers(0, 255, (1, 3, 36, 36), dtype=np.uint8)
+    stack = SeasonStack(images, np.ones((1, 36, 36), bool), ("one",), 0.0, 0.0, 10.0, "EPSG:32633")
     save_stack(tmp_path / "map.npz", stack)
     options = ("--out", "map.tcmap", "--cell", "40", "--headings", "4", "-q")
     run("uav", "compile-map", tmp_path / "map.npz", "--run", packed_name("retrieval"), *options)
