@@ -21,9 +21,8 @@ data = load_dataset("synthetic_mnist", "train")
 model = create_model("dr_capsnet_mnist", stem_channels=16, primary_types=4, routing=one_shot_routing)
 optimizer = torch.optim.Adam(model.parameters(), 3e-3)
 for step in range(30):
-    chosen = torch.randint(len(data), (32,))
-    images, labels = data.images[chosen].float() / 255, data.labels[chosen]
-    output = model(images)
+    images, labels = data.at(torch.randint(len(data), (32,)))
+    output = model(images.float() / 255)
     loss = margin_loss(output.activations, labels)
     optimizer.zero_grad()
     loss.backward()

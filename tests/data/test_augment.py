@@ -171,7 +171,8 @@ def test_a_cuda_graph_replays_training_input_with_fresh_draws():
     random, settings, info = generator(0, device="cuda"), Preprocess(pad=2), dataset_info("cifar10")
 
     def step():
-        return normalize(resize_and_crop(images, settings, EVERYTHING, random), settings, info)
+        changed, _ = resize_and_crop_pairs(images, None, settings, EVERYTHING, random)
+        return normalize(changed, settings, info)
 
     step()  # loads kernels, which a capture may not
     graph = torch.cuda.CUDAGraph()
@@ -250,7 +251,7 @@ def test_resizing_to_half_averages_neighbours():
 
 def test_training_crops_at_random_where_evaluation_crops_the_centre(images):
     settings, changes = Preprocess(center_crop=24), Augment(crop=24)
-    trained = resize_and_crop(images, settings, changes, generator(0))
+    trained, _ = resize_and_crop_pairs(images, None, settings, changes, generator(0))
     evaluated = resize_and_crop(images, settings)
     assert trained.shape == evaluated.shape == (16, 3, 24, 24)
     assert not torch.equal(trained, evaluated)

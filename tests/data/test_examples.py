@@ -49,6 +49,12 @@ def test_a_subset_keeps_images_and_labels_together():
     assert part.classes == data.classes
 
 
+def test_labels_that_replace_others_go_with_their_images():
+    data = LabelledImages(torch.zeros(3, 1, 4, 4, dtype=torch.uint8), torch.tensor([0, 1, 0]), ("a", "b"))
+    data.labels = torch.tensor([1, 0, 0])
+    assert data.subset([0]).labels.tolist() == data.at(torch.tensor([0]))[1].tolist() == [1]
+
+
 def test_moving_to_a_device_keeps_everything():
     moved = some_images().to("cpu")
     assert len(moved) == 40

@@ -98,3 +98,10 @@ def test_products_of_a_routing_below_coordinates_are_left_out_once(routing):
     """What is left are convolutions and votes, which no routing changes."""
     counts = [count_flops(on_paper("em_capsnet_tiny_test", routing=each)) for each in ("em", routing)]
     assert counts[0]["products"] == counts[1]["products"]
+
+
+def test_votes_of_quaternions_are_counted_as_those_of_matrices():
+    matrices, quaternions = (
+        count_flops(on_paper(f"em_posenet_{name}")) for name in ("hemisphere", "quaternion")
+    )
+    assert matrices == quaternions

@@ -147,6 +147,7 @@ def test_the_cost_formula_counts_the_operations_that_run(rounds, squash_jointly,
             lambda: Conv3dRoutingCaps(IN, OUT, D, P, depth_kernel=5),
             "depth_kernel must be between 1 and 4, the pose",
         ),
+        (lambda: Conv3dRoutingCaps(IN, OUT, D, P, kernel_size=4), "must be odd"),
         (lambda: Conv3dRoutingCaps(IN, OUT, D, P, gradient="some"), "gradient"),
         (lambda: Conv3dRoutingCaps(IN, OUT, D, P, iterations=0), "iterations"),
         (

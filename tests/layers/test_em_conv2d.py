@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.core import Capsules
+from torchcaps.core import Capsules, UserError
 from torchcaps.layers import ConvCaps2d, PositionalEM, cast_votes, routed
 from torchcaps.layers.em_conv2d import children_of_windows, log_total_per_child
 from torchcaps.routing import RoutingShape
@@ -164,3 +164,11 @@ def test_an_even_split_gives_each_parent_its_share_of_the_children_that_are_seen
     shape = (*windows, types * kernel**2, out_types)
     routing = PositionalEM(RoutingShape(shape[2], out_types, 4), kernel_size=kernel, stride=stride)
     assert routing.even_mass(shape) == pytest.approx(types * seen[0] * seen[1] / (4 * 3 * out_types))
+
+
+@pytest.mark.parametrize("backend", ["torch", "fused"])
+def test_costs_of_one_parent_are_not_spread_over_several(backend):
+    routing = PositionalEM(RoutingShape(K * K * IN, 1, 4), kernel_size=K, stride=1)
+    layer = ConvCaps2d(IN, OUT, 4, 4, kernel_size=K, pose_rows=2, routing=routing, backend=backend).double()
+    with torch.no_grad(), pytest.raises(UserError, match="built for sizes"):
+        layer(grid(4, 4), return_coupling=False)

@@ -4,11 +4,14 @@ from torch.testing import assert_close
 
 from torchcaps.core import Capsules, UserError, squash
 from torchcaps.layers import (
+    Conv3dRoutingCaps,
     ConvCaps2d,
     ConvDecoder,
     ConvStage,
     FcCaps,
     FcDecoder,
+    LocalConvCaps2d,
+    LocalDeconvCaps2d,
     PrimaryCaps,
     SelectedFcCaps,
     cast_votes,
@@ -197,6 +200,29 @@ def test_wrong_sizes_are_explained(make, message):
 def test_an_unknown_padding_of_primary_capsules_is_refused():
     with pytest.raises(UserError, match="padding must be one of valid, same, symmetric, got 'zeros'"):
         PrimaryCaps(8, 2, 4, kernel_size=3, padding="zeros")
+
+
+@pytest.mark.parametrize(
+    ("make", "settings"),
+    [
+        (ConvCaps2d, {"kernel_size": 0}),
+        (ConvCaps2d, {"kernel_size": 3, "stride": 0}),
+        (ConvCaps2d, {"kernel_size": 3, "padding": -1}),
+        (LocalConvCaps2d, {"kernel_size": -1}),
+        (LocalConvCaps2d, {"kernel_size": 3, "stride": 0}),
+        (LocalDeconvCaps2d, {"kernel_size": 0, "stride": 0}),
+        (Conv3dRoutingCaps, {"kernel_size": 0}),
+    ],
+)
+def test_a_window_without_size_or_step_is_refused(make, settings):
+    with pytest.raises(UserError, match=r"(kernel_size|stride|padding) must be at least"):
+        make(2, 3, 4, 5, **settings)
+
+
+@pytest.mark.parametrize("settings", [{"kernel_size": (3, 0)}, {"kernel_size": 3, "stride": 0}])
+def test_primary_capsules_without_a_window_are_refused(settings):
+    with pytest.raises(UserError, match=r"(kernel_size|stride) must be at least 1, got 0"):
+        PrimaryCaps(4, 2, 3, **settings)
 
 
 def test_routing_stays_in_float32_under_autocast():

@@ -10,7 +10,7 @@ from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.kernels import dynamic_unsupported_reason
 from torchcaps.layers import Conv3dRoutingCaps, ConvCaps2d, FcCaps, LocalConvCaps2d, routed
 from torchcaps.models import create_model, list_models
-from torchcaps.routing import DynamicRouting, RoutingShape, scaled_distance
+from torchcaps.routing import DynamicRouting, EMRouting, RoutingShape, scaled_distance
 
 from refusal import REFUSED
 
@@ -398,3 +398,20 @@ def test_a_layer_is_exported_for_any_batch_without_a_kernel(strict):
     for size in (1, 2, 30):
         poses = torch.rand(size, 6, 4)
         assert_close(program.module()(poses), OfPoses()(poses))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        FcCaps(6, 3, 4, 5, routing=EMRouting(RoutingShape(6, 1, 5)), backend="fused"),
+        FcCaps(6, 3, 4, 5, routing=DynamicRouting(RoutingShape(6, 1, 5)), backend="fused"),
+        LocalConvCaps2d(
+            6, 3, 4, 5, kernel_size=3, routing=DynamicRouting(RoutingShape(6, 1, 5)), backend="fused"
+        ),
+    ],
+    ids=["em", "dynamic", "stored votes"],
+)
+def test_a_kernel_is_not_given_parameters_of_other_sizes(layer):
+    poses = torch.randn(2, 6, 4) if isinstance(layer, FcCaps) else torch.randn(2, 3, 3, 6, 4)
+    with torch.no_grad(), pytest.raises(UserError, match="built for sizes"):
+        layer(Capsules(poses, poses.norm(dim=-1)), return_coupling=False)

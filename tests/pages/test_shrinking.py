@@ -8,7 +8,7 @@ from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.pages import shrink_and_measure, shrinking
 from torchcaps.prune import measure_size
-from torchcaps.storage import load_weights, save_weights
+from torchcaps.storage import load_weights, read_json, save_weights, write_json
 from torchcaps.train import Machine, build, evaluate_run, load_run, train
 
 
@@ -106,3 +106,21 @@ def test_a_network_without_zeros_is_refused(pruned, tmp_path, measured):
     with pytest.raises(UserError, match=r"gain nothing: .*group=type"):
         shrink_and_measure(whole, tmp_path / "small")
     assert not (tmp_path / "small").exists()
+
+
+@pytest.mark.parametrize(
+    ("pruning", "advice"),
+    [
+        ({"group": "type", "strength": 0.02}, r"pruning.strength above 0.02, or .* --force"),
+        ({"group": "capsule"}, r"train with pruning.group=type"),
+        (None, r"trained without pruning: train with pruning.group=type"),
+    ],
+)
+def test_the_advice_of_a_refusal_is_not_what_the_run_has_already(pruned, tmp_path, measured, pruning, advice):
+    run = tmp_path / "run"
+    shutil.copytree(pruned, run)
+    recipe = read_json(run / "recipe.json")
+    write_json(run / "recipe.json", {**recipe, "pruning": pruning})
+    measured((2.0, 40.0), (4.0, 40.0))
+    with pytest.raises(UserError, match=advice):
+        shrink_and_measure(run, tmp_path / "small")

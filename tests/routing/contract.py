@@ -179,6 +179,15 @@ class RoutingContract:
         (routed.poses.sum() + routed.activations.sum()).backward()
         assert all(x.isfinite().all() for x in (*routed, votes.grad))
 
+    @pytest.mark.parametrize("size", RoutingShape._fields)
+    def test_parameters_of_size_one_are_not_spread(self, size, routing, votes, activations):
+        shape = SHAPE._replace(**{size: self.fewest_parents if size == "out_caps" else 1})
+        other = self.build(shape=shape)
+        if [each.shape for each in other.parameters()] == [each.shape for each in routing.parameters()]:
+            pytest.skip("it has no parameters of this size")
+        with pytest.raises(UserError, match="this routing was built for sizes"):
+            other(votes, activations)
+
     def test_zero_rounds_are_refused(self):
         if "iterations" not in self.one_round:
             pytest.skip("it has no rounds")

@@ -24,6 +24,19 @@ Remake: TypeAlias = Callable[[int, torch.Generator, torch.device], tuple[Tensor,
 Divide: TypeAlias = Callable[[int, float, int], tuple["Examples", "Examples"]]
 
 
+class _Target:
+    """An attribute of examples that is one of their `targets`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, examples: Examples, owner: type) -> Tensor:
+        return cast(Tensor, examples.targets[self.name])  # files are indexed like a tensor
+
+    def __set__(self, examples: Examples, target: Tensor) -> None:
+        examples.targets[self.name] = target
+
+
 class Examples(ABC):
     """Images, what the network should say of each, and the names of the classes; `renew` alone changes them.
 
@@ -161,9 +174,9 @@ class LabelledImages(Examples):
     """Images with one class each."""
 
     task: ClassVar[str] = "classification"
+    labels = _Target()
 
     def __init__(self, images: Images, labels: Int64[Tensor, " count"], classes: tuple[str, ...]) -> None:
-        self.labels = labels
         super().__init__(images, {"labels": labels}, classes)
 
     def _check_targets(self) -> None:
@@ -177,6 +190,8 @@ class LabelledImages(Examples):
 class VersionedImages(LabelledImages):
     """Images with one class each, several of which are versions of one image."""
 
+    origins = _Target()
+
     def __init__(
         self,
         images: Images,
@@ -185,7 +200,7 @@ class VersionedImages(LabelledImages):
         classes: tuple[str, ...],
     ) -> None:
         super().__init__(images, labels, classes)
-        self.origins = self.targets["origins"] = origins
+        self.origins = origins
 
 
 class MaskedImages(Examples):
@@ -193,9 +208,9 @@ class MaskedImages(Examples):
 
     task: ClassVar[str] = "segmentation"
     pictures: ClassVar[Mapping[str, Mode]] = {"masks": "nearest"}
+    masks = _Target()
 
     def __init__(self, images: Images, masks: Masks, classes: tuple[str, ...]) -> None:
-        self.masks = cast(Tensor, masks)  # (count, 1, height, width)
         super().__init__(images, {"masks": masks}, classes)
 
     def _check_targets(self) -> None:
@@ -219,6 +234,7 @@ class PosedImages(Examples):
     """Images of one object each: its class, and its rotation as a unit quaternion (w, x, y, z)."""
 
     task: ClassVar[str] = "pose"
+    labels, rotations = _Target(), _Target()
 
     def __init__(
         self,
@@ -227,7 +243,6 @@ class PosedImages(Examples):
         rotations: Float[Tensor, "count 4"],
         classes: tuple[str, ...],
     ) -> None:
-        self.labels, self.rotations = labels, rotations
         super().__init__(images, {"labels": labels, "rotations": rotations}, classes)
 
     def _check_targets(self) -> None:
@@ -250,9 +265,9 @@ class PlacedImages(Examples):
     """Images of places; several show the same place, and `classes` are the names of the places."""
 
     task: ClassVar[str] = "retrieval"
+    places = _Target()
 
     def __init__(self, images: Images, places: Int64[Tensor, " count"], classes: tuple[str, ...]) -> None:
-        self.places = places
         super().__init__(images, {"places": places}, classes)
 
     def _check_targets(self) -> None:
@@ -276,6 +291,7 @@ class OverlaidImages(Examples):
 
     task: ClassVar[str] = "overlap"
     pictures: ClassVar[Mapping[str, Mode]] = {"alone": "bilinear"}
+    labels, alone = _Target(), _Target()
 
     def __init__(
         self,
@@ -284,7 +300,6 @@ class OverlaidImages(Examples):
         alone: UInt8[Tensor, "count 2 height width"],
         classes: tuple[str, ...],
     ) -> None:
-        self.labels, self.alone = labels, alone
         super().__init__(images, {"labels": labels, "alone": alone}, classes)
 
     def _check_targets(self) -> None:

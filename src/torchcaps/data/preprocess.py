@@ -46,21 +46,18 @@ class Preprocess:
 def preprocess(
     images: Shaped[Tensor, "batch channels height width"], settings: Preprocess, info: DatasetInfo
 ) -> Float[Tensor, "batch channels new_height new_width"]:
-    """Images ready for a network: `resize_and_crop` without random changes, then `normalize`."""
+    """Images ready for a network: `resize_and_crop`, then `normalize`."""
     return normalize(resize_and_crop(images, settings), settings, info)
 
 
 def resize_and_crop(
-    images: Shaped[Tensor, "batch channels height width"],
-    settings: Preprocess,
-    changes: Augment | None = None,
-    randomness: torch.Generator | Float[Tensor, "batch draws"] | None = None,
+    images: Shaped[Tensor, "batch channels height width"], settings: Preprocess
 ) -> Float[Tensor, "batch channels new_height new_width"]:
-    """Images in [0, 1] at their final size, with random changes where `changes` and `randomness` are given.
+    """Images in [0, 1] at their final size, without random changes.
 
     This is what a decoder reconstructs; `normalize` makes of it what the network sees.
     """
-    return resize_and_crop_pairs(images, None, settings, changes, randomness)[0]
+    return resize_and_crop_pairs(images, None, settings)[0]
 
 
 def resize_and_crop_pairs(
@@ -70,7 +67,10 @@ def resize_and_crop_pairs(
     changes: Augment | None = None,
     randomness: torch.Generator | Float[Tensor, "batch draws"] | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """`resize_and_crop`, where masks of class numbers, if there are any, keep to their images."""
+    """`resize_and_crop` with random changes where `changes` and `randomness` are given.
+
+    Masks of class numbers, if there are any, keep to their images.
+    """
     images = to_unit(images)
     drawn = None if masks is None else masks.unsqueeze(1).float()
     size = sides(settings.resize)

@@ -29,8 +29,10 @@ def count_flops(model: nn.Module, batch: int = 1) -> FlopCount:
     """Operations for `batch` images of the model's `image_shape`.
 
     PyTorch counts the convolutions and matrix products outside of routings; biases, rectifiers and
-    normalisations are left out, as is usual. A routing is counted by the formula of its `cost` method, so the
-    number does not depend on the kernel that runs it. The pass runs on the meta device, without data.
+    normalisations are left out, as is usual, and so is building the matrices of quaternion votes: their
+    entries are those of the quaternions, up to the sign, whatever the number of images. A routing is counted
+    by the formula of its `cost` method, so the number does not depend on the kernel that runs it. The pass
+    runs on the meta device, without data.
     """
     shapes: dict[str, list[tuple[int, ...]]] = {}
     routings = {name: module for name, module in model.named_modules() if hasattr(module, "cost")}

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torchcaps.core import Capsules, UserError
 from torchcaps.routing import RoutingShape, RoutingSpec, UncastVotes, build_routing
 
+from .geometry import require_window
 from .routed import Backend, VotingCaps, require_grid
 from .vote import matrix_columns
 
@@ -52,6 +53,7 @@ class ConvCaps2d(VotingCaps):
         init_std: float = 0.1,
         backend: Backend = "auto",
     ) -> None:
+        require_window(kernel_size, stride, padding)
         window = kernel_size**2
         built = build_routing(routing, RoutingShape(window * in_types, out_types, out_pose))
         super().__init__(built, pose_rows=pose_rows, backend=backend)

@@ -21,6 +21,7 @@ from torchcaps.routing import (
     squash_cost,
 )
 
+from .geometry import require_window
 from .routed import require_capsules, require_grid
 
 
@@ -194,6 +195,9 @@ class Conv3dRoutingCaps(nn.Module):
         squash_jointly: bool = True,
     ) -> None:
         super().__init__()
+        require_window(kernel_size)
+        if kernel_size % 2 == 0:
+            raise UserError(f"kernel_size must be odd, so that the map keeps its size, got {kernel_size}")
         depth = in_pose if depth_kernel is None else depth_kernel
         if not 1 <= depth <= in_pose:
             raise UserError(f"depth_kernel must be between 1 and {in_pose}, the pose, got {depth}")

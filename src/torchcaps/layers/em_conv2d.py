@@ -19,6 +19,7 @@ from torchcaps.routing import (
     UncastVotes,
     fit_parents,
     keep_float32,
+    require_sizes,
 )
 
 _SAMPLES_AT_ONCE = 8  # on a CPU 128 samples took 10 GB and nearly three times as long
@@ -155,6 +156,7 @@ class PositionalEM(EMRouting):
         activations: Float[Tensor, "batch rows columns in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.activation_cost, votes.shape[-2:-1])
         return positional_em_routing(
             votes,
             activations,

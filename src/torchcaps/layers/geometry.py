@@ -32,6 +32,14 @@ class ConvStage(NamedTuple):
         return (size + added - self.kernel) // self.stride + 1
 
 
+def require_window(kernel_size: ImageSize, stride: int = 1, padding: int = 0) -> None:
+    """Raise where a window has no size, does not move, or would cut rows and columns off the map."""
+    least = {"kernel_size": (min(sides(kernel_size)), 1), "stride": (stride, 1), "padding": (padding, 0)}
+    for name, (given, smallest) in least.items():
+        if given < smallest:
+            raise UserError(f"{name} must be at least {smallest}, got {given}")
+
+
 def map_sizes(image_size: ImageSize, stages: Sequence[ConvStage]) -> list[Sides]:
     """Height and width of the map after each stage; an image that is too small is an error."""
     sizes = []

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.routing import RoutingShape, RoutingSpec, StoredVotes, build_routing
 
-from .geometry import pad_same
+from .geometry import pad_same, require_window
 from .routed import Backend, RoutedCaps, recompute, require_capsules, require_grid, require_routed
 
 
@@ -131,6 +131,7 @@ class LocalConvCaps2d(_LocalCaps2d):
         checkpoint: bool = False,
         backend: Backend = "auto",
     ) -> None:
+        require_window(kernel_size, stride)
         sizes = (in_types, out_types), (in_pose, out_pose)
         super().__init__(*sizes, routing, checkpoint=checkpoint, backend=backend)
         self.kernel_size, self.stride = kernel_size, stride
@@ -174,6 +175,7 @@ class LocalDeconvCaps2d(_LocalCaps2d):
         checkpoint: bool = False,
         backend: Backend = "auto",
     ) -> None:
+        require_window(kernel_size, stride)
         if kernel_size < stride or (kernel_size - stride) % 2:
             raise UserError(
                 f"a transposed convolution grows a map by {stride} only with kernel {stride}, {stride + 2}, "

@@ -15,7 +15,7 @@ from torchcaps.core import squash as squash_by_square
 from torchcaps.kernels import fused_squash, squash_unsupported_reason
 from torchcaps.routing import is_transformed, is_watched
 
-from .geometry import StagePadding, pad_same
+from .geometry import StagePadding, pad_same, require_window
 from .product_conv2d import convolve_map, covers_map, reduce_map
 from .routed import Backend
 
@@ -51,6 +51,7 @@ class PrimaryCaps(nn.Module):
         super().__init__()
         if padding not in get_args(StagePadding):
             raise UserError(f"padding must be one of {', '.join(get_args(StagePadding))}, got {padding!r}")
+        require_window(kernel_size, stride)
         self.types = types
         self.padding = padding
         self.squash = squash

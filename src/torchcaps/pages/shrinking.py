@@ -12,16 +12,13 @@ from torch import nn
 
 from torchcaps.bench import Effort, time_by_turns
 from torchcaps.core import UserError, generator
-from torchcaps.prune import count_sparsity, measure_size, shrink
+from torchcaps.prune import Lobster, count_sparsity, measure_size, shrink
 from torchcaps.train import load_run, shrink_run
 
 _BATCHES = (1, 128)
 _SLOWER = 1.1  # times the time before, from which on a network counts as slower
 
-_ADVICE = (
-    "Weights pruned one by one seldom free whole capsules: train with pruning.group=type, or shrink all the "
-    "same with --force"
-)
+_FREES_TYPES = "train with pruning.group=type"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +59,7 @@ def shrink_and_measure(source: Path, out: Path, device: str = "cpu", *, force: b
     smaller = shrink(run.model)
     before, after = measure_footprints(run.model, smaller)
     if not force:
-        _require_gain(before, after)
+        _require_gain(before, after, _advice(run.recipe.pruning))
     shrunk = shrink_run(run, out)
     return Shrunk(
         run=str(out),
@@ -74,10 +71,21 @@ def shrink_and_measure(source: Path, out: Path, device: str = "cpu", *, force: b
     )
 
 
-def _require_gain(before: Footprint, after: Footprint) -> None:
+def _advice(pruning: Lobster | None) -> str:
+    """What frees more of a network that was trained with these settings."""
+    if pruning is None:
+        how = f"It was trained without pruning: {_FREES_TYPES}"
+    elif pruning.group == "type":
+        how = f"It was trained with pruning.group=type: raise pruning.strength above {pruning.strength:g}"
+    else:
+        how = f"Weights pruned one by one seldom free whole capsules: {_FREES_TYPES}"
+    return f"{how}, or shrink all the same with --force"
+
+
+def _require_gain(before: Footprint, after: Footprint, advice: str) -> None:
     if after.parameters == before.parameters:
         raise UserError(
-            f"shrinking would gain nothing: no capsule and no channel of this network is cut off. {_ADVICE}"
+            f"shrinking would gain nothing: no capsule and no channel of this network is cut off. {advice}"
         )
     slower = [batch for batch, ms in after.ms.items() if ms > _SLOWER * before.ms[batch]]
     if slower:
@@ -88,7 +96,7 @@ def _require_gain(before: Footprint, after: Footprint) -> None:
         raise UserError(
             f"shrinking would make this network slower: it keeps {after.parameters / before.parameters:.1%} "
             f"of the parameters and {after.flops / before.flops:.1%} of the FLOPs, and takes {times}; "
-            f"nothing was written. {_ADVICE}"
+            f"nothing was written. {advice}"
         )
 
 

@@ -15,6 +15,7 @@ from .api import (
     keep_float32,
     list_routings,
     require_iterations,
+    require_sizes,
 )
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .dynamic import DynamicRouting, dynamic_routing, of_inner_rounds, require_gradient
@@ -90,6 +91,7 @@ __all__ = [
     "of_inner_rounds",
     "require_gradient",
     "require_iterations",
+    "require_sizes",
     "scaled_distance_routing",
     "self_attention_routing",
     "self_routing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import (
     Any,
     NamedTuple,
@@ -153,6 +153,18 @@ def require_iterations(iterations: int) -> int:
     if iterations < 1:
         raise UserError(f"iterations must be at least 1, got {iterations}")
     return iterations
+
+
+def require_sizes(parameter: Tensor | None, sizes: Sequence[int]) -> None:
+    """Raise where a learned parameter was not made for these sizes.
+
+    PyTorch would spread a size of one over all parents, and a kernel would read past its end.
+    """
+    if parameter is not None and parameter.shape != sizes:
+        raise UserError(
+            f"this routing was built for sizes {tuple(parameter.shape)}, but votes need {tuple(sizes)}; "
+            "build it with the RoutingShape(in_caps, out_caps, pose), or give the layer its name"
+        )
 
 
 def keep_float32(route: Callable[Inputs, Routed]) -> Callable[Inputs, Routed]:

@@ -21,7 +21,7 @@ from torchcaps.kernels import (
     local_dynamic_unsupported_reason,
 )
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, require_sizes, say_settings
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .fused import FusedPath, StoredVotes, UncastVotes, vector_obstacle
 
@@ -146,6 +146,7 @@ class DynamicRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.bias, votes.shape[-2:])
         return dynamic_routing(
             votes,
             activations,
@@ -189,6 +190,7 @@ class DynamicRouting(nn.Module):
         )
 
     def _route_fused(self, poses: Tensor, votes: UncastVotes) -> Routed:
+        require_sizes(self.bias, votes.weight.shape[2:])
         inputs, rounds, leaky = (poses, votes.weight, self.bias), self.iterations, self.leaky
         flat = fused_dynamic_routing(*inputs, iterations=rounds, gradient=self.gradient, leaky=leaky)
         routed, coupling = flat.view(*votes.where, *flat.shape[1:]), None
@@ -210,6 +212,7 @@ class DynamicRouting(nn.Module):
         return reason or partial(self._route_stored, flat, votes)
 
     def _route_stored(self, flat: Tensor, votes: StoredVotes) -> Routed:
+        require_sizes(self.bias, votes.votes.shape[-2:])
         poses, lengths = fused_local_dynamic_routing(
             flat, self.bias, iterations=self.iterations, gradient=self.gradient, leaky=self.leaky
         )

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from torchcaps.core import Routed, UserError
 from torchcaps.kernels import EMScales, em_unsupported_reason, fused_em_routing
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, require_sizes, say_settings
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
 from .fused import FusedPath, UncastVotes
 
@@ -207,6 +207,7 @@ class EMRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.activation_cost, votes.shape[-2:-1])
         return em_routing(
             votes,
             activations,
@@ -261,6 +262,7 @@ class EMRouting(nn.Module):
         return reason or partial(self._route_windows, votes, window, where)
 
     def _route_windows(self, votes: UncastVotes, window: tuple[int, int], where: torch.Size) -> Routed:
+        require_sizes(self.activation_cost, votes.weight.shape[2:3])
         even_mass = self.even_mass((*votes.where, votes.poses.shape[-2], votes.weight.shape[2]))
         poses, activations = fused_em_routing(
             votes.poses,

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from torchcaps.core import AXIAL_SQUARINGS, Routed, UserError, axial_mean
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, require_sizes, say_settings
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
 from .em import EMCosts, EMSettings, presence_logit, require_variance
 
@@ -135,6 +135,7 @@ class EMRotationRouting(nn.Module):
         self.vote_cost = nn.Parameter(torch.zeros(shape.out_caps))
 
     def _route(self, votes: Tensor, activations: Tensor, coupling: Tensor | None) -> Routed:
+        require_sizes(self.activation_cost, votes.shape[-2:-1])
         return em_rotation_routing(
             votes,
             activations,

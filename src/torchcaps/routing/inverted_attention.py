@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from torchcaps.core import Routed
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, require_sizes, say_settings
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
 
 
@@ -110,6 +110,7 @@ class InvertedAttentionRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.norm_gain, votes.shape[-1:])
         return inverted_attention_routing(
             votes,
             activations,

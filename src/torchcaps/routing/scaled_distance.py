@@ -17,7 +17,7 @@ from torchcaps.kernels import (
     scaled_distance_unsupported_reason,
 )
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, require_sizes, say_settings
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .dynamic import even_split, of_inner_rounds, pool_votes
 from .fused import FusedPath, Parts, UncastVotes, is_watched, vector_obstacle
@@ -145,6 +145,7 @@ class ScaledDistanceRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.bias, votes.shape[-2:])
         return scaled_distance_routing(
             votes,
             activations,
@@ -183,6 +184,7 @@ class ScaledDistanceRouting(nn.Module):
         )
 
     def _route_fused(self, poses: Tensor, votes: UncastVotes) -> Routed:
+        require_sizes(self.bias, votes.weight.shape[2:])
         flat, coupling = fused_scaled_distance_routing(
             poses,
             votes.activations.flatten(0, -2),

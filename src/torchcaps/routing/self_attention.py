@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torchcaps.core import Routed, squash_exponential
 from torchcaps.kernels import fused_self_attention_routing, self_attention_unsupported_reason
 
-from .api import ROUTINGS, RoutingShape, keep_float32
+from .api import ROUTINGS, RoutingShape, keep_float32, require_sizes
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .fused import FusedPath, UncastVotes, vector_obstacle
 
@@ -84,6 +84,7 @@ class SelfAttentionRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.prior, votes.shape[-3:-1])
         return self_attention_routing(votes, activations, prior=self.prior)
 
     def read_out(
@@ -104,6 +105,7 @@ class SelfAttentionRouting(nn.Module):
         return reason or partial(self._route_fused, votes)
 
     def _route_fused(self, votes: UncastVotes) -> Routed:
+        require_sizes(self.prior, (votes.poses.shape[-2], votes.weight.shape[2]))
         poses, lengths, coupling = fused_self_attention_routing(
             votes.poses.flatten(0, -3), votes.weight, self.prior
         )

@@ -8,7 +8,7 @@ from torch import Tensor, einsum, nn
 
 from torchcaps.core import Routed
 
-from .api import ROUTINGS, RoutingShape, keep_float32
+from .api import ROUTINGS, RoutingShape, keep_float32, require_sizes
 from .cost import RoutingCost, softmax_cost
 
 
@@ -69,6 +69,7 @@ class SelfRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.keys, votes.shape[-3:])
         return self_routing(votes, activations, keys=self.keys, bias=self.bias)
 
     def read_out(

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from torchcaps.core import Routed, squash
 
-from .api import ROUTINGS, RoutingShape, keep_float32
+from .api import ROUTINGS, RoutingShape, keep_float32, require_sizes
 from .cost import RoutingCost, length_cost, squash_cost
 
 
@@ -56,6 +56,7 @@ class SharedMatrixRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.bias, votes.shape[-2:])
         return even_routing(votes, activations, bias=self.bias)
 
     def cost(self, shape: RoutingShape) -> RoutingCost:

@@ -10,7 +10,7 @@ from torch import Tensor, einsum, nn
 
 from torchcaps.core import Routed
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, require_sizes, say_settings
 from .cost import RoutingCost, layer_norm_cost, sigmoid_cost, softmax_cost
 
 Project = Callable[[Tensor], Tensor]
@@ -83,6 +83,7 @@ class SlotAttentionRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.slots, votes.shape[-2:])
         dtype = torch.float64 if votes.dtype == torch.float64 else torch.float32
         if self.slots.dtype != dtype:  # the routing computes in this dtype, and its layers must too
             parameters = {name: parameter.to(dtype) for name, parameter in self.named_parameters()}

@@ -11,7 +11,7 @@ from torch import Tensor, einsum, nn
 
 from torchcaps.core import Routed
 
-from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, say_settings
+from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, require_sizes, say_settings
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
 
 
@@ -132,6 +132,7 @@ class VariationalBayesRouting(nn.Module):
         activations: Float[Tensor, "*where in_caps"],
     ) -> Routed:
         """Route `votes`."""
+        require_sizes(self.activation_cost, votes.shape[-2:-1])
         return variational_bayes_routing(
             votes,
             activations,

@@ -30,7 +30,7 @@ from .slice_viewer import Finding, SliceView, slice_viewer
 from .style import INK_MAP, to_png, to_svg
 from .text import drawable_labels, join_words
 from .tree_levels import LevelTree, Link, Seen, draw_tree_levels
-from .trees import Forest, draw_forest, draw_tree, tree_markup, tree_piece
+from .trees import Forest, draw_forest, draw_tree, tree_markup
 from .true_trees import Branch, TreeOnImage, draw_true_trees
 
 __all__ = [
@@ -89,6 +89,5 @@ __all__ = [
     "to_script",
     "to_svg",
     "tree_markup",
-    "tree_piece",
     "with_deviation",
 ]

@@ -38,3 +38,16 @@ def test_a_scan_is_not_segmented_for_a_locked_folder(locked, tmp_path):
     command = ["lung", "segment", str(tmp_path), "--run", str(tmp_path), "--out", str(locked)]
     answer = CliRunner().invoke(app, command)
     assert "nothing may be written" in str(answer.exception)
+
+
+def test_nothing_is_written_below_a_file(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="file is a file, nothing can be written below it"):
+        writable(tmp_path / "file" / "new" / "page.html")
+
+
+@pytest.mark.parametrize("command", [["explain", "RUN", "test:0"], ["shrink", "RUN"], ["export", "RUN"]])
+def test_a_run_is_not_even_loaded_for_a_locked_folder(locked, command):
+    (locked / "recipe.json").write_text("{}")
+    answer = CliRunner().invoke(app, [str(locked) if word == "RUN" else word for word in command])
+    assert "nothing may be written" in str(answer.exception)

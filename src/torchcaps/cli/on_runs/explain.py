@@ -21,6 +21,7 @@ from ..terminal import (
     levels_for,
     print_json,
     working,
+    writable,
 )
 
 
@@ -57,6 +58,7 @@ def command(
     from torchcaps.zoo import output_folder
 
     out = out or output_folder(run) / "explain"
+    writable(out)
     loaded = load_run(run, choose_device(device))
     explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
     names = found_images(images)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..terminal import DataDir, Json, RunFolder, print_json, working
+from ..terminal import DataDir, Json, RunFolder, print_json, working, writable
 
 
 class Format(StrEnum):
@@ -39,6 +39,7 @@ def command(
     from torchcaps.zoo import output_folder
 
     path = out or output_folder(run) / f"model{SUFFIXES[format.value]}"
+    writable(path)
     with working("exporting and comparing"):
         written = export_run(load_run(run), path, format.value, data_dir)
     if json:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..terminal import Device, Json, RunFolder, choose_device, print_json, working
+from ..terminal import Device, Json, RunFolder, choose_device, print_json, working, writable
 
 
 def command(
@@ -28,6 +28,7 @@ def command(
     from torchcaps.zoo import output_folder
 
     folder = out or output_folder(run).with_name(f"{run.name}-shrunk")
+    writable(folder)
     with working("shrinking and measuring"):
         shrunk = shrink_and_measure(run, folder, choose_device(device), force=force)
     if json:

@@ -15,8 +15,6 @@ import typer
 from ..start import TERMINATED
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from torchcaps.core import Metric
     from torchcaps.train import StartFacts
 
@@ -25,20 +23,51 @@ _FAST = 10.0  # images per second
 _SIGNALS = ("SIGTERM", "SIGHUP")  # a system that shuts down, a terminal that is closed
 
 
-class ProgressBar:
-    """Shows images per second, the time left, one line per epoch, and each finding once.
+class _Bar:
+    """A bar between two texts, with counts and the time left; it is live on a terminal alone.
 
-    Without a terminal, a line every 30 seconds says how far a long epoch or the test has come.
+    Without a terminal, a line every 30 seconds stands for it.
+    """
+
+    def __init__(self, before: str, after: str, *, is_shown: bool, stderr: bool = False) -> None:
+        # imported here: it takes a fifth of the time in which --help answers
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=stderr)
+        self._is_shown = is_shown
+        self._line_at = time.monotonic()
+        self._bar = Progress(
+            TextColumn(before),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn(after),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
+            transient=True,
+            disable=not (is_shown and console.is_terminal),
+        )
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether nobody sees the bar, and nothing was said for a while."""
+        return self._bar.disable and time.monotonic() - self._line_at >= _SECONDS_BETWEEN_LINES
+
+    def _say(self, words: str) -> None:
+        if self._is_shown:
+            self._bar.console.print(words, highlight=False, markup=False, soft_wrap=True)
+            self._line_at = time.monotonic()
+
+
+class ProgressBar(_Bar):
+    """Shows images per second, the time left, one line per epoch, and each finding once.
 
     While it is open, a signal to end lets the run stop before its next epoch, with a checkpoint; so it does
     where nothing is shown.
     """
 
     def __init__(self, *, is_shown: bool = True) -> None:
-        self._is_shown = is_shown
-        self._bar = _bar("{task.description}", "{task.fields[speed]}", is_shown=is_shown)
-        self._is_live = not self._bar.disable
-        self._line_at = time.monotonic()
+        super().__init__("{task.description}", "{task.fields[speed]}", is_shown=is_shown)
         self._task: Any = None
         self._epochs = 0
         self._metric: Metric | None = None
@@ -65,15 +94,9 @@ class ProgressBar:
         if kind is not None:
             _end_if_stopped(kind)
 
-    def _say(self, words: str) -> None:
-        if not self._is_shown:
-            return
-        self._bar.console.print(words, highlight=False, markup=False, soft_wrap=True)
-        self._line_at = time.monotonic()
-
     def _log(self) -> None:
-        """Say how far the bar has come, where it cannot be seen and nothing was said for a while."""
-        if self._is_live or time.monotonic() - self._line_at < _SECONDS_BETWEEN_LINES:
+        """Say how far the bar has come, where that is due."""
+        if not self._is_due:
             return
         task = self._bar.tasks[0]
         done = f"{task.completed:,.0f} of {task.total:,.0f}"
@@ -137,25 +160,6 @@ class ProgressBar:
         self._log()
 
 
-def _bar(before: str, after: str, *, is_shown: bool, stderr: bool = False) -> Progress:
-    """A bar between two texts, with counts and the time left; it is live on a terminal alone."""
-    # imported here: it takes a fifth of the time in which --help answers
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=stderr)
-    return Progress(
-        TextColumn(before),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(after),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        console=console,
-        transient=True,
-        disable=not (is_shown and console.is_terminal),
-    )
-
-
 def _speed(images: float) -> str:
     """Images per second; a slow network does not seem to stand still."""
     return f"{images:,.0f} img/s" if images >= _FAST else f"{images:.1f} img/s"
@@ -181,24 +185,19 @@ def working(words: str) -> Iterator[None]:
         yield
 
 
-class CountBar:
-    """Shows on stderr how many things of a kind are done, and the time left.
-
-    Without a terminal, a line every 30 seconds says so.
-    """
+class CountBar(_Bar):
+    """Shows on stderr how many things of a kind are done, and the time left."""
 
     def __init__(self, things: str, *, is_shown: bool = True) -> None:
         self.planned = 0  # as the last call said
-        self._things, self._is_shown = things, is_shown
-        self._bar = _bar(things, "{task.fields[words]}", is_shown=is_shown, stderr=True)
-        self._is_live = not self._bar.disable
-        self._line_at = time.monotonic()
+        self._things = things
+        super().__init__(things, "{task.fields[words]}", is_shown=is_shown, stderr=True)
 
     def __enter__(self) -> CountBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar.tasks and self._is_live:
+        if self._bar.tasks and not self._bar.disable:
             self._bar.stop()
 
     def reached(self, done: int, planned: int, words: str = "") -> None:
@@ -208,7 +207,5 @@ class CountBar:
             self._bar.add_task("", total=planned, words="")
             self._bar.start()
         self._bar.update(self._bar.tasks[0].id, completed=done, total=planned, words=words)
-        is_due = time.monotonic() - self._line_at >= _SECONDS_BETWEEN_LINES
-        if self._is_shown and not self._is_live and is_due:
-            self._line_at = time.monotonic()
-            typer.echo(f"{self._things}: {done:,} of {planned:,}  {words}".rstrip(), err=True)
+        if self._is_due:
+            self._say(f"{self._things}: {done:,} of {planned:,}  {words}".rstrip())

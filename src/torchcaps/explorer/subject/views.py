@@ -9,7 +9,7 @@ from torch import Tensor
 
 from torchcaps.core import Plain
 from torchcaps.parse import OFFSETS, ParseTree
-from torchcaps.viz import heat_colours, to_array, to_colours, to_data_uri, tree_piece
+from torchcaps.viz import heat_colours, to_array, to_colours, to_data_uri, tree_markup
 
 from .covering import Covering
 from .reference import Compared, Reference
@@ -78,7 +78,8 @@ def view_earlier(image: Tensor, winner: int, subject: Subject, label: int | None
 
 
 def _piece(each: Round, shown: Tensor, subject: Subject, **facts: Any) -> str:
-    return tree_piece(shown, each.tree, field=subject.field, class_names=subject.info.classes, **facts)
+    names = subject.info.classes
+    return tree_markup(shown, each.tree, field=subject.field, class_names=names, is_whole=False, **facts)
 
 
 def _view_round(each: Round, last: int, piece: str) -> Plain:

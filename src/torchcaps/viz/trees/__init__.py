@@ -2,6 +2,6 @@
 
 from .figure import draw_tree
 from .forest import Forest, draw_forest
-from .page import tree_markup, tree_piece
+from .page import tree_markup
 
-__all__ = ["Forest", "draw_forest", "draw_tree", "tree_markup", "tree_piece"]
+__all__ = ["Forest", "draw_forest", "draw_tree", "tree_markup"]

@@ -27,6 +27,7 @@ def tree_markup(
     class_names: Sequence[str] | None = None,
     label: int | None = None,
     shares: ArrayLike | None = None,
+    is_whole: bool = True,
 ) -> str:
     """HTML that draws the tree and answers to pointer and keyboard; it needs nothing beside itself.
 
@@ -37,34 +38,15 @@ def tree_markup(
         class_names: By default the class numbers.
         label: The true class, named beside the prediction.
         shares: What each child of the classes adds to the length of the chosen one, of that length.
-    """
-    return fill(
-        "tree.html",
-        style=read_template("tree.css"),
-        tree=tree_piece(image, tree, field=field, class_names=class_names, label=label, shares=shares),
-        script=read_template("tree.js"),
-    )
-
-
-def tree_piece(
-    image: ArrayLike,
-    tree: ParseTree,
-    *,
-    field: ReceptiveField | None = None,
-    class_names: Sequence[str] | None = None,
-    label: int | None = None,
-    shares: ArrayLike | None = None,
-) -> str:
-    """The part of `tree_markup` that differs from tree to tree, for a page that holds style and script once.
-
-    Put into a page later, it answers after a call of the script's `wakeTrees()`.
+        is_whole: Whether style and script come with it. A page of many trees holds them once: put into it
+            later, a tree answers after a call of the script's `wakeTrees()`.
     """
     (colours,) = to_colours(image[None])
     names = class_labels(class_names, len(tree.class_activations))
     scene = arrange(tree, colours.shape, names, field=field, label=label)
     of_children = None if shares is None else to_array(shares)
     facts = tree_facts(tree, names, colours.shape, field=field, shares=of_children)
-    return fill(
+    drawn = fill(
         "tree_piece.html",
         palette=escape("; ".join(f"--tree-{name.lower()}: {getattr(style, name)}" for name in _PALETTE)),
         root=key_name((len(tree.layer_sizes) - 1, tree.chosen)),
@@ -77,6 +59,9 @@ def tree_piece(
         caption=escape(scene.caption.text),
         facts=to_script(facts),
     )
+    if not is_whole:
+        return drawn
+    return fill("tree.html", style=read_template("tree.css"), tree=drawn, script=read_template("tree.js"))
 
 
 def _invitation(tree: ParseTree, facts: dict[str, Fact]) -> str:
