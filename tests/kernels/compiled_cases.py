@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,9 +70,10 @@ def route_by_em(batch: int, side: int, in_caps: int, out_types: int, window: tup
     differentiate(route, *children, new(in_caps, 4, out_types, 4), new(out_types), new(out_types))
 
 
-def fly_once(storage: str | None) -> None:
+def fly_once(storage: str | None, *, has_gaps: bool = False) -> None:
     grid, vectors, descriptors = made_map(storage or "float32", columns=333, rows=4, headings=12)
-    described = None if storage is None else descriptors
+    known = np.ones((grid.rows, grid.columns), bool) if has_gaps else None
+    described = None if storage is None else replace(descriptors, known=known)
     fly(grid, vectors, described, CudaBackend("cpu"), FilterSettings(gate=0.0), updates=1)
 
 
@@ -104,4 +106,5 @@ CASES = {
     "flight without a map": lambda: fly_once(None),
     "flight": lambda: fly_once("float16"),
     "flight, small map": lambda: fly_once("product"),
+    "flight over a map with gaps": lambda: fly_once("int8", has_gaps=True),
 }

@@ -119,3 +119,18 @@ def test_errors_and_spreads_are_drawn_over_the_updates_counted_from_one():
 
 def test_without_scripts_the_page_says_that_it_needs_them():
     assert "<noscript><p>The flight is shown with JavaScript" in read_template("flight.html")
+
+
+def test_ground_that_is_unknown_is_striped_and_named():
+    unknown = np.zeros((4, 8), bool)
+    unknown[0, 6:] = True
+    drawing = replace(EMPTY, unknown=unknown)
+    height, width = drawing.ground.shape[:2]
+    plain, changed = EMPTY.ground, (drawing.ground != EMPTY.ground).any(-1)
+    assert plain.shape == drawing.ground.shape
+    assert changed[: height // 4, 3 * width // 4 :].all()
+    assert changed.sum() == height * width // 16
+    figure = draw_belief(drawing)
+    assert "no data" in [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert "Striped ground is without data" in flight_page(drawing, {})
+    assert "Striped" not in flight_page(EMPTY, {})

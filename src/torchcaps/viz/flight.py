@@ -23,6 +23,8 @@ from .style import COOL, INK, MUTED, TEXT, WARM, axes_at, canvas, name_marks, pl
 _WIDTH, _LONGEST = 900, 120  # screen pixels of a picture; cells of a belief on the page
 _TRUTH = "#ffffff"
 _STRIP = 62  # screen pixels below a map, for the names of its lines and the scale
+_BLANK = 200  # pixels of a map without a picture
+_STRIPE, _STRIPES = 6, ("#8a8f98", "#6d727b")  # pixels and tones over ground that is unknown
 _DASHED, _DOTTED = (0, (4, 2)), (0, (1, 1.2))
 
 
@@ -41,6 +43,7 @@ class FlightDrawing:
         beliefs: Probability of cells, north up, by the number of the update.
         metres: Width and height of the map.
         converged: Whether each estimate says where the vehicle is; before that it is a mean of many places.
+        unknown: Cells without known ground, north up; None where there are none.
     """
 
     title: str
@@ -53,13 +56,25 @@ class FlightDrawing:
     beliefs: Mapping[int, NDArray[np.float64]]
     metres: tuple[float, float]
     converged: Sequence[bool]
+    unknown: NDArray[np.bool_] | None = None
 
     @property
     def ground(self) -> Array:
-        """The picture, or one tone on which the white line of the truth is seen."""
-        if self.picture is not None:
-            return self.picture
-        return np.broadcast_to(np.array(to_rgb(MUTED)), (8, 8, 3)).astype(np.float64)
+        """The picture, or one tone on which the truth is seen; stripes where the ground is unknown."""
+        picture = self.picture
+        if picture is None:
+            picture = np.broadcast_to(np.array(to_rgb(MUTED)), (_BLANK, _BLANK, 3)).astype(np.float64)
+        return picture if self.unknown is None else _striped(picture, self.unknown)
+
+
+def _striped(picture: Array, unknown: NDArray[np.bool_]) -> Array:
+    """The picture with stripes over the cells that are unknown."""
+    height, width = picture.shape[:2]
+    row, column = np.arange(height)[:, None], np.arange(width)
+    cells = unknown[row * unknown.shape[0] // height, column * unknown.shape[1] // width]
+    is_light = (row + column) // _STRIPE % 2 == 0
+    stripes = np.where(is_light[..., None], to_rgb(_STRIPES[0]), to_rgb(_STRIPES[1]))
+    return np.where(cells[..., None], stripes, picture)
 
 
 def draw_belief(drawing: FlightDrawing) -> Figure:
@@ -78,7 +93,7 @@ def draw_belief(drawing: FlightDrawing) -> Figure:
     for style, is_found in (("solid", True), (_DOTTED, False)):
         axes.plot(*_parts(drawing, is_found=is_found), color=WARM, linewidth=2, linestyle=style)
     axes.set(xlim=(0, 1), ylim=(1, 0))
-    _name_lines(figure, has_truth=bool(len(known)))
+    _name_lines(figure, has_truth=bool(len(known)), has_gaps=drawing.unknown is not None)
     _draw_scale(axes_at(figure, (0, tall, _WIDTH, _STRIP / 2)), width)
     return figure
 
@@ -91,7 +106,7 @@ def _parts(drawing: FlightDrawing, *, is_found: bool) -> Array:
     return np.array(places).reshape(-1, 2).T
 
 
-def _name_lines(figure: Figure, *, has_truth: bool) -> None:
+def _name_lines(figure: Figure, *, has_truth: bool, has_gaps: bool) -> None:
     marks: dict[str, Artist] = {
         "estimate": Line2D([], [], color=WARM, linewidth=2),
         "estimate before the belief has converged": Line2D(
@@ -101,6 +116,8 @@ def _name_lines(figure: Figure, *, has_truth: bool) -> None:
     }
     if has_truth:  # its line is white, and so is the paper
         marks["truth (white)"] = Line2D([], [], color=MUTED, linestyle=_DASHED)
+    if has_gaps:
+        marks["no data"] = Patch(facecolor=_STRIPES[1], edgecolor=_STRIPES[0], hatch="////")
     name_marks(figure, marks)
 
 
@@ -165,6 +182,9 @@ def flight_page(drawing: FlightDrawing, numbers: Mapping[str, object]) -> str:
         picture=to_data_uri(drawing.ground),
         ratio=f"{drawing.metres[0]:.0f} / {drawing.metres[1]:.0f}",
         width=f"{drawing.metres[0]:,.0f}",
+        gaps=""
+        if drawing.unknown is None
+        else " Striped ground is without data, and no image is compared with it.",
         facts=to_script(facts),
         script=read_template("flight.js"),
     )

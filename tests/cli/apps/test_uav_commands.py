@@ -15,3 +15,18 @@ def test_a_single_date_is_said_to_tell_nothing_about_others(tmp_path, seasons, i
     result = CliRunner().invoke(app, [*map(str, words)])
     assert result.exit_code == 0
     assert ("summer is the only date of its place" in result.stderr) == is_said
+
+
+def test_compiling_a_map_says_how_much_of_it_is_unknown(tmp_path):
+    summer = Terrain().draw(1500.0, 300.0, 10.0, ("summer",))
+    summer.known[:, :, :75] = False
+    save_stack(tmp_path / "whole.npz", Terrain().draw(1500.0, 300.0, 10.0))
+    save_stack(tmp_path / "half.npz", summer)
+    run = ["--run", tmp_path / "run", "--out", tmp_path / "a.tcmap", "--cell", 30, "--headings", 2]
+    for words in (
+        ["abbrief", tmp_path / "whole.npz", "--out", tmp_path / "run", "--side", 8, "--bits", 16],
+        ["compile-map", tmp_path / "half.npz", *run, "--quiet"],
+    ):
+        result = CliRunner().invoke(app, ["uav", *map(str, words)])
+        assert result.exit_code == 0, result.output
+    assert "50.0% of the map is unknown" in result.output

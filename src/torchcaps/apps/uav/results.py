@@ -120,7 +120,7 @@ def write_results(recorder: Recorder, compiled: CompiledMap, out: Path, summary:
 def _draw(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) -> list[Path]:
     from torchcaps.viz import FlightDrawing, draw_belief, draw_errors, flight_page, to_png
 
-    grid = compiled.info.grid
+    grid, known = compiled.info.grid, compiled.descriptors.known
     drawing = FlightDrawing(
         title=f"Flight over {compiled.path.stem}",
         picture=_picture(compiled),
@@ -132,6 +132,7 @@ def _draw(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) 
         beliefs={number: belief[::-1] for number, belief in recorder.beliefs.items()},
         metres=(grid.columns * grid.cell, grid.rows * grid.cell),
         converged=[update.estimate.converged for update in recorder.updates],
+        unknown=None if known is None else ~known[::-1],
     )
     files = {"belief.png": to_png(draw_belief(drawing)), "errors.png": to_png(draw_errors(drawing))}
     for name, data in files.items():

@@ -228,7 +228,7 @@ def compile_map(
     json: Json = False,
 ) -> None:
     """Describe every place and heading of a map; called again after a stop, it goes on."""
-    from torchcaps.apps.uav import CompileSettings, load_describer, load_matching
+    from torchcaps.apps.uav import CompileSettings, load_describer, load_matching, open_map
     from torchcaps.apps.uav import compile_map as compile_voxels
 
     matching = load_matching(run)
@@ -244,14 +244,20 @@ def compile_map(
             likelihood=matching.likelihood("bayesian"),
             on_heading=lambda heading: bar.reached(heading, headings),
         )
-    size = out.stat().st_size
+    size, unknown = out.stat().st_size, open_map(out).unknown_share
     if json:
-        print_json({"map": str(out), "bytes": size, "log_likelihood_loss": vars(loss)})
+        print_json(
+            {"map": str(out), "bytes": size, "log_likelihood_loss": vars(loss), "unknown_share": unknown}
+        )
         return
     typer.echo(
         f"{out}: {size / 1e6:,.1f} MB; {storage} changes log-likelihoods by {loss.mean:.4f} on average, "
         f"at most {loss.largest:.3f}"
     )
+    if unknown:
+        typer.echo(
+            f"{unknown:.1%} of the map is unknown (without data or black): flights are not looked for there"
+        )
 
 
 def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:

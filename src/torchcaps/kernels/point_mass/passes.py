@@ -56,6 +56,7 @@ def weigh_kernel(
     stored,
     tables,
     likelihood,
+    known,  # which cells are candidates
     sums,
     first,
     headings,
@@ -63,6 +64,7 @@ def weigh_kernel(
     columns,
     PARTS: tl.constexpr,  # components or groups; 0 where there is no image
     CODES: tl.constexpr,  # entries of a group's table; 0 where values are components
+    MASKED: tl.constexpr,  # whether some cells are no candidates
     LAST: tl.constexpr,  # the last weight of the likelihood
     T: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -92,6 +94,8 @@ def weigh_kernel(
         low = tl.minimum(place.to(tl.int32), LAST - 1)
         below = tl.load(likelihood + low)
         total *= below + (place - low.to(tl.float32)) * (tl.load(likelihood + low + 1) - below)
+        if MASKED:
+            total *= tl.load(known + row * columns + column, mask=inside, other=0).to(tl.float32)
     total = tl.where(inside, total, 0.0)
     tl.store(belief + (heading * rows + row) * columns + column, total, mask=inside)
     wide, along = total.to(tl.float64), column.to(tl.float64)

@@ -1,5 +1,7 @@
 """The filter's CUDA passes in Triton's interpreter; `kernels/test_triton.py` runs this file on its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,14 @@ def test_a_compass_that_contradicts_the_whole_belief_begins_anew(monkeypatch):
     filter.update(Odometry(0.0, 0.0, 0.0), heading=0.5)
     assert filter.update(Odometry(0.0, 0.0, 0.0), heading=3.6).restarted
     assert filter.belief() == pytest.approx(1 / grid.voxels)
+
+
+def test_a_cell_without_known_ground_is_no_candidate(monkeypatch):
+    repair_interpreter(monkeypatch)
+    grid, vectors, descriptors = made_map("int8", columns=19, rows=5, headings=6)
+    known = np.random.default_rng(1).random((grid.rows, grid.columns)) < 0.5
+    masked = replace(descriptors, known=known)
+    plain, _ = fly(grid, vectors, masked, PlainBackend(), FilterSettings(), updates=2)
+    fused, _ = fly(grid, vectors, masked, CudaBackend("cpu"), FilterSettings(), updates=2)
+    assert fused == pytest.approx(plain, rel=1e-4, abs=1e-12)
+    assert not fused[:, ~known].any()

@@ -1,6 +1,7 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -298,3 +299,33 @@ def test_a_map_that_holds_no_numbers_is_survived(name):
     nothing = Codebook("float32").wrap(np.full((6, 8, 16, 9), np.nan, np.float32))
     belief = PointMassFilter(grid, BACKENDS[name](), None, nothing, linear_likelihood())
     assert belief.update(Odometry(5.0, 0.0, 0.0), None, vectors[0, 1, 1]).restarted
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_cell_without_known_ground_is_no_candidate(name):
+    vectors, descriptors = small_map()
+    known = np.ones((SMALL.rows, SMALL.columns), bool)
+    known[1:4, 2:5] = False
+    filters = [
+        PointMassFilter(SMALL, BACKENDS[name](), settings(), each, linear_likelihood())
+        for each in (descriptors, replace(descriptors, known=known))
+    ]
+    assert np.array_equal(filters[1].belief(), known / (known.sum() * SMALL.headings) * np.ones(SMALL.shape))
+    for each in filters:
+        each.start(np.ones(SMALL.shape))
+        found = each.update(MOTION, heading=2.0, descriptor=vectors[3, 2, 4])  # the best place is unknown
+    expected = filters[0].belief() * known
+    assert filters[1].belief() == pytest.approx(expected / expected.sum(), rel=1e-4, abs=1e-12)
+    assert found.x == pytest.approx(filters[1].places().sum(0) @ SMALL.x_centres, abs=0.01)
+
+
+def test_a_filter_begins_anew_on_the_known_ground():
+    vectors, descriptors = small_map()
+    known = np.zeros((SMALL.rows, SMALL.columns), bool)
+    known[0, 0] = True
+    filter = PointMassFilter(
+        SMALL, exact(), settings(), replace(descriptors, known=known), linear_likelihood()
+    )
+    found = filter.update(Odometry(1e5, 0.0, 0.0, distance=1.0), descriptor=vectors[0, 0, 0])
+    assert found.restarted
+    assert (found.x, found.y) == pytest.approx((SMALL.x_centres[0], SMALL.y_centres[0]))

@@ -17,6 +17,7 @@ from torchcaps.apps.uav import (
 )
 from torchcaps.apps.uav.filter import learn_codebook, linear_likelihood
 from torchcaps.apps.uav.maps import verify_map
+from torchcaps.apps.uav.maps.compile import known_cells
 from torchcaps.core import UserError
 from torchcaps.data import sample_crops
 
@@ -196,3 +197,33 @@ def test_a_map_that_shows_no_ground_is_refused(country, tmp_path):
     nothing = replace(summer, known=np.zeros_like(summer.known))
     with pytest.raises(UserError, match="summer shows no ground"):
         compile_map(nothing, country.describer, tmp_path / "a.tcmap", country.settings)
+
+
+def test_cells_without_data_or_black_are_no_candidates(country, tmp_path):
+    summer = country.stack.dates(["summer"])
+    known, images = summer.known.copy(), summer.images.copy()
+    known[:, :, :30] = False  # 300 m in the west are without data, 230 m in the east are black
+    images[..., 67:] = 0
+    gaps = replace(summer, known=known, images=images)
+    compile_map(gaps, country.describer, tmp_path / "a.tcmap", country.settings)
+    opened = open_map(tmp_path / "a.tcmap")
+    grid, is_known = opened.info.grid, opened.descriptors.known
+    east = grid.x_centres - grid.west
+    assert np.array_equal(is_known, np.tile((east > 300) & (east < 670), (grid.rows, 1)))
+    assert opened.unknown_share == pytest.approx(1 - is_known.mean())
+    assert country.map.descriptors.known is None
+
+
+def test_a_gap_smaller_than_half_a_crop_leaves_its_cells_candidates(country):
+    summer = country.stack.dates(["summer"])
+    known = summer.known.copy()
+    known[:, 20:30, 40:50] = False  # 100 x 100 m of a crop of 160 x 160 m
+    grid = grid_of(summer, 30.0, 12)
+    assert known_cells(replace(summer, known=known), grid, 16).all()
+
+
+def test_a_black_map_is_refused(country, tmp_path):
+    summer = country.stack.dates(["summer"])
+    black = replace(summer, images=np.zeros_like(summer.images))
+    with pytest.raises(UserError, match="summer shows no ground"):
+        compile_map(black, country.describer, tmp_path / "a.tcmap", country.settings)

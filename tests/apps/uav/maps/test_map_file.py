@@ -1,6 +1,8 @@
+import base64
 import errno
 import json
 import os
+import zlib
 
 import numpy as np
 import pytest
@@ -15,11 +17,11 @@ from torchcaps.storage import DiskError
 from apps.uav.filter.flights import made_map
 
 
-def write(path, storage="int8", plane_of=None):
+def write(path, storage="int8", plane_of=None, known=None):
     grid, vectors, _ = made_map(columns=9, rows=8, headings=6)
     book = learn_codebook(vectors.reshape(-1, 16), storage, bytes_each=4)
     info = MapInfo(grid, "EPSG:32614", 100.0, "network", ("2019.tif", "2020.tif"))
-    write_map(path, info, book, 16, plane_of or vectors.__getitem__)
+    write_map(path, info, book, 16, plane_of or vectors.__getitem__, known=known)
     return info, vectors, book
 
 
@@ -191,3 +193,36 @@ def test_a_torn_part_is_not_gone_on_with(tmp_path):
     partial.write_bytes(partial.read_bytes()[:-1])
     write(tmp_path / "a.tcmap")
     assert (tmp_path / "a.tcmap").read_bytes() == (tmp_path / "whole.tcmap").read_bytes()
+
+
+def test_known_cells_are_read_as_they_were_written(tmp_path):
+    known = np.random.default_rng(0).random((8, 9)) < 0.7
+    write(tmp_path / "a.tcmap", known=known)
+    opened = open_map(tmp_path / "a.tcmap")
+    assert np.array_equal(opened.descriptors.known, known)
+    assert opened.unknown_share == pytest.approx(1 - known.mean())
+
+
+def test_a_map_of_before_known_cells_were_stored_knows_all(tmp_path):
+    write(tmp_path / "a.tcmap")
+    assert b'"known": null' in (tmp_path / "a.tcmap").read_bytes()
+    rename_key(tmp_path / "a.tcmap", "known")
+    assert open_map(tmp_path / "a.tcmap").descriptors.known is None
+    assert open_map(tmp_path / "a.tcmap").unknown_share == 0
+
+
+@pytest.mark.parametrize("wrong", ["AAAA", "?", base64.b64encode(zlib.compress(b"1")).decode(), 3])
+def test_known_cells_that_are_damaged_are_refused(wrong, tmp_path):
+    write(tmp_path / "a.tcmap")
+    content = (tmp_path / "a.tcmap").read_bytes()
+    text = f'"known": {json.dumps(wrong)}'.encode()
+    damaged = content.replace(b'"known": null', text, 1)
+    grown = len(text) - len(b'"known": null')
+    length = int.from_bytes(content[8:16], "little") + grown
+    (tmp_path / "a.tcmap").write_bytes(damaged[:8] + length.to_bytes(8, "little") + damaged[16:])
+    with pytest.raises(UserError, match="is damaged: copy it anew"):
+        open_map(tmp_path / "a.tcmap")
+
+
+def rename_key(path, name):
+    path.write_bytes(path.read_bytes().replace(f'"{name}"'.encode(), f'"{name[::-1]}"'.encode(), 1))

@@ -80,11 +80,12 @@ def _single(taps: Taps) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
 
 def _matching(
     match: Match | None,
-) -> tuple[int, NDArray[np.generic], NDArray[np.float32], NDArray[np.float32]]:
-    """The kind of matching, stored values, factors (groups, entries) and weights, for the compiled pass."""
+) -> tuple[int, NDArray[np.generic], NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
+    """The kind of matching, stored values, factors (groups, entries), weights and known cells, if not all."""
+    every = np.empty((0, 0), np.bool_)
     if match is None:
         nothing = np.zeros((1, 1), np.float32)
-        return _NO_MATCH, np.zeros((1, 1, 1, 1), np.uint8), nothing, nothing[0]
+        return _NO_MATCH, np.zeros((1, 1, 1, 1), np.uint8), nothing, nothing[0], every
     values = np.asarray(match.descriptors.values)
     # all forms pass as bytes, so that the passes are compiled once
     return (
@@ -92,6 +93,7 @@ def _matching(
         values.view(np.uint8),
         np.atleast_2d(match.tables),
         match.weights,
+        every if match.descriptors.known is None else match.descriptors.known,
     )
 
 
@@ -137,7 +139,7 @@ def _spread_row(source, spread, first, taps, scale):
 
 @njit(parallel=True, fastmath=True, cache=True)
 @no_type_check
-def _weigh(moved, belief, filled, active, first, taps, weights, kind, stored, tables, likelihood):
+def _weigh(moved, belief, filled, active, first, taps, weights, kind, stored, tables, likelihood, known):
     """Turn, weigh and sum the belief row by row; sums are (heading, row, [1, x, y, square, peak])."""
     headings, rows, columns = belief.shape
     sums = np.zeros((headings, rows, 5))
@@ -156,6 +158,7 @@ def _weigh(moved, belief, filled, active, first, taps, weights, kind, stored, ta
             if kind != _NO_MATCH:
                 _dot(stored[heading, row], tables, kind, dots, bits)
                 _look_up(likelihood, dots, target)
+                _leave_out(known, row, target)
             _sum_row(target, row, sums[heading, row])
     return sums
 
@@ -194,6 +197,13 @@ def _look_up(likelihood, dots, target):
         low = np.int32(min(np.uint32(np.int32(place)), np.uint32(last - 1)))
         part = place - np.float32(low)
         target[column] *= likelihood[low] + part * (likelihood[low + 1] - likelihood[low])
+
+
+@njit(fastmath=True, cache=True)
+@no_type_check
+def _leave_out(known, row, target):
+    if known.size:
+        target *= known[row]
 
 
 @njit(fastmath=True, cache=True)

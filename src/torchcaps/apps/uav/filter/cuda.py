@@ -30,7 +30,7 @@ class CudaBackend:
         self._device = torch.device(device)
         self._belief = self._moved = self._sums = self._powers = torch.empty(0)
         self._filled: NDArray[np.bool_] = np.empty(0, np.bool_)
-        self._map: tuple[Descriptors, Tensor] | None = None
+        self._map: tuple[Descriptors, Tensor, Tensor] | None = None
         self._likelihood: tuple[NDArray[np.float32], Tensor] | None = None
 
     def fill(self, belief: NDArray[np.floating]) -> None:
@@ -88,7 +88,7 @@ class CudaBackend:
 
     def _weigh(self, values: Mapping[str, Tensor], first: int, match: Match | None) -> None:
         headings, rows, columns = self._belief.shape
-        stored, likelihood, codes = self._matching(match)
+        stored, known, likelihood, codes = self._matching(match)
         weigh_kernel[(-(-columns // _BLOCK), rows, len(values["kept"]))](
             self._moved,
             self._belief,
@@ -99,6 +99,7 @@ class CudaBackend:
             stored,
             values.get("tables", stored),
             likelihood,
+            known,
             self._sums,
             first % headings,
             headings,
@@ -106,22 +107,25 @@ class CudaBackend:
             columns,
             PARTS=0 if match is None else stored.shape[2],
             CODES=codes,
+            MASKED=match is not None and match.descriptors.known is not None,
             LAST=len(likelihood) - 1,
             T=len(values["turn"]),
             BLOCK=_BLOCK,
         )
 
-    def _matching(self, match: Match | None) -> tuple[Tensor, Tensor, int]:
-        """The map and the likelihood, which are copied once, and the entries of a table."""
+    def _matching(self, match: Match | None) -> tuple[Tensor, Tensor, Tensor, int]:
+        """The map, its known cells and the likelihood, which are copied once, and the entries of a table."""
         if match is None:
-            return self._sums, self._sums[0, 0, 0], 0  # neither is read
+            return self._sums, self._sums, self._sums[0, 0, 0], 0  # none is read
         if self._map is None or self._map[0] is not match.descriptors:
-            values = torch.from_numpy(np.ascontiguousarray(match.descriptors.values))
-            self._map = match.descriptors, values.to(self._device)
+            values = torch.from_numpy(np.ascontiguousarray(match.descriptors.values)).to(self._device)
+            known = match.descriptors.known
+            mask = values if known is None else torch.tensor(known, dtype=torch.uint8, device=self._device)
+            self._map = match.descriptors, values, mask
         if self._likelihood is None or self._likelihood[0] is not match.weights:
             self._likelihood = match.weights, torch.as_tensor(match.weights).to(self._device)
         codes = match.tables.shape[1] if match.tables.ndim == 2 else 0
-        return self._map[1], self._likelihood[1], codes
+        return self._map[1], self._map[2], self._likelihood[1], codes
 
     def _sum_up(self, kept: NDArray[np.int64]) -> Moments:
         """The moments of the headings that were weighed; the others hold nothing."""

@@ -30,12 +30,14 @@ class Descriptors:
         storage: Their form.
         scales: Of `int8`: (components,).
         centres: Of `product`: (groups, 256, components of a group).
+        known: Which cells (row, column) have ground that is known; None: all. The others are no candidates.
     """
 
     values: NDArray[np.generic]
     storage: Storage
     scales: NDArray[np.float32] | None = None
     centres: NDArray[np.float32] | None = None
+    known: NDArray[np.bool_] | None = None
 
     @property
     def size(self) -> int:
@@ -118,9 +120,9 @@ class Codebook:
             )
         return self.storage in ("float32", "float16") and not given
 
-    def wrap(self, values: NDArray[np.generic]) -> Descriptors:
-        """Stored values of all headings as descriptors."""
-        return Descriptors(values, self.storage, self.scales, self.centres)
+    def wrap(self, values: NDArray[np.generic], known: NDArray[np.bool_] | None = None) -> Descriptors:
+        """Stored values of all headings as descriptors of the cells that are known."""
+        return Descriptors(values, self.storage, self.scales, self.centres, known)
 
 
 def learn_codebook(sample: NDArray[np.floating], storage: Storage, bytes_each: int = 16) -> Codebook:

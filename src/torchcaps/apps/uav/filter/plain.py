@@ -36,6 +36,8 @@ class PlainBackend:
         belief *= torch.as_tensor(evidence.headings, dtype=self._dtype, device=self._device)[:, None, None]
         if evidence.match is not None:
             belief *= self._weights(evidence.match)
+            if (known := evidence.match.descriptors.known) is not None:
+                belief *= torch.as_tensor(known, dtype=self._dtype, device=self._device)
         self._belief = belief
         return sum_up(belief)
 

@@ -6,17 +6,19 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from torchcaps.core import Number, UserError
 
-from .backend import Backend, Evidence, Match, Moments
+from .backend import Backend, Evidence, Match
 from .descriptors import Descriptors
 from .estimate import Estimate, estimate
 from .grid import Grid
 from .heading import heading_weights
 from .likelihood import Likelihood
 from .motion import MotionNoise, Odometry, Prediction, predict_motion, turn_masses
+from .plain import sum_up
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class PointMassFilter:
         self.start()
 
     def start(self, belief: NDArray[np.floating] | None = None) -> None:
-        """Begin with a belief, or with all voxels alike."""
-        values = np.ones(self.grid.shape, np.float32) if belief is None else np.asarray(belief)
+        """Begin with a belief, or with all candidates alike."""
+        values = np.asarray(self._candidates() if belief is None else belief)
         if values.shape != self.grid.shape:
             raise UserError(f"a belief of this grid has the shape {self.grid.shape}, not {values.shape}")
         mass = values.sum((1, 2), dtype=np.float64)
@@ -68,6 +70,12 @@ class PointMassFilter:
         self._backend.fill(values)
         self._mass, self._peak = mass, float(values.max())
         self._was_converged, self._astray = False, 0
+
+    def _candidates(self) -> NDArray[np.float32]:
+        """One for each voxel where the ground of the map is known."""
+        known = None if self._descriptors is None else self._descriptors.known
+        every = np.ones(self.grid.shape, np.float32)
+        return every if known is None else every * known
 
     def belief(self) -> NDArray[np.float64]:
         """The probability of each voxel as (heading, row, column)."""
@@ -143,7 +151,8 @@ class PointMassFilter:
 
     def _restart(self) -> Estimate:
         self.start()
-        return replace(estimate(self.grid, _uniform_moments(self.grid)), restarted=True)
+        moments = sum_up(torch.from_numpy(self._candidates()))
+        return replace(estimate(self.grid, moments), restarted=True)
 
 
 def _behind(grid: Grid, values: NDArray[np.floating], metres: Number) -> NDArray[np.float64]:
@@ -156,10 +165,3 @@ def _behind(grid: Grid, values: NDArray[np.floating], metres: Number) -> NDArray
             away = (-cells * math.sin(angle), -cells * math.cos(angle))
             places += shift(plane.astype(np.float64), away, order=1)
     return places
-
-
-def _uniform_moments(grid: Grid) -> Moments:
-    columns, rows = np.arange(grid.columns, dtype=np.float64), np.arange(grid.rows, dtype=np.float64)
-    one = np.full(grid.headings, 1 / grid.headings)
-    square = (columns**2).mean() + (rows**2).mean()
-    return Moments(one, one * columns.mean(), one * rows.mean(), one * square, 1.0)

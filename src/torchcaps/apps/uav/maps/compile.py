@@ -86,8 +86,6 @@ def compile_map(
     settings = settings or CompileSettings()
     if len(stack.names) != 1:
         raise UserError(f"a map is compiled from one date, not from {len(stack.names)}: choose one")
-    if not stack.known.any():
-        raise UserError(f"{stack.names[0]} shows no ground: none of its pixels is known (nodata)")
     if min(stack.width, stack.height) < describer.side:
         raise UserError(
             f"the map shows {stack.width * stack.pixel:g} x {stack.height * stack.pixel:g} m, less than one "
@@ -97,6 +95,7 @@ def compile_map(
     if picture == out:
         raise UserError(f"a picture of the map is written to {picture}: give the map the ending .tcmap")
     grid = grid_of(stack, settings.cell, settings.headings)
+    known = known_cells(stack, grid, describer.side)
     sample = _sample(grid, stack, describer)
     book = learn_codebook(sample, settings.storage, settings.code_bytes)
     images = torch.from_numpy(stack.images).to(describer.device)
@@ -108,9 +107,32 @@ def compile_map(
     info = MapInfo(grid, stack.crs, describer.side * stack.pixel, describer.name, stack.names)
     out.parent.mkdir(parents=True, exist_ok=True)
     made_of = hashlib.sha256(np.ascontiguousarray(stack.images).data).hexdigest()
-    write_map(out, info, book, describer.size, plane_of, made_of=made_of)
+    write_map(out, info, book, describer.size, plane_of, made_of=made_of, known=known)
     _write_picture(picture, stack, grid)
     return storage_loss(sample, book, likelihood or linear_likelihood())
+
+
+def known_cells(stack: SeasonStack, grid: Grid, side: int) -> NDArray[np.bool_]:
+    """Cells (row, column) around which a map of one date shows ground, in at least half of a crop.
+
+    Pixels without data or entirely black are no ground. The part of a crop beside the map does not count.
+    """
+    shown = stack.known[0] & stack.images[0].any(0)
+    sums = np.pad(shown.cumsum(0, dtype=np.int64).cumsum(1), ((1, 0), (1, 0)))
+    left, right = _reach((grid.x_centres - stack.west) / stack.pixel, side, stack.width)
+    top, bottom = _reach((stack.north - grid.y_centres) / stack.pixel, side, stack.height)
+    upper, lower = sums[top], sums[bottom]
+    ground = lower[:, right] - lower[:, left] - upper[:, right] + upper[:, left]
+    known = np.asarray(2 * ground >= np.outer(bottom - top, right - left))
+    if not known.any():
+        raise UserError(f"{stack.names[0]} shows no ground: its pixels are without data (nodata) or black")
+    return known
+
+
+def _reach(middles: NDArray[np.float64], side: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first pixel of a crop along one axis, and the one behind its last, inside the map."""
+    first, behind = (np.rint(middles + half).clip(0, end).astype(np.int64) for half in (-side / 2, side / 2))
+    return first, behind
 
 
 def _sample(grid: Grid, stack: SeasonStack, describer: Describer) -> NDArray[np.float32]:

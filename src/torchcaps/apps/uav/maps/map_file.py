@@ -6,10 +6,12 @@ Layout: the magic bytes, the length of the description (8 bytes, little endian),
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -55,6 +57,12 @@ class CompiledMap:
     descriptors: Descriptors
     path: Path
 
+    @property
+    def unknown_share(self) -> float:
+        """Share of the cells whose ground is not known."""
+        known = self.descriptors.known
+        return 0.0 if known is None else 1 - float(known.mean())
+
 
 Plane = NDArray[np.floating]  # the vectors of a heading as (row, column, component)
 
@@ -67,6 +75,7 @@ def write_map(
     plane_of: Callable[[int], Plane],
     *,
     made_of: str = "",
+    known: NDArray[np.bool_] | None = None,
 ) -> None:
     """Write a map heading by heading; a call that was cut off goes on where it ended.
 
@@ -77,9 +86,10 @@ def write_map(
         size: Components of a descriptor.
         plane_of: Gives the vectors of a heading.
         made_of: A checksum of what it makes them of; with another one, a call does not go on.
+        known: Which cells (row, column) are candidates; None: all.
     """
     partial, progress = (path.with_suffix(path.suffix + ending) for ending in (".partial", ".progress"))
-    head = _head(info, book, size)
+    head = {**_head(info, book, size), "known": _packed(known)}
     task = {"head": head, "made_of": made_of}
     digests = _resumable(partial, progress, task)
     with _naming(partial), partial.open("r+b" if digests else "w+b") as file:
@@ -119,7 +129,7 @@ def open_map(path: Path) -> CompiledMap:
             f"{path} has {found:,} bytes where its description asks for {expected:,}: copy it anew"
         )
     values = np.memmap(path, _KINDS[head["storage"]], "r", start, shape)
-    return CompiledMap(_info(head), _book(head).wrap(values), path)
+    return CompiledMap(_info(head), _book(head).wrap(values, _known(head)), path)
 
 
 def verify_map(opened: CompiledMap) -> None:
@@ -152,7 +162,31 @@ def _info(head: Plain) -> MapInfo:
 def _is_sound(head: Plain) -> bool:
     """Whether the parts of a description fit each other; compiled code trusts them."""
     fits = _book(head).fits(convert(int, head["parts"], "parts"))
-    return fits and head["storage"] in STORAGES and len(head["planes"]) == _info(head).grid.headings
+    known = _known(head)
+    shows_ground = known is None or bool(known.any())
+    planes = len(head["planes"]) == _info(head).grid.headings
+    return fits and planes and shows_ground and head["storage"] in STORAGES
+
+
+def _packed(known: NDArray[np.bool_] | None) -> str | None:
+    """Cells as text: bits, compressed with a checksum; None where all are known."""
+    if known is None or known.all():
+        return None
+    return base64.b64encode(zlib.compress(np.packbits(known).tobytes())).decode()
+
+
+def _known(head: Plain) -> NDArray[np.bool_] | None:
+    """The cells of a description; maps of before it had them know all."""
+    if head.get("known") is None:
+        return None
+    grid = Grid(**head["grid"])
+    cells = grid.rows * grid.columns
+    reader = zlib.decompressobj()
+    bits = reader.decompress(base64.b64decode(head["known"], validate=True), cells // 8 + 2)
+    if len(bits) != -(-cells // 8) or not reader.eof:
+        raise ValueError("the known cells do not fit the grid")
+    flat = np.unpackbits(np.frombuffer(bits, np.uint8), count=cells).astype(bool)
+    return flat.reshape(grid.rows, grid.columns)
 
 
 def _book(head: Plain) -> Codebook:
@@ -219,7 +253,7 @@ def _read_head(path: Path) -> tuple[Plain, int]:
     try:
         head = json.loads(text)
         is_sound = _is_sound(head)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError, zlib.error) as error:
         raise UserError(f"the description of {path} is damaged: copy it anew") from error
     if not is_sound:
         raise UserError(f"the description of {path} is damaged: copy it anew")
