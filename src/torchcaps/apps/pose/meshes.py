@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import torch
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data.folders import visible_files, visible_folders
 from torchcaps.data.rendering import Mesh, MeshSet, NamedMesh
+
+from .polygons import cut_concave
 
 SUFFIXES = {".obj", ".off", ".ply", ".stl", ".glb"}
 MOST_FACES = 500_000
@@ -70,8 +73,14 @@ def _is_closed(loaded: Any) -> bool:
 def _load(path: Path) -> Any:
     import trimesh
 
+    settings = {"force": "mesh", "process": False, "skip_materials": True, "resolver": _NoOtherFiles()}
     try:  # maps and materials are not needed, and a file must not name others to be opened
-        return trimesh.load(path, force="mesh", process=False, skip_materials=True, resolver=_NoOtherFiles())
+        if path.suffix.lower() == ".obj":
+            text = path.read_text(encoding="utf-8", errors="replace")
+            return trimesh.load(StringIO(cut_concave(text, path)), file_type="obj", **settings)
+        return trimesh.load(path, **settings)
+    except UserError:
+        raise
     except Exception as error:  # readers of damaged files fail in any way
         problem = " ".join(str(error).split())[:200] or type(error).__name__
         raise UserError(f"{path} is damaged or empty ({problem})") from error
