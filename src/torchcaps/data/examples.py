@@ -30,11 +30,16 @@ class _Target:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, examples: Examples, owner: type) -> Tensor:
-        return cast(Tensor, examples.targets[self.name])  # files are indexed like a tensor
+    def __get__(self, examples: Examples, owner: type) -> Tensor | LazyImages:
+        return examples.targets[self.name]
 
-    def __set__(self, examples: Examples, target: Tensor) -> None:
+    def __set__(self, examples: Examples, target: Tensor | LazyImages) -> None:
         examples.targets[self.name] = target
+
+
+def _target() -> Any:
+    """A target of examples, typed as a tensor where it is declared: files are indexed like one."""
+    return _Target()
 
 
 class Examples(ABC):
@@ -174,7 +179,7 @@ class LabelledImages(Examples):
     """Images with one class each."""
 
     task: ClassVar[str] = "classification"
-    labels = _Target()
+    labels: Tensor = _target()
 
     def __init__(self, images: Images, labels: Int64[Tensor, " count"], classes: tuple[str, ...]) -> None:
         super().__init__(images, {"labels": labels}, classes)
@@ -190,7 +195,7 @@ class LabelledImages(Examples):
 class VersionedImages(LabelledImages):
     """Images with one class each, several of which are versions of one image."""
 
-    origins = _Target()
+    origins: Tensor = _target()
 
     def __init__(
         self,
@@ -208,7 +213,7 @@ class MaskedImages(Examples):
 
     task: ClassVar[str] = "segmentation"
     pictures: ClassVar[Mapping[str, Mode]] = {"masks": "nearest"}
-    masks = _Target()
+    masks: Tensor = _target()
 
     def __init__(self, images: Images, masks: Masks, classes: tuple[str, ...]) -> None:
         super().__init__(images, {"masks": masks}, classes)
@@ -234,7 +239,8 @@ class PosedImages(Examples):
     """Images of one object each: its class, and its rotation as a unit quaternion (w, x, y, z)."""
 
     task: ClassVar[str] = "pose"
-    labels, rotations = _Target(), _Target()
+    labels: Tensor = _target()
+    rotations: Tensor = _target()
 
     def __init__(
         self,
@@ -265,7 +271,7 @@ class PlacedImages(Examples):
     """Images of places; several show the same place, and `classes` are the names of the places."""
 
     task: ClassVar[str] = "retrieval"
-    places = _Target()
+    places: Tensor = _target()
 
     def __init__(self, images: Images, places: Int64[Tensor, " count"], classes: tuple[str, ...]) -> None:
         super().__init__(images, {"places": places}, classes)
@@ -291,7 +297,8 @@ class OverlaidImages(Examples):
 
     task: ClassVar[str] = "overlap"
     pictures: ClassVar[Mapping[str, Mode]] = {"alone": "bilinear"}
-    labels, alone = _Target(), _Target()
+    labels: Tensor = _target()
+    alone: Tensor = _target()
 
     def __init__(
         self,

@@ -22,7 +22,6 @@ from torchcaps.apps.uav.filter.estimate import estimate
 from torchcaps.apps.uav.filter.likelihood import _density
 from torchcaps.apps.uav.filter.motion import predict_motion, sources_of, turn_masses
 from torchcaps.apps.uav.filter.plain import look_up, sum_up
-from torchcaps.apps.uav.filter.point_mass import _uniform_moments
 from torchcaps.core import UserError
 
 
@@ -78,13 +77,9 @@ def test_a_weight_is_found_at_every_distance_from_0_to_2():
     assert look_up(weights, dots).tolist() == pytest.approx([5, 3, 2, 4, 5, 2], abs=1e-5)
 
 
-def test_the_moments_of_a_uniform_belief_are_those_of_its_sum():
+def test_the_estimate_of_an_even_belief_is_the_middle_of_the_grid():
     grid = Grid(west=10.0, south=20.0, cell=2.0, columns=5, rows=4, headings=3)
-    found = _uniform_moments(grid)
-    summed = sum_up(torch.full(grid.shape, 1 / grid.voxels, dtype=torch.float64))
-    for name in ("mass", "x", "y", "square"):
-        assert getattr(found, name) == pytest.approx(getattr(summed, name))
-    told = estimate(grid, found)
+    told = estimate(grid, sum_up(torch.ones(grid.shape)))
     assert (told.x, told.y) == pytest.approx((15.0, 24.0))
     assert told.sigma == pytest.approx(2 * math.sqrt((5**2 - 1 + 4**2 - 1) / 12))
     assert (told.converged, told.discarded, told.restarted) == (False, 0.0, False)
