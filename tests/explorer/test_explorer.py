@@ -184,6 +184,7 @@ def test_a_map_of_covers_that_cost_little_is_said_to_say_little(lost, says_littl
 
 def test_the_error_of_a_rounded_decoder_is_told_in_tones():
     assert "at most 2.55 of 255 tones" in say_rounded(0.01)
+    assert "less than 0.01 of 255 tones" in say_rounded(1e-6)
 
 
 def test_a_close_answer_is_called_close():
@@ -375,7 +376,7 @@ def test_couplings_that_are_no_split_are_not_said_to_be_one():
     (layer,) = random_layers(0, (6, 3))
     halved = layer._replace(routed=layer.routed._replace(coupling=layer.routed.coupling / 2))
     words = say_round(Round(1, parse_tree([halved]), 0.25, 0.5), 1)
-    assert "They are 0.250 away from even ones: 0 is even" in words
+    assert "They are 0.250 away from being all alike: 0 if they are, 1 for a capsule" in words
     assert "split" not in words
 
 
