@@ -209,6 +209,15 @@ def test_what_a_folder_holds_is_found(folders, tmp_path):
     assert "torchcaps lung segment" in tabs["slices"]["command"]
 
 
+def test_a_pretrained_network_is_known_by_what_it_learnt_and_from_which_pictures():
+    choices = {each.source: each for each in read_given([]).choices}
+    with_rem, plain = choices["gamma_capsnet_mnist.mnist5k-rem"], choices["efficient_capsnet_mnist.mnist"]
+    assert with_rem.has_rem
+    assert not plain.has_rem
+    assert with_rem.pictures == plain.pictures == "digit"
+    assert choices["efficient_capsnet_32.cifar10"].pictures == "cifar10"
+
+
 def test_pretrained_networks_fill_the_tabs_for_which_nothing_was_given():
     tabs = {tab["kind"]: tab["items"] for tab in describe_tabs(read_given([]))}
     assert tabs["pose"] == ["pose_mlp_small.cube_tetrahedron"]
