@@ -184,6 +184,7 @@ def test_a_map_of_covers_that_cost_little_is_said_to_say_little(lost, says_littl
 
 def test_the_error_of_a_rounded_decoder_is_told_in_tones():
     assert "at most 2.55 of 255 tones" in say_rounded(0.01)
+    assert "less than 0.01 of 255 tones" in say_rounded(1e-6)
 
 
 def test_a_close_answer_is_called_close():
@@ -206,6 +207,15 @@ def test_what_a_folder_holds_is_found(folders, tmp_path):
     assert tabs["flight"]["items"] == ["flight"]
     assert tabs["slices"]["items"] == []
     assert "torchcaps lung segment" in tabs["slices"]["command"]
+
+
+def test_a_pretrained_network_is_known_by_what_it_learnt_and_from_which_pictures():
+    choices = {each.source: each for each in read_given([]).choices}
+    with_rem, plain = choices["gamma_capsnet_mnist.mnist5k-rem"], choices["efficient_capsnet_mnist.mnist"]
+    assert with_rem.has_rem
+    assert not plain.has_rem
+    assert with_rem.pictures == plain.pictures == "digit"
+    assert choices["efficient_capsnet_32.cifar10"].pictures == "cifar10"
 
 
 def test_pretrained_networks_fill_the_tabs_for_which_nothing_was_given():
@@ -375,7 +385,7 @@ def test_couplings_that_are_no_split_are_not_said_to_be_one():
     (layer,) = random_layers(0, (6, 3))
     halved = layer._replace(routed=layer.routed._replace(coupling=layer.routed.coupling / 2))
     words = say_round(Round(1, parse_tree([halved]), 0.25, 0.5), 1)
-    assert "They are 0.250 away from even ones: 0 is even" in words
+    assert "They are 0.250 away from being all alike: 0 if they are, 1 for a capsule" in words
     assert "split" not in words
 
 

@@ -9,7 +9,15 @@ from typing import Literal
 
 from torchcaps.core import UserError
 from torchcaps.train import Recipe, read_recipe
-from torchcaps.zoo import Entry, entry_folder, find_entry, is_here, is_pretrained, list_weights
+from torchcaps.zoo import (
+    Entry,
+    entry_folder,
+    find_entry,
+    is_here,
+    is_pretrained,
+    list_weights,
+    preparation_of,
+)
 
 Kind = Literal["flight", "pose", "slices", "parts"]
 _PAGES: dict[str, tuple[Kind, tuple[str, ...]]] = {
@@ -31,6 +39,7 @@ class Choice:
     title: str
     source: str | Path
     has_rem: bool = False
+    pictures: str = ""  # what it learnt from: networks of the same pictures can be asked of one
 
 
 @dataclass
@@ -46,9 +55,11 @@ class Given:
         """Show a folder or a page in a tab."""
         self.tabs.setdefault(kind, []).append(path)
 
-    def add_choice(self, title: str, source: str | Path, *, has_rem: bool = False) -> None:
+    def add_choice(self, title: str, source: str | Path, recipe: Recipe) -> None:
         """Offer a network."""
-        self.choices.append(Choice(str(len(self.choices)), title, source, has_rem))
+        pictures = preparation_of(recipe.data.name) or recipe.data.name
+        has_rem = recipe.pruning is not None
+        self.choices.append(Choice(str(len(self.choices)), title, source, has_rem, pictures))
 
 
 def read_given(names: Sequence[str]) -> Given:
@@ -63,7 +74,7 @@ def read_given(names: Sequence[str]) -> Given:
     named = {choice.source for choice in given.choices}
     for entry in sorted(list_weights(), key=_rank):
         if entry.name not in named and entry.task == "classification" and is_here(entry):
-            given.add_choice(f"{entry.name} (pretrained)", entry.name)
+            _add_entry(given, entry)
     _fill_empty_tabs(given)
     return given
 
@@ -99,9 +110,13 @@ def _add_pretrained(given: Given, entry: Entry) -> None:
     if entry.task != "classification":
         _add_run(given, entry_folder(entry))
         return
-    given.add_choice(f"{entry.name} (pretrained)", entry.name)
+    _add_entry(given, entry)
     if _tab_of(entry) == "parts":
         given.add_tab("parts", entry_folder(entry))
+
+
+def _add_entry(given: Given, entry: Entry) -> None:
+    given.add_choice(f"{entry.name} (pretrained)", entry.name, _recipe_of(entry_folder(entry)))
 
 
 def _add_folder(given: Given, folder: Path) -> None:
@@ -122,16 +137,21 @@ def _holds(folder: Path, files: Sequence[str]) -> bool:
 
 
 def _add_run(given: Given, folder: Path) -> None:
-    recipe = read_recipe(folder)
-    assert recipe is not None  # its file is there
+    recipe = _recipe_of(folder)
     if recipe.task.name == "pose":
         given.add_tab("pose", folder)
     elif recipe.task.name == "classification":
-        given.add_choice(_title(folder, recipe), folder, has_rem=recipe.pruning is not None)
+        given.add_choice(_title(folder, recipe), folder, recipe)
         if recipe.data.name.partition(":")[0] == "partwhole":
             given.add_tab("parts", folder)
     else:
         raise UserError(f"{folder} is a run of {recipe.task.name}; the page shows classification and pose")
+
+
+def _recipe_of(folder: Path) -> Recipe:
+    recipe = read_recipe(folder)
+    assert recipe is not None  # its file is there
+    return recipe
 
 
 def _title(folder: Path, recipe: Recipe) -> str:

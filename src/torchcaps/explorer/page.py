@@ -21,7 +21,8 @@ def live_page(given: Given) -> str:
     data = {
         "live": True,
         "models": [
-            {"key": choice.key, "title": choice.title, "rem": choice.has_rem} for choice in given.choices
+            {"key": each.key, "title": each.title, "rem": each.has_rem, "pictures": each.pictures}
+            for each in given.choices
         ],
         "compare": given.first >= 2,
         "tabs": describe_tabs(given),

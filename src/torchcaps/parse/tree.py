@@ -78,6 +78,11 @@ class ParseTree:
         """Whether capsules of the tree are missing from `nodes`, because `top` cut off all their edges."""
         return any(len(self.layer(number)) < count for number, count in enumerate(self.capsules_in_tree))
 
+    @property
+    def is_split(self) -> bool:
+        """Whether couplings split each capsule: positive and adding up to one, as far as was measured."""
+        return all(layer.is_split for layer in self.evenness)
+
     def to_json(self) -> str:
         """All fields as JSON text."""
         return json.dumps(asdict(self), allow_nan=False)

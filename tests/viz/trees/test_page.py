@@ -183,10 +183,38 @@ def test_couplings_that_do_not_add_up_to_one_are_compared_with_their_mean():
     weak = layer._replace(routed=layer.routed._replace(coupling=layer.routed.coupling / 20 - 0.01))
     said = tree_markup(torch.rand(1, 20, 20), parse_tree([weak]))
     assert "the mean of all couplings is 0.007." in said  # 1 / 60 - 0.01
-    assert "0% of the capsules give a class more than their mean coupling plus an even share." in said
+    assert "0% of the capsules give a class over 0.33 more than they give on average." in said
     assert "do not add up to one" in said
-    assert "hardly routes: on this image 0% of the capsules give a class more than their mean" in said
-    assert "plus 0.5 of an even share" in said
+    assert "The tree has those above 0.33." in said
+    assert "hardly routes: on this image 0% of the capsules give a class over 0.17 more than they" in said
+
+
+@pytest.mark.parametrize("sizes", [[24, 3], [24, 5, 3]])
+@pytest.mark.parametrize("factor", [1, 2])
+def test_only_couplings_that_are_a_split_have_an_even_share(sizes, factor):
+    layers = [
+        layer._replace(routed=layer.routed._replace(coupling=factor * layer.routed.coupling))
+        for layer in random_layers(0, sizes)
+    ]
+    tree = parse_tree(layers)
+    facts, drawing = parts(tree_markup(torch.rand(1, 20, 20), tree))
+    words = [part.text for part in drawing.iter() if part.text and part.tag.endswith("text")]
+    assert tree.edges
+    assert tree.is_split == (factor == 1)
+    assert any("even" in text for text in words) == tree.is_split
+    assert all(
+        ("the mark is an even share, 0." in fact["heading"]) == tree.is_split for fact in facts.values()
+    )
+
+
+def test_one_capsule_is_in_the_tree_and_several_are():
+    (layer,) = random_layers(0, [24, 3])
+    coupling = torch.full_like(layer.routed.coupling, 0.1)
+    coupling[:, 0, 1] = 0.8
+    one = layer._replace(routed=layer.routed._replace(coupling=coupling))
+    assert "1 of 24 capsules is in the tree." in tree_markup(
+        torch.rand(1, 20, 20), parse_tree([one], chosen=1)
+    )
 
 
 def test_the_numbers_of_a_quantized_network_are_marked():
@@ -196,7 +224,7 @@ def test_the_numbers_of_a_quantized_network_are_marked():
         markup = tree_markup(torch.rand(1, 20, 20), tree)
         facts, _ = parts(markup)
         for key, fact in facts.items():
-            assert fact["heading"].endswith(", with rounded couplings") == is_marked
+            assert (", with rounded couplings;" in fact["heading"]) == is_marked
             is_hidden = key.startswith("1-")
             assert ("with rounded couplings" in fact["text"]) == (is_marked and is_hidden)
         assert ("Couplings are drawn rounded to levels" in markup) == is_marked

@@ -85,7 +85,8 @@ def draw_grid(rows: Rows) -> bytes:
                 number = FIXED_WAYS.get(way) or median(run.value for run in chosen[name].runs)
                 group = f"{types} type{'s' if types > 1 else ''}"
                 chart[way][group] = with_deviation(row.ours, row.spread, f"{number:g}", most=100)
-    note = "above each dot: iterations, the median over seeds"
+    has_one = all(len(row.runs) == 1 for row in accuracies.values())
+    note = f"above each dot: iterations{'; one seed each' if has_one else ', the median over seeds'}"
     return to_png(draw_dots(charts, unit="test accuracy, %", note=note))
 
 

@@ -10,6 +10,7 @@ from .reference import Compared
 from .rounds import Round
 
 _CLEAR, _CLOSE = 0.3, 0.1  # margins between the two highest activations
+_NO_SPLIT = "0 if they are, 1 for a capsule whose couplings are 1 to one parent and 0 to all others."
 _HARDLY_LOST = 0.1  # of the activation, while a place is covered
 
 
@@ -53,9 +54,7 @@ def say_round(here: Round, last: int) -> str:
     is_split = all(layer.is_split for layer in here.tree.evenness)
     even = f"{here.distance:.3f} away from an even split: 0 is even, 1 gives all to one parent."
     if not is_split:
-        even = (
-            f"{here.distance:.3f} away from even ones: 0 is even, 1 to one parent and 0 to all others has 1."
-        )
+        even = f"{here.distance:.3f} away from being all alike: {_NO_SPLIT}"
     if last == 1:
         return (
             "This network finds its couplings in one pass, so there are no rounds to step through. "
@@ -89,9 +88,11 @@ def say_cover(lost: float, whole: float) -> str:
 
 def say_rounded(error: float) -> str:
     """How far the drawings of a file are from those of the network."""
+    tones = 255 * error
+    away = "less than 0.01" if tones < 0.01 else f"at most {tones:.2f}"
     return (
         "This file holds the decoder of the network, with weights in half precision. For these images, its "
-        f"drawings are at most {255 * error:.2f} of 255 tones away from those of the network."
+        f"drawings are {away} of 255 tones away from those of the network."
     )
 
 

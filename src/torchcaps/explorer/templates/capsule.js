@@ -8,7 +8,7 @@ function capsulePart(model, look) {
   const drawing = drawingOf(model, look);
   const sliders = order.map((dimension, place) => buildNumber(dimension, offsets, place >= SHOWN_NUMBERS));
   const write = () => sliders.forEach(({ slider, value, dimension }) => {
-    value.textContent = (poses[look.winner][dimension] + Number(slider.value)).toFixed(2);
+    value.textContent = (poses[look.winner][dimension] + Number(slider.value)).toFixed(2).replace(/^-(0\.00)$/, "$1");
   });
   const draw = (moved) => {
     if (drawing.movesOne) sliders.forEach((each) => { if (each !== moved) each.slider.value = 0; });

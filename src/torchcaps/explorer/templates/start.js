@@ -46,6 +46,13 @@ async function askNetworks() {
   }
 }
 
+// Whether a network may be asked about the image: an example of digits says little about one that reads clothes.
+function suits(key) {
+  if (!chosen || "file" in chosen) return true;
+  const picturesOf = (wanted) => DATA.models.find((model) => model.key === wanted).pictures;
+  return picturesOf(chosen.of) === picturesOf(key);
+}
+
 function choose(image) {
   chosen = image;
   update();
@@ -68,7 +75,15 @@ function start() {
     find("#waiting").hidden = true;
     say(error.message);
   });
-  find("#model").addEventListener("change", () => { update(); load(!chosen); });
+  find("#model").addEventListener("change", () => {
+    if (!suits(find("#model").value)) {
+      chosen = null; // the first of its own examples comes instead
+      turn++;
+      find("#waiting").hidden = false;
+    }
+    update();
+    load(!chosen);
+  });
   find("#second").addEventListener("change", update);
   setUpTabs();
   find("#waiting").hidden = false;

@@ -118,6 +118,7 @@ function buildTurning(item) {
   const words = make("p", { className: "words" });
   const seen = make("img", { alt: "what the network sees" });
   const strips = ["true", "predicted"].map((name) => ({ name, box: make("div", { className: "frame", role: "img" }) }));
+  strips.forEach(({ name, box }) => box.setAttribute("aria-label", "the object in its " + name + " turn"));
   const slider = make("input", { type: "range", min: 0, max: 11, value: 0 });
   slider.setAttribute("aria-label", "Turn the object");
   const turn = () => strips.forEach(({ box }) => { box.style.backgroundPosition = 100 * slider.value / slider.max + "% 0"; });

@@ -18,8 +18,8 @@ def draw_surprise(score: Number, reference: ArrayLike) -> Figure:
     others = others[np.isfinite(others)]
     if not len(others):
         raise UserError("there are no reference images to compare with")
-    figure = canvas(760, 230)
-    axes = axes_at(figure, (56, 30, 678, 150))
+    figure = canvas(480, 230)  # pages show it in a column or on a telephone
+    axes = axes_at(figure, (56, 30, 406, 150))
     plain_chart(axes, across="surprise of the tree, bits", unit="images")
     axes.hist(others, bins=min(40, max(8, len(others) // 8)), color=COOL, alpha=0.55, edgecolor="white")
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))  # no ticks at half an image

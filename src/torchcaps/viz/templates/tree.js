@@ -81,7 +81,7 @@ function wakeTree(root) {
     make("p", fact.text, panel);
     if (fact.patch) showPatch(fact.patch);
     framePatch(fact.patch);
-    if (fact.bars.length) make("p", fact.heading + "; the mark is an even share, " + fact.even.toFixed(3) + ".", panel);
+    if (fact.bars.length) make("p", fact.heading, panel);
     fact.bars.forEach((bar) => showBar(bar, fact.even));
     if (fact.below?.length) {
       make("p", "Couplings of its own children", panel);

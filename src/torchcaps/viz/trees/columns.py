@@ -137,5 +137,5 @@ def _add_legend(scene: Scene, tree: ParseTree, *, has_dots: bool, has_field: boo
     if has_dots and has_field:
         legend.field()
     legend.activations()
-    legend.couplings(tree.layer_sizes, has_others=bool(tree.alternatives))
+    legend.couplings(tree, has_others=bool(tree.alternatives))
     scene.height = legend.bottom + 6

@@ -28,7 +28,7 @@ class Fact(TypedDict):
     title: str
     text: str
     heading: str
-    even: float  # an even share
+    even: float  # where the bars have a mark: an even share, 1 / parents
     bars: list[Bar]
     below: NotRequired[list[Bar]]  # couplings of its own children, of a capsule between two layers
     patch: NotRequired[list[float]]  # left, top, width and height of what it sees, in pixels of the image
@@ -67,7 +67,7 @@ def _of_class(node: Node, tree: ParseTree, names: list[str]) -> Fact:
     return {
         "title": names[node.index],
         "text": f"Activation {node.activation:.3f}.",
-        "heading": f"Strongest children{_rounded(tree)}",
+        "heading": f"Strongest children{_rounded(tree)}; {_mark(tree, node.layer)}",
         "even": 1 / tree.layer_sizes[-1],
         "bars": [_bar_to_child(edge) for edge in children],
     }
@@ -91,7 +91,7 @@ def _of_capsule(node: Node, tree: ParseTree, names: list[str]) -> Fact:
     fact: Fact = {
         "title": f"Capsule {node.index}",
         "text": f"{place}Activation {node.activation:.3f}{is_rounded}.",
-        "heading": f"Couplings above the threshold{_rounded(tree)}",
+        "heading": f"Couplings above the threshold{_rounded(tree)}; {_mark(tree, node.layer + 1)}",
         "even": 1 / tree.layer_sizes[node.layer + 1],
         "bars": [
             _bar(
@@ -107,6 +107,12 @@ def _of_capsule(node: Node, tree: ParseTree, names: list[str]) -> Fact:
         children = [e for e in tree.edges if (e.layer + 1, e.parent) == (node.layer, node.index)]
         fact["below"] = [_bar_to_child(edge) for edge in children[:_MOST_ROWS]]
     return fact
+
+
+def _mark(tree: ParseTree, parents: int) -> str:
+    """What the mark on the bars of couplings to a layer is."""
+    name = "an even share" if tree.is_split else "1 / parents"
+    return f"the mark is {name}, {1 / tree.layer_sizes[parents]:.3f}."
 
 
 def _rounded(tree: ParseTree) -> str:

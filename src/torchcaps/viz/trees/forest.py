@@ -70,7 +70,7 @@ def arrange_forest(
         scene.height += _NAME + (len(forest.in_tree) - 1) * _STEP + _ABOVE_IMAGE + _IMAGE + _BELOW_IMAGE
     legend = Legend(scene, scene.height + 4)
     legend.activations()
-    legend.couplings(tree.layer_sizes)
+    legend.couplings(tree)
     legend.outside(is_cut=any(tree.is_cut for forest in forests.values() for tree in forest.trees))
     legend.note("left: capsules in a tree, mean; couplings in even shares, median")
     scene.height = legend.bottom + 8

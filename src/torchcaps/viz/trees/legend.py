@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from torchcaps.core import Number
+from torchcaps.parse import ParseTree
 
 from ..style import PAPER, WARM
 from ..text import format_share
@@ -48,12 +47,12 @@ class Legend:
             box = (x + 3 * step, y - 5, 3.4, 10)
             self.scene.shapes.append(Shape("legend", box, 0, fill=activation_colour(step / 19)))
 
-    def couplings(self, layer_sizes: Sequence[int], *, has_others: bool = False) -> None:
+    def couplings(self, tree: ParseTree, *, has_others: bool = False) -> None:
         """Strokes from an even share upwards, to the chosen class and to others where those are drawn."""
-        parents = layer_sizes[-1]
-        even = "even" if len(layer_sizes) > 2 else f"{format_share(1 / parents)} (even)"
+        parents = tree.layer_sizes[-1]
         shown = [value for value in (0.3, 0.6, 1.0) if value > 1.5 / parents]
-        x, y = self._entry(24 * len(shown) + 16, f"coupling {', '.join([even, *map('{:g}'.format, shown)])}")
+        least = _name_least(tree)
+        x, y = self._entry(24 * len(shown) + 16, f"coupling {', '.join([least, *map('{:g}'.format, shown)])}")
         for number, value in enumerate([1 / parents, *shown]):
             ends = (x + 24 * number, y), (x + 24 * number + 16, y)
             self.scene.strokes.append(coupling_stroke(*ends, edge_strength(value, parents)))
@@ -76,3 +75,11 @@ class Legend:
         """Capsules that are not in the tree; where it was cut, some are and only their lines are missing."""
         x, y = self._entry(4, "not in the tree, or not drawn" if is_cut else "not in the tree")
         self.scene.shapes.append(circle("legend", (x + 2, y), 3.5, fill=OUTSIDE, keys=()))
+
+
+def _name_least(tree: ParseTree) -> str:
+    """The weakest coupling that is drawn, 1 / parents: an even share only where couplings are a split."""
+    if len(tree.layer_sizes) > 2:
+        return "even" if tree.is_split else "1 / parents"
+    share = format_share(1 / tree.layer_sizes[-1])
+    return f"{share} (even)" if tree.is_split else share

@@ -68,13 +68,17 @@ def _invitation(tree: ParseTree, facts: dict[str, Fact]) -> str:
     """How large the tree is, what is drawn of it, and what a capsule under the pointer tells."""
     drawn, in_tree = len(tree.layer(0)), tree.capsules_in_tree[0]
     which = "capsules" if len(tree.layer_sizes) == 2 else "capsules of the first layer"
-    words = f"{in_tree:,} of {tree.layer_sizes[0]:,} {which} are in the tree"
+    words = f"{in_tree:,} of {tree.layer_sizes[0]:,} {which} {_be(in_tree)} in the tree"
     if drawn < in_tree:
-        words += f"; the strongest {drawn:,} are drawn"
+        words += f"; the strongest {drawn:,} {_be(drawn)} drawn"
     if not tree.edges:
         return f"{words}."
     patch = "the patch it looks at, " if any("patch" in fact for fact in facts.values()) else ""
     return f"{words}. Point at one to see {patch}its activation and its couplings."
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _svg(scene: Scene, uri: str, shape: tuple[int, ...], facts: dict[str, Fact], words: str) -> str:

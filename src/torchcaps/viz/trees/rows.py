@@ -170,7 +170,7 @@ def _name_classes(scene: Scene, places: RowPlaces, names: list[str]) -> None:
 def _add_legend(scene: Scene, tree: ParseTree, top: Number, *, has_dots: bool, has_field: bool) -> None:
     legend = Legend(scene, top)
     legend.activations()
-    legend.couplings(tree.layer_sizes)
+    legend.couplings(tree)
     legend.outside(is_cut=tree.is_cut)
     if has_dots:
         legend.dots()

@@ -11,10 +11,6 @@ from torchcaps.parse import Evenness, ParseTree
 from ..text import format_share, join_words, shorten
 from .scene import Caption
 
-_NO_SPLIT = (
-    "The couplings of this routing do not add up to one, so those of a capsule are compared with their mean; "
-    "an even share is 1 / parents."
-)
 _ROUNDED = (
     "Couplings are drawn rounded to levels; class activations and these numbers are from before rounding."
 )
@@ -36,9 +32,14 @@ def count_words(tree: ParseTree) -> str:
 
 
 def times_even(trees: Sequence[ParseTree], layer: int) -> str:
-    """How many even shares the couplings of trees from one layer to the next are, in the median."""
+    """How many even shares couplings from a layer are, or their size if they are no split; the median."""
     couplings = [edge.coupling for tree in trees for edge in tree.edges if edge.layer == layer]
-    return f"{np.median(couplings) * trees[0].layer_sizes[layer + 1]:.1f} times even" if couplings else ""
+    if not couplings:
+        return ""
+    median = np.median(couplings)
+    if not all(tree.is_split for tree in trees):
+        return f"median {median:.2f}"
+    return f"{median * trees[0].layer_sizes[layer + 1]:.1f} times even"
 
 
 def routing_caption(tree: ParseTree, names: list[str]) -> Caption:
@@ -46,11 +47,20 @@ def routing_caption(tree: ParseTree, names: list[str]) -> Caption:
     if not tree.evenness:
         return Caption()
     text = f"{_median(tree.evenness, names[tree.chosen])} {_doubled(tree.evenness)}"
-    if not _are_split(tree.evenness):
-        text = f"{text} {_NO_SPLIT}"
+    if not tree.is_split:
+        text = f"{text} {_say_no_split(tree)}"
     if tree.is_quantized:
         text = f"{text} {_ROUNDED}"
     return Caption(text, _warning(tree.evenness))
+
+
+def _say_no_split(tree: ParseTree) -> str:
+    """What couplings are compared with, and which of them the tree has, where they do not split a capsule."""
+    limits = join_words([format_share(threshold) for threshold in tree.thresholds])
+    return (
+        "Couplings of this routing do not add up to one and may be negative, so those of a capsule are "
+        f"compared with their own mean. The tree has those above {limits}."
+    )
 
 
 def _median(layers: tuple[Evenness, ...], name: str) -> str:
@@ -75,7 +85,8 @@ def _say_more(layers: tuple[Evenness, ...], shares: float) -> str:
     """What a capsule gives its strongest parent: so many even shares above the mean of its couplings."""
     if _are_split(layers):
         return f"more than {'twice' if shares == 1 else f'{1 + shares:g} times'} an even share"
-    return f"more than their mean coupling plus {'an' if shares == 1 else f'{shares:g} of an'} even share"
+    limits = join_words([format_share(shares / layer.parents) for layer in layers])
+    return f"over {limits} more than they give on average"
 
 
 def _doubled(layers: tuple[Evenness, ...]) -> str:
@@ -84,7 +95,8 @@ def _doubled(layers: tuple[Evenness, ...]) -> str:
     more = _say_more(layers, 1.0)
     if len(layers) == 1:
         return f"{shares[0]} of the capsules give a class {more}."
-    return f"In layers 1 to {len(layers)}, {join_words(shares)} of the capsules give a parent {more}."
+    numbers = "1 and 2" if len(layers) == 2 else f"1 to {len(layers)}"
+    return f"In layers {numbers}, {join_words(shares)} of the capsules give a parent {more}."
 
 
 def _warning(layers: tuple[Evenness, ...]) -> str:

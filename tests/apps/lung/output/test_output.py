@@ -115,6 +115,7 @@ def test_the_page_needs_nothing_beside_itself_and_shows_names_as_they_are(scan):
     assert page.count(NOTICE) == 2
     assert "All 10 slices are in this page" in page
     assert page.count("data-finding=") == len(found.nodules) == 2
+    assert "<th>mean probability</th>" in page
 
 
 def test_the_page_shows_the_notes_about_a_scan(scan):

@@ -20,7 +20,7 @@ def scan_page(volume: Volume, found: NodulesFound, network: str) -> str:
         title=f"Nodules in {volume.name}",
         text=_words(volume, found, network),
         notice=NOTICE,
-        columns=("nodule", "slice", "diameter", "volume", "probability"),
+        columns=("nodule", "slice", "diameter", "volume", "mean probability"),
         findings=[_finding(nodule) for nodule in found.nodules],
         captions={} if spacing is None else _heights(volume),
         aspect=1.0 if spacing is None else spacing[1] / spacing[2],
