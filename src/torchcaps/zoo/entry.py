@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal
 
-from torchcaps.core import UserError, build_dataclass, metric_of, unknown_name
+from torchcaps.core import UserError, build_dataclass, convert, metric_of, unknown_name
 from torchcaps.storage import expanded, read_json
 
 from .measured import Evidence, Rounding
@@ -83,6 +83,10 @@ class Entry:
         for name in (entry.name, *entry.sha256):
             if not _is_plain(name):
                 raise UserError(f"{where}: {name!r} is no plain file name")
+        for name, value in entry.metrics.items():
+            convert(float, value, f"{where}.metrics.{name}")
+        for name, checksum in entry.sha256.items():
+            convert(str, checksum, f"{where}.sha256.{name}")
         return entry
 
 

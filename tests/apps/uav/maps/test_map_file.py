@@ -55,6 +55,22 @@ def test_a_map_that_was_cut_off_goes_on_where_it_ended(tmp_path):
     assert (tmp_path / "a.tcmap").read_bytes() == (tmp_path / "whole.tcmap").read_bytes()
 
 
+def test_damaged_notes_of_a_map_that_was_cut_off_are_not_used(tmp_path):
+    def cut(heading):
+        raise KeyboardInterrupt
+
+    _, vectors, _ = write(tmp_path / "whole.tcmap")
+    with pytest.raises(KeyboardInterrupt):
+        write(
+            tmp_path / "a.tcmap", plane_of=lambda heading: vectors[heading] if heading < 2 else cut(heading)
+        )
+    notes = tmp_path / "a.tcmap.progress"
+    for planes in (5, None, "xy"):
+        notes.write_text(json.dumps({**json.loads(notes.read_text()), "planes": planes}))
+        with pytest.raises(KeyboardInterrupt):
+            write(tmp_path / "a.tcmap", plane_of=cut)
+
+
 @pytest.mark.parametrize(("full_at", "name"), [(3, r"a\.tcmap\.partial"), (13, r"a\.tcmap\.whole")])
 def test_a_full_disk_names_the_file_and_the_map_goes_on_later(full_at, name, tmp_path, monkeypatch):
     calls = []  # two for each of six headings: the plane, and how far the map is

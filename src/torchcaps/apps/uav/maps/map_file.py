@@ -178,11 +178,13 @@ def _resumable(partial: Path, progress: Path, task: Plain) -> list[str]:
     if not (partial.is_file() and progress.is_file()):
         return []
     earlier, head = read_mapping(progress), task["head"]
-    if {key: earlier.get(key) for key in task} != json.loads(json.dumps(task)):
+    planes = earlier.get("planes")
+    is_same = {key: earlier.get(key) for key in task} == json.loads(json.dumps(task))
+    if not is_same or not isinstance(planes, list):
         return []
     kind, shape = np.dtype(_KINDS[head["storage"]]), _stored_shape(head)[1:]
     whole = partial.stat().st_size // (math.prod(shape) * kind.itemsize)
-    return list(earlier.get("planes", []))[:whole]
+    return planes[:whole]
 
 
 def _join(partial: Path, path: Path, head: Plain) -> None:
