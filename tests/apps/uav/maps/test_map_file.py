@@ -55,6 +55,17 @@ def test_a_map_that_was_cut_off_goes_on_where_it_ended(tmp_path):
     assert (tmp_path / "a.tcmap").read_bytes() == (tmp_path / "whole.tcmap").read_bytes()
 
 
+def test_another_digit_in_the_description_is_noticed(tmp_path):
+    path = tmp_path / "a.tcmap"
+    write(path)
+    content = path.read_bytes()
+    place = content.index(b'"south": ') + len(b'"south": ')
+    other = b"8" if content[place : place + 1] != b"8" else b"7"
+    path.write_bytes(content[:place] + other + content[place + 1 :])
+    with pytest.raises(UserError, match=r"description of .* is damaged"):
+        open_map(path)
+
+
 def test_damaged_notes_of_a_map_that_was_cut_off_are_not_used(tmp_path):
     def cut(heading):
         raise KeyboardInterrupt

@@ -189,7 +189,7 @@ def _resumable(partial: Path, progress: Path, task: Plain) -> list[str]:
 
 def _join(partial: Path, path: Path, head: Plain) -> None:
     """Put the description before the planes and give the file its name."""
-    text = json.dumps(head).encode()
+    text = json.dumps({**head, "checksum": _checksum(head)}).encode()
     text += b" " * (-(len(_MAGIC) + 8 + len(text)) % _PAGE)
     whole = path.with_suffix(path.suffix + ".whole")
     with _naming(whole), whole.open("wb") as file:
@@ -200,6 +200,11 @@ def _join(partial: Path, path: Path, head: Plain) -> None:
         os.fsync(file.fileno())
     whole.replace(path)
     partial.unlink()
+
+
+def _checksum(head: Plain) -> str:
+    """Of a description: another digit in its corner or its scales would move every estimate."""
+    return hashlib.sha256(json.dumps(head, sort_keys=True).encode()).hexdigest()
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -220,8 +225,9 @@ def _read_head(path: Path) -> tuple[Plain, int]:
         text = file.read(length) if 0 < length < (1 << 28) else b""
     try:
         head = json.loads(text)
-        is_sound = _is_sound(head)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        stated = head.pop("checksum", None)  # earlier maps have none
+        is_sound = stated in (None, _checksum(head)) and _is_sound(head)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"the description of {path} is damaged: copy it anew") from error
     if not is_sound:
         raise UserError(f"the description of {path} is damaged: copy it anew")
