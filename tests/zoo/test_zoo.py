@@ -137,6 +137,17 @@ def test_names_that_lead_out_of_the_folder_are_refused(run, tmp_path):
             list_weights(folder=tmp_path)
 
 
+@pytest.mark.parametrize("part", ["metrics", "sha256"])
+def test_an_entry_with_values_of_another_type_is_named(run, tmp_path, part):
+    pack_run(run, NAME, out=tmp_path)
+    path = tmp_path / NAME / "entry.json"
+    values = json.loads(path.read_text())
+    values[part] = {key: [1] for key in values[part]}
+    path.write_text(json.dumps(values))
+    with pytest.raises(UserError, match=rf"entry\.json\.{part}\.\S+: expected"):
+        list_weights(folder=tmp_path)
+
+
 def test_a_folder_of_the_user_does_not_stand_in_for_a_packaged_network(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path))
     known = find_entry("dr_capsnet_minimal.mnist")

@@ -1,5 +1,6 @@
 """The one place where files are written: whole or not at all."""
 
+from .arrays import Form, read_array, read_arrays, write_arrays
 from .files import (
     DiskError,
     checksum_of,
@@ -8,7 +9,6 @@ from .files import (
     read_json_lines,
     read_mapping,
     read_text,
-    write_arrays,
     write_atomically,
     write_bytes,
     write_json,
@@ -22,12 +22,15 @@ from .weights import load_weights, save_weights
 
 __all__ = [
     "DiskError",
+    "Form",
     "checksum_of",
     "distinct_stems",
     "expanded",
     "is_disk_error",
     "load_weights",
     "one_at_a_time",
+    "read_array",
+    "read_arrays",
     "read_json",
     "read_json_lines",
     "read_mapping",

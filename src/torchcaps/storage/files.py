@@ -15,8 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 from safetensors import SafetensorError
 
@@ -76,16 +74,6 @@ def _remove_abandoned(folder: Path) -> None:
 def write_bytes(path: Path, content: bytes) -> None:
     """Write bytes, whole or not at all."""
     write_atomically(path, lambda draft: draft.write_bytes(content))
-
-
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays as a compressed `.npz`, whole or not at all."""
-
-    def fill(draft: Path) -> None:
-        with draft.open("wb") as file:  # by its name alone, NumPy would add an ending
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its own keyword comes last
-
-    write_atomically(path, fill)
 
 
 def write_png(path: Path, picture: Image.Image) -> None:

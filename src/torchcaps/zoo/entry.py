@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal
 
-from torchcaps.core import UserError, build_dataclass, metric_of, unknown_name
+from torchcaps.core import UserError, build_dataclass, convert, metric_of, unknown_name
 from torchcaps.storage import expanded, read_json
 
 from .measured import Evidence, Rounding
@@ -79,6 +79,10 @@ class Entry:
     @classmethod
     def from_plain(cls, values: Any, where: str) -> Entry:
         """From the mapping in a file; names that lead out of its folder are refused."""
+        for part, kind in (("metrics", float), ("sha256", str)):
+            found = values.get(part) if isinstance(values, Mapping) else None
+            for name, value in found.items() if isinstance(found, Mapping) else ():
+                convert(kind, value, f"{where}.{part}.{name}")
         entry = build_dataclass(cls, values, where)
         for name in (entry.name, *entry.sha256):
             if not _is_plain(name):

@@ -168,3 +168,17 @@ def test_colours_that_pillow_cannot_convert_are_refused(tmp_path):
     Image.new("LAB", (4, 4)).save(tmp_path / "photo.tif")
     with pytest.raises(UserError, match="CIELAB; save it as an RGB image"):
         open_any(tmp_path / "photo.tif", may_be_deep=True)
+
+
+def test_a_file_that_a_program_would_have_to_draw_is_refused(tmp_path, monkeypatch):
+    Image.fromarray(PIXELS).save(tmp_path / "drawn.eps")
+    path = (tmp_path / "drawn.eps").rename(tmp_path / "photo.png")
+    monkeypatch.setattr("PIL.EpsImagePlugin.Ghostscript", lambda *_, **__: Image.new("L", (3, 2)).im)
+    with pytest.raises(UserError, match="of no known image format"):
+        open_any(path)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "MPO", "WEBP", "TIFF", "BMP", "GIF"])
+def test_images_are_read_whatever_their_names(tmp_path, kind):
+    Image.fromarray(PIXELS).save(tmp_path / "photo.png", format=kind)
+    assert open_any(tmp_path / "photo.png").size == (3, 2)

@@ -63,6 +63,30 @@ def test_a_foreign_or_damaged_stack_is_named(tmp_path):
             load_stack(tmp_path / "b.npz")
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"known": np.zeros(4)},
+        {"known": np.zeros(4, np.uint8)},  # the rest would count as unknown
+        {"names": np.array(5)},
+        {"names": np.array([0.5, 1.5, 2.5, 3.5])},
+        {"corner": np.zeros((2, 2))},
+        {"corner": np.full(3, np.nan)},
+        {"crs": np.zeros(3)},
+        {"images": np.zeros((4, 1, 8, 8), np.uint8)},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_a_stack_with_an_array_of_another_form_is_named(tmp_path, wrong):
+    path = tmp_path / "a.npz"
+    save_stack(path, made_stack())
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **{**arrays, **wrong})
+    with pytest.raises(UserError, match=r"a\.npz is (no season stack|damaged)"):
+        load_stack(path)
+
+
 def test_a_part_of_a_map_shows_the_same_ground_at_the_same_place():
     stack = made_stack()
     part = stack.columns(40, 200).rows(20, 70)

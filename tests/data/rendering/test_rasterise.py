@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -266,6 +267,33 @@ def test_an_archive_with_changed_bytes_is_one_line(tmp_path, place):
     )
     with pytest.raises(UserError, match="is no archive of meshes"):
         load_meshes(path)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"vertices": np.array(["a"])},
+        {"faces": np.zeros((1, 1, 0, 4), np.uint8)},
+        {"faces": np.zeros((12, 0), np.int32)},
+        {"colours": np.zeros((2, 3), np.uint8)},  # of twelve faces
+        {"labels": np.array([0.5])},
+        {"vertex_ends": np.array([np.nan])},
+        {"face_ends": np.array([5])},
+        {"is_closed": np.array(True)},
+        {"names": np.array(5)},
+        {"classes": np.array([np.nan])},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_an_archive_with_an_array_of_another_form_is_one_line(tmp_path, wrong):
+    path = tmp_path / "meshes.npz"
+    save_meshes(path, MeshSet(("a",), (NamedMesh("a", 0, cube()),)))
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **{**arrays, **wrong})
+    with pytest.raises(UserError, match="is no archive of meshes") as raised:
+        load_meshes(path)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

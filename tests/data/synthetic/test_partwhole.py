@@ -231,7 +231,27 @@ def test_a_damaged_folder_is_named(tmp_path):
     drawn = draw_partwhole(2, PLAIN)
     write_partwhole(tmp_path, drawn, PLAIN)
     (tmp_path / "truth.npz").write_bytes(b"nothing")
-    with pytest.raises(UserError, match="damaged PartWhole"):
+    with pytest.raises(UserError, match=r"truth\.npz is no truth of a PartWhole, or damaged"):
+        load_partwhole(tmp_path)
+
+
+def _written(folder):
+    write_partwhole(folder, draw_partwhole(2, PLAIN), PLAIN)
+    return folder
+
+
+@pytest.mark.parametrize("images", [np.zeros((2, 32, 32)), np.array("x"), np.zeros((2, 5, 5), np.uint8)])
+def test_images_of_another_form_are_refused(tmp_path, images):
+    np.save(_written(tmp_path) / "images.npy", images)
+    with pytest.raises(UserError, match=r"images\.npy is no array|do not belong together"):
+        load_partwhole(tmp_path)
+
+
+@pytest.mark.parametrize("design", [None, {}, {"branches": None}, {"branches": [[1]]}, {"a": 1}])
+def test_a_design_that_makes_no_sense_is_refused(tmp_path, design):
+    path = _written(tmp_path) / "design.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "design": design, "tree": {}}))
+    with pytest.raises(UserError, match=r"design|do not belong together"):
         load_partwhole(tmp_path)
 
 

@@ -456,5 +456,8 @@ def test_a_program_without_a_card_is_recognised(program, tmp_path):
         open_exported(rewritten(kept, tmp_path, {}), trust=True)
     with pytest.raises(UserError, match=f"its {CARD} cannot be read"):
         open_exported(rewritten(program, tmp_path, {entry(program, CARD): "{"}), trust=True)
+    for text in ("[" * 100_000, '{"epoch": ' + "9" * 5000 + "}"):
+        with pytest.raises(UserError, match=f"its {CARD} cannot be read"):
+            open_exported(rewritten(program, tmp_path, {entry(program, CARD): text}), trust=True)
     with pytest.raises(UserError, match=r"unknown key in .*'colour'"):
         open_exported(rewritten(program, tmp_path, {entry(program, CARD): '{"colour": 3}'}), trust=True)

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from torchcaps.core import UserError
@@ -58,7 +59,14 @@ def change_checkpoint(run, edit):
         lambda state: state.update(optimizer={}),
         lambda state: state.update(progress={}),
         lambda state: state.update(progress=3),
+        lambda state: state["progress"].update(next_epoch=None),
+        lambda state: state["progress"].update(next_epoch=-5),
+        lambda state: state["progress"].update(best="x"),
         lambda state: state.update(rows=None),
+        lambda state: state.update(rows="x"),
+        lambda state: state.update(rows=torch.zeros(1)),
+        lambda state: state.update(images=None),
+        lambda state: state.update(images=("x", 5)),
         lambda state: state.update(technique={"colour": 3}),
         lambda state: state.update(technique={"rounds": {"elsewhere": 2}}),
         lambda state: state.update(schedule=[]),
@@ -99,6 +107,16 @@ def test_damaged_metrics_are_named(run, content):
     (run / "metrics.jsonl").write_bytes(content)
     with pytest.raises(UserError, match=r"metrics\.jsonl is damaged"):
         load_run(run).metrics  # noqa: B018
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_weights_that_are_no_floating_point_numbers_are_refused(run, dtype):
+    path = run / "weights.safetensors"
+    with safe_open(path, framework="pt") as file:
+        header = file.metadata()
+    save_file({name: values.to(dtype) for name, values in load_file(path).items()}, path, metadata=header)
+    with pytest.raises(UserError, match=r"weights\.safetensors does not fit .* is of type"):
+        load_run(run)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
 OF_PHONES = {".heic", ".heif", ".avif"}
 _OF_SYSTEMS = ("__MACOSX", "__pycache__")  # folders that programs leave behind
+# what pillow may take a file for, whatever its name; for some others it starts programs, such as Ghostscript
+_FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM")
 _ANIMATED = ("GIF", "PNG", "WEBP")  # formats that hold animations; others hold previews
 _ONE_HEADER = threading.Lock()  # Python 3.11 may fail where threads parse headers of arrays at once
 GREY_MODES = {"1", "L", "LA"}
@@ -142,7 +144,10 @@ def opened_picture(
     """
     try:
         # an open file, because by its name pillow maps a turned TIFF to memory with its sides exchanged
-        with path.open("rb") if content is None else content as file, Image.open(file) as image:
+        with (
+            path.open("rb") if content is None else content as file,
+            Image.open(file, formats=_FORMATS) as image,
+        ):
             _check_pages(image, path)
             if is_animation(image) and not may_move:
                 raise UserError(f"{path} is an animation; save one image of it as a file of its own")

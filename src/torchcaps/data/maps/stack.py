@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,9 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import write_arrays
+from torchcaps.storage import Form, read_arrays, write_arrays
 
-_KEYS = ("images", "known", "names", "corner", "crs")
+_FORMS = {
+    "images": Form("u", 4),
+    "known": Form("u", 1),
+    "names": Form("U", 1),
+    "corner": Form("f", 1),
+    "crs": Form("U", 0),
+}
 _SHOWN = 0.9  # of the ground around a place
 
 
@@ -122,14 +127,16 @@ def load_stack(path: Path) -> SeasonStack:
     """Read a stack that `save_stack` wrote."""
     if not path.is_file():
         raise MissingDataError(f"no season stack at {path}")
+    arrays = read_arrays(path, _FORMS, "season stack")
+    images, known, corner = arrays["images"], arrays["known"], arrays["corner"]
+    dates, _, height, width = images.shape
+    count = dates * height * width
+    if known.dtype != np.uint8 or len(known) != math.ceil(count / 8) or len(corner) != 3:
+        raise UserError(f"{path} is no season stack, or damaged (its arrays do not fit each other)")
+    mask = np.unpackbits(known, count=count).astype(bool).reshape(dates, height, width)
+    names = tuple(arrays["names"].tolist())
+    west, north, pixel = corner.tolist()
     try:
-        with path.open("rb") as source, np.load(source, allow_pickle=False) as file:
-            images, known, names, corner, crs = (file[key] for key in _KEYS)
-        dates, _, height, width = images.shape
-        count = dates * height * width
-        mask = np.unpackbits(known, count=count).astype(bool).reshape(dates, height, width)
-        west, north, pixel = map(float, corner)
-        texts = tuple(map(str, names.tolist()))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is no season stack, or damaged ({error}); write it anew") from error
-    return SeasonStack(images, mask, texts, west, north, pixel, str(crs))
+        return SeasonStack(images, mask, names, west, north, pixel, str(arrays["crs"]))
+    except UserError as error:
+        raise UserError(f"{path} is damaged: {error}") from error

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -15,23 +13,20 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import write_arrays
+from torchcaps.storage import Form, read_arrays, write_arrays
 
 RADIUS = 1.3  # of objects: the whole of one is in the image, whichever way it is turned
-_KEYS = (
-    "vertices",
-    "faces",
-    "colours",
-    "vertex_ends",
-    "face_ends",
-    "is_closed",
-    "labels",
-    "names",
-    "classes",
-)
-
-
-_DAMAGED = (BadZipFile, zlib.error, NotImplementedError, KeyError, ValueError, OSError, EOFError, IndexError)
+_FORMS = {
+    "vertices": Form("f", 2),
+    "faces": Form("iu", 2),
+    "colours": Form("u", 2),
+    "vertex_ends": Form("iu", 1),
+    "face_ends": Form("iu", 1),
+    "is_closed": Form("b", 1),
+    "labels": Form("iu", 1),
+    "names": Form("U", 1),
+    "classes": Form("U", 1),
+}
 
 
 class Mesh(NamedTuple):
@@ -127,16 +122,16 @@ def load_meshes(path: Path) -> MeshSet:
             f"no meshes at {path}; make them with "
             f"torchcaps pose render SCENE --meshes-only --out {path.parent}"
         )
+    arrays = read_arrays(path, _FORMS, "archive of meshes")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return _unpacked({key: archive[key] for key in _KEYS})
-    except _DAMAGED as error:
+        return _unpacked(arrays)
+    except ValueError as error:
         raise UserError(f"{path} is no archive of meshes ({error}); make it again") from error
 
 
 def _unpacked(arrays: Mapping[str, np.ndarray]) -> MeshSet:
     vertices = _pieces(torch.from_numpy(arrays["vertices"]).float(), arrays["vertex_ends"])
-    faces = _pieces(torch.from_numpy(arrays["faces"]).long(), arrays["face_ends"])
+    faces = _pieces(torch.from_numpy(arrays["faces"].astype(np.int64)), arrays["face_ends"])
     colours = _pieces(torch.from_numpy(arrays["colours"]).float() / 255, arrays["face_ends"])
     meshes = [
         Mesh(corners, triangles, shown, bool(is_closed))
@@ -147,20 +142,24 @@ def _unpacked(arrays: Mapping[str, np.ndarray]) -> MeshSet:
     for mesh in meshes:
         _require_usable(mesh)
     labels = arrays["labels"]
-    if not 0 <= labels.min() <= labels.max() < len(arrays["classes"]):
+    if not labels.size or not 0 <= labels.min() <= labels.max() < len(arrays["classes"]):
         raise ValueError("an object is of a class that is not there")
     named = zip(arrays["names"].tolist(), labels.tolist(), meshes, strict=True)
     return MeshSet(tuple(map(str, arrays["classes"])), tuple(NamedMesh(*each) for each in named))
 
 
 def _require_usable(mesh: Mesh) -> None:
+    if any(each.shape[1] != 3 for each in (mesh.vertices, mesh.faces, mesh.colours)):
+        raise ValueError("corners, faces and colours must have three columns")
     if not len(mesh.faces) or int(mesh.faces.min()) < 0 or int(mesh.faces.max()) >= len(mesh.vertices):
         raise ValueError("a face names a corner that is not there")
-    if any(each.ndim != 2 or each.shape[1] != 3 for each in (mesh.vertices, mesh.faces, mesh.colours)):
-        raise ValueError("corners, faces and colours must have three columns")
     if not bool(mesh.vertices.isfinite().all()):
         raise ValueError("a corner is not finite")
 
 
-def _pieces(whole: Tensor, ends: Sequence[int] | np.ndarray) -> list[Tensor]:
-    return list(torch.tensor_split(whole, torch.as_tensor(ends)[:-1].long()))
+def _pieces(whole: Tensor, ends: np.ndarray) -> list[Tensor]:
+    """The parts of a tensor that end at `ends`, of which the last must be its own."""
+    sizes = np.diff(ends.astype(np.int64), prepend=0)
+    if sizes.size == 0 or sizes.min() < 0 or sizes.sum() != len(whole):
+        raise ValueError("its objects do not end where its arrays do")
+    return list(torch.split_with_sizes(whole, sizes.tolist()))

@@ -47,6 +47,6 @@ def read_card(text: str | None, path: Path) -> Card:
         raise UserError(f"{path} was not written by torchcaps export: it has no {CARD}")
     try:
         values = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # no JSON, a number without end, or deep nesting
         raise UserError(f"{path} is damaged: its {CARD} cannot be read ({error})") from error
     return Card.from_plain(values, f"{path}: {CARD}")

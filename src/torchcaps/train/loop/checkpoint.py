@@ -63,9 +63,22 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
         ) from error
     if not isinstance(content, dict) or not content.keys() >= {"model", "optimizer", "progress", "rows"}:
         raise UserError(f"{path} is not the checkpoint of a run; delete it to start this run anew")
+    if not _are_rows(content["rows"]) or not _are_counts(content.get("images", (0, 0))):
+        raise UserError(
+            f"checkpoint {path} does not fit this run (its epochs or its counts of images are damaged); "
+            "delete it to start this run anew"
+        )
     if "technique" not in content:  # before 0.1.0 it had the name of the technique
         content["technique"] = content.get("annealing") or content.get("pruning") or {}
     return cast(Checkpoint, content)
+
+
+def _are_rows(rows: object) -> bool:
+    return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+
+
+def _are_counts(images: object) -> bool:
+    return isinstance(images, tuple) and [type(count) for count in images] == [int, int]
 
 
 @contextmanager

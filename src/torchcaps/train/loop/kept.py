@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from torchcaps.core import Plain, UserError
+from torchcaps.core import Plain, UserError, build_dataclass
 from torchcaps.storage import load_weights, write_json_lines
 
 from ..run import card_of, read_data_card, write_recipe, write_weights
@@ -34,7 +34,10 @@ class Progress:
         if "best_loss" in state:
             best = {"val_loss": state["best_loss"], "val_accuracy": state["best_accuracy"]}
             state = {**state, "best": state["best_loss"], "best_metrics": best}
-        return cls(**{each.name: state[each.name] for each in fields(cls)})
+        progress = build_dataclass(cls, {each.name: state[each.name] for each in fields(cls)}, "progress")
+        if progress.next_epoch < 0:
+            raise UserError(f"progress.next_epoch is {progress.next_epoch}")
+        return progress
 
 
 class KeptRun:
@@ -59,7 +62,7 @@ class KeptRun:
             self._check_images(state)
             with described_damage(self.checkpoint):
                 session.restore(state)
-                self.progress, self.rows = Progress.restored(state["progress"]), list(state["rows"])
+                self.progress, self.rows = Progress.restored(state["progress"]), state["rows"]
         if session.fabric.is_global_zero:
             (self.out / "result.json").unlink(missing_ok=True)  # of a finished run that now gets more epochs
             write_recipe(self.out, session.recipe, card_of(session.splits.info))

@@ -57,6 +57,33 @@ def test_a_map_that_was_cut_off_goes_on_where_it_ended(tmp_path):
     assert (tmp_path / "a.tcmap").read_bytes() == (tmp_path / "whole.tcmap").read_bytes()
 
 
+def test_another_digit_in_the_description_is_noticed(tmp_path):
+    path = tmp_path / "a.tcmap"
+    write(path)
+    content = path.read_bytes()
+    place = content.index(b'"south": ') + len(b'"south": ')
+    other = b"8" if content[place : place + 1] != b"8" else b"7"
+    path.write_bytes(content[:place] + other + content[place + 1 :])
+    with pytest.raises(UserError, match=r"description of .* is damaged"):
+        open_map(path)
+
+
+def test_damaged_notes_of_a_map_that_was_cut_off_are_not_used(tmp_path):
+    def cut(heading):
+        raise KeyboardInterrupt
+
+    _, vectors, _ = write(tmp_path / "whole.tcmap")
+    with pytest.raises(KeyboardInterrupt):
+        write(
+            tmp_path / "a.tcmap", plane_of=lambda heading: vectors[heading] if heading < 2 else cut(heading)
+        )
+    notes = tmp_path / "a.tcmap.progress"
+    for planes in (5, None, "xy"):
+        notes.write_text(json.dumps({**json.loads(notes.read_text()), "planes": planes}))
+        with pytest.raises(KeyboardInterrupt):
+            write(tmp_path / "a.tcmap", plane_of=cut)
+
+
 @pytest.mark.parametrize(("full_at", "name"), [(3, r"a\.tcmap\.partial"), (13, r"a\.tcmap\.whole")])
 def test_a_full_disk_names_the_file_and_the_map_goes_on_later(full_at, name, tmp_path, monkeypatch):
     calls = []  # two for each of six headings: the plane, and how far the map is
@@ -206,7 +233,8 @@ def test_known_cells_are_read_as_they_were_written(tmp_path):
 def test_a_map_of_before_known_cells_were_stored_knows_all(tmp_path):
     write(tmp_path / "a.tcmap")
     assert b'"known": null' in (tmp_path / "a.tcmap").read_bytes()
-    rename_key(tmp_path / "a.tcmap", "known")
+    for name in ("known", "checksum"):
+        rename_key(tmp_path / "a.tcmap", name)
     assert open_map(tmp_path / "a.tcmap").descriptors.known is None
     assert open_map(tmp_path / "a.tcmap").unknown_share == 0
 
@@ -220,6 +248,7 @@ def test_known_cells_that_are_damaged_are_refused(wrong, tmp_path):
     grown = len(text) - len(b'"known": null')
     length = int.from_bytes(content[8:16], "little") + grown
     (tmp_path / "a.tcmap").write_bytes(damaged[:8] + length.to_bytes(8, "little") + damaged[16:])
+    rename_key(tmp_path / "a.tcmap", "checksum")  # without it, the cells themselves are checked
     with pytest.raises(UserError, match="is damaged: copy it anew"):
         open_map(tmp_path / "a.tcmap")
 

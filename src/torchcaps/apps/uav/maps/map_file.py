@@ -212,16 +212,18 @@ def _resumable(partial: Path, progress: Path, task: Plain) -> list[str]:
     if not (partial.is_file() and progress.is_file()):
         return []
     earlier, head = read_mapping(progress), task["head"]
-    if {key: earlier.get(key) for key in task} != json.loads(json.dumps(task)):
+    planes = earlier.get("planes")
+    is_same = {key: earlier.get(key) for key in task} == json.loads(json.dumps(task))
+    if not is_same or not isinstance(planes, list):
         return []
     kind, shape = np.dtype(_KINDS[head["storage"]]), _stored_shape(head)[1:]
     whole = partial.stat().st_size // (math.prod(shape) * kind.itemsize)
-    return list(earlier.get("planes", []))[:whole]
+    return planes[:whole]
 
 
 def _join(partial: Path, path: Path, head: Plain) -> None:
     """Put the description before the planes and give the file its name."""
-    text = json.dumps(head).encode()
+    text = json.dumps({**head, "checksum": _checksum(head)}).encode()
     text += b" " * (-(len(_MAGIC) + 8 + len(text)) % _PAGE)
     whole = path.with_suffix(path.suffix + ".whole")
     with _naming(whole), whole.open("wb") as file:
@@ -232,6 +234,11 @@ def _join(partial: Path, path: Path, head: Plain) -> None:
         os.fsync(file.fileno())
     whole.replace(path)
     partial.unlink()
+
+
+def _checksum(head: Plain) -> str:
+    """Of a description: another digit in its corner or its scales would move every estimate."""
+    return hashlib.sha256(json.dumps(head, sort_keys=True).encode()).hexdigest()
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -252,8 +259,9 @@ def _read_head(path: Path) -> tuple[Plain, int]:
         text = file.read(length) if 0 < length < (1 << 28) else b""
     try:
         head = json.loads(text)
-        is_sound = _is_sound(head)
-    except (ValueError, LookupError, TypeError, RecursionError, zlib.error) as error:
+        stated = head.pop("checksum", None)  # earlier maps have none
+        is_sound = stated in (None, _checksum(head)) and _is_sound(head)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error) as error:
         raise UserError(f"the description of {path} is damaged: copy it anew") from error
     if not is_sound:
         raise UserError(f"the description of {path} is damaged: copy it anew")

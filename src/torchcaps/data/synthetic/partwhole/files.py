@@ -11,23 +11,39 @@ A folder holds
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from PIL import Image
 
-from torchcaps.core import MissingDataError, UserError
-from torchcaps.storage import read_json, write_arrays, write_atomically, write_json, write_png
+from torchcaps.core import MissingDataError, UserError, build_dataclass
+from torchcaps.storage import (
+    Form,
+    read_array,
+    read_arrays,
+    read_mapping,
+    write_arrays,
+    write_atomically,
+    write_json,
+    write_png,
+)
 
 from .design import Design
 from .draw import PartWhole
-from .grammar import Tree, build_tree
+from .grammar import build_tree
 
 FORMAT = 1
-_ARRAYS = ("labels", "owners", "poses", "loose_poses", "present")
+_IMAGES = Form("u", 3)
+_FORMS = {
+    "labels": Form("i", 1),
+    "owners": Form("u", 3),
+    "poses": Form("f", 4),
+    "loose_poses": Form("f", 4),
+    "present": Form("b", 2),
+}
 
 
 def write_partwhole(
@@ -37,7 +53,7 @@ def write_partwhole(
     folder = Path(folder)
     images = drawn.images[:, 0].cpu().numpy()
     _refuse_old_pictures(folder / "images", len(images) if pictures else 0)
-    arrays = {name: getattr(drawn, name).cpu().numpy() for name in _ARRAYS}
+    arrays = {name: getattr(drawn, name).cpu().numpy() for name in _FORMS}
     write_atomically(folder / "images.npy", lambda draft: _save(draft, images))
     write_arrays(folder / "truth.npz", arrays)
     for number, image in enumerate(images if pictures else ()):
@@ -67,15 +83,19 @@ def load_partwhole(folder: Path | str) -> PartWhole:
         raise MissingDataError(
             f"{folder} holds no PartWhole (no design.json); `torchcaps data draw` writes one"
         )
-    about = read_json(folder / "design.json")
-    try:
-        tree = Tree(**{key: tuple(values) for key, values in about["tree"].items()})
-        images = np.load(folder / "images.npy", allow_pickle=False)
-        with np.load(folder / "truth.npz", allow_pickle=False) as truth:
-            arrays = {name: torch.from_numpy(truth[name]) for name in _ARRAYS}
-    except (OSError, KeyError, TypeError, ValueError, AttributeError, BadZipFile) as error:
-        raise UserError(f"{folder} holds a damaged PartWhole ({error}); write it again") from error
+    about = read_mapping(folder / "design.json")
+    tree = build_tree(
+        build_dataclass(Design, about.get("design"), f"{folder / 'design.json'}.design").branches
+    )
+    images = read_array(folder / "images.npy", _IMAGES, "array of grey images")
+    arrays = read_arrays(folder / "truth.npz", _FORMS, "truth of a PartWhole")
     lengths = {len(images), *map(len, arrays.values())}
-    if lengths != {about.get("count")} or tree != build_tree(tuple(about["design"]["branches"])):
+    stored = json.loads(json.dumps(asdict(tree)))
+    if (
+        lengths != {about.get("count")}
+        or about.get("tree") != stored
+        or images.shape != arrays["owners"].shape
+    ):
         raise UserError(f"{folder} holds a PartWhole whose files do not belong together; write it again")
-    return PartWhole(images=torch.from_numpy(images).unsqueeze(1), tree=tree, **arrays)
+    truth = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return PartWhole(images=torch.from_numpy(images).unsqueeze(1), tree=tree, **truth)
