@@ -1,5 +1,6 @@
 """Where a run takes place."""
 
+import subprocess
 import sys
 
 import pytest
@@ -9,18 +10,27 @@ from torchcaps.train import Machine, build, settled, train
 from torchcaps.train.machine import bf16_speedup, keep_freed_memory, launch
 
 
+COUNT_FAULTS = """
+import resource
+import torch
+from torchcaps.train.machine import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(1 << 24)  # 64 MiB, freed at once
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+keep_freed_memory()
+fewest = min(faults() for _ in range(8))  # at first a block may not fit where the one before it was
+print(fewest * resource.getpagesize() / (1 << 26))
+"""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="counts page faults as Linux does")
 def test_freed_memory_is_used_again_without_page_faults():
-    import resource
-
-    def faults():
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        torch.ones(1 << 24)  # 64 MiB, freed at once
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-    keep_freed_memory()
-    fewest = min(faults() for _ in range(8))  # at first a block may not fit where the one before it was
-    assert fewest < (1 << 26) // resource.getpagesize() // 10
+    """In a new process: where other tests have filled the heap, the C library may find no room in it."""
+    done = subprocess.run([sys.executable, "-c", COUNT_FAULTS], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.1
 
 
 @pytest.mark.parametrize(
