@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from torchcaps.train import Machine, build, settled, train
-from torchcaps.train.machine import bf16_speedup, keep_freed_memory, launch
-
+from torchcaps.train.machine import bf16_speedup, launch
 
 COUNT_FAULTS = """
 import resource
