@@ -14,6 +14,8 @@ from torchcaps.layers.product_conv2d import (
     convolve_by_product,
     convolve_map,
     covers_map,
+    is_depthwise,
+    project_map,
     reduce_map,
 )
 from torchcaps.models import create_model
@@ -97,13 +99,49 @@ def test_a_depthwise_kernel_as_wide_as_the_map_is_a_weighted_sum(bias: bool) -> 
     )
 
 
-def test_only_a_depthwise_kernel_of_the_map_s_size_covers_it() -> None:
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_kernel_as_wide_as_the_map_is_a_product(order: torch.memory_format, bias: bool) -> None:
+    torch.manual_seed(0)
+    conv = nn.Conv2d(8, 6, (3, 5), bias=bias).double().to(memory_format=order)
+    features = torch.randn(4, 8, 3, 5, dtype=torch.float64, requires_grad=True)
+    wanted, got = conv(features), project_map(features, conv)
+    torch.testing.assert_close(got, wanted)
+    inputs = [features, *conv.parameters()]
+    slope = torch.randn_like(wanted)
+    torch.testing.assert_close(
+        torch.autograd.grad(got, inputs, slope), torch.autograd.grad(wanted, inputs, slope)
+    )
+
+
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+def test_a_product_of_a_map_copies_no_kernel(order: torch.memory_format) -> None:
+    conv = nn.Conv2d(8, 6, 3).to(memory_format=order)
+    result = project_map(torch.randn(2, 8, 3, 3), conv)
+    assert not any("Clone" in step for step in steps_backwards(result))
+
+
+def test_primary_capsules_of_a_whole_map_are_those_of_the_convolution() -> None:
+    torch.manual_seed(0)
+    primary = PrimaryCaps(8, 3, 4, kernel_size=(2, 3)).double()
+    features = torch.randn(4, 8, 2, 3, dtype=torch.float64)
+    got = primary(features)
+    primary.conv.register_forward_hook(lambda *_: None)  # who watches a convolution sees it called
+    torch.testing.assert_close(got, primary(features))
+
+
+def test_only_a_kernel_of_the_map_s_size_covers_it() -> None:
     features = torch.randn(1, 8, 5, 5)
     assert covers_map(nn.Conv2d(8, 8, 5, groups=8), features)
+    assert covers_map(nn.Conv2d(8, 16, 5), features)
     assert not covers_map(nn.Conv2d(8, 8, 3, groups=8), features)
-    assert not covers_map(nn.Conv2d(8, 8, 5), features)
-    assert not covers_map(nn.Conv2d(8, 16, 5, groups=8), features)
     assert not covers_map(nn.Conv2d(8, 8, 5, groups=8, padding=1), features)
+
+
+def test_a_depthwise_convolution_has_one_kernel_for_each_channel() -> None:
+    assert is_depthwise(nn.Conv2d(8, 8, 5, groups=8))
+    assert not is_depthwise(nn.Conv2d(8, 8, 5))
+    assert not is_depthwise(nn.Conv2d(8, 16, 5, groups=8))
 
 
 @pytest.mark.gpu

@@ -65,13 +65,8 @@ class ConvCaps2d(VotingCaps):
         self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_types, columns[1]) * init_std)
 
     def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
-        require_grid(self, children)
+        require_grid(self, children, self.in_types, self.in_pose)
         poses, activations = children
-        if poses.shape[-2:] != (self.in_types, self.in_pose):
-            raise UserError(
-                f"ConvCaps2d expects {self.in_types} types of {self.in_pose} dimensions, got "
-                f"{poses.shape[-2]} of {poses.shape[-1]}"
-            )
         if min(poses.shape[1:3]) + 2 * self.padding < self.kernel_size:
             raise UserError(
                 f"ConvCaps2d with kernel {self.kernel_size} leaves nothing of a "

@@ -222,13 +222,8 @@ class Conv3dRoutingCaps(nn.Module):
     def forward(self, children: Capsules) -> Routed:
         """Vote and route; couplings at one position do not sum to one, those of all positions do."""
         poses, activations = require_capsules(self, children)
-        require_grid(self, children)
-        height, width, types, pose = poses.shape[1:]
-        if (types, pose) != (self.in_types, self.in_pose):
-            raise UserError(
-                f"Conv3dRoutingCaps expects {self.in_types} types of {self.in_pose} dimensions, got "
-                f"{types} of {pose}"
-            )
+        require_grid(self, children, self.in_types, self.in_pose)
+        height, width = poses.shape[1:3]
         cast = self.conv(rearrange(poses, "b h w t d -> b 1 (t d) h w"))
         votes = rearrange(cast, "b (o d) t h w -> b t (h w o) d", o=self.out_types)
         dtype = self.conv.weight.dtype

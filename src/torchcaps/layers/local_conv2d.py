@@ -58,13 +58,8 @@ class _LocalCaps2d(RoutedCaps[StoredVotes]):
         return super().forward(Capsules(poses, activations), return_coupling=return_coupling)
 
     def _votes(self, children: Capsules, return_coupling: bool) -> StoredVotes:
-        require_grid(self, children)
+        require_grid(self, children, self.in_types, self.in_pose)
         poses, activations = children
-        if poses.shape[-2:] != (self.in_types, self.in_pose):
-            raise UserError(
-                f"{type(self).__name__} expects {self.in_types} types of {self.in_pose} dimensions, got "
-                f"{poses.shape[-2]} of {poses.shape[-1]}"
-            )
         maps = rearrange(poses, "b h w t d -> (b t) d h w")
         if maps.is_cuda:
             maps = maps.contiguous(memory_format=torch.channels_last)

@@ -16,7 +16,7 @@ from torchcaps.kernels import fused_squash, squash_unsupported_reason
 from torchcaps.routing import is_transformed, is_watched
 
 from .geometry import StagePadding, pad_same, require_window
-from .product_conv2d import convolve_map, covers_map, reduce_map
+from .product_conv2d import convolve_map, covers_map, is_depthwise, project_map, reduce_map
 from .routed import Backend
 
 
@@ -84,6 +84,10 @@ class PrimaryCaps(nn.Module):
 
     def _convolve(self, features: Tensor) -> Tensor:
         if not covers_map(self.conv, features) or is_watched(self.conv):
+            return self.conv(features)
+        if self.conv.groups == 1:
+            return project_map(features, self.conv)
+        if not is_depthwise(self.conv):
             return self.conv(features)
         if features.is_cuda:
             return reduce_map(features, self.conv)

@@ -55,9 +55,26 @@ def rectify(
 
 
 def covers_map(conv: nn.Conv2d, features: Tensor) -> bool:
-    """Whether a depthwise convolution is as wide as its input, so that it has one position."""
-    is_depthwise = conv.groups == conv.in_channels == conv.out_channels
-    return is_depthwise and conv.kernel_size == features.shape[-2:] and not any(conv.padding)
+    """Whether a convolution is as wide as its input, so that it has one position."""
+    return conv.kernel_size == features.shape[-2:] and not any(conv.padding)
+
+
+def is_depthwise(conv: nn.Conv2d) -> bool:
+    """Whether each channel has one kernel of its own."""
+    return conv.groups == conv.in_channels == conv.out_channels
+
+
+def project_map(
+    features: Float[Tensor, "batch channels height width"], conv: nn.Conv2d
+) -> Float[Tensor, "batch out 1 1"]:
+    """An ungrouped convolution that covers its map: a matrix product, many times as fast on a CPU.
+
+    The values of a map are taken in the order that the kernels have in memory, so that no kernel is copied.
+    """
+    weight = conv.weight
+    if not weight.is_contiguous():  # channels last
+        features, weight = features.permute(0, 2, 3, 1), weight.permute(0, 2, 3, 1)
+    return F.linear(features.flatten(1), weight.flatten(1), conv.bias)[..., None, None]
 
 
 def reduce_map(

@@ -38,12 +38,17 @@ def require_capsules(layer: nn.Module, children: Capsules, dtype: torch.dtype | 
     return children if dtype is None else Capsules(children.poses.to(dtype), children.activations.to(dtype))
 
 
-def require_grid(layer: nn.Module, children: Capsules) -> None:
-    """Raise unless capsules stand on a grid."""
-    if children.poses.ndim != 5:
+def require_grid(layer: nn.Module, children: Capsules, types: int, pose: int) -> None:
+    """Raise unless capsules stand on a grid, of so many types and so many dimensions."""
+    shape = tuple(children.poses.shape)
+    if len(shape) != 5:
         raise UserError(
             f"{type(layer).__name__} expects capsules on a grid, poses (batch, height, width, types, pose), "
-            f"got {tuple(children.poses.shape)}"
+            f"got {shape}"
+        )
+    if shape[3:] != (types, pose):
+        raise UserError(
+            f"{type(layer).__name__} expects {types} types of {pose} dimensions, got {shape[3]} of {shape[4]}"
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import Field
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from torchcaps.core import ImageSize, UserError, sides
@@ -32,6 +33,11 @@ class ModelConfig(Protocol):
     def num_classes(self) -> int:
         """What the network tells apart."""
         ...
+
+
+def _is_cast(images: Tensor) -> bool:
+    """Whether autocast takes images of another dtype than the weights; it leaves float64 as it is."""
+    return images.dtype != torch.float64 and torch.is_autocast_enabled(images.device.type)
 
 
 class CapsuleGrid(NamedTuple):
@@ -75,7 +81,7 @@ class Network(nn.Module):
         return next(weight for weights in copied for weight in weights.values())
 
     def require_images(self, images: Tensor) -> None:
-        """Raise unless images are a batch of real numbers on the device of the weights; no value is read."""
+        """Raise unless images are a batch with the dtype and device of the weights; no value is read."""
         if not isinstance(images, Tensor) or images.ndim != 4:
             got = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
             raise UserError(
@@ -86,10 +92,16 @@ class Network(nn.Module):
                 f"{type(self).__name__} takes normalised images of real numbers such as torch.float32, got "
                 f"{images.dtype}; divide bytes by 255 and normalise them"
             )
-        place = self.a_weight().device.type
+        weight = self.a_weight()
+        place = weight.device.type
         if images.device.type != place:
             raise UserError(
                 f"the images are on {images.device.type}, the weights on {place}; move one of them"
+            )
+        if images.dtype != weight.dtype and not _is_cast(images):
+            raise UserError(
+                f"the images are {images.dtype}, the weights {weight.dtype}; convert one of them, as "
+                f"images.to({weight.dtype})"
             )
 
     def require_shape(self, images: Tensor) -> None:
