@@ -1,4 +1,4 @@
-"""Concave polygons of OBJ files are cut into triangles that fill them."""
+"""Concave polygons of mesh files are cut into triangles that fill them."""
 
 import numpy as np
 import pytest
@@ -31,14 +31,36 @@ def obj(points, words="{0}"):
     return corners + "f " + " ".join(words.format(k + 1, k - len(points)) for k in range(len(points))) + "\n"
 
 
-@pytest.mark.parametrize("words", ["{0}", "{0}/1/1", "{1}"])
+def off(points):
+    corners = "".join(f"0 {x} {y}\n" for x, y in points)
+    return f"OFF\n{len(points)} 1 0\n{corners}{len(points)} {' '.join(map(str, range(len(points))))}\n"
+
+
+def ply(points):
+    _, _, *body = off(points).splitlines()
+    axes = "".join(f"property double {axis}\n" for axis in "xyz")
+    return (
+        f"ply\nformat ascii 1.0\nelement vertex {len(points)}\n{axes}element face 1\n"
+        "property list uchar int vertex_indices\nend_header\n" + "\n".join(body) + "\n"
+    )
+
+
+FILES = {
+    "a.obj": obj,
+    "b.obj": lambda points: "vt 0 0\nvn 1 0 0\n" + obj(points, "{0}/1/1"),
+    "c.obj": lambda points: obj(points, "{1}"),
+    "a.off": off,
+    "a.ply": ply,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_concave_polygon_has_the_area_of_its_outline(tmp_path, shape, turned, words):
+def test_a_concave_polygon_has_the_area_of_its_outline(tmp_path, shape, turned, name):
     points = SHAPES[shape][::-1] if turned else SHAPES[shape]
-    head = "vt 0 0\nvn 1 0 0\n"
-    (tmp_path / "a.obj").write_text(head + obj(points, words), encoding="utf-8")
-    mesh = read_mesh(tmp_path / "a.obj")
+    (tmp_path / name).write_text(FILES[name](points), encoding="utf-8")
+    mesh = read_mesh(tmp_path / name)
     a, b, c = mesh.corners.double().unbind(1)
     across = torch.linalg.cross(b - a, c - a)
     scale = float((mesh.vertices.amax(0) - mesh.vertices.amin(0)).max()) / np.ptp(points, axis=0).max()
@@ -66,7 +88,12 @@ def test_a_polygon_over_two_lines_is_cut(tmp_path):
     assert cut_concave(broken, tmp_path).count("f ") == 10
 
 
-def test_a_polygon_that_crosses_itself_is_refused_with_its_line(tmp_path):
-    (tmp_path / "bow.obj").write_text(obj([(0, 0), (2, 2), (2, 0), (0, 3), (-1, 1)]), encoding="utf-8")
-    with pytest.raises(UserError, match=r"bow.obj: the polygon of line 6 crosses itself; cut its faces"):
-        read_mesh(tmp_path / "bow.obj")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("a.obj", "the polygon of line 6"), ("a.off", "face 1"), ("a.ply", "face 1")],
+)
+def test_a_polygon_that_crosses_itself_is_refused_with_its_place(tmp_path, name, words):
+    bow = [(0, 0), (2, 2), (2, 0), (0, 3), (-1, 1)]
+    (tmp_path / name).write_text(FILES[name](bow), encoding="utf-8")
+    with pytest.raises(UserError, match=rf"{name}: {words} crosses itself; cut its faces"):
+        read_mesh(tmp_path / name)

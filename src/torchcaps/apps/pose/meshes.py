@@ -16,7 +16,8 @@ from torchcaps.core import MissingDataError, UserError
 from torchcaps.data.folders import visible_files, visible_folders
 from torchcaps.data.rendering import Mesh, MeshSet, NamedMesh
 
-from .polygons import cut_concave
+from .polygon_files import PolygonFile, read_off, read_ply
+from .polygons import cut_concave, triangulate
 
 SUFFIXES = {".obj", ".off", ".ply", ".stl", ".glb"}
 MOST_FACES = 500_000
@@ -25,6 +26,8 @@ _GREY = 0.8
 _SMALLEST_AREA = 1e-12  # of the whole surface, when the longest side is 1
 _SMALLEST_FACE = 1e-12  # of the whole surface
 _FARTHEST = 1e15  # squares of such numbers, and of their inverses, are still numbers in float32
+
+_POLYGON_FILES = {".off": read_off, ".ply": read_ply}
 
 Report = Callable[[str], None]
 
@@ -40,6 +43,8 @@ def read_mesh(path: Path) -> Mesh:
     loaded = _load(path)
     _check(path, loaded)
     is_closed = _cleaned(loaded)
+    if not len(loaded.faces):
+        raise UserError(f"{path} has no area: next to its longest side, all of its faces are points or lines")
     faces = torch.from_numpy(np.array(loaded.faces)).long()
     mesh = Mesh(
         torch.from_numpy(np.array(loaded.vertices, dtype=np.float64)),
@@ -78,12 +83,24 @@ def _load(path: Path) -> Any:
         if path.suffix.lower() == ".obj":
             text = path.read_text(encoding="utf-8", errors="replace")
             return trimesh.load(StringIO(cut_concave(text, path)), file_type="obj", **settings)
+        if reader := _POLYGON_FILES.get(path.suffix.lower()):
+            return _of_polygons(reader(path), path)
         return trimesh.load(path, **settings)
     except UserError:
         raise
     except Exception as error:  # readers of damaged files fail in any way
         problem = " ".join(str(error).split())[:200] or type(error).__name__
         raise UserError(f"{path} is damaged or empty ({problem})") from error
+
+
+def _of_polygons(file: PolygonFile, path: Path) -> Any:
+    import trimesh
+
+    faces, owners = triangulate(file.corners, file.polygons, path)
+    colours = None if file.face_colours is None else file.face_colours[owners]
+    return trimesh.Trimesh(
+        file.corners, faces, face_colors=colours, vertex_colors=file.corner_colours, process=False
+    )
 
 
 class _NoOtherFiles:
@@ -103,6 +120,8 @@ def _check(path: Path, loaded: Any) -> None:
     vertices, faces = getattr(loaded, "vertices", ()), getattr(loaded, "faces", ())
     if not len(vertices) or not len(faces):
         raise UserError(f"{path} has no faces")
+    if np.shape(vertices)[1:] != (3,):
+        raise UserError(f"{path} is damaged: its corners have {np.shape(vertices)[1]} coordinates, not 3")
     if len(faces) > MOST_FACES:
         raise UserError(f"{path} has {len(faces):,} faces; simplify it to at most {MOST_FACES:,}")
     if not 0 <= np.min(faces) <= np.max(faces) < len(vertices):  # negative numbers would count from the end

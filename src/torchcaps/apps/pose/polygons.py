@@ -1,11 +1,12 @@
-"""Concave polygons of OBJ files cut into triangles; readers of meshes cut them as if they were convex."""
+"""Polygons of mesh files cut into triangles; readers of meshes cut concave ones as if they were convex."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from torchcaps.core import UserError
 Point = tuple[float, float]
 Flat = list[Point]
 Triangle = tuple[int, int, int]
+Polygons: TypeAlias = NDArray[Any] | Sequence[Sequence[int]]  # the corners of each; a table of alike ones
 _STRAIGHT = 1e-9  # of the area of a polygon: a smaller turn to the other side is rounding
 
 
@@ -30,25 +32,57 @@ def cut_concave(text: str, path: Path) -> str:
     """The text of the OBJ file at `path`, with its concave polygons as triangles where it has some."""
     lines = text.replace("\\\r\n", " ").replace("\\\n", " ").splitlines()
     corners, polygons = _read(lines)
-    by_length: dict[int, list[_Polygon]] = defaultdict(list)
-    for polygon in polygons:
-        by_length[len(polygon.corners)].append(polygon)
-    has_changed = False
-    for group in by_length.values():
-        points = corners[np.array([polygon.corners for polygon in group])]
+    cuts = _cut_each(
+        corners,
+        [polygon.corners for polygon in polygons],
+        lambda number: f"{path}: the polygon of line {polygons[number].line + 1}",
+    )
+    for number, triangles in cuts.items():
+        words = polygons[number].words
+        cut = ("f " + " ".join(words[corner] for corner in each) for each in triangles)
+        lines[polygons[number].line] = "\n".join(cut)
+    return "\n".join(lines) + "\n" if cuts else text
+
+
+def triangulate(
+    corners: NDArray[np.float64], polygons: Polygons, path: Path
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Triangles that fill the polygons of a file, and the number of the polygon that each is of."""
+    named = np.concatenate([np.empty(0, np.int64), *polygons])
+    if len(named) and not 0 <= named.min() <= named.max() < len(corners):  # others count from the end
+        raise UserError(f"{path} is damaged: a face names a corner that is not there")
+    if len(named) == 3 * len(polygons) and all(len(polygon) == 3 for polygon in polygons):
+        return named.reshape(-1, 3).astype(np.int64), np.arange(len(polygons))
+    cuts = _cut_each(corners, polygons, lambda number: f"{path}: face {number + 1}")
+    triangles, owners = [], []
+    for number, polygon in enumerate(polygons):
+        inner = cuts.get(number) or [(0, place, place + 1) for place in range(1, len(polygon) - 1)]
+        triangles += [[polygon[place] for place in each] for each in inner]
+        owners += [number] * len(inner)
+    return np.array(triangles, np.int64).reshape(-1, 3), np.array(owners, np.int64)
+
+
+def _cut_each(
+    corners: NDArray[np.float64], polygons: Polygons, name: Callable[[int], str]
+) -> dict[int, list[Triangle]]:
+    """The triangles of each concave polygon by its number; they name places in the polygon."""
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for number, polygon in enumerate(polygons):
+        if len(polygon) > 3:
+            by_length[len(polygon)].append(number)
+    found = {}
+    for numbers in by_length.values():
+        points = corners[np.array([polygons[number] for number in numbers])]
         normals = _normals(points)
-        for number in np.flatnonzero(_is_concave(points, normals)):
-            polygon = group[number]
-            triangles = _ears(_flattened(points[number], normals[number]))
+        for place in np.flatnonzero(_is_concave(points, normals)):
+            triangles = _ears(_flattened(points[place], normals[place]))
             if not triangles:
                 raise UserError(
-                    f"{path}: the polygon of line {polygon.line + 1} crosses itself; cut its faces into "
-                    "triangles, for example with Triangulate Faces in Blender"
+                    f"{name(numbers[place])} crosses itself; cut its faces into triangles, for example with "
+                    "Triangulate Faces in Blender"
                 )
-            cut = ("f " + " ".join(polygon.words[corner] for corner in each) for each in triangles)
-            lines[polygon.line] = "\n".join(cut)
-            has_changed = True
-    return "\n".join(lines) + "\n" if has_changed else text
+            found[numbers[place]] = triangles
+    return found
 
 
 def _read(lines: list[str]) -> tuple[NDArray[np.float64], list[_Polygon]]:
