@@ -139,6 +139,7 @@ def test_unreadable_recipes_are_explained(tmp_path):
 ALIASES = "a0: &a0 [x, x]\n" + "".join(
     f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 9)}]\n" for number in range(1, 9)
 )
+MERGES = ALIASES.replace("[x, x]", "{x: 1}").replace("[", "{<<: [").replace("]", "]}")
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,7 @@ ALIASES = "a0: &a0 [x, x]\n" + "".join(
         (f"{ALIASES}epochs: *a8", "more than 10,000 values"),
         ("epochs: &a [*a]", "more than 10,000 values"),
         ("epochs: &a {b: *a}", "more than 10,000 values"),
+        (f"{MERGES}epochs: 1", "more than 10,000 keys, with those that << repeats"),
         (f"epochs: {'x' * 100_000}", "the key 'epochs'|expected int"),
     ],
     ids=[
@@ -169,6 +171,7 @@ ALIASES = "a0: &a0 [x, x]\n" + "".join(
         "aliases",
         "itself",
         "cycle",
+        "merges",
         "long",
     ],
 )

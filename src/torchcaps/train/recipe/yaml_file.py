@@ -22,7 +22,9 @@ def read_yaml(path: Path) -> object:
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain YAML in which no key stands twice."""
+    """Plain YAML in which no key stands twice, and merged keys do not grow without end."""
+
+    _merged = 0  # keys of all mappings so far, with those that `<<` takes over from others
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         """A mapping; of a key that stands twice, YAML would silently drop the first value."""
@@ -33,6 +35,14 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Take over what `<<` names; a few lines of it can name more keys than memory holds."""
+        super().flatten_mapping(node)
+        self._merged += len(node.value)
+        if self._merged > _MOST_VALUES:
+            problem = f"it has more than {_MOST_VALUES:,} keys, with those that << repeats"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 def parse_yaml(text: str, name: str) -> object:

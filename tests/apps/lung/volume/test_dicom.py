@@ -261,14 +261,28 @@ def test_compressed_pixels_that_cannot_be_decoded_name_the_plugin(series, syntax
         ({"ImageOrientationPatient": [1, 0, 0, 1, 0, 0]}, "no two unit vectors"),
         ({"Rows": 11}, r"0002\.dcm has 12x10 pixels, but 0001\.dcm has 11x10"),
         ({"NumberOfFrames": 2}, "one file for each slice"),
-        ({"RescaleSlope": 0}, "RescaleSlope 0, which leaves nothing"),
+        ({"RescaleSlope": 0}, "RescaleSlope 0 and RescaleIntercept -1024, which give no Hounsfield units"),
+        ({"RescaleSlope": "1e300"}, r"RescaleSlope 1e\+300 .*, which give no Hounsfield units"),
+        ({"SamplesPerPixel": [1, 2]}, r"SamplesPerPixel is \[1, 2\], no whole number"),
+        ({"Columns": [10, 7]}, r"Columns is \[10, 7\], no whole number"),
+        ({"PixelSpacing": ["0.8"] * 900}, r"PixelSpacing is \[0.8, .*\.\.\."),
         ({"RescaleIntercept": ""}, "no Hounsfield units: RescaleIntercept is None"),
     ],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
 def test_a_header_that_does_not_make_a_volume_is_named(series, values, words):
     change(files(series[1])[0], **values)
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(UserError, match=words) as caught:
+        read_volume(series[1])
+    assert len(str(caught.value)) < 600
+
+
+def test_a_number_of_a_slice_that_is_none_is_named(series):
+    path = files(series[1])[2]
+    content = path.read_bytes()
+    assert content.count(b"IS\x02\x003 ") == 1
+    path.write_bytes(content.replace(b"IS\x02\x003 ", b"IS\x02\x00x "))
+    with pytest.raises(UserError, match=r"0003\.dcm is damaged \(InstanceNumber is .*, no whole number\)"):
         read_volume(series[1])
 
 

@@ -141,6 +141,34 @@ def test_damaged_and_strange_files_are_named(tmp_path):
         read_volume(tmp_path / "d.doc")
 
 
+def test_damage_inside_a_compressed_file_is_found_by_its_checksum(tmp_path):
+    content = bytearray(save(tmp_path / "a.nii.gz", made()).read_bytes())
+    content[-8] ^= 1  # of the checksum: what stands before it can be decompressed
+    (tmp_path / "a.nii.gz").write_bytes(content)
+    with pytest.raises(UserError, match=r"a\.nii\.gz is damaged .*CRC"):
+        read_volume(tmp_path / "a.nii.gz")
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "number"), [(0, 0, 1e30), (1, 1, 1e-30), (0, 3, 1e30)], ids=["coarse", "fine", "far"]
+)
+def test_a_place_that_no_voxel_has_is_damage(tmp_path, row, column, number):
+    affine = AFFINE.copy()
+    affine[row, column] = number
+    save(tmp_path / "a.nii", made(), affine)
+    with pytest.raises(UserError, match=r"a has voxels of .* mm: its header is damaged"):
+        read_volume(tmp_path / "a.nii")
+
+
+def test_a_unit_of_length_that_nobody_knows_is_damage(tmp_path):
+    path = save(tmp_path / "a.nii", made())
+    content = bytearray(path.read_bytes())
+    content[123] = 7  # xyzt_units
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"a\.nii is damaged"):
+        read_volume(path)
+
+
 def test_a_picture_larger_than_any_slice_is_refused(tmp_path):
     Image.new("L", (2048, 4)).save(tmp_path / "a.png")
     assert read_volume(tmp_path / "a.png").hounsfield.shape == (1, 4, 2048)

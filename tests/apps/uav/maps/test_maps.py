@@ -136,6 +136,14 @@ def test_a_map_whose_corners_are_nowhere_is_refused(stack, tmp_path):
         read_maps([tmp_path / "a.tif"])
 
 
+@pytest.mark.parametrize(("wide", "high"), [(1e-200, 2), (2, 1e200), (2, 80)])
+def test_pixels_of_a_side_that_no_map_has_are_refused(wide, high, stack, tmp_path):
+    write_placed(tmp_path / "a.tif", stack.images[0], rasterio.Affine(wide, 0, 0, 0, -high, 160))
+    with pytest.raises(UserError, match=r"a\.tif has pixels of .* m: give the right coordinates") as caught:
+        read_maps([tmp_path / "a.tif"])
+    assert len(str(caught.value)) < 600
+
+
 def test_maps_that_do_not_fit_into_memory_are_refused_before_they_are_read(stack, tmp_path, monkeypatch):
     monkeypatch.setattr("torchcaps.apps.uav.maps.maps.machine_memory", lambda: 19_000)
     files = write_seasons(stack, tmp_path)  # 60 x 40 pixels, 4 bytes each

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError, first_line, need
+from torchcaps.core import MissingDataError, UserError, first_line, need, shown
 
 from .slice_order import Ordered, order_slices, volume_affine
 from .volume import Volume, doubts
@@ -26,6 +26,8 @@ _PLUGINS = 'pip install "pylibjpeg[all]"'
 _CT_SLICES = "1.2.840.10008.5.1.4.1.1.2"
 _ALL_IN_ONE = f"{_CT_SLICES}."  # begins the kinds of files that hold all slices
 DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
+_LONGEST_PROBLEM = 200  # characters; some errors quote the bytes of the file
+_LARGEST = 1e6  # slope and intercept; no Hounsfield units come of larger ones, nor of slopes near 0
 _SAME_ANGLE = 1e-3
 _SAME_SPACING = 1e-3  # share of a spacing by which slices may differ
 _HOUNSFIELD = {"HU", "US", ""}  # types of values; the second and third say nothing
@@ -103,7 +105,7 @@ def _choose(found: dict[str, list[Slice]], series: str | None, folder: Path) -> 
 
 def load_series(slices: Sequence[Slice], folder: Path) -> Volume:
     """The volume of the slices of one series."""
-    slices = sorted(slices, key=lambda each: (int(each.header.get("InstanceNumber") or 0), each.path.name))
+    slices = sorted(slices, key=lambda each: (_whole(each, "InstanceNumber", 0), each.path.name))
     first = slices[0].header
     for each in slices:
         _check_slice(each, slices[0])
@@ -162,12 +164,12 @@ def _read_header(path: Path) -> Any | None:
 
 
 def _check_slice(each: Slice, first: Slice) -> None:
-    size, wanted = ((s.header.Rows, s.header.get("Columns")) for s in (each, first))
+    size, wanted = ([_whole(s, key, 0) for key in ("Rows", "Columns")] for s in (each, first))
     if size != wanted:
         raise UserError(
             f"{each.path} has {size[0]}x{size[1]} pixels, but {first.path.name} has {wanted[0]}x{wanted[1]}"
         )
-    if int(each.header.get("NumberOfFrames") or 1) > 1 or int(each.header.get("SamplesPerPixel") or 1) > 1:
+    if _whole(each, "NumberOfFrames", 1) > 1 or _whole(each, "SamplesPerPixel", 1) > 1:
         raise UserError(f"{each.path} is no grey single slice; write one file for each slice")
     if np.abs(_orientation(each) - _orientation(first)).max() > _SAME_ANGLE:
         raise UserError(
@@ -204,6 +206,17 @@ def _pixel_spacing(each: Slice) -> tuple[float, float]:
     return rows, columns
 
 
+def _whole(each: Slice, keyword: str, default: int) -> int:
+    """A whole number from the header; `default` where it has none."""
+    value = each.header.get(keyword)
+    try:
+        return int(value or default)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UserError(
+            f"{each.path} is damaged ({keyword} is {shown(value)}, no whole number); get it again"
+        ) from error
+
+
 def _numbers(each: Slice, keyword: str, count: int, *, must_be_positive: bool = False) -> list[float]:
     """`count` finite numbers from the header; their absence is an error that names the file."""
     value = each.header.get(keyword)
@@ -214,7 +227,9 @@ def _numbers(each: Slice, keyword: str, count: int, *, must_be_positive: bool = 
     is_good = len(found) == count and np.isfinite(found).all() and (min(found) > 0 or not must_be_positive)
     if not is_good:
         what = "spacing" if must_be_positive else _MEANINGS.get(keyword, "place in the patient")
-        raise UserError(f"{each.path} has no {what}: {keyword} is {value}; a volume cannot be made of it")
+        raise UserError(
+            f"{each.path} has no {what}: {keyword} is {shown(value)}; a volume cannot be made of it"
+        )
     return found
 
 
@@ -245,8 +260,11 @@ def _rescaling(each: Slice) -> tuple[float, float]:
     header = each.header
     slope = _numbers(each, "RescaleSlope", 1)[0] if "RescaleSlope" in header else 1.0
     intercept = _numbers(each, "RescaleIntercept", 1)[0] if "RescaleIntercept" in header else 0.0
-    if slope == 0:
-        raise UserError(f"{each.path} has RescaleSlope 0, which leaves nothing of its pixels; get it again")
+    if not 1 / _LARGEST <= abs(slope) <= _LARGEST or abs(intercept) > _LARGEST:
+        raise UserError(
+            f"{each.path} has RescaleSlope {slope:g} and RescaleIntercept {intercept:g}, which give no "
+            "Hounsfield units; get it again"
+        )
     return slope, intercept
 
 
@@ -286,7 +304,7 @@ def _damage_named(path: Path) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:  # pydicom raises many kinds for damaged files
-        reason = first_line(error) or type(error).__name__
+        reason = first_line(error)[:_LONGEST_PROBLEM] or type(error).__name__
         raise UserError(f"{path} is damaged ({reason}); get it again") from error
     finally:
         logger.setLevel(level)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError, need
+from torchcaps.core import UserError, first_line, need
 
 from .volume import Volume, doubts
 
@@ -17,16 +18,26 @@ NIFTI_SUFFIXES = (".nii", ".nii.gz")
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts millimetres to the right and to the front
 _MOST_VOXELS = 1 << 31
 _AIR = -1000  # Hounsfield units
+_LONGEST_PROBLEM = 200  # characters
+_PIECE = 1 << 24  # bytes that are read at once
 _MILLIMETRES = {"meter": 1e3, "micron": 1e-3}  # what a header does not name is in millimetres
+
+
+class _Loaded(NamedTuple):
+    """What a file holds, with its axes in the order left, posterior, superior; `axes` are those it has."""
+
+    values: NDArray[Any]
+    affine: NDArray[np.float64]
+    axes: str
 
 
 def read_nifti(path: Path) -> Volume:
     """The CT volume in a NIfTI file, turned so that its axes run as those of axial DICOM slices."""
-    image, axes = _open(path)
-    values, notes = _without_holes(_narrow(_array(image, path)), path)
-    affine = _affine(image)
-    spacing = _spacing(affine)
-    return Volume(values, spacing, affine, scan_name(path), notes=notes + doubts(values), axes=axes)
+    loaded = _load(path)
+    values, notes = _without_holes(_narrow(loaded.values), path)
+    spacing = _spacing(loaded.affine)
+    notes += doubts(values)
+    return Volume(values, spacing, loaded.affine, scan_name(path), notes=notes, axes=loaded.axes)
 
 
 def _affine(image: Any) -> NDArray[np.float64]:
@@ -45,55 +56,56 @@ def _spacing(affine: NDArray[np.float64]) -> tuple[float, float, float]:
 
 def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
     """Where the mask in a NIfTI file is not 0; one that does not fit the volume is an error."""
-    image, _ = _open(path)
-    mask = _array(image, path) != 0
+    loaded = _load(path)
+    mask = loaded.values != 0
     if mask.shape != volume.hounsfield.shape:
         raise UserError(f"{path} has {_shape(mask)} voxels, but its volume has {_shape(volume.hounsfield)}")
-    affine = _affine(image)
     # small differences grow over hundreds of voxels, so places are compared and not the numbers
     last = np.subtract(volume.hounsfield.shape[::-1], 1)
     corners = np.array([[*corner, 1] for corner in product(*((0, end) for end in last))])
-    apart = np.linalg.norm(corners @ (affine - volume.affine).T, axis=1)
-    if apart.max() > min(volume.millimetres) / 2:
+    apart = np.linalg.norm(corners @ (loaded.affine - volume.affine).T, axis=1)
+    if not apart.max() <= min(volume.millimetres) / 2:
         raise UserError(f"{path} lies elsewhere in the patient than its volume: their affines differ")
     return mask
 
 
-def _open(path: Path) -> tuple[Any, str]:
-    """The image with its axes in the order left, posterior, superior; and those of the file, as "RAS"."""
+def _load(path: Path) -> _Loaded:
     nibabel = need("nibabel", "lung", "reading NIfTI")
     try:
+        _check_stream(path)
         with nibabel.openers.Opener(path) as file:
             image: Any = nibabel.squeeze_image(nibabel.load(path))  # some programs write a fourth axis of 1
             raw = type(image.header).from_fileobj(file, check=False)  # a checked one has spacing 1 for 0
+        _check_header(image, raw, path)
+        own = nibabel.orientations.io_orientation(image.affine)
+        wanted = nibabel.orientations.axcodes2ornt("LPS")
+        turned = image.as_reoriented(nibabel.orientations.ornt_transform(own, wanted))
+        values, affine = np.asarray(turned.dataobj), _affine(turned)
+    except UserError:
+        raise
     except Exception as error:  # nibabel raises many kinds for damaged files
-        raise UserError(f"{path} cannot be read as NIfTI ({error})") from error
+        problem = first_line(error)[:_LONGEST_PROBLEM] or type(error).__name__
+        raise UserError(f"{path} is damaged or cannot be read as NIfTI ({problem}); get it again") from error
+    if values.dtype.kind not in "iufb":
+        raise UserError(f"{path} holds {values.dtype}; a CT volume holds numbers")
+    axes = "".join(nibabel.orientations.ornt2axcodes(own))
+    return _Loaded(np.ascontiguousarray(values.transpose(2, 1, 0)), affine, axes)
+
+
+def _check_stream(path: Path) -> None:
+    """Read a compressed file to its end, where its checksum stands: nibabel stops after the last voxel."""
+    if path.suffix.lower() == ".gz":
+        with gzip.open(path) as file:
+            while file.read(_PIECE):
+                pass
+
+
+def _check_header(image: Any, raw: Any, path: Path) -> None:
     if len(image.shape) != 3 or not 0 < np.prod(image.shape) <= _MOST_VOXELS:
         raise UserError(f"{path} should hold one volume of three axes, got {image.shape}")
     sizes = np.asarray(raw["pixdim"][1:4], dtype=np.float64)
     if not (np.isfinite(sizes).all() and (sizes > 0).all() and np.linalg.det(image.affine[:3, :3])):
         raise UserError(f"{path} has no spacing (pixdim {sizes.tolist()}); set it in the header")
-    own = nibabel.orientations.io_orientation(image.affine)
-    wanted = nibabel.orientations.axcodes2ornt("LPS")
-    try:
-        turned = image.as_reoriented(nibabel.orientations.ornt_transform(own, wanted))
-    except Exception as error:
-        raise _damaged(path, error) from error
-    return turned, "".join(nibabel.orientations.ornt2axcodes(own))
-
-
-def _damaged(path: Path, error: Exception) -> UserError:
-    return UserError(f"{path} is damaged ({str(error).partition(chr(10))[0]}); get it again")
-
-
-def _array(image: Any, path: Path) -> NDArray[Any]:
-    try:
-        values = np.asarray(image.dataobj)
-    except Exception as error:  # a file that ends too early; one whose axes were right was not read so far
-        raise _damaged(path, error) from error
-    if values.dtype.kind not in "iufb":
-        raise UserError(f"{path} holds {values.dtype}; a CT volume holds numbers")
-    return np.ascontiguousarray(values.transpose(2, 1, 0))
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:

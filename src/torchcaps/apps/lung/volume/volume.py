@@ -13,6 +13,8 @@ from torchcaps.core import UserError
 
 _AIR = -400  # Hounsfield units; what lies below is air
 _PADDING = -1500  # what lies below was not measured: scanners fill the corners of slices with it
+_FINEST, _COARSEST = 1e-4, 1e3  # mm between voxels; what lies beyond is damage
+_FARTHEST = 1e6  # mm from the origin of the patient
 _LOWEST, _HIGHEST = np.float32(-1000), np.float32(400)  # Hounsfield units of the window that networks see
 
 
@@ -46,6 +48,13 @@ class Volume:
         if self.hounsfield.ndim != 3 or not self.hounsfield.size:
             raise UserError(
                 f"{self.name}: a volume has slices, rows and columns; got {self.hounsfield.shape}"
+            )
+        spacing = self.spacing or ()
+        has_sizes = all(_FINEST <= each <= _COARSEST for each in spacing)
+        if not (has_sizes and (np.abs(self.affine) < _FARTHEST).all()):
+            raise UserError(
+                f"{self.name} has voxels of {' x '.join(f'{each:g}' for each in spacing)} mm, of which the "
+                f"first lies at {self.affine[:3, 3].tolist()} mm: its header is damaged; get it again"
             )
 
     @property

@@ -21,6 +21,8 @@ _BYTES = 4  # of a pixel: three colours, and whether they are known
 _ROWS = 1024  # of a window that is read at once
 _SUFFIXES = (".tif", ".tiff")
 _COARSEST = 4  # times: a map with larger pixels than that shows a network none of what it learnt to see
+_SIDES = (1e-3, 1e5)  # metres of a pixel; what lies beyond is damage
+_LONGEST = 10  # times the width of a pixel: its height; maps have squares
 _SCALE = 0.05  # of a metre: by so much odometry is wrong anyway, and UTM is twenty times better
 
 
@@ -148,6 +150,7 @@ def _check(source: Any, path: Path) -> None:
             f"{path} is not in a projection in metres ({crs.to_string()[:80]}): bring it into that of its "
             "zone with gdalwarp -t_srs EPSG:CODE"
         )
+    _check_sides(source, path)
     scale = _scale_of(source)
     if not abs(scale - 1) <= _SCALE:
         raise UserError(
@@ -155,6 +158,16 @@ def _check(source: Any, path: Path) -> None:
             "long: bring it into that of its zone with gdalwarp -t_srs EPSG:CODE"
         )
     _check_bands(source, path)
+
+
+def _check_sides(source: Any, path: Path) -> None:
+    wide, high = _pixel_of(source), math.hypot(source.transform.b, source.transform.e)
+    is_sound = all(_SIDES[0] <= side <= _SIDES[1] for side in (wide, high))
+    if not is_sound or max(wide, high) > _LONGEST * min(wide, high):
+        raise UserError(
+            f"{path} has pixels of {wide:g} x {high:g} m: give the right coordinates of its corners with "
+            f"gdal_edit.py -a_ullr WEST NORTH EAST SOUTH {shlex.quote(str(path))}, or get it again"
+        )
 
 
 def _check_bands(source: Any, path: Path) -> None:
