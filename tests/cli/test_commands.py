@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tomllib
 import warnings
-from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from importlib.metadata import version
 from inspect import unwrap
-from io import BytesIO, StringIO, TextIOWrapper
+from io import BytesIO, TextIOWrapper
 from itertools import count
 from pathlib import Path
 from typing import get_type_hints
@@ -29,7 +29,6 @@ from typer.main import get_command
 
 from torchcaps import inspect
 from torchcaps.cli.main import _EXTRAS, _message_for, app
-from torchcaps.cli.main import run as run_command
 from torchcaps.cli.on_runs.evaluate import show_result
 from torchcaps.cli.start import run as start_command
 from torchcaps.cli.start import say_how_to_go_on
@@ -38,6 +37,8 @@ from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import load_recipe, load_run, load_split
+
+from command import completed as torchcaps
 
 RECIPE = """
 model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10}
@@ -51,18 +52,6 @@ epochs: 2
 def new_process(*arguments, cwd=None):
     command = [sys.executable, "-m", "torchcaps", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
-
-
-def torchcaps(*arguments, cwd="."):
-    """The command in this process: a new one takes seconds to import PyTorch."""
-    out, errors, code = StringIO(), StringIO(), 0
-    command = ["torchcaps", *map(str, arguments)]
-    with chdir(cwd), redirect_stdout(out), redirect_stderr(errors), patch.object(sys, "argv", command):
-        try:
-            run_command()
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return subprocess.CompletedProcess(command, code, out.getvalue(), errors.getvalue())
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,7 @@ def save_run(folder, model="dr_capsnet_tiny_test", data="synthetic_mnist", class
         channels=channels,
         height=height,
         width=width,
+        fit="crop",
     )
     images = {"name": data, "limit": 100, "validation": 0.2}
     plain = {"model": {"name": model, **settings}, "data": images, "epochs": 1}

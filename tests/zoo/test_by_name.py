@@ -69,6 +69,16 @@ def test_eval_takes_names_and_folders_together(zoo):
     name = packed_name("classification")
     by_name, by_folder = json.loads(run("eval", name, zoo.parent / "runs" / "classification", "--json"))
     assert by_name["accuracy"] == by_folder["accuracy"]
+    assert (by_name["run"], by_folder["run"]) == (name, str(zoo.parent / "runs" / "classification"))
+
+
+@pytest.mark.parametrize(
+    ("command", "task"),
+    [(("parse",), "classification"), (("rem",), "classification"), (("pose", "eval"), "pose")],
+)
+def test_what_is_found_names_a_pretrained_network_as_the_user_did(command, task):
+    found = json.loads(run(*command, packed_name(task), "--json", "--device", "cpu"))
+    assert (found if isinstance(found, dict) else found[0])["run"] == packed_name(task)
 
 
 def test_masks_of_one_class_are_compared_whatever_it_is_called(tmp_path):
@@ -122,6 +132,26 @@ def test_lung_segment_takes_a_name(tmp_path):
     Image.fromarray(np.full((16, 16), 30, np.uint8)).save(tmp_path / "slice.png")
     run("lung", "segment", tmp_path / "slice.png", "--run", packed_name("segmentation"), "--out", "found")
     assert (tmp_path / "found" / "mask.png").is_file()
+    result = json.loads((tmp_path / "found" / "result.json").read_text())
+    assert result["run"] == packed_name("segmentation")
+
+
+def test_lung_eval_names_the_network_as_the_user_did(tmp_path):
+    facts = {
+        "patient": "a",
+        "nodule": 1,
+        "slice": 0,
+        "corner": [0, 0],
+        "spacing_mm": None,
+        "diameter_mm": None,
+    }
+    for kind in ("images", "masks"):
+        (tmp_path / kind).mkdir()
+        Image.fromarray((np.tri(16) * 200).astype(np.uint8)).save(tmp_path / kind / "first.png")
+    (tmp_path / "manifest.json").write_text(json.dumps({"regions": {"first": facts}}))
+    (tmp_path / "test.txt").write_text("first\n")
+    found = json.loads(run("lung", "eval", packed_name("segmentation"), tmp_path, "--json"))
+    assert found["run"] == packed_name("segmentation")
 
 
 def test_pose_predict_and_eval_take_a_name(picture):

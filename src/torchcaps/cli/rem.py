@@ -57,6 +57,7 @@ def command(
     """
     from torchcaps.pages import summarise_run
     from torchcaps.train import Machine, Run
+    from torchcaps.zoo import given_name
 
     chosen = choose_device(device)
     machine = Machine(device=chosen, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
@@ -65,7 +66,7 @@ def command(
     for source in planned:
         run = source if isinstance(source, Run) else _train(source, machine, is_quiet=json or quiet)
         run.model.to(chosen)
-        with working(f"counting parse trees of {run.folder}"):
+        with working(f"counting parse trees of {given_name(run.folder)}"):
             found.append(summarise_run(run, levels=levels_for(run, levels, data_dir), data_dir=data_dir))
     if json:
         print_json([asdict(summary) for summary in found])

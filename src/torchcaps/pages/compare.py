@@ -10,6 +10,7 @@ from typing import Any
 from torchcaps.parse import Levels, analyse_run
 from torchcaps.prune import Lobster, count_sparsity
 from torchcaps.train import Recipe, Run, load_recipe
+from torchcaps.zoo import given_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ def summarise_run(run: Run, *, levels: Levels = "even", data_dir: Path | None = 
     pruning = run.recipe.pruning
     zeros = count_sparsity(run.model, pruning.layers if pruning is not None else "*")
     return RunSummary(
-        run=str(run.folder),
+        run=given_name(run.folder),
         pruned=pruning is not None,
         images=found.images,
         accuracy=found.accuracy,

@@ -127,5 +127,6 @@ def _run_around(network: Network, classes: Sequence[str] | None) -> Run:
             channels=channels,
             height=height,
             width=width,
+            fit="crop",
         ),
     )

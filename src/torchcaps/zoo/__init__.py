@@ -5,7 +5,7 @@ from torchcaps.storage import checksum_of
 from .answers import PhotoPredictor, hint_for, photo_predictor, predict, read_photo
 from .entry import WEIGHTS, Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
 from .evaluate import evaluate_run, load_photos
-from .load import create_model, find_run, is_pretrained, load_pretrained, output_folder
+from .load import create_model, find_run, given_name, is_pretrained, load_pretrained, output_folder
 from .measured import ANGLES, Evidence, Rounding, SeedMean
 from .packing import Packing, pack_run
 from .photo import Prepared, better_turns, prepare_digit
@@ -31,6 +31,7 @@ __all__ = [
     "find_entry",
     "find_run",
     "get_weights",
+    "given_name",
     "hint_for",
     "is_here",
     "is_pretrained",

@@ -15,6 +15,7 @@ from torchcaps.train import Pipeline, Run, load_split
 
 from .answers import read_photo
 from .entry import preparation_of
+from .load import given_name
 
 
 def evaluate_run(
@@ -33,7 +34,8 @@ def evaluate_run(
         >>> found["images"], len(found["confusion"])
         (128, 10)
     """
-    return train.evaluate_run(run, split, data_name=data_name, data_dir=data_dir, load=load_photos)
+    found = train.evaluate_run(run, split, data_name=data_name, data_dir=data_dir, load=load_photos)
+    return {**found, "run": given_name(run.folder)}
 
 
 def load_photos(

@@ -73,10 +73,15 @@ def find_run(source: Path | str, weights: Path = PACKAGED) -> Path:
     return path
 
 
+def given_name(run_folder: Path) -> str:
+    """How a user names a run: by its folder as given, or by the name of a pretrained network."""
+    is_shared = run_folder.parent in (PACKAGED, cache_folder())
+    return run_folder.name if is_shared else str(run_folder)
+
+
 def output_folder(run_folder: Path) -> Path:
     """Where results about a run go: into its folder; for a pretrained network, into one of its name here."""
-    is_shared = run_folder.parent in (PACKAGED, cache_folder())
-    return Path(run_folder.name) if is_shared else run_folder
+    return Path(given_name(run_folder))
 
 
 def is_pretrained(name: str, weights: Path = PACKAGED) -> bool:

@@ -1,12 +1,8 @@
 """Exporting a run and importing published weights, as a person would at the command line."""
 
-import contextlib
-import io
 import json
 import subprocess
 import sys
-from typing import NamedTuple
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,9 +10,10 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from torchcaps.cli import main
 from torchcaps.layers.backbone import create_trunk
 from torchcaps.train.recipe import load_recipe
+
+from command import completed as torchcaps
 
 h5py = pytest.importorskip("h5py")
 pytest.importorskip("onnxruntime")
@@ -25,24 +22,6 @@ KERAS = {  # shapes of the published MNIST file, by the names that Keras gives
     "Efficient_CapsNet/{}/kernel:0": [(5, 5, 1, 32), (3, 3, 32, 64), (3, 3, 64, 64), (3, 3, 64, 128)],
     "Efficient_CapsNet/{}/bias:0": [(32,), (64,), (64,), (128,)],
 }
-
-
-class Done(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def torchcaps(*arguments):
-    """The command in this process: starting Python and torch anew takes longer than most commands."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    command = mock.patch.object(sys, "argv", ["torchcaps", *map(str, arguments)])
-    with command, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main.run()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    return Done(code, out.getvalue(), err.getvalue())
 
 
 def succeeded(done):

@@ -15,6 +15,7 @@ from torchcaps.core import MissingDataError, Plain, UserError, evaluating
 from torchcaps.data import FOLDER_PREFIX
 from torchcaps.storage import read_mapping
 from torchcaps.train import Run
+from torchcaps.zoo import given_name
 
 from .measure import measure
 from .prepare import MANIFEST
@@ -74,7 +75,7 @@ def evaluate_prepared(
     for region, (predicted, truth) in zip(regions, found, strict=True):
         by_patient.setdefault(region.patient, []).append(measure(predicted, truth, (1.0, 1.0)).dice)
     return {
-        "run": str(run.folder),
+        "run": given_name(run.folder),
         "model": run.recipe.model["name"],
         "prepared": str(prepared),
         "part": part,

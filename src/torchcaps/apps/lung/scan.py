@@ -12,6 +12,7 @@ from torchcaps.core import Plain, UserError, evaluating
 from torchcaps.storage import write_bytes, write_json, write_png, write_text
 from torchcaps.train import Run
 from torchcaps.viz import SliceDetail, draw_slice_detail, to_png
+from torchcaps.zoo import given_name
 
 from .output import NOTICE, nodule_rows, nodule_table, scan_page, write_dicom_seg, write_nifti
 from .segment import (
@@ -66,7 +67,7 @@ def segment_scan(
     result = {
         "notice": NOTICE,
         "source": str(source),
-        "run": str(run.folder),
+        "run": given_name(run.folder),
         "model": model,
         **_facts(volume, found, carried),
         "notes": [*volume.notes, *problems],

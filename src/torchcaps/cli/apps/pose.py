@@ -151,7 +151,8 @@ def evaluate(
         judge_run,
         known_calibration,
     )
-    from torchcaps.train import evaluate_run, load_run
+    from torchcaps.train import load_run
+    from torchcaps.zoo import evaluate_run
 
     loaded = load_run(run, choose_device(device))
     loaded.expect_task("pose")

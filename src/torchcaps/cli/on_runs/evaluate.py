@@ -67,6 +67,7 @@ def command(
 ) -> None:
     """Loss and metrics of runs and of each class, or what a suite of changed images makes of them."""
     from torchcaps.core import UserError
+    from torchcaps.zoo import given_name
 
     if suite is not None:
         if data is not None or split != "test" or health:
@@ -80,7 +81,7 @@ def command(
     results = []
     for folder in runs:
         if len(runs) > 1 and not json:
-            typer.echo(f"{folder}:" if folder == runs[0] else f"\n{folder}:")
+            typer.echo(f"{given_name(folder)}:" if folder == runs[0] else f"\n{given_name(folder)}:")
         result = _evaluate(folder, data, split, health=health, data_dir=data_dir, device=device, quiet=json)
         results.append(result)
     if json:

@@ -37,12 +37,13 @@ def command(
     """
     from torchcaps.parse import analyse_run
     from torchcaps.train import load_run
+    from torchcaps.zoo import given_name
 
     loaded = load_run(run, choose_device(device))
     with working("counting parse trees"):
         chosen = levels_for(loaded, levels, data_dir)
         found = analyse_run(loaded, split, levels=chosen, limit=limit, data_dir=data_dir)
-    result = {"run": str(run), "data": loaded.recipe.data.name, "split": split, **found.as_json()}
+    result = {"run": given_name(run), "data": loaded.recipe.data.name, "split": split, **found.as_json()}
     if json:
         print_json(result)
     else:

@@ -147,14 +147,15 @@ def read_levels(text: str) -> Levels | None:
 def levels_for(run: Run, text: str, data_dir: Path | None) -> Levels:
     """The levels that an option asks for; what auto chose is said on stderr."""
     from torchcaps.parse import choose_levels_of_run
+    from torchcaps.zoo import given_name
 
     levels = read_levels(text)
     if levels is not None:
         return levels
     chosen = choose_levels_of_run(run, data_dir=data_dir)
     typer.echo(
-        f"{run.folder}: {chosen.levels} levels, {chosen.accuracy:.2%} of the validation images right; "
-        f"{chosen.accuracy_without:.2%} without quantization",
+        f"{given_name(run.folder)}: {chosen.levels} levels, {chosen.accuracy:.2%} of the validation images "
+        f"right; {chosen.accuracy_without:.2%} without quantization",
         err=True,
     )
     return chosen.levels
