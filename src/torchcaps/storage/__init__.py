@@ -18,7 +18,7 @@ from .files import (
 )
 from .folder_lock import one_at_a_time
 from .names import distinct_stems, expanded
-from .weights import load_weights, save_weights
+from .weights import load_weights, save_weights, wrong_kind
 
 __all__ = [
     "DiskError",
@@ -43,4 +43,5 @@ __all__ = [
     "write_json_lines",
     "write_png",
     "write_text",
+    "wrong_kind",
 ]

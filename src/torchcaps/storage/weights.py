@@ -40,6 +40,18 @@ def _sort_info(path: Path) -> None:
         file.write(ordered.ljust(size))
 
 
+def wrong_kind(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> str:
+    """Which tensor of `state` PyTorch would cut or misread on loading it into `own`; "" where none.
+
+    It copies floating-point numbers into integers, and integers or complex numbers into floating-point ones,
+    without a word.
+    """
+    for name, values in own.items():
+        if name in state and state[name].is_floating_point() != values.is_floating_point():
+            return f"{name} is of type {str(state[name].dtype).removeprefix('torch.')}"
+    return ""
+
+
 def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Weights and header of a safetensors file."""
     if not path.is_file():

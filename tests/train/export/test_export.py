@@ -235,6 +235,14 @@ def test_a_foreign_onnx_file_is_recognised(tmp_path):
         open_exported(tmp_path / "foreign.onnx")
 
 
+def test_an_onnx_file_whose_card_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "model.onnx"
+    export_run(tiny_run(decoder="none"), path, "onnx")
+    path.write_bytes(path.read_bytes().replace(b'"classes"', b'"classe\xff"'))
+    with pytest.raises(UserError, match="cannot be read as an ONNX file"):
+        open_exported(path)
+
+
 def onnx_model(path, ends=("images", "activations", "poses"), shape=("batch", 1, 20, 20), **changes):
     """A file with the card of a real one, and inputs and outputs of one's own."""
     from onnx import TensorProto, helper

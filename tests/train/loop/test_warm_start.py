@@ -63,3 +63,15 @@ def test_only_a_network_with_a_trunk_is_told_of_trunk_widths(model, changed, rem
     save_file(state | {changed: state[changed][:1].clone()}, tmp_path / "weights.safetensors")
     with pytest.raises(UserError, match=rf"{changed} is 1x\d+.* in .* and .* in this model; .*{remedy}"):
         start_from(network, tmp_path)
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.complex64])
+def test_weights_that_are_no_floating_point_numbers_are_refused(kind, tmp_path):
+    network = create_model("trunk_classifier_tiny_test", num_classes=4)
+    state = network.state_dict()
+    save_weights(
+        tmp_path / "w.safetensors", state | {"classifier.weight": state["classifier.weight"].to(kind)}, {}
+    )
+    words = rf"start_from: .*w\.safetensors does not fit .* classifier.weight is of type {str(kind)[6:]}"
+    with pytest.raises(UserError, match=words):
+        start_from(network, tmp_path / "w.safetensors")

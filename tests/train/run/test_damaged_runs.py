@@ -79,6 +79,13 @@ def test_a_checkpoint_that_does_not_fit_is_one_line(run, edit):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("part", ["model", "schedule", "technique", "rows"])
+def test_a_checkpoint_that_lacks_a_part_is_none(run, part):
+    change_checkpoint(run, lambda state: state.pop(part))
+    with pytest.raises(UserError, match=r"last\.ckpt is not the checkpoint of a run; delete it"):
+        resume(run)
+
+
 @pytest.mark.parametrize("content", ["{}", "[]", "null", '{"metrics": 3}', '{"metrics": {}}'])
 def test_a_result_without_metrics_is_not_taken_for_one(run, content):
     (run / "result.json").write_text(content)
@@ -143,6 +150,14 @@ def test_a_card_that_cannot_prepare_images_is_refused(run, changes, message):
     change(run / "data.json", **changes)
     with pytest.raises(UserError, match=rf"data\.json.*{message}|{message}.*data\.json"):
         predict(load_run(run), [])
+
+
+def test_a_card_that_does_not_say_how_images_fit_is_refused(run):
+    card = json.loads((run / "data.json").read_text())
+    del card["fit"]
+    (run / "data.json").write_text(json.dumps(card))
+    with pytest.raises(UserError, match=r"data\.json: the key 'fit' is missing"):
+        load_run(run)
 
 
 @pytest.mark.parametrize("device", ["meta", "gpu", "cpu:x"])

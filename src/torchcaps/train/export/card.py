@@ -9,7 +9,7 @@ from pathlib import Path
 from torchcaps.core import UserError
 from torchcaps.data import DatasetInfo
 
-from ..recipe import Recipe, recipe_as_json, stored_recipe
+from ..recipe import Recipe
 from ..run import DataCard
 
 CARD = "torchcaps.json"  # name of the entry in an exported file
@@ -24,16 +24,6 @@ class Card(DataCard):
     outputs: tuple[str, ...]
     epoch: int
     version: str
-
-    @classmethod
-    def from_plain(cls, values: object, where: str) -> Card:
-        """From the mapping in a file, also of an earlier version."""
-        if isinstance(values, dict) and "recipe" in values:
-            recipe = recipe_as_json(stored_recipe(values["recipe"], f"{where}.recipe"))
-            values = {**values, "recipe": recipe}
-        card = super().from_plain(values, where)
-        assert isinstance(card, Card)
-        return card
 
     @property
     def info(self) -> DatasetInfo:

@@ -35,6 +35,7 @@ _NAMES = """
     aten.expand.default
     aten.expand_as.default
     aten.expm1.default
+    aten.eye.default
     aten.flatten.using_ints
     aten.floor_divide.default
     aten.gather.default

@@ -101,9 +101,10 @@ def _open_onnx(content: bytes, path: Path) -> Exported:
     check_model(content, path)
     try:
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        text = session.get_modelmeta().custom_metadata_map.get(CARD)
     except Exception as error:  # its errors have no common class
         raise UserError(f"{path} cannot be read as an ONNX file: {first_line(error)}") from error
-    card = read_card(session.get_modelmeta().custom_metadata_map.get(CARD), path)
+    card = read_card(text, path)
     _check_ends(session, card, path)
 
     def run(images: Tensor) -> tuple[Tensor, ...]:

@@ -16,13 +16,15 @@ from torchcaps.storage import write_atomically
 
 from ..averaging import AverageState
 
+_REQUIRED = {"model", "optimizer", "schedule", "technique", "progress", "rows"}
+
 
 class SessionState(AverageState):
-    """What a checkpoint holds of a session; before 0.1.0 it had no schedule."""
+    """What a checkpoint holds of a session."""
 
     model: dict[str, Tensor]
     optimizer: Plain
-    schedule: NotRequired[Plain]
+    schedule: Plain
     technique: Plain
 
 
@@ -61,15 +63,13 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
         raise UserError(
             f"checkpoint {path} is damaged ({message}); delete it to start this run anew"
         ) from error
-    if not isinstance(content, dict) or not content.keys() >= {"model", "optimizer", "progress", "rows"}:
+    if not isinstance(content, dict) or not content.keys() >= _REQUIRED:
         raise UserError(f"{path} is not the checkpoint of a run; delete it to start this run anew")
     if not _are_rows(content["rows"]) or not _are_counts(content.get("images", (0, 0))):
         raise UserError(
             f"checkpoint {path} does not fit this run (its epochs or its counts of images are damaged); "
             "delete it to start this run anew"
         )
-    if "technique" not in content:  # before 0.1.0 it had the name of the technique
-        content["technique"] = content.get("annealing") or content.get("pruning") or {}
     return cast(Checkpoint, content)
 
 

@@ -30,10 +30,7 @@ class Progress:
 
     @classmethod
     def restored(cls, state: Plain) -> Progress:
-        """From a checkpoint; before 0.1.0 it held the loss and the accuracy alone."""
-        if "best_loss" in state:
-            best = {"val_loss": state["best_loss"], "val_accuracy": state["best_accuracy"]}
-            state = {**state, "best": state["best_loss"], "best_metrics": best}
+        """From a checkpoint."""
         progress = build_dataclass(cls, {each.name: state[each.name] for each in fields(cls)}, "progress")
         if progress.next_epoch < 0:
             raise UserError(f"progress.next_epoch is {progress.next_epoch}")

@@ -154,13 +154,7 @@ class Session:
         self.network.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.weights.restore(state)
-        if "schedule" in state:
-            self.schedule.load_state_dict(state["schedule"])
-        else:  # before 0.1.0
-            done = state["progress"]["next_epoch"] * self.steps_per_epoch
-            before = {"last_epoch": done - 1, "_step_count": done + 1}
-            self.schedule.load_state_dict(self.schedule.state_dict() | before)
-            self.schedule.step()  # the checkpoint has the rate of the step before
+        self.schedule.load_state_dict(state["schedule"])
         self.technique.restore(state["technique"])
 
     def reset_optimizer(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from torchcaps.core import UserError
-from torchcaps.storage import load_weights, read_mapping
+from torchcaps.storage import load_weights, read_mapping, wrong_kind
 
 from ..recipe import Recipe
 
@@ -48,6 +48,8 @@ def start_from(network: nn.Module, source: Path) -> None:
                 f"recipe.start_from: {name} is {_shape(values.shape)} in {path} and "
                 f"{_shape(own[name].shape)} in this model; give the model {_remedy(own)} of the run's recipe)"
             )
+    if problem := wrong_kind(shared, own):
+        raise UserError(f"recipe.start_from: {path} does not fit this model: {problem}; restore it")
     network.load_state_dict(shared, strict=False)
 
 

@@ -42,8 +42,8 @@ def read_recipe(folder: Path) -> Recipe | None:
 def stored_recipe(values: object, where: str = "recipe") -> Recipe:
     """The recipe that a run wrote down, read with the keys of today.
 
-    Before 0.1.0 every loss was stored with the settings of the margin loss, folders of images were stretched,
-    and pruning began at a `min_accuracy`.
+    Many runs behind our results were made before 0.1.0: every loss was stored with the settings of the margin
+    loss, folders of images were stretched, and pruning began at a `min_accuracy`.
     """
     if not isinstance(values, dict) or "select_by" in values:
         return build(values, where)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TypeVar
 
 from torchcaps.core import MissingDataError, Plain, UserError, build_dataclass
 from torchcaps.data import DatasetInfo, Examples, Fit, Split
+
+SomeCard = TypeVar("SomeCard", bound="DataCard")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +26,12 @@ class DataCard:
     channels: int
     height: int
     width: int
-    fit: Fit = "crop"
+    fit: Fit
     task: str = "classification"
 
     @classmethod
-    def from_plain(cls, values: object, where: str) -> DataCard:
-        """From the mapping in a file; before 0.1.0 a card said whether images were cropped or stretched."""
-        if isinstance(values, dict) and "fit" not in values:
-            values = {**values, "fit": "crop" if values.get("is_cropped") else "stretch"}
-            values.pop("is_cropped", None)
+    def from_plain(cls: type[SomeCard], values: object, where: str) -> SomeCard:
+        """From the mapping in a file."""
         card = build_dataclass(cls, values, where)
         card.check(where)
         return card

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, cast
 
 import torch
-from torch import Tensor
 
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 from torchcaps.models import Network, build_model
 from torchcaps.routing import set_iterations
-from torchcaps.storage import load_weights, read_json, read_json_lines
+from torchcaps.storage import load_weights, read_json, read_json_lines, wrong_kind
 
 from ..evaluate import evaluate
 from ..objective import Objective
@@ -91,7 +90,8 @@ def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights:
     try:
         if recipe.annealing is not None:
             set_iterations(model, header["iterations"], recipe.annealing.layers)
-        _check_kinds(state, model)
+        if problem := wrong_kind(state, model.state_dict()):
+            raise ValueError(problem)
         model.load_state_dict(state)
         epoch = int(header.get("epoch", -1))
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
@@ -101,13 +101,6 @@ def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights:
     if card is not None:
         recipe.task.check_model(model, card.describe(f"in {folder / 'data.json'}"))
     return Run(folder, recipe, model.to(device).eval(), epoch, card)
-
-
-def _check_kinds(state: Mapping[str, Tensor], model: Network) -> None:
-    """Raise where a weight is no floating-point number: PyTorch would cut off the fraction of each."""
-    for name, own in model.state_dict().items():
-        if name in state and state[name].is_floating_point() != own.is_floating_point():
-            raise ValueError(f"{name} is of type {str(state[name].dtype).removeprefix('torch.')}")
 
 
 def _checked_device(device: torch.device | str) -> torch.device:
