@@ -30,6 +30,7 @@ def test_names_match_a_pattern_in_order():
     for name in ("b2", "a1", "b1"):
         registry.register(name)(name)
     assert registry.names("b*") == ["b1", "b2"]
+    assert list(registry) == ["a1", "b1", "b2"]
     assert "a1" in registry
 
 

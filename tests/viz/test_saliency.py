@@ -22,6 +22,12 @@ def test_every_map_lies_over_its_own_image():
     assert [np.argwhere(alpha > 0).tolist() for alpha in drawn] == [[[1, 2]], [[6, 5]]]
 
 
+def test_a_row_says_what_its_images_are():
+    images = np.zeros((2, 1, 8, 8))
+    figure = draw_saliency({"x": SaliencyPanel(images, {}), "y": SaliencyPanel(images, {}, "drawing")})
+    assert [text.get_text() for text in figure.texts] == ["x", "image", "y", "drawing"]
+
+
 def test_maps_of_another_size_are_refused():
     with pytest.raises(UserError, match=r"with: 2 images of .8, 8. need maps of that size"):
         draw_saliency({"x": SaliencyPanel(np.zeros((2, 8, 8)), {"with": np.zeros((2, 4, 4))})})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from typing import Generic, TypeVar
 
@@ -46,6 +46,9 @@ class Registry(Generic[Entry]):
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
 
     def names(self, pattern: str = "*") -> list[str]:
         """All names that match a shell pattern, in alphabetical order."""

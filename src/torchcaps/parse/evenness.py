@@ -33,11 +33,6 @@ class Evenness:
     is_split: bool = True  # whether couplings split a child: positive and adding up to one
 
     @property
-    def even_share(self) -> float:
-        """What each parent gets from a child that prefers none."""
-        return 1 / self.parents
-
-    @property
     def hardly_routes(self) -> bool:
         """Whether the couplings are close to an even split."""
         return self.decided < _FEWEST_DECIDED

@@ -20,6 +20,7 @@ class SaliencyPanel(NamedTuple):
 
     images: ArrayLike  # (n, channels, height, width) or (n, height, width)
     maps: Mapping[str, ArrayLike]  # by the name of the network, (n, height, width)
+    label: str = "image"  # what each of the images is
 
 
 def draw_saliency(panels: Mapping[str, SaliencyPanel]) -> Figure:
@@ -35,7 +36,7 @@ def draw_saliency(panels: Mapping[str, SaliencyPanel]) -> Figure:
     for (title, panel), start in zip(panels.items(), starts.tolist(), strict=True):
         _write(figure, (left, start + 18), title, is_title=True)
         colours = to_colours(panel.images)
-        for row, (name, heat) in enumerate([("image", None), *_heats(panel, colours)]):
+        for row, (name, heat) in enumerate([(panel.label, None), *_heats(panel, colours)]):
             y = start + top + row * (cell + gap)
             _write(figure, (left - 12, y + cell / 2), name, is_title=False)
             for column, picture in enumerate(colours):

@@ -48,6 +48,14 @@ def test_few_points_have_an_interval_each_and_many_a_band():
     assert (heights.min(), heights.max()) == pytest.approx((0.4, 0.6))
 
 
+def test_bands_are_fainter_where_more_than_a_few_lie_over_each_other():
+    points = curve(*((x, 0.5, 0.4, 0.6) for x in range(30)))
+    few, many = (
+        draw_lines([LineChart("", dict.fromkeys(names, points))]).axes[0] for names in ("ab", "abcdef")
+    )
+    assert few.collections[0].get_alpha() > many.collections[0].get_alpha() > 0
+
+
 def test_a_logarithmic_axis_names_its_places():
     axes = draw_lines([LineChart("", {"a": curve((1, 1.0), (50, 2.0))}, log_ticks=(1, 5, 50))]).axes[0]
     assert axes.get_xscale() == "log"

@@ -17,6 +17,7 @@ from .measured import Measured
 _WIDTH, _TOP, _HEIGHT, _BELOW = 450, 52, 226, 84
 _LEGEND_ROW = 20
 _MOST_BARS = 20  # points of a curve that have an interval each; more have a band
+_OPACITY, _FAINT, _FEW = 0.18, 0.08, 4  # of bands; more than a few lie over each other
 _BESIDE = ((0, 7, "center"), (6, -11, "left"), (-7, 3, "right"))  # where the words of a curve stand
 
 Curve = Sequence[tuple[Number, Measured]]
@@ -44,12 +45,13 @@ def draw_lines(charts: Sequence[LineChart]) -> Figure:
     width = _WIDTH * len(charts)
     more_rows = -(-len(names) // legend_columns(names, width)) - 1
     figure = canvas(width, _TOP + _HEIGHT + _BELOW + _LEGEND_ROW * more_rows)
+    opacity = _OPACITY if len(names) <= _FEW else _FAINT
     for position, chart in enumerate(charts):
         axes = axes_at(figure, (64 + _WIDTH * position, _TOP, _WIDTH - 90, _HEIGHT))
         plain_chart(axes, chart.title, across=chart.across, unit=chart.unit)
         for name, curve in chart.curves.items():
             if curve:
-                _draw_curve(axes, name, curve, names.index(name))
+                _draw_curve(axes, name, curve, names.index(name), opacity=opacity)
         _scale(axes, chart)
     handles = {
         label: handle
@@ -60,7 +62,7 @@ def draw_lines(charts: Sequence[LineChart]) -> Figure:
     return figure
 
 
-def _draw_curve(axes: Axes, name: str, curve: Curve, number: int) -> None:
+def _draw_curve(axes: Axes, name: str, curve: Curve, number: int, *, opacity: float) -> None:
     x = [float(place) for place, _ in curve]
     y = [float(found.value) for _, found in curve]
     below, above = zip(*(found.interval for _, found in curve), strict=True)
@@ -75,7 +77,7 @@ def _draw_curve(axes: Axes, name: str, curve: Curve, number: int) -> None:
             [mean + sign * reach for mean, reach in zip(y, reaches, strict=True)]
             for sign, reaches in ((-1, below), (1, above))
         )
-        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+        axes.fill_between(x, low, high, color=colour, alpha=opacity, linewidth=0)
     right, up, align = _BESIDE[number % len(_BESIDE)]
     for place, found in curve:
         axes.annotate(
