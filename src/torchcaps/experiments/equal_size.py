@@ -14,21 +14,19 @@ from torchcaps.train import load_labelled
 
 from .plan import (
     SMOKE,
-    Claim,
-    Experiment,
     Finding,
     Job,
     RowsOf,
     Setting,
-    as_ours,
     decide_each,
     difference,
     mean_of,
+    on_mnist5k,
+    our_claim,
     register,
 )
 from .records import by_setting
 from .rem.beyond.corruptions import corrupt
-from .rem.beyond.entropy import BEYOND
 
 LABEL = "beyond:equal-size"
 _CAPSULES, _CONVOLUTIONS = "capsules, 161,824 parameters", "convolutions, 161,766 parameters"
@@ -69,7 +67,7 @@ def capsules_lead(rows_of: RowsOf) -> Finding:
         metric.removesuffix("_accuracy"): difference(mean_of(pair[_CAPSULES]), mean_of(pair[_CONVOLUTIONS]))
         for metric, pair in pairs.items()
     }
-    return as_ours(decide_each(gains, len(_METRICS), "points more than convolutions"))
+    return decide_each(gains, len(_METRICS), "points more than convolutions")
 
 
 def _settings() -> tuple[Setting, ...]:
@@ -88,19 +86,15 @@ def _settings() -> tuple[Setting, ...]:
 
 
 register(
-    Experiment(
+    on_mnist5k(
         label=LABEL,
-        chapter=BEYOND,
         title="Capsules and convolutions of equal size, on upright digits and on changed ones",
-        data=(),  # mnist5k comes with the package
-        gpu_minutes=5,
-        seeds=3,
         metrics=_METRICS,
         budgets={"smoke": SMOKE},
         perform=train_and_change,
         settings=_settings(),
         claims=(
-            Claim(
+            our_claim(
                 "Trained on 4,000 upright digits, capsules are more accurate than convolutions of equal "
                 "size, on upright, rotated, warped and occluded ones.",
                 capsules_lead,

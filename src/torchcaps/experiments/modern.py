@@ -9,24 +9,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .plan import (
+    BEYOND,
     MISSING,
     SMOKE,
     Changes,
-    Claim,
     Experiment,
     Finding,
     RowsOf,
     Setting,
-    as_ours,
     decide,
     decide_together,
     excess,
     mean_of,
+    our_claim,
     register,
     with_spread,
 )
 from .records import by_setting
-from .rem.beyond.entropy import BEYOND
 
 LABEL = "beyond:modern-training"
 # What the recipe of DR-CapsNet on Fashion-MNIST was before weight decay was tried.
@@ -141,7 +140,7 @@ def reaches_the_thesis(rows_of: RowsOf) -> Finding:
         return MISSING
     verdicts = {row.setting: decide(excess(mean_of(row), row.thesis or 0.0)) for row in rows}
     words = "; ".join(f"{with_spread(row, ' %')} (thesis {row.thesis:.2f})" for row in rows)
-    return as_ours(decide_together(verdicts, len(deciding), words))
+    return decide_together(verdicts, len(deciding), words)
 
 
 register(
@@ -164,7 +163,7 @@ register(
             for training in _TRAININGS
         ),
         claims=(
-            Claim(
+            our_claim(
                 "With modern training, every packaged recipe gives more than the accuracy of the thesis, "
                 "whose networks stop after 200 epochs without a lower loss.",
                 reaches_the_thesis,

@@ -8,22 +8,20 @@ from torchcaps.pages import measure_footprints
 from torchcaps.prune import shrink
 
 from .plan import (
-    Claim,
-    Experiment,
     Finding,
     Job,
     RowsOf,
     Setting,
-    as_ours,
     decide,
     decide_together,
     difference,
     excess,
     mean_of,
+    on_mnist5k,
+    our_claim,
     register,
 )
 from .records import by_setting
-from .rem.beyond.entropy import BEYOND
 from .rem.beyond.groups import TINY
 
 LABEL = "beyond:shrunk"
@@ -59,7 +57,7 @@ def smaller_and_faster(rows_of: RowsOf) -> Finding:
         f"{means['cpu_share_1'].value:.0f}% of the time for one image, "
         f"{means['cpu_share_128'].value:.0f}% for 128"
     )
-    return as_ours(decide_together(verdicts, len(found), because))
+    return decide_together(verdicts, len(found), because)
 
 
 def as_accurate(rows_of: RowsOf) -> Finding:
@@ -70,17 +68,13 @@ def as_accurate(rows_of: RowsOf) -> Finding:
     whole, types = (mean_of(found[name]) for name in (_WHOLE, _TYPES))
     verdict = decide(difference(types, whole), at_least=-_KEPT)
     because = f"{whole.value - types.value:.2f} points of accuracy lost"
-    return as_ours(decide_together({"accuracy": verdict}, 1, because))
+    return decide_together({"accuracy": verdict}, 1, because)
 
 
 register(
-    Experiment(
+    on_mnist5k(
         label=LABEL,
-        chapter=BEYOND,
         title="What pruning by types of capsules and shrinking gives: size, operations, time and accuracy",
-        data=(),  # mnist5k comes with the package
-        gpu_minutes=5,
-        seeds=3,
         at_once=1,  # networks are timed
         metrics=("test_accuracy", "parameters_shrunk", "forward_mflops", *_TIMES, *_SHARES),
         budgets={"smoke": TINY},
@@ -90,8 +84,8 @@ register(
             Setting(name=_TYPES, recipe="mnist5k/dr_capsnet_small_types"),
         ),
         claims=(
-            Claim("Pruned by types, a network becomes smaller and faster.", smaller_and_faster),
-            Claim("Its accuracy stays within half a point.", as_accurate),
+            our_claim("Pruned by types, a network becomes smaller and faster.", smaller_and_faster),
+            our_claim("Its accuracy stays within half a point.", as_accurate),
         ),
         deviations=(
             "Not in the thesis. A small DR-CapsNet with eight types of capsules, 3,800 digits, 12 epochs.",

@@ -6,8 +6,10 @@ from experiments.made_rows import a_row, a_run
 
 from torchcaps.experiments.annealing.couplings import couplings_polarise
 from torchcaps.experiments.annealing.curve_claims import (
+    annealed_accuracy_rises,
     annealed_is_above,
     annealed_loss_falls,
+    annealed_loss_is_lower,
     fixed_loss_grows,
     full_gradient_is_worse,
 )
@@ -195,8 +197,11 @@ def curves(fixed, annealed, spread=0.0, **facts):
     return lambda label: rows
 
 
+ABOUT_ANNEALED = [annealed_loss_falls, annealed_accuracy_rises, annealed_is_above, annealed_loss_is_lower]
+
+
 def test_claims_about_curves_are_decided_by_the_rows():
-    checks = (annealed_loss_falls, fixed_loss_grows, annealed_is_above)
+    checks = (*ABOUT_ANNEALED, fixed_loss_grows)
     as_claimed = curves(lambda r: 0.1 + 0.01 * r, lambda r: 0.1 - 0.001 * r)
     turned = curves(lambda r: 0.1 - 0.001 * r, lambda r: 0.1 + 0.01 * r)
     for check in checks:
@@ -207,14 +212,14 @@ def test_claims_about_curves_are_decided_by_the_rows():
         assert check(noisy).verdict == "open"
 
 
-@pytest.mark.parametrize("check", [annealed_loss_falls, annealed_is_above, fixed_loss_grows])
+@pytest.mark.parametrize("check", [*ABOUT_ANNEALED, fixed_loss_grows])
 def test_fixed_training_that_was_cut_short_is_no_measure(check):
     """Each added iteration comes with epochs: against training of few epochs annealing can hardly lose."""
     cut = curves(lambda r: 0.1 + 0.01 * r, lambda r: 0.1 - 0.001 * r, epochs=25, epochs_allowed=25)
     assert check(cut).verdict == "open"
 
 
-@pytest.mark.parametrize("check", [annealed_loss_falls, annealed_is_above])
+@pytest.mark.parametrize("check", ABOUT_ANNEALED)
 def test_a_loss_against_training_that_was_cut_short_counts_anyway(check):
     cut = curves(lambda r: 0.1 - 0.001 * r, lambda r: 0.1 + 0.01 * r, epochs=25, epochs_allowed=25)
     assert check(cut).verdict == "not confirmed"
@@ -240,6 +245,19 @@ def test_a_training_that_was_cut_short_in_between_leaves_the_ends(number, rising
 
 def cut_short(run):
     return replace(run, facts=replace(run.facts, epochs=25, epochs_allowed=25))
+
+
+@pytest.mark.parametrize(
+    ("metric", "of_metric", "of_other"),
+    [
+        ("test_loss", (annealed_loss_falls, annealed_loss_is_lower), annealed_accuracy_rises),
+        ("test_accuracy", (annealed_accuracy_rises, annealed_is_above), annealed_loss_falls),
+    ],
+)
+def test_losses_decide_claims_on_loss_and_accuracies_those_on_accuracy(metric, of_metric, of_other):
+    rows = [row for row in curves(lambda r: 0.5, lambda r: 0.1)("") if row.metric == metric]
+    assert [check(lambda label: rows).verdict for check in of_metric] == ["confirmed"] * 2
+    assert of_other(lambda label: rows).verdict == "open"
 
 
 SPLIT = [10.0, 9.9, 9.6, 8.0, 4.0, 2.0, 1.3]  # parents by iterations, of ten classes
@@ -268,7 +286,7 @@ def test_couplings_polarise_where_every_seed_says_so(seeds, verdict):
 
 def test_gradients_through_all_rounds_are_compared_at_the_most_iterations():
     last = row("fixed 50", "test_loss", 0.1)
-    for loss, verdict in ((0.5, "beyond"), (0.05, "not confirmed"), (0.11, "open")):
+    for loss, verdict in ((0.5, "confirmed"), (0.05, "not confirmed"), (0.11, "open")):
         full = row(full_name(50), "test_loss", loss)
         assert full_gradient_is_worse(lambda label, full=full: [last, full]).verdict == verdict
     assert full_gradient_is_worse(lambda label: [last]).verdict == "open"

@@ -46,3 +46,13 @@ def test_networks_are_drawn_below_the_images_they_saw(run):
     with Image.open(BytesIO(draw_compared(rows))) as picture:
         assert picture.height > 300  # three rows
     assert draw_compared([a_row("MLP", "test_accuracy", 1.0)]) is None
+
+
+def test_objects_that_were_turned_as_a_network_says_are_not_called_images(run, monkeypatch):
+    from torchcaps.experiments.pose import predictions
+
+    drawn = []
+    monkeypatch.setattr(predictions, "to_png", lambda figure, scale: drawn.append(figure) or b"picture")
+    details = Details(pictures={PICTURE: predict_poses(run).packed()})
+    draw_compared([a_row("MLP", "test_accuracy", 1.0, details=details)])
+    assert [text.get_text() for text in drawn[0].texts] == ["input", "image", "MLP", "rotation found"]

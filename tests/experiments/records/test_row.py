@@ -56,6 +56,13 @@ def test_a_damaged_row_is_named():
         Row.from_json(content)
 
 
+@pytest.mark.parametrize("content", [None, [], {"rows": None}, {"rows": [None]}, {"rows": ["row"]}])
+def test_a_file_that_holds_no_rows_is_named(tmp_path, content):
+    (tmp_path / "tab-x.json").write_text(json.dumps(content))
+    with pytest.raises(UserError, match=r"tab-x\.json is damaged .*; restore it"):
+        load_rows(tmp_path, "tab-x")
+
+
 def test_a_file_of_an_older_version_says_what_to_do(tmp_path):
     row = {"setting": "s", "metric": "entropy", "ours": 1.0, "protocol": "quick budget", "runs": []}
     (tmp_path / "tab-x.json").write_text(json.dumps({"rows": [row]}))

@@ -92,3 +92,17 @@ def test_decoders_weigh_errors_of_normalised_images_as_the_thesis_does(dataset, 
     )
     assert light.loss.reconstruction == 0.0005
     assert heavy.loss.reconstruction / light.loss.reconstruction == pytest.approx(ratio, abs=0.05)
+
+
+def test_printed_parameters_follow_from_the_printed_sparsity():
+    figures = [each.thesis for each in MNIST_TABLE.settings if each.thesis]
+    for plain, rem in zip(figures[::2], figures[1::2], strict=True):
+        left = plain["parameters_left"] * (1 - rem["sparsity"] / 100)
+        assert rem["parameters_left"] == pytest.approx(left, rel=0.1)  # the thesis cuts digits off
+
+
+def test_networks_have_the_number_of_parameters_that_the_thesis_prints():
+    for row in MNIST_TABLE.settings:
+        if row.thesis and row.variant == setting.PLAIN:
+            size = sum(each.numel() for each in network_of(MNIST_TABLE, row.name).parameters())
+            assert size == pytest.approx(row.thesis["parameters_left"], rel=0.01)

@@ -33,11 +33,10 @@ def row(ours, **changes):
         (row(89.6, spread=5.0), "open"),  # noise confirms nothing
         (row(61.0, spread=15.1, metric="sparsity"), "open"),
         (row(61.0, spread=1.0, metric="sparsity"), "not confirmed"),
+        (row(92.0, spread=1.0, metric="undertrained_sparsity"), "confirmed"),
         (row(38.0), "not confirmed"),
-        (row(38.0, protocols=(QUICK,)), "not confirmed"),  # more than a short protocol explains
+        (row(38.0, protocols=(QUICK,)), "open"),  # more epochs may change it
         (row(38.0, protocols=(QUICK,), runs=RUNS[:1], spread=None), "open"),
-        (row(84.2, protocols=(QUICK,)), "open"),  # less than ten times half a point and two deviations
-        (row(83.9, protocols=(QUICK,)), "not confirmed"),
         (row(91.8), "beyond"),
         (row(91.8, protocols=(QUICK,)), "beyond"),
         (row(90.9), "open"),

@@ -7,7 +7,8 @@ from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import larger, larger_metric
 from torchcaps.experiments.robustness.claims import AFFNIST, CLUTTER, IMAGES, PAIRS, SCENES
 
-LABELS = (CLUTTER, IMAGES, SCENES, PAIRS, AFFNIST)
+ETH80, SMALLNORB = "robust:viewpoints-eth80", "tab:novelviewpoints"
+LABELS = (CLUTTER, IMAGES, SCENES, PAIRS, AFFNIST, ETH80, SMALLNORB)
 CARVED, EVEN = "tree_precision", "even_tree_precision"
 
 
@@ -43,6 +44,11 @@ def test_every_claim_speaks_of_settings_and_metrics_that_exist(label):
         (PAIRS, 2, "class_mean_error"),
         (AFFNIST, 0, r"\+REM"),
         (AFFNIST, 1, "^DR-CapsNet, 1.8"),
+        (AFFNIST, 2, "undertrained_affnist_style_entropy"),
+        (ETH80, 0, r"[+]Q [|] familiar"),
+        (ETH80, 1, r"[+]Q [|] novel"),
+        (SMALLNORB, 0, r"[+]Q [|] familiar"),
+        (SMALLNORB, 1, r"[+]Q [|] novel"),
     ],
 )
 def test_every_claim_can_hold_fail_and_stay_open(label, number, larger):
@@ -50,7 +56,7 @@ def test_every_claim_can_hold_fail_and_stay_open(label, number, larger):
 
 
 def test_all_claims_are_among_those():
-    assert [len(EXPERIMENTS[label].claims) for label in LABELS] == [10, 1, 2, 3, 2]
+    assert [len(EXPERIMENTS[label].claims) for label in LABELS] == [10, 1, 2, 3, 3, 2, 2]
 
 
 @pytest.mark.parametrize(("second", "verdict"), [(1.0, "confirmed"), (3.0, "not confirmed")])
@@ -78,6 +84,14 @@ def test_what_rem_does_to_affine_digits_is_decided_by_the_protocol_of_the_thesis
     metric = "affnist_style_quantized_accuracy"
     rows = [seeds_row(name, metric, value, budget=budget) for name, value in made]
     assert EXPERIMENTS[AFFNIST].claims[0].check(lambda label: rows).verdict == verdict
+
+
+@pytest.mark.parametrize(("early", "verdict"), [(8.45, "confirmed"), (4.0, "not confirmed")])
+def test_short_trainings_do_not_tell_how_the_entropy_ends(early, verdict):
+    metrics = (("undertrained_affnist_style_entropy", early), ("affnist_style_entropy", 5.93))
+    for budget, found in (("full", verdict), ("quick", "open")):
+        rows = [seeds_row("DR-CapsNet+REM", metric, value, budget=budget) for metric, value in metrics]
+        assert EXPERIMENTS[AFFNIST].claims[2].check(lambda label, rows=rows: rows).verdict == found
 
 
 def test_a_single_seed_decides_nothing():

@@ -1,6 +1,7 @@
 """The plans of the robustness experiments: equal sizes, the right datasets, runs that leave metrics."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,11 +9,15 @@ import torch
 from torchcaps.core.metric import metric_of
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import Job, join_changes
+from torchcaps.experiments.robustness import affnist
 from torchcaps.experiments.robustness.networks import CONV, SHARED, VIT, small_networks, without_capsules
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
+from torchcaps.prune import count_sparsity
 from torchcaps.suites.viewpoint import views_of
-from torchcaps.train import Machine, Silent
+from torchcaps.train import Machine, Run, Silent
+
+from small_runs import small_recipe
 
 LABELS = [
     "tab:results-affnist",
@@ -83,3 +88,34 @@ def test_a_run_on_partwhole_leaves_what_was_measured(tmp_path):
     experiment.perform(job)
     found = json.loads((job.folder / "result.json").read_text())["metrics"]
     assert {"test_accuracy", "accuracy_with_even", "tree_precision", "saliency_on_object"} <= set(found)
+
+
+def test_rows_of_smallnorb_have_the_figures_of_both_tables_of_the_thesis():
+    settings = EXPERIMENTS["tab:novelviewpoints"].settings
+    printed = {setting.name: setting.thesis for setting in settings if setting.thesis}
+    assert len(printed) == 16
+    for name, figures in printed.items():
+        assert ("sparsity" in figures) == name.endswith("+REM")
+        for views in ("familiar", "novel"):  # quantization costs a point or two at most
+            plain, quantized = figures[f"{views}_accuracy"], figures[f"{views}_quantized_accuracy"]
+            assert abs(plain - quantized) < 1.3, name
+            assert figures[f"{views}_entropy"] < 8
+
+
+def test_an_under_trained_network_has_its_own_entropy_and_sparsity(tmp_path, monkeypatch):
+    recipe = small_recipe(pruning={"strength": 1e-4})
+    model = build_model(recipe.model)
+    with torch.no_grad():
+        model.stem.weight.zero_()
+    run = Run(tmp_path, recipe, model, epoch=2)
+    (tmp_path / "epoch-2.safetensors").touch()
+    rows = [{"epoch": number, "val_accuracy": 0.992 + number / 1000} for number in range(3)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setattr(affnist, "load_run", lambda *_, weights: run)
+    monkeypatch.setattr(affnist, "look_at", lambda *_: {"accuracy": 0.8, "entropy": 8.5})
+    monkeypatch.setattr(affnist, "plain_accuracy", lambda *_: 0.993)
+    found = affnist._undertrained(run, None)
+    assert found["undertrained_affnist_style_entropy"] == 8.5
+    assert found["undertrained_sparsity"] == count_sparsity(model)["sparsity"] > 0
+    unpruned = replace(run, recipe=replace(recipe, pruning=None))
+    assert "undertrained_sparsity" not in affnist._undertrained(unpruned, None)

@@ -13,6 +13,7 @@ from torchcaps.data import OverlaidImages
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import Job, join_changes
 from torchcaps.experiments.records import Details
+from torchcaps.experiments.robustness import segmented
 from torchcaps.experiments.robustness.claims import PAIRS
 from torchcaps.experiments.robustness.segmented import (
     digit_means,
@@ -61,7 +62,7 @@ def finished(tmp_path_factory):
     return job.folder
 
 
-def test_a_run_on_overlaid_digits_leaves_errors_and_a_picture_of_each_digit(finished):
+def test_a_run_on_overlaid_digits_leaves_errors_and_a_picture_of_each_digit(finished, monkeypatch):
     result = json.loads((finished / "result.json").read_text())
     found = result["metrics"]
     assert found["whole_image_error"] > found["class_mean_error"] > 0
@@ -70,6 +71,11 @@ def test_a_run_on_overlaid_digits_leaves_errors_and_a_picture_of_each_digit(fini
     assert details.pictures["digits"].unpack().shape == (8, 5, 36, 36)
     rows = [a_row("DR-CapsNet, shift 4", "reconstruction_error", 1.0, details=details)]
     assert len(draw_segmented(rows)) > 1000
+    drawn = []
+    monkeypatch.setattr(segmented, "to_png", lambda figure, scale: drawn.append(figure) or b"picture")
+    draw_segmented(rows)
+    labels = [text.get_text() for text in drawn[0].texts][1::2]
+    assert labels == ["image", "digit", "drawing", "digit", "drawing"]
 
 
 def test_runs_on_single_digits_are_refused(finished, monkeypatch):

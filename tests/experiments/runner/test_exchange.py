@@ -1,3 +1,4 @@
+import gzip
 import io
 import json
 import tarfile
@@ -124,9 +125,27 @@ def test_what_is_no_archive_is_refused(tmp_path):
         b'{"recipe": null, "seed": 0, "metrics": {}}',
         b'{"recipe": {}, "seed": 0, "metrics": [1]}',
         b'{"recipe": {}, "seed": 0, "metrics": {"loss": "1"}}',
+        json.dumps({**MINE, "annealing": 3}).encode(),
+        json.dumps({**MINE, "data_protocol": []}).encode(),
+        json.dumps({**MINE, "series": None}).encode(),
+        json.dumps({**MINE, "series": {"loss": [[1], 2]}}).encode(),
+        json.dumps({**MINE, "pictures": {"a": 3}}).encode(),
         b"\xff",
     ],
-    ids=["deep", "digits", "nan", "no recipe", "no metrics", "no number", "no text"],
+    ids=[
+        "deep",
+        "digits",
+        "nan",
+        "no recipe",
+        "no metrics",
+        "no number",
+        "annealing",
+        "protocol",
+        "series",
+        "ragged",
+        "pictures",
+        "no text",
+    ],
 )
 def test_a_result_that_is_no_plain_data_is_refused_in_one_line(tmp_path, content):
     source = pack(tmp_path / "x.tar.gz", {"smoke-mnist/quick/run-1/result.json": content})
@@ -134,6 +153,14 @@ def test_a_result_that_is_no_plain_data_is_refused_in_one_line(tmp_path, content
         merge_runs(EXPERIMENT, source, tmp_path / "here")
     assert "\n" not in str(caught.value)
     assert not list((tmp_path / "here").rglob("*.json"))
+
+
+def test_an_archive_whose_header_is_larger_than_memory_is_refused_in_one_line(tmp_path):
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 1 << 61
+    (tmp_path / "x.tar.gz").write_bytes(gzip.compress(header.tobuf(tarfile.GNU_FORMAT)))
+    with pytest.raises(UserError, match=r"x\.tar\.gz is no archive of results that can be read: \w"):
+        merge_runs(EXPERIMENT, tmp_path / "x.tar.gz", tmp_path / "here")
 
 
 def test_an_archive_torn_in_the_middle_is_refused_in_one_line(tmp_path):

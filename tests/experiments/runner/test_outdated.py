@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
+from torchcaps.core import UserError
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.results import rows_of_runs
 from torchcaps.experiments.runner import missing_runs, outdated_runs, pack_runs, set_aside
@@ -44,6 +45,12 @@ def runs(tmp_path):
 
 def test_a_result_of_another_recipe_is_outdated(runs, tmp_path):
     assert outdated_runs(CURVES.planned(**SMOKE), tmp_path) == list(runs[1:])
+
+
+def test_a_result_that_is_none_is_named(runs, tmp_path):
+    (runs[0].folder(tmp_path) / "result.json").write_text("[]")
+    with pytest.raises(UserError, match=r"result\.json is damaged .*; delete it"):
+        outdated_runs(CURVES.planned(**SMOKE), tmp_path)
 
 
 def test_a_key_that_came_later_makes_no_result_outdated(runs, tmp_path):

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from math import inf
 
-from ..plan import Finding, Mean, RowsOf, Verdict, as_ours, decide, decide_together, difference, mean_of
+from torchcaps.core import metric_of
+
+from ..plan import (
+    Effect,
+    Finding,
+    Mean,
+    RowsOf,
+    Verdict,
+    decide,
+    decide_together,
+    difference,
+    mean_of,
+)
 from ..records import Row, Rows, by_setting
 from .grid_claims import used_up
 from .names import ANNEALED, FIXED, fixed_name, full_name
@@ -13,10 +25,15 @@ from .trend import decide_trend, rank_correlation
 _FEWEST = 3  # numbers of iterations that a claim about their order is decided on
 
 
-def _fixed_losses(rows: Rows) -> dict[int, Row]:
-    """Rows of the loss with fixed iterations, by their number."""
-    found = by_setting(rows, "test_loss")
+def _fixed_rows(rows: Rows, metric: str) -> dict[int, Row]:
+    """Rows of training with fixed iterations, by their number."""
+    found = by_setting(rows, metric)
     return {r: found[fixed_name(r)] for r in FIXED if fixed_name(r) in found}
+
+
+def _gain(metric: str, more: Mean, less: Mean) -> Effect:
+    """By how much one mean is better than another, whichever way is better."""
+    return difference(more, less) if metric_of(metric).better == "higher" else difference(less, more)
 
 
 def _annealed_points(rows: Rows, metric: str) -> dict[int, Mean]:
@@ -36,18 +53,26 @@ def annealed_loss_falls(rows_of: RowsOf) -> Finding:
 
     The start of the annealed curve would be no measure: more iterations come with more epochs.
     """
-    rows = rows_of("fig:fix_vs_ann")
-    annealed, one = _annealed_points(rows, "test_loss"), _fixed_losses(rows).get(1)
+    return _annealed_ends_better(rows_of("fig:fix_vs_ann"), "test_loss")
+
+
+def annealed_accuracy_rises(rows_of: RowsOf) -> Finding:
+    """The annealed accuracy ends higher than that of one iteration, compared as the loss is."""
+    return _annealed_ends_better(rows_of("fig:fix_vs_ann"), "test_accuracy")
+
+
+def _annealed_ends_better(rows: Rows, metric: str) -> Finding:
+    annealed, one = _annealed_points(rows, metric), _fixed_rows(rows, metric).get(1)
     if len(annealed) < 2 or one is None:
         return Finding("open", "annealed training has not come beyond one iteration, or fixed 1 is missing")
     most = max(annealed)
     last = annealed[most]
-    gap = difference(mean_of(one), last)
-    because = (
-        f"test loss {last.value:.4f} at {most} iterations, {one.ours:.4f} with one alone, difference {gap}"
-    )
-    verdict = decide(gap)
-    if verdict != "not confirmed" and used_up(one) < inf:  # a loss that is no lower than this counts anyway
+    gain = _gain(metric, last, mean_of(one))
+    about = metric_of(metric)
+    ended, alone = (f"{mean:.{about.digits}f} {about.unit}".rstrip() for mean in (last.value, one.ours))
+    because = f"test {about.title} {ended} at {most} iterations, {alone} with one alone, difference {gain}"
+    verdict = decide(gain)
+    if verdict != "not confirmed" and used_up(one) < inf:  # one that is no better than this counts anyway
         return Finding("open", f"{because}, but training with one alone was cut short")
     return Finding(verdict, because)
 
@@ -57,7 +82,7 @@ def fixed_loss_grows(rows_of: RowsOf) -> Finding:
 
     A training that was cut short says nothing; one in between leaves the ends as they are.
     """
-    fixed = _fixed_losses(rows_of("fig:fix_vs_ann"))
+    fixed = _fixed_rows(rows_of("fig:fix_vs_ann"), "test_loss")
     if len(fixed) < _FEWEST or max(fixed) == 1:
         return Finding("open", f"only {len(fixed)} of {len(FIXED)} numbers of iterations have been trained")
     trend = rank_correlation(list(fixed), [row.ours for row in fixed.values()])
@@ -79,15 +104,23 @@ def fixed_loss_grows(rows_of: RowsOf) -> Finding:
 
 def annealed_is_above(rows_of: RowsOf) -> Finding:
     """Annealed training is more accurate than fixed training wherever both have been made."""
-    rows = rows_of("fig:fix_vs_ann")
-    found, annealed = by_setting(rows, "test_accuracy"), _annealed_points(rows, "test_accuracy")
-    both = [r for r in FIXED if r > 1 and r in annealed and fixed_name(r) in found]
-    effects = {str(r): difference(annealed[r], mean_of(found[fixed_name(r)])) for r in both}
-    above = sum(effect.size > 0 for effect in effects.values())
-    because = f"by the mean at {above} of {len(both)} numbers of iterations above one"
-    verdicts = {f"{r} iterations": decide(effect) for r, effect in effects.items()}
+    return _annealed_is_better(rows_of("fig:fix_vs_ann"), "test_accuracy")
+
+
+def annealed_loss_is_lower(rows_of: RowsOf) -> Finding:
+    """Annealed training reaches a lower loss than fixed training wherever both have been made."""
+    return _annealed_is_better(rows_of("fig:fix_vs_ann"), "test_loss")
+
+
+def _annealed_is_better(rows: Rows, metric: str) -> Finding:
+    fixed, annealed = _fixed_rows(rows, metric), _annealed_points(rows, metric)
+    both = [r for r in fixed if r > 1 and r in annealed]
+    gains = {r: _gain(metric, annealed[r], mean_of(fixed[r])) for r in both}
+    ahead = sum(gain.size > 0 for gain in gains.values())
+    because = f"by the mean at {ahead} of {len(both)} numbers of iterations above one"
+    verdicts = {f"{r} iterations": decide(gain) for r, gain in gains.items()}
     finding = decide_together(verdicts, len(FIXED) - 1, because)
-    cut = [r for r in both if used_up(found[fixed_name(r)]) < inf]
+    cut = [r for r in both if used_up(fixed[r]) < inf]
     if finding.verdict == "confirmed" and cut:
         return Finding("open", f"{because}, but fixed training was cut short at {len(cut)} of them")
     return finding
@@ -103,4 +136,4 @@ def full_gradient_is_worse(rows_of: RowsOf) -> Finding:
     because = (
         f"test loss {last.ours:.4f} through the last, {full.ours:.4f} through all of {most}, difference {gap}"
     )
-    return as_ours(Finding(decide(gap), because))
+    return Finding(decide(gap), because)

@@ -1,11 +1,11 @@
 """What an experiment is: its settings, its runs, and the claims that its rows decide."""
 
-from .claim import Check, Claim, Finding, RowsOf, Verdict
-from .compare import MISSING, larger, larger_metric, ours, with_spread
+from .beyond import BEYOND, on_mnist5k
+from .claim import Check, Claim, Finding, RowsOf, Verdict, our_claim
+from .compare import MISSING, larger, larger_metric, with_spread
 from .evidence import (
     Effect,
     Mean,
-    as_ours,
     decide,
     decide_best,
     decide_each,
@@ -32,6 +32,7 @@ from .reuse import make_reused, setting_of, take_over
 from .setting import SMOKE, Changes, Setting, Values, join_changes
 
 __all__ = [
+    "BEYOND",
     "EXPERIMENTS",
     "FIRST_SEED",
     "MISSING",
@@ -51,7 +52,6 @@ __all__ = [
     "Setting",
     "Values",
     "Verdict",
-    "as_ours",
     "decide",
     "decide_best",
     "decide_each",
@@ -65,7 +65,8 @@ __all__ = [
     "made_with",
     "make_reused",
     "mean_of",
-    "ours",
+    "on_mnist5k",
+    "our_claim",
     "planned_with",
     "register",
     "setting_of",

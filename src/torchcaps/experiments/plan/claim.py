@@ -24,7 +24,20 @@ Check = Callable[[RowsOf], Finding]
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the thesis, or one of ours that goes beyond it, and how rows decide it."""
+    """A sentence of the thesis, or one of ours that goes beyond it, and the rule by which rows decide it."""
 
     text: str
-    check: Check
+    rule: Check
+    is_ours: bool = False
+
+    def check(self, rows_of: RowsOf) -> Finding:
+        """What the rows say; where they confirm a claim of ours, it goes beyond the thesis."""
+        finding = self.rule(rows_of)
+        if self.is_ours and finding.verdict == "confirmed":
+            return finding._replace(verdict="beyond")
+        return finding
+
+
+def our_claim(text: str, rule: Check) -> Claim:
+    """A claim that the thesis does not make."""
+    return Claim(text, rule, is_ours=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..records import Row, by_setting
 from .claim import Check, Finding, RowsOf
-from .evidence import Mean, as_ours, decide, decide_together, difference, gain
+from .evidence import Effect, Mean, decide, decide_together, difference, gain
 
 MISSING = Finding("open", "runs are missing")
 
@@ -43,8 +43,16 @@ def larger(
     return check
 
 
-def larger_metric(label: str, more: str, less: str, names: Sequence[str], unit: str = "") -> Check:
-    """Whether the runs of each of some settings have more of one metric than of another."""
+def larger_metric(
+    label: str, more: str, less: str, names: Sequence[str], unit: str = "", *, any_budget: bool = True
+) -> Check:
+    """Whether the runs of each of some settings have more of one metric than of another.
+
+    Without `any_budget` runs of less than the thesis's protocol leave it open.
+    """
+
+    def _of_budget(effect: Effect, row: Row) -> Effect:
+        return effect._replace(is_short=not any_budget and row.budget != "full")
 
     def check(rows_of: RowsOf) -> Finding:
         few, many = (by_setting(rows_of(label), metric) for metric in (less, more))
@@ -52,12 +60,7 @@ def larger_metric(label: str, more: str, less: str, names: Sequence[str], unit: 
         if not both:
             return MISSING
         words = (f"{name} {few[name].ours:.2f}{unit} and {many[name].ours:.2f}{unit}" for name in both)
-        verdicts = {name: decide(gain(many[name], few[name])) for name in both}
+        verdicts = {name: decide(_of_budget(gain(many[name], few[name]), many[name])) for name in both}
         return decide_together(verdicts, len(names), "; ".join(words))
 
     return check
-
-
-def ours(check: Check) -> Check:
-    """The same check for a claim that the thesis does not make."""
-    return lambda rows_of: as_ours(check(rows_of))

@@ -152,8 +152,3 @@ def decide_each(effects: Mapping[str, Effect], planned: int, title: str) -> Find
     words = ", ".join(f"{name} {effect}" for name, effect in effects.items())
     verdicts = {name: decide(effect) for name, effect in effects.items()}
     return decide_together(verdicts, planned, f"{title}: {words or 'no runs'}")
-
-
-def as_ours(finding: Finding) -> Finding:
-    """The same for a claim of ours that the thesis does not make."""
-    return finding._replace(verdict="beyond") if finding.verdict == "confirmed" else finding

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..plan import Claim, Job, register, take_over
+from ..plan import Job, our_claim, register, take_over
 from . import claims
 from .claims import IMAGES
 from .nearest import look_up_rotations
@@ -55,13 +55,13 @@ register(
         ),
         claims=(
             *(
-                Claim(
+                our_claim(
                     f"{network}: in as many steps, rotations that are never seen twice give smaller errors.",
                     claims.less(IMAGES, "test_rotation_error", _fresh(network), _same(network)),
                 )
                 for network in NETWORKS
             ),
-            Claim(
+            our_claim(
                 "The training image that looks most alike is nearer in rotation than what networks say that "
                 "learnt from as many images.",
                 claims.ahead_of_all(IMAGES, _NEAREST, tuple(map(_same, NETWORKS))),

@@ -71,5 +71,5 @@ def draw_compared(rows: Rows) -> bytes | None:
         return None
     pairs = list(kept.items())
     panels = {"input": SaliencyPanel(np.asarray(pairs[0][1][0]), {})}
-    panels |= {name: SaliencyPanel(np.asarray(pictures[1]), {}) for name, pictures in pairs}
+    panels |= {name: SaliencyPanel(np.asarray(pictures[1]), {}, "rotation found") for name, pictures in pairs}
     return to_png(draw_saliency(panels), scale=1)

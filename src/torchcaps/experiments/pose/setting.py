@@ -49,6 +49,8 @@ DEVIATIONS = (
     "missing. The world gives 0.05 of light, which the thesis does not state.",
     "The learning rate falls to 1e-5 along a cosine over a fixed number of epochs; the thesis trained for up "
     "to 1,000 epochs with a patience of 50.",
+    "The rotation loss is that of the true class's capsule; in the thesis it is that of the capsule with the "
+    "highest activation, which says nothing of the object while the class is wrong.",
     "The thesis does not say how its test images were chosen. In its split, as we read it, a fifth of all "
     "images is drawn at random: it names no objects or rotations that were held out.",
 )

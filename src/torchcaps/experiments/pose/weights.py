@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..plan import Claim, register, take_over
+from ..plan import our_claim, register, take_over
 from . import claims
 from .claims import WEIGHT, name_of
 from .runs import MESHES, RANDOM
@@ -41,7 +41,7 @@ WEIGHTS = register(
         settings=tuple(_setting(*each) for each in _SETTINGS),
         claims=(
             *(
-                Claim(
+                our_claim(
                     f"{network}: ten times the thesis's weight gives smaller errors.",
                     claims.less(
                         WEIGHT,

@@ -3,7 +3,7 @@
 from .details import Details, Picture, Series
 from .metrics import metric_heading, metric_words
 from .protocol import BUDGETS, Budget, Protocol, protocol_of, read_budget
-from .result import RunFacts, RunResult
+from .result import RunFacts, RunResult, read_result
 from .row import MeanCurve, Row, RowRun, Rows, by_setting, details_of, load_rows
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "metric_words",
     "protocol_of",
     "read_budget",
+    "read_result",
 ]

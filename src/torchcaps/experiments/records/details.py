@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from torchcaps.core import UserError
+
 Series = NDArray[np.float64] | NDArray[np.int64]
 _LEVELS = 16  # of brightness: enough for small pictures, in a fifth of the text that 256 levels take
 _MIXED_NAMES = ("class", "classes")
@@ -58,16 +60,19 @@ class Details:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Details:
         """Read the details from a result or a row."""
-        found = _sort_mixed(content["curve"]) if "curve" in content else content
-        return cls(
-            series={name: np.array(values) for name, values in found.get("series", {}).items()},
-            names=tuple(found.get("names", ())),
-            pictures={
-                name: Picture(tuple(packed["shape"]), packed["pixels"])
-                for name, packed in found.get("pictures", {}).items()
-            },
-            trees=tuple(found.get("trees", ())),
-        )
+        try:
+            found = _sort_mixed(content["curve"]) if "curve" in content else content
+            return cls(
+                series={name: np.array(values) for name, values in found.get("series", {}).items()},
+                names=tuple(found.get("names", ())),
+                pictures={
+                    name: Picture(tuple(packed["shape"]), packed["pixels"])
+                    for name, packed in found.get("pictures", {}).items()
+                },
+                trees=tuple(found.get("trees", ())),
+            )
+        except (TypeError, AttributeError, LookupError, ValueError) as error:  # results of other machines
+            raise UserError(f"its series, names, pictures or trees are damaged ({error})") from error
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, without what is empty."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
-from torchcaps.core import Number, UserError, build_dataclass
+from torchcaps.core import Number, UserError, build_dataclass, convert
+from torchcaps.storage import read_json
 
 from .details import Details
 
@@ -69,10 +71,18 @@ class RunResult:
             facts=build_dataclass(RunFacts, known, "result"),
             metrics=metrics,
             recipe=recipe,
-            annealing=tuple(content.get("annealing", ())),
+            annealing=convert(tuple[Mapping[str, Any], ...], content.get("annealing", ()), "annealing"),
             details=Details.from_json(content),
-            data_protocol=content.get("data_protocol", 1),
+            data_protocol=convert(int, content.get("data_protocol", 1), "data_protocol"),
         )
+
+
+def read_result(path: Path) -> RunResult:
+    """The result in a file; a damaged one is an error that says what to do."""
+    try:
+        return RunResult.from_json(read_json(path))
+    except UserError as error:
+        raise UserError(f"{path} is damaged ({error}); delete it and call the same command again") from error
 
 
 def _groups(content: Mapping[str, Any]) -> tuple[Mapping[str, Number], Mapping[str, Any]]:

@@ -139,6 +139,8 @@ def load_rows(folder: Path, label: str) -> list[Row]:
             f"{path} holds rows without {error}, perhaps of an older version: delete it, and gather its runs "
             "again with torchcaps reproduce"
         ) from error
+    except (TypeError, AttributeError, UserError) as error:
+        raise UserError(f"{path} is damaged ({error}); restore it, or delete it") from error
 
 
 def by_setting(rows: Iterable[Row], metric: str) -> dict[str, Row]:

@@ -16,7 +16,6 @@ from ..plan import (
     Mean,
     RowsOf,
     Verdict,
-    as_ours,
     decide,
     decide_together,
     difference,
@@ -26,7 +25,7 @@ from ..plan import (
 from ..records import Details, Row, Rows, Series, by_setting, details_of
 from .setting import REM, Pair, pairs_of
 
-_GAMMA = "gamma-CapsNet, thesis gradient"
+GAMMA = "gamma-CapsNet, thesis gradient"
 _ALONG_TRAINING = ("entropy", "quantized_accuracy")
 _LOSS = 0.2  # points of accuracy that count as kept
 KEEPS_ACCURACY = f"REM keeps the accuracy, by our rule within {_LOSS:g} points."
@@ -88,22 +87,44 @@ def most_weights_go(rows_of: RowsOf) -> Finding:
     return Finding(decide(beyond), f"sparsity {row.ours:.1f} %, {beyond} points from 70")
 
 
-def gamma_has_fewest_trees(rows_of: RowsOf) -> Finding:
-    """gamma-CapsNet, as the thesis trains it, has the lowest entropy, as it is and with REM."""
-    label = "tab:mnist-pruned-params"
-    networks, pairs = thesis_networks(label), pairs_of(rows_of(label), "entropy")
-    gamma = pairs.pop(_GAMMA, None)
-    others = {name: pair for name, pair in pairs.items() if name in networks}
-    if gamma is None or not others:
-        return Finding("open", f"{_GAMMA}, or what to compare it with, has not been trained both ways")
-    verdicts = {
-        f"{name} {way}": decide(difference(Mean.of_row(row), Mean.of_row(own)))
+def fewest_trees(label: str, chosen: Mapping[str, str]) -> Check:
+    """Some networks of the thesis have the lowest entropy each, as they are and with REM.
+
+    Args:
+        label: Of a table.
+        chosen: The network, and how the names of all begin that it is compared with.
+    """
+
+    def check(rows_of: RowsOf) -> Finding:
+        networks = thesis_networks(label)
+        rivals = {
+            name: [other for other in networks if other != name and other.startswith(start)]
+            for name, start in chosen.items()
+        }
+        pairs = pairs_of(rows_of(label), "entropy")
+        verdicts, words = dict[str, Verdict](), []
+        for name in (name for name in chosen if name in pairs):
+            others = {other: pairs[other] for other in pairs if other in rivals[name]}
+            verdicts |= _lowest(pairs[name], others)
+            words += [_both(each, pairs[each]) for each in (name, *others)]
+        if not verdicts:
+            return Finding("open", f"{', '.join(chosen)}, or what to compare with, was not trained both ways")
+        return decide_together(verdicts, 2 * sum(map(len, rivals.values())), f"bits: {', '.join(words)}")
+
+    return check
+
+
+def _lowest(own: Pair, others: Mapping[str, Pair]) -> dict[str, Verdict]:
+    """Whether each of others has a higher entropy, as it is and with REM."""
+    return {
+        f"{name} {way}": decide(difference(Mean.of_row(row), Mean.of_row(lowest)))
         for name, pair in others.items()
-        for way, row, own in zip(("as it is", "with REM"), pair, gamma, strict=True)
+        for way, row, lowest in zip(("as it is", "with REM"), pair, own, strict=True)
     }
-    words = (f"{name} {pair.plain.ours:.2f} and {pair.rem.ours:.2f}" for name, pair in others.items())
-    because = f"{gamma.plain.ours:.2f} bits as it is and {gamma.rem.ours:.2f} with REM, {', '.join(words)}"
-    return decide_together(verdicts, 2 * (len(networks) - 1), because)
+
+
+def _both(name: str, pair: Pair) -> str:
+    return f"{name} {pair.plain.ours:.2f} as it is and {pair.rem.ours:.2f} with REM"
 
 
 def compare(label: str, metric: str, lower: str, higher: str, *, by: float = _EFFECT) -> Check:
@@ -285,4 +306,4 @@ def contributions_matter_more(rows_of: RowsOf) -> Finding:
         f"the class falls by {falls[0]:.1f} points without the places that contributions name, by "
         f"{falls[1]:.1f} without those that couplings name, by {falls[2]:.1f} without random ones"
     )
-    return as_ours(decide_together(verdicts, len(EXPERIMENTS[label].settings), because))
+    return decide_together(verdicts, len(EXPERIMENTS[label].settings), because)

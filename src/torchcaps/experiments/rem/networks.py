@@ -30,6 +30,8 @@ class Figures(NamedTuple):
     rem_entropy: float
     rem_sparsity: float
     vanilla: float | None = None
+    parameters: int | None = None  # of all, and of those that pruning leaves, in two digits or three
+    rem_parameters: int | None = None
 
 
 def table_pair(
@@ -47,14 +49,23 @@ def table_pair(
     )
     if figures is None:
         return plain, rem
-    vanilla = {} if figures.vanilla is None else {"test_accuracy": figures.vanilla}
-    printed = {"quantized_accuracy": figures.accuracy, "entropy": figures.entropy, **vanilla}
+    printed = {
+        "test_accuracy": figures.vanilla,
+        "quantized_accuracy": figures.accuracy,
+        "entropy": figures.entropy,
+        "parameters_left": figures.parameters,
+    }
     printed_rem = {
         "quantized_accuracy": figures.rem_accuracy,
         "entropy": figures.rem_entropy,
         "sparsity": figures.rem_sparsity,
+        "parameters_left": figures.rem_parameters,
     }
-    return replace(plain, thesis=printed), replace(rem, thesis=printed_rem)
+    return replace(plain, thesis=_known(printed)), replace(rem, thesis=_known(printed_rem))
+
+
+def _known(figures: dict[str, float | None]) -> dict[str, float]:
+    return {metric: value for metric, value in figures.items() if value is not None}
 
 
 _RECIPE = "mnist/dr_capsnet_thesis"

@@ -29,7 +29,7 @@ from torchcaps.parse import (
 from torchcaps.train import Pipeline
 from torchcaps.viz import SaliencyPanel, draw_saliency, to_png
 
-from ..plan import Claim, register
+from ..plan import Claim, our_claim, register
 from ..records import Details, Picture, Rows, Series
 from . import claims
 from .deletion import measure_deletion, random_maps
@@ -181,7 +181,7 @@ register(
         draw=draw_pairs,
         claims=(
             Claim("With REM the network concentrates on the object of interest.", claims.looks_at_the_object),
-            Claim(
+            our_claim(
                 "Beyond the thesis: contributions find the places that matter better than couplings do.",
                 claims.contributions_matter_more,
             ),

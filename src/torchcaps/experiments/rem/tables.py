@@ -65,7 +65,8 @@ DEVIATIONS = (
     "A quick budget has fewer epochs, a faster decay and, to prune as much in them, a larger strength.",
     "Single weights are pruned, as in the thesis.",
     "With bf16, products are computed in bfloat16 and weights stay in float32; trees are counted in float32.",
-    "The thesis's deviations of an entropy are over classes, ours over seeds.",
+    "The thesis's deviations of an entropy are over classes, ours over seeds. It prints medians over seeds "
+    "of the sparsity and of the number of trees, ours are means.",
     "DR-CapsNet has `gradient: last`; in the author's code the routing bias learns through inner rounds too.",
 )
 NO_DECODER = "Networks have no decoder, as in the thesis."
@@ -84,11 +85,19 @@ MNIST_TABLE = register(
         perform=study_trees,
         settings=(
             *table_pair(
-                DR._replace(keep_epochs=KEPT), DATA["mnist"], Figures(99.56, 9.53, 99.56, 4.16, 85.53)
+                DR._replace(keep_epochs=KEPT),
+                DATA["mnist"],
+                Figures(99.56, 9.53, 99.56, 4.16, 85.53, None, 6_800_000, 900_000),
             ),
-            *table_pair(EFFICIENT, DATA["mnist"], Figures(99.55, 4.38, 99.58, 2.60, 73.15)),
-            *table_pair(GAMMA, DATA["mnist"], Figures(99.50, 1.87, 99.50, 1.34, 89.71)),
-            *table_pair(DEEP, DATA["mnist"], Figures(99.51, 5.26, 99.61, 3.10, 71.73)),
+            *table_pair(
+                EFFICIENT, DATA["mnist"], Figures(99.55, 4.38, 99.58, 2.60, 73.15, None, 161_000, 43_000)
+            ),
+            *table_pair(
+                GAMMA, DATA["mnist"], Figures(99.50, 1.87, 99.50, 1.34, 89.71, None, 7_700_000, 800_000)
+            ),
+            *table_pair(
+                DEEP, DATA["mnist"], Figures(99.51, 5.26, 99.61, 3.10, 71.73, None, 8_400_000, 2_400_000)
+            ),
             *table_pair(GAMMA_FULL, DATA["mnist"], None),
             *table_pair(DEEP_OF_AUTHORS, DATA["mnist"], None),
         ),
@@ -104,7 +113,8 @@ MNIST_TABLE = register(
                 claims.most_weights_go,
             ),
             Claim(
-                "gamma-CapsNet has the lowest entropy, with and without REM.", claims.gamma_has_fewest_trees
+                "gamma-CapsNet has the lowest entropy, with and without REM.",
+                claims.fewest_trees("tab:mnist-pruned-params", {claims.GAMMA: ""}),
             ),
         ),
         deviations=(
@@ -138,6 +148,11 @@ _OTHERS = (
     ("CIFAR-10", OF_COLOUR["gamma_full"], "cifar10", None),
     ("SVHN", OF_COLOUR["gamma_full"], "svhn", None),
 )
+_EFFICIENT_ONES = {
+    "Fashion-MNIST, Efficient-CapsNet": "Fashion-MNIST, ",
+    "SVHN, Efficient-CapsNet, 16 children": "SVHN, ",
+    "CIFAR-10, Efficient-CapsNet, 16 children": "CIFAR-10, ",
+}
 OTHERS_TABLE = register(
     on_rem(
         label="tab:results-otherdatasets",
@@ -160,6 +175,11 @@ OTHERS_TABLE = register(
                 "twentieth.",
                 claims.lowers_entropy("tab:results-otherdatasets"),
             ),
+            Claim(
+                "Efficient-CapsNet has the lowest entropy on Fashion-MNIST, SVHN and CIFAR-10, with and "
+                "without REM.",
+                claims.fewest_trees("tab:results-otherdatasets", _EFFICIENT_ONES),
+            ),
         ),
         deviations=(
             NO_DECODER,
@@ -168,7 +188,9 @@ OTHERS_TABLE = register(
             "DR-CapsNet on CIFAR-10 is at 24 px, resized, and at 32 px: its author released both. The thesis "
             "names images of 32 px and the network of Sabour, who crops to 24. Its figures are beside both.",
             "Imagenette is at 64 px with a first stride of 1, where the thesis has 128 px and a stride of 2: "
-            "maps have the same size. Dogs vs. Cats is missing.",
+            "maps have the same size.",
+            "Dogs vs. Cats is missing. The thesis prints for it an accuracy of 97.74 % as trained, of 99.2 % "
+            "at 4.05 bits quantized, and with REM of 99.1 % at 2.03 bits and a sparsity of 71.92 %.",
         ),
     )
 )

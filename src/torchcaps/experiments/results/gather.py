@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from torchcaps.core import Number, UserError, metric_of
-from torchcaps.storage import read_json, write_bytes, write_json
+from torchcaps.storage import write_bytes, write_json
 
 from ..plan import Experiment, PlannedRun, Setting, made_with, planned_with
 from ..records import (
@@ -22,6 +22,7 @@ from ..records import (
     RunResult,
     load_rows,
     protocol_of,
+    read_result,
 )
 from .overview import write_overview
 from .page import write_page
@@ -149,16 +150,9 @@ def _results_of(experiment: Experiment, setting: Setting, out: Path, budget: Bud
     paths = sorted(folder.parent.glob(f"{start}[0-9]*/result.json"))
     own = [path for path in paths if path.parent.name.removeprefix(start).isdecimal()]
     alike: dict[str, list[RunResult]] = {}
-    for result in map(_read_result, own):
+    for result in map(read_result, own):
         alike.setdefault(made_with(result.recipe, result.data_protocol), []).append(result)
     return alike.get(planned_with(any_run)) or max(alike.values(), key=len, default=[])
-
-
-def _read_result(path: Path) -> RunResult:
-    try:
-        return RunResult.from_json(read_json(path))
-    except UserError as error:
-        raise UserError(f"{path} is damaged ({error}); delete it and call the same command again") from error
 
 
 def _rows_of_setting(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..plan import Claim, larger, larger_metric, ours
+from ..plan import Claim, larger, larger_metric, our_claim
 from .networks import CONV, DR, ENTROPY, GAMMA, ONE_ROUND, REM, SHARED
 
 CLUTTER, IMAGES, SCENES = "robust:partwhole-clutter", "robust:partwhole-images", "robust:partwhole-scenes"
@@ -33,58 +33,50 @@ def _over_clutter(*networks: str) -> list[str]:
 
 _OF_CAPSULES = (DR, ONE_ROUND, GAMMA, SHARED, REM, ENTROPY)
 CLUTTER_CLAIMS = (
-    Claim(
+    our_claim(
         "Without clutter the convolutional network is ahead of every capsule network of its size.",
-        ours(
-            larger(
-                CLUTTER,
-                "test_accuracy",
-                [(at_clutter(CONV, 0.0), at_clutter(network, 0.0)) for network in _OF_CAPSULES],
-                _PERCENT,
-            )
+        larger(
+            CLUTTER,
+            "test_accuracy",
+            [(at_clutter(CONV, 0.0), at_clutter(network, 0.0)) for network in _OF_CAPSULES],
+            _PERCENT,
         ),
     ),
-    Claim(
+    our_claim(
         "In clutter DR-CapsNet+REM is ahead of the convolutional network of its size.",
-        ours(larger(CLUTTER, "test_accuracy", _pairs(REM, CONV, _CLUTTERED), _PERCENT)),
+        larger(CLUTTER, "test_accuracy", _pairs(REM, CONV, _CLUTTERED), _PERCENT),
     ),
-    Claim(
+    our_claim(
         "Three rounds of routing classify better than one.",
-        ours(larger(CLUTTER, "test_accuracy", _pairs(DR, ONE_ROUND), _PERCENT)),
+        larger(CLUTTER, "test_accuracy", _pairs(DR, ONE_ROUND), _PERCENT),
     ),
     Claim(
         "DR-CapsNet classifies worse when its couplings are made even: routing matters.",
         larger_metric(CLUTTER, "test_accuracy", "accuracy_with_even", _over_clutter(DR), _PERCENT),
     ),
-    Claim(
+    our_claim(
         "gamma-CapsNet classifies worse when its couplings are made even: its routing matters.",
-        ours(larger_metric(CLUTTER, "test_accuracy", "accuracy_with_even", _over_clutter(GAMMA), _PERCENT)),
+        larger_metric(CLUTTER, "test_accuracy", "accuracy_with_even", _over_clutter(GAMMA), _PERCENT),
     ),
     Claim(
         "With REM less of what the class capsules receive comes from clutter.",
         larger(CLUTTER, "contribution_on_clutter", _pairs(DR, REM, _CLUTTERED), _PERCENT),
     ),
-    Claim(
+    our_claim(
         "Edges of carved trees are right more often than those of random trees.",
-        ours(
-            larger_metric(
-                CLUTTER, "tree_precision", "random_tree_precision", _over_clutter(DR, REM), _PERCENT
-            )
-        ),
+        larger_metric(CLUTTER, "tree_precision", "random_tree_precision", _over_clutter(DR, REM), _PERCENT),
     ),
-    Claim(
+    our_claim(
         "Edges of carved trees are right more often than those of trees of even couplings.",
-        ours(
-            larger_metric(CLUTTER, "tree_precision", "even_tree_precision", _over_clutter(DR, REM), _PERCENT)
-        ),
+        larger_metric(CLUTTER, "tree_precision", "even_tree_precision", _over_clutter(DR, REM), _PERCENT),
     ),
-    Claim(
+    our_claim(
         "Types of primary capsules prefer parts: they are purer than one type for all would be.",
-        ours(larger_metric(CLUTTER, "part_purity", "part_purity_base", _over_clutter(DR, REM), _PERCENT)),
+        larger_metric(CLUTTER, "part_purity", "part_purity_base", _over_clutter(DR, REM), _PERCENT),
     ),
-    Claim(
+    our_claim(
         "REM makes the pose of the class capsule follow a turn of the object more closely.",
-        ours(larger(CLUTTER, "equivariance_error", _pairs(DR, REM))),
+        larger(CLUTTER, "equivariance_error", _pairs(DR, REM)),
     ),
 )
 IMAGES_CLAIMS = (
@@ -99,26 +91,24 @@ IMAGES_CLAIMS = (
     ),
 )
 SCENES_CLAIMS = (
-    Claim(
+    our_claim(
         "Two routed layers understand scenes of objects of parts better than one.",
-        ours(larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{DR}, scenes")], _PERCENT)),
+        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{DR}, scenes")], _PERCENT),
     ),
-    Claim(
+    our_claim(
         "gamma-CapsNet is ahead of the convolutional network of its size on scenes.",
-        ours(larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{CONV}, scenes")], _PERCENT)),
+        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{CONV}, scenes")], _PERCENT),
     ),
 )
 _SHIFTS = (4, 6)
 PAIRS_CLAIMS = (
-    Claim(
+    our_claim(
         "Three rounds of routing tell overlapping digits apart better than one.",
-        ours(
-            larger(
-                PAIRS,
-                "test_pair_accuracy",
-                [(f"{DR}, shift {shift}", f"{ONE_ROUND}, shift {shift}") for shift in _SHIFTS],
-                _PERCENT,
-            )
+        larger(
+            PAIRS,
+            "test_pair_accuracy",
+            [(f"{DR}, shift {shift}", f"{ONE_ROUND}, shift {shift}") for shift in _SHIFTS],
+            _PERCENT,
         ),
     ),
     Claim(
@@ -130,15 +120,13 @@ PAIRS_CLAIMS = (
             _PERCENT,
         ),
     ),
-    Claim(
+    our_claim(
         "A capsule describes its digit, not its class alone: it is drawn better than by the class mean.",
-        ours(
-            larger_metric(
-                PAIRS,
-                "class_mean_error",
-                "reconstruction_error",
-                [f"{DR}, shift {shift}" for shift in _SHIFTS],
-            )
+        larger_metric(
+            PAIRS,
+            "class_mean_error",
+            "reconstruction_error",
+            [f"{DR}, shift {shift}" for shift in _SHIFTS],
         ),
     ),
 )
@@ -162,4 +150,29 @@ AFFNIST_CLAIMS = (
             _PERCENT,
         ),
     ),
+    Claim(
+        "Trained to the end, DR-CapsNet with REM has a lower entropy than under-trained.",
+        larger_metric(
+            AFFNIST,
+            "undertrained_affnist_style_entropy",
+            "affnist_style_entropy",
+            ["DR-CapsNet+REM"],
+            " bits",
+            any_budget=False,
+        ),
+    ),
 )
+VIEWED = ("DR-CapsNet", "gamma-CapsNet", "Efficient-CapsNet", "DeepCaps")
+AXES = {"elevation": "φ", "azimuth": "ψ"}
+
+
+def view_claims(label: str) -> tuple[Claim, ...]:
+    """That REM lowers the entropy of every network, on familiar and on novel views."""
+    pairs = [(f"{name} ({axis})+Q", f"{name} ({axis})+REM") for name in VIEWED for axis in AXES.values()]
+    return tuple(
+        Claim(
+            f"REM lowers the entropy of every network on {views} views.",
+            larger(label, f"{views}_entropy", pairs, " bits", any_budget=False),
+        )
+        for views in ("familiar", "novel")
+    )

@@ -15,6 +15,8 @@ register_metrics(
     _bits("affnist_style_entropy", "affNIST-style entropy"),
     _share("undertrained_accuracy", "accuracy, under-trained"),
     _share("undertrained_affnist_style_accuracy", "affNIST-style accuracy, under-trained"),
+    _bits("undertrained_affnist_style_entropy", "affNIST-style entropy, under-trained"),
+    _share("undertrained_sparsity", "sparsity, under-trained"),
     _share("familiar_accuracy", "familiar views, accuracy"),
     _share("familiar_quantized_accuracy", "familiar views, accuracy, quantized"),
     _bits("familiar_entropy", "familiar views, entropy"),

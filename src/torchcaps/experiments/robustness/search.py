@@ -10,19 +10,18 @@ from __future__ import annotations
 from ..plan import (
     MISSING,
     Changes,
-    Claim,
     Finding,
     RowsOf,
     Setting,
     Values,
     Verdict,
-    as_ours,
     decide,
     decide_best,
     decide_together,
     difference,
     join_changes,
     mean_of,
+    our_claim,
     register,
     with_spread,
 )
@@ -110,7 +109,7 @@ def capsules_win(rows_of: RowsOf) -> Finding:
         f"{with_spread(capsules[0], ' %')} against {with_spread(others[0], ' %')}"
         for capsules, others in found.values()
     )
-    return as_ours(decide_together(verdicts, len(STRENGTHS), words))
+    return decide_together(verdicts, len(STRENGTHS), words)
 
 
 def _decide_win(capsules: list[Row], others: list[Row]) -> Verdict:
@@ -143,7 +142,7 @@ register(
             _setting(network, strength) for strength in STRENGTHS for network in candidates().values()
         ),
         claims=(
-            Claim(
+            our_claim(
                 "Trained alike, with turned images and weight decay, a capsule network is ahead in clutter "
                 "of a transformer and two convolutional networks of its size, one of them with its stem.",
                 capsules_win,

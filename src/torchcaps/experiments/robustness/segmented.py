@@ -21,6 +21,13 @@ from ..rem.frozen_decoder import class_capsules, fit_decoder
 
 _EPOCHS = 20  # of the decoder
 _SHOWN = 8
+_DRAWN = {  # titles of the rows of a picture, and what each shows
+    "two digits": "image",
+    "one of them": "digit",
+    "drawn from its capsule": "drawing",
+    "the other": "digit",
+    "drawn from its own": "drawing",
+}
 
 
 class Drawn(NamedTuple):
@@ -90,6 +97,8 @@ def draw_segmented(rows: Rows) -> bytes | None:
     if stored is None:
         return None
     columns = np.swapaxes(stored.unpack(), 0, 1)
-    titles = ("two digits", "one of them", "drawn from its capsule", "the other", "drawn from its own")
-    panels = {title: SaliencyPanel(row, {}) for title, row in zip(titles, columns, strict=True)}
+    panels = {
+        title: SaliencyPanel(row, {}, label)
+        for (title, label), row in zip(_DRAWN.items(), columns, strict=True)
+    }
     return to_png(draw_saliency(panels), scale=1)

@@ -18,6 +18,16 @@ from ..records import BUDGETS, RunResult
 
 _RESULT = re.compile(rf"(?:\./)?([\w.-]+/(?:{'|'.join(BUDGETS)})/[\w.-]+)/result\.json")
 _MOST_BYTES = 8 * 2**20  # of one result file
+_DAMAGE = (
+    tarfile.TarError,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    RecursionError,
+    MemoryError,  # of a header that says that it is larger than memory
+    OverflowError,
+)
 
 
 def pack_runs(out: Path, archive: Path) -> int:
@@ -78,10 +88,9 @@ def _results_packed(archive: Path) -> Iterator[tuple[str, object]]:
                 file = None if place is None else packed.extractfile(member)
                 if place is not None and file is not None:
                     yield place, json.loads(file.read())
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
-        raise UserError(
-            f"{archive} is no archive of results that can be read: {first_line(error)}"
-        ) from error
+    except _DAMAGE as error:
+        problem = first_line(error) or type(error).__name__
+        raise UserError(f"{archive} is no archive of results that can be read: {problem}") from error
 
 
 def _place_of(member: tarfile.TarInfo) -> str | None:

@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from torchcaps.storage import read_json
-
 from ..plan import PlannedRun, made_with, planned_with
+from ..records import read_result
 
 
 def outdated_runs(planned: Iterable[PlannedRun], out: Path) -> list[PlannedRun]:
@@ -29,5 +28,5 @@ def set_aside(planned: Iterable[PlannedRun], out: Path) -> int:
 
 
 def _is_outdated(run: PlannedRun, out: Path) -> bool:
-    result = read_json(run.folder(out) / "result.json")
-    return made_with(result["recipe"], result.get("data_protocol", 1)) != planned_with(run)
+    result = read_result(run.folder(out) / "result.json")
+    return made_with(result.recipe, result.data_protocol) != planned_with(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..plan import Changes, Claim, register
+from ..plan import Changes, our_claim, register
 from . import claims
 from .claims import (
     BASELINES,
@@ -35,11 +35,11 @@ register(
             network_setting("fcn", 16, "bayesian", name="D=16 as float32", storage="float32", thesis={}),
         ),
         claims=(
-            Claim(
+            our_claim(
                 "D=128 in 16 bytes converges sooner than D=16 in as many.",
                 claims.fewer_updates(STORAGE, _CODED, "D=16 as int8"),
             ),
-            Claim(
+            our_claim(
                 "With D=128 in 16 bytes the truth lies inside the 95 % region in over 95 % of the updates.",
                 claims.holds_the_truth(STORAGE, [_CODED]),
             ),
@@ -61,7 +61,7 @@ register(
         ),
         draw=draw_curves,
         claims=(
-            Claim(
+            our_claim(
                 "Both heads find more flights than the baselines.",
                 claims.finds_more(
                     TERRAIN,
@@ -103,11 +103,11 @@ register(
         ),
         metrics=(*METRICS, "sparsity", "parameters_left"),
         claims=(
-            Claim(
+            our_claim(
                 "Routing annealing makes flights converge sooner than three rounds.",
                 claims.fewer_updates(ROUTING, "annealed", "three rounds"),
             ),
-            Claim(
+            our_claim(
                 "With the weights that REM leaves, flights converge at most one update later than with all "
                 "of them.",
                 claims.fewer_updates(ROUTING, "REM", "three rounds", late=1.0),
@@ -135,7 +135,7 @@ register(
         gpu_minutes=5,
         settings=tuple(map(_stepped, _STEPS)),
         claims=(
-            Claim(
+            our_claim(
                 "However much crops overlap, the 95 % region holds the truth in over 95 % of the updates.",
                 claims.holds_the_truth(STEPS, [f"{metres:g} m" for metres in _STEPS]),
             ),

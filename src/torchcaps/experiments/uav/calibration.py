@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..plan import Claim, register
+from ..plan import our_claim, register
 from . import claims
 from .claims import CALIBRATION
 from .designs import DEVIATIONS, network_setting, over_maps
@@ -48,12 +48,12 @@ register(
             *(setting for power in _EXPONENTS for setting in _weighed(_ratio(power), "ratio", power)),
         ),
         claims=(
-            Claim(
+            our_claim(
                 f"Flights converge sooner with the ratio of densities to the power of {_CHOSEN:g} than with "
                 "the share of matches.",
                 claims.sooner(CALIBRATION, _ratio(_CHOSEN), _SHARE),
             ),
-            Claim(
+            our_claim(
                 "With that ratio too, the truth lies inside the 95 % region in over 95 % of the updates.",
                 claims.holds_the_truth(CALIBRATION, [_ratio(_CHOSEN)]),
             ),

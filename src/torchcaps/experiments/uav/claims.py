@@ -18,7 +18,6 @@ from ..plan import (
     Mean,
     RowsOf,
     Verdict,
-    as_ours,
     decide,
     decide_each,
     decide_together,
@@ -120,8 +119,11 @@ def _samples(rows: Rows, quantity: str) -> Iterator[Sample]:
         yield from (Sample(float(value), size, head, likelihood) for value in values if value >= 0)
 
 
-def finds_more(label: str, ours: Sequence[str], others: Sequence[str], *, is_ours: bool = True) -> Check:
-    """Whether each of some settings finds more flights than each of others, over seeds."""
+def finds_more(label: str, ours: Sequence[str], others: Sequence[str], *, any_budget: bool = True) -> Check:
+    """Whether each of some settings finds more flights than each of others, over seeds.
+
+    Without `any_budget` runs of less than the thesis's protocol leave it open.
+    """
 
     def check(rows_of: RowsOf) -> Finding:
         found = by_setting(rows_of(label), "found_share")
@@ -130,33 +132,31 @@ def finds_more(label: str, ours: Sequence[str], others: Sequence[str], *, is_our
             return MISSING
         verdicts = {
             f"{one} over {two}": decide(
-                difference(*(Mean.of_row(found[name], any_budget=is_ours) for name in (one, two)))
+                difference(*(Mean.of_row(found[name], any_budget=any_budget) for name in (one, two)))
             )
             for one, two in pairs
         }
         names = dict.fromkeys(name for pair in pairs for name in pair)
         words = "; ".join(f"{name} {found[name].ours:.1f} %" for name in names)
-        finding = decide_together(verdicts, len(ours) * len(others), f"flights found: {words}")
-        return as_ours(finding) if is_ours else finding
+        return decide_together(verdicts, len(ours) * len(others), f"flights found: {words}")
 
     return check
 
 
-def fewer_updates(label: str, ours: str, other: str, *, late: float = 0.0, is_ours: bool = True) -> Check:
+def fewer_updates(label: str, ours: str, other: str, *, late: float = 0.0, any_budget: bool = True) -> Check:
     """Whether flights converge after fewer updates in one setting than in another, over seeds.
 
-    With `late`, after at most so many more.
+    With `late`, after at most so many more. `any_budget` as in `finds_more`.
     """
 
     def check(rows_of: RowsOf) -> Finding:
         found = by_setting(rows_of(label), _MEAN_UPDATES)
         if ours not in found or other not in found:
             return MISSING
-        effect = difference(*(Mean.of_row(found[name], any_budget=is_ours) for name in (other, ours)))
+        effect = difference(*(Mean.of_row(found[name], any_budget=any_budget) for name in (other, ours)))
         words = f"{ours} {found[ours].ours:.1f}, {other} {found[other].ours:.1f} updates, difference {effect}"
         finding = decide_together({ours: decide(effect, at_least=-late)}, 1, words)
-        finding = _of_all_flights(finding, rows_of(label), ours, other)
-        return as_ours(finding) if is_ours else finding
+        return _of_all_flights(finding, rows_of(label), ours, other)
 
     return check
 
@@ -190,7 +190,7 @@ def holds_the_truth(label: str, names: Sequence[str]) -> Check:
             return MISSING
         words = ", ".join(f"{name} {100 * mean.value:.0f} %" for name, mean in means.items())
         verdicts = {name: decide(excess(mean, 0.95)) for name, mean in means.items()}
-        return as_ours(decide_together(verdicts, len(names), f"inside: {words}"))
+        return decide_together(verdicts, len(names), f"inside: {words}")
 
     return check
 
@@ -206,7 +206,7 @@ def sooner(label: str, ours: str, other: str) -> Check:
         if not saved:
             return MISSING
         effect = excess(Mean.of_values(saved), 0)
-        return as_ours(decide_together({ours: decide(effect)}, 1, f"updates saved by {ours}: {effect}"))
+        return decide_together({ours: decide(effect)}, 1, f"updates saved by {ours}: {effect}")
 
     return check
 
@@ -218,14 +218,21 @@ def _inside(rows: Rows, name: str) -> list[float]:
 
 
 def draw_curves(rows: Rows, names: Sequence[str] | None = None) -> bytes:
-    """Median error and spread over flights after each update, of those settings that the thesis draws.
+    """Error and spread of the belief after each update, of those settings that the thesis draws.
 
+    Lines are medians over flights, bands reach from their 10th to their 90th percentile.
     With names, of these alone; where there are no runs of them, of all.
     """
     drawn = DRAWN if names is None else names
     details = details_of(rows)
     panels = [
-        LineChart(title, _curves(details, part, drawn), across="update", unit="m", starts_at_zero=True)
+        LineChart(
+            title,
+            _curves(details, part, drawn),
+            across="update; bands: 10th to 90th percentile of flights",
+            unit="m",
+            starts_at_zero=True,
+        )
         for title, part in (("median error", "error"), ("median spread of the belief", "sigma"))
     ]
     return to_png(draw_lines(panels))
@@ -236,17 +243,20 @@ def _curves(
 ) -> dict[str, list[tuple[int, Measured]]]:
     """A line for each setting that is drawn, or for all while none of them has runs.
 
-    It is the median over flights, and the mean of that over seeds.
+    It is the median over flights with the 10th and 90th percentile, and the mean of each over seeds.
     """
     chosen = [name for name in details if name in drawn] or list(details)
-    return {
-        name: [
-            (number + 1, Measured(float(value)))
-            for number, value in enumerate(np.mean([run.series[f"{part} median"] for run in runs], axis=0))
-        ]
-        for name, runs in details.items()
-        if runs and name in chosen
-    }
+    return {name: _curve(runs, part) for name, runs in details.items() if runs and name in chosen}
+
+
+def _curve(runs: Sequence[Details], part: str) -> list[tuple[int, Measured]]:
+    levels = (
+        np.mean([run.series[f"{part} {level}"] for run in runs], 0) for level in ("median", "low", "high")
+    )
+    return [
+        (number, Measured(float(middle), float(low), float(high)))
+        for number, (middle, low, high) in enumerate(zip(*levels, strict=True), start=1)
+    ]
 
 
 DRAWN = (

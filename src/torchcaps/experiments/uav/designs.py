@@ -148,8 +148,11 @@ DEVIATIONS = (
     "whole cells: with updates every 50 m it was often sure of a wrong place.",
     "Courses turn at the border of the map, and the filter takes the vehicle to stay inside: over a way of "
     "8 km this alone narrows a belief, as the row of odometry alone shows.",
+    "The spread of a belief, which has to be below 100 m, is the root mean square distance from its mean. "
+    "The thesis calls its own the weighted standard deviation of these distances; taken literally, that is "
+    "less than half of ours for a round normal belief.",
     "A flight is found where it converges and its last error is below 100 m. Errors after convergence are "
-    "means over the flights that converge.",
+    "means over all updates from the first converged one on, and over the flights that converge.",
     "Networks see 600 places with 12 views each in 12 epochs, at a rate of 1e-3 that falls along a cosine; "
     "in the full budget 2,250 places with 18 views in 60 epochs, at 1e-4. The thesis generates 45,000 "
     "samples, each a place with 5 images, in each of 500 epochs, and has a rate of 1e-6.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ..plan import Claim, register
+from ..plan import our_claim, register
 from . import claims
 from .claims import SENTINEL, draw_curves
 from .designs import DEVIATIONS, baseline_setting, network_setting, over_maps
@@ -42,15 +42,15 @@ register(
         ),
         draw=partial(draw_curves, names=()),
         claims=(
-            Claim(
+            our_claim(
                 "A network that never saw Sentinel-2 finds more flights on the clear date than odometry.",
                 claims.finds_more(SENTINEL, [_name("NAIP", "clear")], [_ALONE]),
             ),
-            Claim(
+            our_claim(
                 "Learning on another part of the area finds more flights on the clear date.",
                 claims.finds_more(SENTINEL, [_name("Sentinel-2", "clear")], [_name("NAIP", "clear")]),
             ),
-            Claim(
+            our_claim(
                 "Haze that was not learnt costs flights.",
                 claims.finds_more(SENTINEL, [_name("Sentinel-2", "clear")], [_name("Sentinel-2", "haze")]),
             ),

@@ -45,7 +45,7 @@ WHOLE = {"as trained": (98.0, 0.0, 100.0, 100.0)}
         ({"capsules, tolerance 1": (98.0, 50.0, 40.0, 40.0)}, "open", "without pruning"),
         (
             WHOLE | {"capsules, tolerance 1": (97.6, 50.0, 40.0, 40.0)},
-            "beyond",
+            "confirmed",
             "40.0 % of the operations",
         ),
         (WHOLE | {"capsule types, tolerance 1": (97.4, 50.0, 40.0, 40.0)}, "not confirmed", "at 97.40 %"),
@@ -56,7 +56,7 @@ WHOLE = {"as trained": (98.0, 0.0, 100.0, 100.0)}
                 "capsules, tolerance 1": (97.6, 5.0, 49.0, 49.0),
                 "capsules, tolerance 2": (90.0, 9.0, 9.0, 9.0),
             },
-            "beyond",
+            "confirmed",
             "(capsules, tolerance 1)",
         ),
     ],
@@ -82,7 +82,7 @@ def test_groups_are_not_given_up_before_all_have_run_and_are_decided():
     ("values", "verdict"),
     [
         ((97.0, 49.0, 95.0, 95.0), "open"),
-        ((97.0, 51.0, 95.0, 95.0), "beyond"),
+        ((97.0, 51.0, 95.0, 95.0), "confirmed"),
         ((97.0, 51.0, 89.0, 95.0), "not confirmed"),
     ],
 )

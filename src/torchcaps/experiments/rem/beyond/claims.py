@@ -11,7 +11,6 @@ from ...plan import (
     Finding,
     Mean,
     RowsOf,
-    as_ours,
     decide,
     decide_best,
     decide_together,
@@ -43,7 +42,7 @@ def half_the_entropy(network: str, thesis_entropy: float) -> Check:
         good = [name for name in decided if accuracy[name].ours >= _GOOD and decided[name].ours >= _FEWEST]
         ranked = sorted(found, key=lambda name: (name not in good, entropy[name].ours))
         missing = _planned(network) - len(decided)
-        return as_ours(decide_best([found[name] for name in ranked], missing))
+        return decide_best([found[name] for name in ranked], missing)
 
     return check
 
@@ -87,7 +86,7 @@ def detected_better(than: str, by: str, *, in_same_networks: bool = False) -> Ch
         other = Mean.of_values(list(second.values()), budgets[than])
         gap = excess(Mean.of_values(gains), 0) if in_same_networks else difference(ours, other)
         because = f"mean AUC {ours.value:.3f} ({by}), {other.value:.3f} ({than}), difference {gap}"
-        return as_ours(Finding(decide(gap), because))
+        return Finding(decide(gap), because)
 
     return check
 

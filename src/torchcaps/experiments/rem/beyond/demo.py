@@ -5,10 +5,9 @@ The demonstration is one pair of short runs, whose trees depend much on chance.
 
 from __future__ import annotations
 
-from ...plan import SMOKE, Claim, Experiment, larger, larger_metric, ours, register
+from ...plan import SMOKE, larger, larger_metric, on_mnist5k, our_claim, register
 from ..setting import PLAIN, REM, TreeSetting
 from ..tables import METRICS, study_trees
-from .entropy import BEYOND
 
 LABEL = "beyond:demo"
 _NETWORK = "gamma-CapsNet small"
@@ -21,12 +20,9 @@ def _setting(name: str, variant: str, recipe: str) -> TreeSetting:
 
 
 register(
-    Experiment(
+    on_mnist5k(
         label=LABEL,
-        chapter=BEYOND,
         title="The networks of the demonstration: accuracy, with and without routing, and parse trees",
-        data=(),  # mnist5k comes with the package
-        gpu_minutes=5,
         seeds=5,
         metrics=(*METRICS[:1], "accuracy_with_even", *METRICS[1:]),
         budgets={
@@ -45,13 +41,13 @@ register(
             _setting(_PRUNED, REM, "mnist5k/gamma_capsnet_small_rem"),
         ),
         claims=(
-            Claim(
+            our_claim(
                 "Routing decides: with even couplings the network of the demonstration is less accurate.",
-                ours(larger_metric(LABEL, "test_accuracy", "accuracy_with_even", [_WHOLE], " %")),
+                larger_metric(LABEL, "test_accuracy", "accuracy_with_even", [_WHOLE], " %"),
             ),
-            Claim(
+            our_claim(
                 "With REM it needs fewer parse trees: their entropy is lower.",
-                ours(larger(LABEL, "entropy", [(_WHOLE, _PRUNED)], " bits")),
+                larger(LABEL, "entropy", [(_WHOLE, _PRUNED)], " bits"),
             ),
         ),
         deviations=(

@@ -7,24 +7,22 @@ from torchcaps.prune import measure_size, shrink
 from ...plan import (
     SMOKE,
     Changes,
-    Claim,
-    Experiment,
     Finding,
     Job,
     Mean,
     RowsOf,
-    as_ours,
     decide,
     decide_best,
     decide_together,
     difference,
     excess,
     mean_of,
+    on_mnist5k,
+    our_claim,
     register,
 )
 from ..setting import TreeSetting
 from ..tables import METRICS, train_and_count
-from .entropy import BEYOND
 
 LABEL = "beyond:pruned-groups"
 _NETWORK = "DR-CapsNet small"
@@ -74,7 +72,7 @@ def groups_shrink(rows_of: RowsOf) -> Finding:
     )
     findings = [_shrinks(name, cut[name], whole["test_accuracy"]) for name in ranked]
     planned = sum(setting.variant not in (_WHOLE, _WEIGHTS) for setting in _settings())
-    return as_ours(decide_best(findings, planned - len(cut)))
+    return decide_best(findings, planned - len(cut))
 
 
 def _shrinks(name: str, metrics: dict[str, Mean], whole: Mean) -> Finding:
@@ -105,7 +103,7 @@ def weights_stay(rows_of: RowsOf) -> Finding:
     )
     missing = sum(setting.variant == _WEIGHTS for setting in _settings()) - len(found)
     verdicts = {name: decide(excess(share, 90)) for name, share in shares.items()}
-    return as_ours(decide_together(verdicts, len(verdicts) + max(missing, 0), because))
+    return decide_together(verdicts, len(verdicts) + max(missing, 0), because)
 
 
 def _setting(name: str, variant: str, changes: Changes) -> TreeSetting:
@@ -128,24 +126,20 @@ def _settings() -> tuple[TreeSetting, ...]:
 
 
 register(
-    Experiment(
+    on_mnist5k(
         label=LABEL,
-        chapter=BEYOND,
         title="Pruning single weights, capsules or capsule types: accuracy, trees, and what shrinking leaves",
-        data=(),  # mnist5k comes with the package
-        gpu_minutes=5,
-        seeds=3,
         metrics=(*METRICS, "parameters_share", "operations_share"),
         budgets={"smoke": TINY},
         perform=prune_and_shrink,
         settings=_settings(),
         claims=(
-            Claim(
+            our_claim(
                 "Pruned by capsules or types the network becomes smaller: less than half of the operations "
                 "are left at an accuracy within half a point.",
                 groups_shrink,
             ),
-            Claim(
+            our_claim(
                 "Pruned by single weights it hardly shrinks, however many of them are zero: nine tenths of "
                 "the parameters stay.",
                 weights_stay,

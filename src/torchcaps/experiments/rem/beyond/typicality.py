@@ -14,7 +14,7 @@ from torchcaps.parse import collect_keys, learn_trees, roc_auc
 from torchcaps.train import load_labelled
 from torchcaps.viz import Measured, draw_bars, measure_seeds, to_png
 
-from ...plan import SMOKE, Claim, Experiment, register
+from ...plan import BEYOND, SMOKE, Experiment, our_claim, register
 from ...records import Details, Rows
 from ..frozen_decoder import class_capsules
 from ..reuse import SHARED_RUNS, Metrics, Trained, look_again, reused
@@ -22,7 +22,7 @@ from ..setting import TreeSetting
 from ..tables import MNIST_TABLE
 from . import claims
 from .corruptions import CORRUPTIONS, corrupt
-from .entropy import BEYOND, ENTROPY_TABLE
+from .entropy import ENTROPY_TABLE
 
 _TABLES = (MNIST_TABLE, ENTROPY_TABLE)
 _NETWORKS = {  # name here, and in its table
@@ -112,17 +112,17 @@ register(
         ),
         draw=draw_areas,
         claims=(
-            Claim(
+            our_claim(
                 "Trees detect strange images better in a network with REM than in one without.",
                 claims.detected_better("DR-CapsNet+Q, children, K = 11", "DR-CapsNet+REM, children, K = 11"),
             ),
-            Claim(
+            our_claim(
                 "Trees detect strange images better still where few trees are an objective of the training.",
                 claims.detected_better(
                     "DR-CapsNet+REM, children, K = 11", "DR-CapsNet+entropy, children, K = 11"
                 ),
             ),
-            Claim(
+            our_claim(
                 "Trees detect strange images better than the length of the longest class capsule does.",
                 claims.detected_better(
                     f"DR-CapsNet+REM, {_LENGTH}", "DR-CapsNet+REM, children, K = 11", in_same_networks=True
