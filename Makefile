@@ -25,7 +25,7 @@ check: $(VENV)/.dev
 	$(TESTS) tests/test_architecture.py
 
 test-slow: $(VENV)/.dev
-	$(TESTS) $(TWO) -m "slow and not gpu and not compile"
+	$(TESTS) $(TWO) -m "slow and not gpu"
 
 test-compile: $(VENV)/.dev
 	$(TESTS) -m compile
