@@ -7,7 +7,7 @@ TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 # each process gets one half of the files and makes their fixtures once; who is done first takes from the other
 TWO := -n 2 --dist worksteal
 
-.PHONY: demo test check test-slow test-compile test-gpu bench docs dist clean
+.PHONY: demo test check test-slow test-compile test-gpu bench pages docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/torchcaps demo --out demo
@@ -39,6 +39,10 @@ bench: $(VENV)/.dev
 	for suite in routing train models; do \
 		$(BIN)/torchcaps bench $$suite --out benchmarks/results/$$suite--$$device.json || exit 1; \
 	done
+
+# pages in results/, and tables in README and docs, from the result files
+pages: $(VENV)/.dev
+	$(BIN)/python -m torchcaps.experiments.results.documents
 
 # a broken link, a page outside the navigation or a docstring that does not render fails
 docs: $(VENV)/.dev

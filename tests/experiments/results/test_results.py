@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -21,16 +22,12 @@ from torchcaps.experiments.results import (
     summarise,
     write_results,
 )
-from torchcaps.experiments.results.documents import refresh
+from torchcaps.experiments.results.documents import refresh, renew
 from torchcaps.models import MODELS, list_models
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = {
-    "models.md",
-    "reproduction.md",
-    "results.md",
-}  # all models, all claims: seconds
+LONG = {"models.md"}  # builds all models
 SHORT = [Protocol(note="short")]
 
 
@@ -87,13 +84,27 @@ def summary(row):
     return {**content, "protocols": row.protocol}
 
 
-@pytest.mark.slow
 def test_pages_are_those_of_the_result_files():
     rows_of = rows_in(ROOT / "results")
     built = {EXPERIMENTS[label].slug: EXPERIMENTS[label] for label in EXPERIMENTS.names()}
     for path in sorted((ROOT / "results").glob("*-*.md")):
         assert render_page(built[path.stem], rows_of) == path.read_text()
     assert render_overview(rows_of) == (ROOT / "results" / "claims.md").read_text()
+
+
+def test_pages_and_documents_are_renewed_from_the_result_files(tmp_path):
+    results = tmp_path / "results"
+    results.mkdir()
+    shutil.copy(ROOT / "results" / "beyond-shrunk.json", results)
+    (results / "beyond-shrunk.md").write_text("of yesterday")
+    (tmp_path / "README.md").write_text("<!-- results: beyond-shrunk -->\nof yesterday\n<!-- end -->\n")
+    renew(tmp_path)
+    table = render_table(load_rows(results, "beyond-shrunk"))
+    page = (results / "beyond-shrunk.md").read_text()
+    assert page == (ROOT / "results" / "beyond-shrunk.md").read_text()
+    assert table in page
+    assert (tmp_path / "README.md").read_text() == f"<!-- results: beyond-shrunk -->\n{table}<!-- end -->\n"
+    assert {path.name for path in results.glob("*.md")} == {"beyond-shrunk.md", "claims.md"}
 
 
 def test_mean_and_spread_are_over_seeds():

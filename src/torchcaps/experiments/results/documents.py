@@ -1,9 +1,8 @@
-"""Tables in documents, kept current: `python -m torchcaps.experiments.results.documents FILE...`."""
+"""Documents and pages of results, kept current: `make pages` in a clone writes them anew."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from torchcaps.bench import read_rows, render_bench
 from torchcaps.core import markdown_table
 from torchcaps.inspection import describe_model
 from torchcaps.models import list_models
+from torchcaps.storage import write_text
 from torchcaps.zoo import render_weights
 
 from ..demonstration import SLUG, describe_demo
@@ -19,7 +19,8 @@ from ..plan import EXPERIMENTS
 from ..records import load_rows
 from ..reproduction import render_reproduction, render_totals
 from ..robustness.changes import render_changes
-from .page import rows_in
+from .overview import write_overview
+from .page import rows_in, write_page
 from .tables import render_table
 
 _NO_CHAPTER = "all families"
@@ -93,7 +94,15 @@ def _render_bench(folder: Path, name: str, words: str | None) -> str:
     return render_bench(read_rows(folder / f"{name}.json"), (words or "").split())
 
 
+def renew(root: Path) -> None:
+    """Write every page of results, and every block of README and docs, as the result files say today."""
+    for label in EXPERIMENTS:
+        if (root / "results" / f"{EXPERIMENTS[label].slug}.md").is_file():
+            write_page(EXPERIMENTS[label], root / "results")
+    write_overview(root / "results")
+    for path in (root / "README.md", *(root / "docs").glob("*.md")):
+        write_text(path, refresh(path.read_text(encoding="utf-8"), root))
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        path = Path(name)
-        path.write_text(refresh(path.read_text(encoding="utf-8"), Path()), encoding="utf-8")
+    renew(Path())
