@@ -9,7 +9,6 @@ from torchcaps.train import Machine, Several, Silent, StoppedError, TensorBoard,
 from small_runs import StopAfter, saved_rows, small_recipe, timeless
 
 CPU = Machine(device="cpu")
-FINDINGS = ["couplings are uniform: by 0.1%", "parents are dead: 3 of 4"]
 
 
 class Listener(Silent):
@@ -53,16 +52,12 @@ def test_watching_does_not_change_what_is_learnt(tmp_path, monkeypatch):
     assert all(torch.equal(values, watched["model"][name]) for name, values in alone["model"].items())
 
 
-def epoch(number, findings=()):
-    row = {"epoch": number, "train_loss": 1.0, "val_loss": 1.0, "val_accuracy": 0.5, "images_per_second": 9.0}
-    return row | ({"findings": list(findings)} if findings else {})
-
-
 def test_tensorboard_gets_numbers_alone(tmp_path):
     written = []
     board = TensorBoard(tmp_path)
     board._writer.add_scalar = lambda name, value, step: written.append((name, value, step))
-    board.epoch_done(epoch(4, FINDINGS) | {"health": {"dead_parents": 0.5}})
+    findings = ["couplings are uniform: by 0.1%"]
+    board.epoch_done({"epoch": 4, "train_loss": 1.0, "findings": findings, "health": {"dead_parents": 0.5}})
     assert ("health/dead_parents", 0.5, 4) in written
     assert {type(value) for _, value, _ in written} == {float}
     assert {step for _, _, step in written} == {4}
