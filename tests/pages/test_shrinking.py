@@ -9,21 +9,16 @@ from torchcaps.core import UserError
 from torchcaps.pages import shrink_and_measure, shrinking
 from torchcaps.prune import measure_size
 from torchcaps.storage import load_weights, read_json, save_weights, write_json
-from torchcaps.train import Machine, build, evaluate_run, load_run, train
+from torchcaps.train import Machine, evaluate_run, load_run, train
+
+from small_runs import small_recipe
 
 
 @pytest.fixture(scope="module")
 def pruned(tmp_path_factory):
     """A run in which whole capsules and channels are zero."""
     folder = tmp_path_factory.mktemp("pruned")
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
-        "batch_size": 16,
-        "epochs": 1,
-        "pruning": {"strength": 1e-2},
-    }
-    train(build(values), folder, Machine(device="cpu"))
+    train(small_recipe(epochs=1, pruning={"strength": 1e-2}), folder, Machine(device="cpu"))
     state, info = load_weights(folder / "weights.safetensors")
     state["classes.weight"][::3] = 0.0
     state["stem.weight"][1] = 0.0

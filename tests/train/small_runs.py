@@ -39,3 +39,17 @@ class Killer(Silent):
     def epoch_done(self, row):
         if row["epoch"] == self.epoch:
             raise KeyboardInterrupt
+
+
+class StopAfter(Silent):
+    """Asks the run to stop after so many epochs."""
+
+    def __init__(self, epochs):
+        self.left = epochs
+
+    @property
+    def wants_to_stop(self):
+        return self.left <= 0
+
+    def epoch_done(self, row):
+        self.left -= 1

@@ -6,8 +6,10 @@ import sys
 import pytest
 import torch
 
-from torchcaps.train import Machine, build, settled, train
+from torchcaps.train import Machine, settled, train
 from torchcaps.train.machine import bf16_speedup, launch
+
+from small_runs import small_recipe
 
 COUNT_FAULTS = """
 import resource
@@ -49,13 +51,8 @@ def test_the_speed_of_bf16_is_measured_once():
 
 def test_a_run_states_the_precision_that_auto_took(tmp_path, monkeypatch):
     monkeypatch.setattr("torchcaps.train.machine.has_native_bf16", lambda device: False)
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 20, "validation": 0.2},
-        "batch_size": 8,
-        "epochs": 1,
-    }
-    assert train(build(values), tmp_path, Machine(device="cpu", precision="auto"))["precision"] == "32"
+    result = train(small_recipe(epochs=1), tmp_path, Machine(device="cpu", precision="auto"))
+    assert result["precision"] == "32"
 
 
 def test_a_run_in_bf16_leaves_no_coarser_products_to_the_next():

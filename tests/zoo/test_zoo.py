@@ -245,7 +245,7 @@ def test_a_photograph_is_answered_and_the_answer_says_what_was_done(weights, tmp
     page[60:140, 70:84] = 20
     Image.fromarray(page).save(tmp_path / "photo.png")
     predictor = photo_predictor(NAME, weights=weights)
-    ((_, answer),) = predictor.answers([tmp_path / "photo.png"])
+    answer = predictor.answer_file(tmp_path / "photo.png")
     assert "inverted (dark on bright), cropped to the digit, 14x80 of 150x200 px" in answer.row["preparation"]
     assert answer.words.endswith("centred by mass in 28x28")
     assert answer.row["class"] in set("0123456789")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .terminal import print_json, print_table
+from .terminal import Json, print_json, print_table
 
 
 class Kind(StrEnum):
@@ -22,7 +22,7 @@ class Kind(StrEnum):
 def command(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     pattern: Annotated[str, typer.Argument(help="Shell pattern for the names.")] = "*",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """List models, routings, datasets or recipes."""
     rows = _ROWS[kind](pattern)

@@ -22,7 +22,7 @@ from .api import (
 from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
 from .check_folder import FolderFinding, check_folder, read_folder
-from .corrupt import CORRUPTIONS, STRENGTHS, add_noise, blur, corrupt_images, occlude
+from .corrupt import CORRUPTIONS, add_noise, blur, corrupt_images, occlude
 from .derived import Overlaid, affine_versions, overlay_digits
 from .download import get_dataset
 from .examples import (
@@ -63,24 +63,16 @@ from .preprocess import (
     resize_and_crop,
     resize_and_crop_pairs,
     resize_bytes,
-    to_unit,
     undo_resize_and_crop,
 )
 from .readers import (
     DamagedFileError,
     Eth80,
     SmallNorbInfo,
-    read_affnist,
     read_affnist_file,
-    read_cifar10,
     read_eth80_masks,
     read_eth80_views,
-    read_idx_split,
-    read_imagenette,
-    read_mnist5k,
-    read_smallnorb,
     read_smallnorb_info,
-    read_svhn,
 )
 from .split import split_indices, split_validation
 from .synthetic import (
@@ -88,11 +80,8 @@ from .synthetic import (
     PartWhole,
     PartWholeSettings,
     Tree,
-    draw_masks,
     draw_named,
     draw_partwhole,
-    draw_places,
-    draw_poses,
     load_partwhole,
     partwhole_settings,
     synthetic_images,
@@ -116,7 +105,6 @@ __all__ = [
     "DATASETS",
     "FOLDER_PREFIX",
     "PICTURE_MODES",
-    "STRENGTHS",
     "AffineLimits",
     "Augment",
     "DamagedFileError",
@@ -164,12 +152,9 @@ __all__ = [
     "corrupt_images",
     "data_protocol",
     "dataset_info",
-    "draw_masks",
     "draw_named",
     "draw_numbers",
     "draw_partwhole",
-    "draw_places",
-    "draw_poses",
     "erase",
     "find_images",
     "find_info",
@@ -194,18 +179,11 @@ __all__ = [
     "partwhole_settings",
     "preprocess",
     "random_crop",
-    "read_affnist",
     "read_affnist_file",
-    "read_cifar10",
     "read_eth80_masks",
     "read_eth80_views",
     "read_folder",
-    "read_idx_split",
-    "read_imagenette",
-    "read_mnist5k",
-    "read_smallnorb",
     "read_smallnorb_info",
-    "read_svhn",
     "rendering",
     "resize_and_crop",
     "resize_and_crop_pairs",
@@ -219,7 +197,6 @@ __all__ = [
     "split_validation",
     "standardize",
     "synthetic_images",
-    "to_unit",
     "undo_fit",
     "undo_resize_and_crop",
     "warp",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+
+from torchcaps.storage import checksum_of
 
 from .api import open_dataset, resolve_data_dir
 from .folders.class_folders import folders_of_classes, list_splits
@@ -68,11 +69,6 @@ def _outside_images(root: Path) -> list[Path]:
 def _copies(root: Path) -> dict[Path, Path]:
     files = list_splits(root)
     sizes = {path.stat().st_size for path in files["test"]}
-    train = {_checksum(path): path for path in files["train"] if path.stat().st_size in sizes}
-    found = ((path, train.get(_checksum(path))) for path in files["test"])
+    train = {checksum_of(path): path for path in files["train"] if path.stat().st_size in sizes}
+    found = ((path, train.get(checksum_of(path))) for path in files["test"])
     return {path: copied for path, copied in found if copied is not None}
-
-
-def _checksum(path: Path) -> bytes:
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").digest()

@@ -43,7 +43,6 @@ from .recipe import (
     packaged_recipes,
     read_recipe,
     recipe_as_json,
-    recipe_as_yaml,
     recipe_for_data,
     run_name,
     stored_recipe,
@@ -60,7 +59,6 @@ from .run import (
     load_split,
     provenance,
     require_no_run,
-    source_commit,
 )
 from .tasks import TASKS, Answer, AnyTask, Evaluation, Task, task_named
 from .techniques import Annealing
@@ -129,7 +127,6 @@ __all__ = [
     "read_named",
     "read_recipe",
     "recipe_as_json",
-    "recipe_as_yaml",
     "recipe_for_data",
     "require_no_run",
     "run_name",
@@ -137,7 +134,6 @@ __all__ = [
     "settled",
     "shrink_run",
     "side_by_side",
-    "source_commit",
     "stored_recipe",
     "task_named",
     "top_classes",

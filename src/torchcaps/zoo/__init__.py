@@ -1,7 +1,5 @@
 """Pretrained networks: listed, verified, loaded, packed, and shown photographs."""
 
-from torchcaps.storage import checksum_of
-
 from .answers import PhotoPredictor, hint_for, photo_predictor, predict, read_photo
 from .entry import WEIGHTS, Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
 from .evaluate import evaluate_run, load_photos
@@ -23,7 +21,6 @@ __all__ = [
     "Rounding",
     "SeedMean",
     "better_turns",
-    "checksum_of",
     "create_model",
     "entry_folder",
     "entry_of_model",

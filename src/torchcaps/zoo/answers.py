@@ -105,11 +105,6 @@ class PhotoPredictor:
         rows = [each.row["activations"] for each in (answer, *others)]
         return say_turn(torch.tensor([list(row.values()) for row in rows]), list(rows[0]))
 
-    def answers(self, paths: Sequence[Path]) -> Iterator[tuple[Path, Answer]]:
-        """What the network says of each image file, one after the other."""
-        for path in paths:
-            yield path, self.answer_file(path)
-
     def answer_file(self, path: Path) -> Answer:
         """What the network says of an image file, or of `test:17`; a mistake names it."""
         with _naming(path):
@@ -163,4 +158,4 @@ def predict(
         found = PhotoPredictor(predictor_of(source, data_dir), hints=may_hint(source.folder))
     else:
         found = PhotoPredictor(source)
-    return [{"image": str(path), **answer.row} for path, answer in found.answers(paths)]
+    return [{"image": str(path), **found.answer_file(path).row} for path in paths]

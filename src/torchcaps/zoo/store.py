@@ -28,7 +28,8 @@ def entry_folder(entry: Entry, packaged: Path = PACKAGED) -> Path:
     fetch_again = f"fetch it again: torchcaps weights get {entry.name}"
     advice = "install torchcaps again" if folder.parent == packaged else fetch_again
     for name, expected in entry.sha256.items():
-        _verify(folder / name, expected, advice)
+        if checksum_of(folder / name) != expected:
+            raise UserError(f"{folder / name} is damaged: its checksum is not the published one; {advice}")
     return folder
 
 
@@ -85,8 +86,3 @@ def _fetch(url: str) -> bytes:
     if len(content) < announced:
         raise UserError(f"{url} ended after {len(content):,} of {announced:,} bytes; fetch it again")
     return content
-
-
-def _verify(path: Path, expected: str, advice: str) -> None:
-    if checksum_of(path) != expected:
-        raise UserError(f"{path} is damaged: its checksum is not the published one; {advice}")

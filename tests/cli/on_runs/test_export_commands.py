@@ -22,6 +22,8 @@ KERAS = {  # shapes of the published MNIST file, by the names that Keras gives
     "Efficient_CapsNet/{}/kernel:0": [(5, 5, 1, 32), (3, 3, 32, 64), (3, 3, 64, 64), (3, 3, 64, 128)],
     "Efficient_CapsNet/{}/bias:0": [(32,), (64,), (64,), (128,)],
 }
+FROM_KERAS = ("import-weights", "keras-efficient-capsnet")
+FROM_TORCHVISION = ("import-weights", "torchvision-resnet")
 
 
 def succeeded(done):
@@ -59,10 +61,8 @@ def run(tmp_path_factory):
     """A run folder made of weights that look like the published ones, on data that needs no files."""
     folder = tmp_path_factory.mktemp("imported")
     write_keras_file(folder / "weights.h5")
-    done = torchcaps(
-        *("import-weights", "keras-efficient-capsnet", folder / "weights.h5", "--out", folder / "run"),
-        *("--set", "data.name=synthetic_mnist"),
-    )
+    out = ("--out", folder / "run", "--set", "data.name=synthetic_mnist")
+    done = torchcaps(*FROM_KERAS, folder / "weights.h5", *out)
     assert f"1,573,168 parameters; run saved in {folder / 'run'}" in succeeded(done)
     return folder / "run"
 
@@ -121,7 +121,7 @@ def test_a_trunk_is_written_as_safetensors(tmp_path, name):
     state = create_trunk("resnet_tiny").state_dict()
     whole = state | {"fc.weight": torch.zeros(1000, 8), "fc.bias": torch.zeros(1000)}
     (save_file if name.endswith("safetensors") else torch.save)(whole, tmp_path / name)
-    command = ("import-weights", "torchvision-resnet", tmp_path / name, "--trunk", "resnet_tiny", "--out")
+    command = (*FROM_TORCHVISION, tmp_path / name, "--trunk", "resnet_tiny", "--out")
     assert "trunk saved in" in succeeded(torchcaps(*command, tmp_path / "trunk.safetensors"))
     written = load_file(tmp_path / "trunk.safetensors")
     assert written.keys() == state.keys()
@@ -135,41 +135,26 @@ def test_a_trunk_is_written_as_safetensors(tmp_path, name):
         (["predict", "model.onnx", "digit.png"], "there is no file model.onnx"),
         (["predict", "text.pt2", "digit.png"], "PyTorch can run code that a .pt2 file holds"),
         (["predict", "text.pt2", "digit.png", "--trust"], "text.pt2 cannot be read as a .pt2 file"),
+        ([*FROM_KERAS, "none.h5", "--out", "run"], "there is no file none.h5"),
+        ([*FROM_KERAS, "text.pt2", "--out", "run"], "text.pt2 cannot be read as an HDF5 file"),
         (
-            ["import-weights", "keras-efficient-capsnet", "none.h5", "--out", "run"],
-            "there is no file none.h5",
-        ),
-        (
-            ["import-weights", "keras-efficient-capsnet", "text.pt2", "--out", "run"],
-            "text.pt2 cannot be read as an HDF5 file",
-        ),
-        (
-            ["import-weights", "keras-efficient-capsnet", "empty.h5", "--out", "run"],
+            [*FROM_KERAS, "empty.h5", "--out", "run"],
             "5 layers of kind 'convolution', these weights have none",
         ),
         (
-            [
-                *("import-weights", "keras-efficient-capsnet", "empty.h5", "--out", "run"),
-                *("--recipe", "mnist/dr_capsnet"),
-            ],
+            [*FROM_KERAS, "empty.h5", "--out", "run", "--recipe", "mnist/dr_capsnet"],
             "is no Efficient-CapsNet; choose another --recipe",
         ),
         (
-            ["import-weights", "torchvision-resnet", "text.pt2", "--out", "trunk.safetensors"],
+            [*FROM_TORCHVISION, "text.pt2", "--out", "trunk.safetensors"],
             "text.pt2 cannot be read as a file of tensors alone: it is damaged",
         ),
         (
-            ["import-weights", "torchvision-resnet", "text.safetensors", "--out", "trunk.safetensors"],
+            [*FROM_TORCHVISION, "text.safetensors", "--out", "trunk.safetensors"],
             "text.safetensors cannot be read as a file of tensors alone",
         ),
-        (
-            ["import-weights", "torchvision-resnet", "list.pth", "--out", "trunk.safetensors"],
-            "list.pth holds no state dict",
-        ),
-        (
-            ["import-weights", "torchvision-resnet", "list.pth", "--out", "trunk.pth"],
-            "the trunk is written as a .safetensors file",
-        ),
+        ([*FROM_TORCHVISION, "list.pth", "--out", "trunk.safetensors"], "list.pth holds no state dict"),
+        ([*FROM_TORCHVISION, "list.pth", "--out", "trunk.pth"], "is written as a .safetensors file"),
     ],
     ids=lambda value: None if isinstance(value, list) else value[:25],
 )
@@ -187,6 +172,6 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(arguments, message, tmp_pat
 
 
 def test_a_run_is_not_overwritten_by_imported_weights(run):
-    done = torchcaps("import-weights", "keras-efficient-capsnet", run.parent / "weights.h5", "--out", run)
+    done = torchcaps(*FROM_KERAS, run.parent / "weights.h5", "--out", run)
     assert done.returncode == 2
     assert "already holds a run" in done.stderr

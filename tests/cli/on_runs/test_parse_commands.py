@@ -11,19 +11,15 @@ from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.train import Machine, load_run, train
 from torchcaps.train.predict import predictor_of
-from torchcaps.train.recipe import Data, Recipe
 from torchcaps.zoo import predict
+
+from small_runs import DIGITS, small_recipe
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parse") / "run"
-    recipe = Recipe(
-        model={"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        data=Data(name="synthetic_mnist", limit=100, validation=0.2),
-        batch_size=16,
-        epochs=1,
-    )
+    recipe = small_recipe(data={**DIGITS, "limit": 100}, optim={}, epochs=1)
     train(recipe, folder, Machine(device="cpu"))
     return folder
 

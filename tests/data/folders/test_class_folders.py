@@ -62,19 +62,13 @@ def test_a_relative_path_counts_from_the_data_folder(root):
     assert len(load_dataset("folder:pets", "train", root.parent)) == 12
 
 
-def test_val_serves_as_test(root):
-    (root / "test").rename(root / "val")
-    assert len(load_dataset(f"folder:{root}", "test")) == 12
-
-
 @pytest.fixture
-def split_in_three(tmp_path):
+def split_in_three(root):
     """Twelve images train, six of two classes validate, and twelve test."""
-    write_twin("folder", tmp_path / "pets", 12)
     for label in "ab":
         for number in range(3):
-            save(tmp_path / "pets/val" / label / f"{number}.png")
-    return tmp_path / "pets"
+            save(root / "val" / label / f"{number}.png")
+    return root
 
 
 def splits_of(root, **settings):
@@ -95,8 +89,8 @@ def test_val_beside_train_and_test_validates(split_in_three, name):
         check_dataset(f"folder:{split_in_three}")
 
 
-@pytest.mark.parametrize("name", ["valid", "validation"])
-def test_valid_serves_as_test_where_there_is_none(root, name):
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_val_serves_as_test_where_there_is_none(root, name):
     (root / "test").rename(root / name)
     assert len(load_dataset(f"folder:{root}", "test")) == 12
     assert read_folder(f"folder:{root}") == {"training": 12, "test": 12}

@@ -1,8 +1,8 @@
 import pytest
 
-from torchcaps.train import Machine, Silent, StoppedError, load_run, train
+from torchcaps.train import Machine, StoppedError, load_run, train
 
-from small_runs import saved_rows, small_recipe
+from small_runs import StopAfter, saved_rows, small_recipe
 
 CPU = Machine(device="cpu")
 
@@ -14,20 +14,6 @@ def test_the_weights_after_chosen_epochs_stay_and_times_are_those_of_all_epochs(
     assert result["seconds"] == pytest.approx(sum(row["seconds"] for row in saved_rows(tmp_path)), abs=1e-3)
     for row in saved_rows(tmp_path):  # two steps of 16 images in each
         assert row["images_per_second"] * row["seconds"] == pytest.approx(32, rel=0.05)
-
-
-class StopAfter(Silent):
-    """Ends a run after so many epochs."""
-
-    def __init__(self, epochs):
-        self.left = epochs
-
-    @property
-    def wants_to_stop(self):
-        return self.left <= 0
-
-    def epoch_done(self, row):
-        self.left -= 1
 
 
 def test_a_finished_run_that_gets_more_epochs_has_no_result_until_it_had_them(tmp_path):

@@ -14,16 +14,12 @@ from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build
 
 from accuracy import assert_as_accurate_as
+from small_runs import DIGITS, small_recipe
 
 
 def test_every_epoch_draws_anew_and_can_be_repeated():
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2},
-        "batch_size": 16,
-        "epochs": 2,
-    }
-    session = Session(launch(Machine(device="cpu")), build(values), None)
+    recipe = small_recipe(data={**DIGITS, "limit": 100})
+    session = Session(launch(Machine(device="cpu")), recipe, None)
 
     def drawn(epoch):
         order = torch.cat(list(session.epoch(epoch)))
@@ -35,16 +31,8 @@ def test_every_epoch_draws_anew_and_can_be_repeated():
     assert drawn(0) == first
 
 
-VALUES = {
-    "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-    "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
-    "batch_size": 16,
-    "epochs": 1,
-}
-
-
 def test_the_loss_of_an_epoch_is_the_mean_over_its_steps(monkeypatch):
-    session, losses = Session(launch(Machine(device="cpu")), build(VALUES), None), []
+    session, losses = Session(launch(Machine(device="cpu")), small_recipe(), None), []
 
     def backward(indices, original=session.step.backward):
         losses.append(original(indices))
@@ -59,13 +47,13 @@ def test_the_loss_of_an_epoch_is_the_mean_over_its_steps(monkeypatch):
 
 def test_all_processes_go_by_the_evaluation_of_the_first(monkeypatch):
     """Each has batch statistics of its own in its average: the losses differ, the decisions must not."""
-    session, first = Session(launch(Machine(device="cpu")), build(VALUES), None), Evaluation(0.5, {})
+    session, first = Session(launch(Machine(device="cpu")), small_recipe(), None), Evaluation(0.5, {})
     monkeypatch.setattr(session.fabric, "broadcast", lambda found: first)
     assert session.evaluate(session.splits.validation) is first
 
 
 def test_a_step_that_is_bad_in_one_process_is_bad_in_all(monkeypatch):
-    session = Session(launch(Machine(device="cpu")), build(VALUES), None)
+    session = Session(launch(Machine(device="cpu")), small_recipe(), None)
     assert session.step.first_bad_step() is None
     elsewhere = {"min": torch.tensor(3.0)}
     monkeypatch.setattr(session.fabric, "all_reduce", lambda first, reduce_op: elsewhere[reduce_op])
@@ -98,14 +86,13 @@ def test_images_that_stay_in_files_train_the_same_network(tmp_path, monkeypatch)
 
 
 def test_gradients_with_channels_last_are_as_accurate_as_plain_ones():
-    values = {
-        "model": {"name": "efficient_capsnet_tiny_test", "image_size": 28, "num_classes": 10},
-        "data": {"name": "synthetic_mnist", "limit": 80, "validation": 0.2},
-        "loss": {"reconstruction": 0.0005},
-        "batch_size": 64,
-        "epochs": 1,
-    }
-    session = Session(launch(Machine(device="cpu")), build(values), None)
+    recipe = small_recipe(
+        model={"name": "efficient_capsnet_tiny_test", "image_size": 28, "num_classes": 10},
+        data={**DIGITS, "limit": 80},
+        loss={"reconstruction": 0.0005},
+        batch_size=64,
+    )
+    session = Session(launch(Machine(device="cpu")), recipe, None)
     start = {name: value.clone() for name, value in session.network.state_dict().items()}
     assert session.network.stem[1][0].weight.is_contiguous(memory_format=torch.channels_last)
     (indices,) = session.epoch(0)
@@ -190,12 +177,7 @@ def test_a_captured_step_averages_the_weights():
 
 
 def test_stored_examples_are_refused_where_fresh_ones_are_wanted(tmp_path):
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-        "data": {"name": "synthetic_mnist", "limit": 100, "fresh": True},
-        "batch_size": 16,
-        "epochs": 1,
-    }
+    recipe = small_recipe(data={**DIGITS, "fresh": True})
     with pytest.raises(UserError, match=r"recipe\.data\.fresh: the examples of synthetic_mnist are stored"):
-        train(build(values), tmp_path / "run", Machine(device="cpu"))
+        train(recipe, tmp_path / "run", Machine(device="cpu"))
     assert not (tmp_path / "run").exists()

@@ -6,29 +6,21 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import UserError
-from torchcaps.train import Machine, build, side_by_side, train
+from torchcaps.train import Machine, side_by_side, train
+
+from small_runs import SHIFTED_DIGITS, small_recipe
 
 CPU = Machine(device="cpu")
 
 
-def recipe(**changes):
-    values = {
-        "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10},
-        "data": {"name": "synthetic_mnist", "limit": 100, "validation": 0.2, "augment": {"shift": 2}},
-        "loss": {"reconstruction": 0.0005},
-        "batch_size": 16,
-        "epochs": 2,
-    }
-    return build({**values, **changes})
-
-
 @pytest.mark.slow
 def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path):
-    jobs = [partial(train, recipe(seed=seed), tmp_path / f"beside-{seed}", CPU) for seed in (1, 2)]
+    recipes = {seed: small_recipe(data=SHIFTED_DIGITS, seed=seed) for seed in (1, 2)}
+    jobs = [partial(train, recipe, tmp_path / f"beside-{seed}", CPU) for seed, recipe in recipes.items()]
     results = side_by_side(jobs, CPU, at_once=2)
     assert [result["seed"] for result in results] == [1, 2]
-    for seed in (1, 2):
-        train(recipe(seed=seed), tmp_path / f"alone-{seed}", CPU)
+    for seed, recipe in recipes.items():
+        train(recipe, tmp_path / f"alone-{seed}", CPU)
         alone, beside = (
             load_file(tmp_path / f"{name}-{seed}" / "weights.safetensors") for name in ("alone", "beside")
         )
@@ -55,7 +47,7 @@ def test_the_first_error_drops_what_has_not_begun_and_stops_the_rest(tmp_path):
     with pytest.raises(UserError, match="batch_size 1000 is more than"):
         side_by_side(
             [
-                partial(train, recipe(batch_size=1000), tmp_path, CPU),
+                partial(train, small_recipe(batch_size=1000), tmp_path, CPU),
                 waits,
                 waits,
                 *[partial(begun.append, number) for number in range(50)],

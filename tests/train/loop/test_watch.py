@@ -4,22 +4,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from torchcaps.train import Machine, Several, Silent, StoppedError, TensorBoard, Watcher, build, train
+from torchcaps.train import Machine, Several, Silent, StoppedError, TensorBoard, Watcher, train
 
-from small_runs import saved_rows, timeless
+from small_runs import StopAfter, saved_rows, small_recipe, timeless
 
 CPU = Machine(device="cpu")
-FINDINGS = ["couplings are uniform: by 0.1%", "parents are dead: 3 of 4"]
-
-
-def recipe(name="dr_capsnet_tiny_test", **changes):
-    values = {
-        "model": {"name": name, "image_size": 28, "num_classes": 10},
-        "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
-        "batch_size": 16,
-        "epochs": 2,
-    }
-    return build({**values, **changes})
 
 
 class Listener(Silent):
@@ -32,7 +21,7 @@ class Listener(Silent):
 
 def test_each_epoch_ends_with_the_health_of_the_class_layer(tmp_path):
     listener = Listener()
-    train(recipe(loss={"reconstruction": 0.0005}), tmp_path, CPU, watcher=listener)
+    train(small_recipe(epochs=2, optim={}), tmp_path, CPU, watcher=listener)
     rows = saved_rows(tmp_path)
     assert len(rows) == len(listener.rows) == 2
     for told, saved in zip(listener.rows, rows, strict=True):
@@ -46,13 +35,14 @@ def test_each_epoch_ends_with_the_health_of_the_class_layer(tmp_path):
 
 def test_a_network_without_routed_layers_has_no_health(tmp_path):
     listener = Listener()
-    train(recipe("conv_baseline_tiny_test", epochs=1), tmp_path, CPU, watcher=listener)
+    model = {"name": "conv_baseline_tiny_test", "image_size": 28, "num_classes": 10}
+    train(small_recipe(model=model, epochs=1), tmp_path, CPU, watcher=listener)
     assert "health" not in saved_rows(tmp_path)[0]
     assert "findings" not in listener.rows[0]
 
 
 def test_watching_does_not_change_what_is_learnt(tmp_path, monkeypatch):
-    settings = recipe(loss={"reconstruction": 0.0005})
+    settings = small_recipe(epochs=2)
     train(settings, tmp_path / "watched", CPU)
     monkeypatch.setattr("torchcaps.train.loop.loop.watch_health", lambda model, batch: {})
     train(settings, tmp_path / "alone", CPU)
@@ -62,33 +52,15 @@ def test_watching_does_not_change_what_is_learnt(tmp_path, monkeypatch):
     assert all(torch.equal(values, watched["model"][name]) for name, values in alone["model"].items())
 
 
-def epoch(number, findings=()):
-    row = {"epoch": number, "train_loss": 1.0, "val_loss": 1.0, "val_accuracy": 0.5, "images_per_second": 9.0}
-    return row | ({"findings": list(findings)} if findings else {})
-
-
 def test_tensorboard_gets_numbers_alone(tmp_path):
     written = []
     board = TensorBoard(tmp_path)
     board._writer.add_scalar = lambda name, value, step: written.append((name, value, step))
-    board.epoch_done(epoch(4, FINDINGS) | {"health": {"dead_parents": 0.5}})
+    findings = ["couplings are uniform: by 0.1%"]
+    board.epoch_done({"epoch": 4, "train_loss": 1.0, "findings": findings, "health": {"dead_parents": 0.5}})
     assert ("health/dead_parents", 0.5, 4) in written
     assert {type(value) for _, value, _ in written} == {float}
     assert {step for _, _, step in written} == {4}
-
-
-class Stopper(Silent):
-    """Asks the run to stop after so many epochs."""
-
-    def __init__(self, epochs):
-        self.left = epochs
-
-    @property
-    def wants_to_stop(self):
-        return not self.left
-
-    def epoch_done(self, row):
-        self.left -= 1
 
 
 @pytest.mark.parametrize(
@@ -99,11 +71,11 @@ class Stopper(Silent):
     "epochs", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(3, marks=pytest.mark.slow)]
 )
 def test_a_run_that_is_asked_to_stop_goes_on_to_the_same_bits(epochs, technique, tmp_path):
-    settings = recipe(model={**recipe().model, "decoder": "none"}, epochs=4, **technique)
+    settings = small_recipe(epochs=4, **technique)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     expected = train(settings, whole, CPU)
     with pytest.raises(StoppedError):
-        train(settings, cut, CPU, watcher=Several(Silent(), Stopper(epochs)))
+        train(settings, cut, CPU, watcher=Several(Silent(), StopAfter(epochs)))
     assert len(saved_rows(cut)) == epochs
     assert not (cut / "result.json").exists()
     if epochs:  # within seconds of the last one, yet nothing is repeated
@@ -123,7 +95,7 @@ def test_a_run_that_is_over_is_not_stopped(tmp_path):
         def wants_to_stop(self):
             return bool(self.rows)
 
-    assert train(recipe(epochs=1, loss={"reconstruction": 0.0005}), tmp_path, CPU, watcher=Late())
+    assert train(small_recipe(epochs=1), tmp_path, CPU, watcher=Late())
 
 
 def test_the_test_images_are_counted(tmp_path):
@@ -136,10 +108,10 @@ def test_the_test_images_are_counted(tmp_path):
             self.totals.add(total)
 
     counters = Counter(), Counter()
-    train(recipe(epochs=1, loss={"reconstruction": 0.0005}), tmp_path, CPU, watcher=Several(*counters))
+    train(small_recipe(epochs=1), tmp_path, CPU, watcher=Several(*counters))
     assert all((counter.images, counter.totals) == (128, {128}) for counter in counters)
 
 
 def test_each_watcher_is_one():
-    assert all(isinstance(watcher, Watcher) for watcher in (Silent(), Several(), Stopper(1)))
+    assert all(isinstance(watcher, Watcher) for watcher in (Silent(), Several(), StopAfter(1)))
     assert not Several(Silent(), Silent()).wants_to_stop

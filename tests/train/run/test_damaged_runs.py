@@ -11,23 +11,21 @@ from safetensors.torch import load_file, save_file
 from torchcaps.core import UserError
 from torchcaps.train import Machine, load_run, train
 from torchcaps.train.loop import Silent
-from torchcaps.train.recipe import build
 from torchcaps.zoo import predict
 
+from small_runs import small_recipe
+
 CPU = Machine(device="cpu")
-VALUES = {
-    "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
-    "data": {"name": "synthetic_mnist", "limit": 40, "validation": 0.2},
-    "annealing": {"r_max": 2, "patience": 1},
-    "batch_size": 16,
-    "epochs": 1,
-}
+
+
+def recipe(**changes):
+    return small_recipe(**{"annealing": {"r_max": 2, "patience": 1}, "epochs": 1, **changes})
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     out = tmp_path_factory.mktemp("finished") / "run"
-    train(build(VALUES), out, CPU)
+    train(recipe(), out, CPU)
     return out
 
 
@@ -38,7 +36,7 @@ def run(finished, tmp_path):
 
 
 def resume(out, epochs=2):
-    return train(build({**VALUES, "epochs": epochs}), out, CPU, resume=True)
+    return train(recipe(epochs=epochs), out, CPU, resume=True)
 
 
 def change(path, **values):
@@ -106,7 +104,7 @@ def test_a_recipe_that_is_none_is_named(run, content):
 def test_a_run_to_start_from_without_a_recipe_is_named(run):
     (run / "recipe.json").write_text("null")
     with pytest.raises(UserError, match=r"recipe\.json is damaged"):
-        train(build({**VALUES, "start_from": str(run)}), run.parent / "later", CPU)
+        train(recipe(start_from=str(run)), run.parent / "later", CPU)
 
 
 @pytest.mark.parametrize("content", [b"{", b"3\n", b"\xff\xfe", b'{"epoch": 0}\n{"epo'])
@@ -179,5 +177,5 @@ def test_a_folder_that_is_deleted_while_training_is_no_saved_run(tmp_path, epoch
             shutil.rmtree(out)
 
     with pytest.raises(UserError, match="was deleted or moved while the run trained"):
-        train(build({**VALUES, "epochs": epochs}), out, CPU, watcher=Deleting())
+        train(recipe(epochs=epochs), out, CPU, watcher=Deleting())
     assert not out.exists()

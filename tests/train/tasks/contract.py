@@ -9,7 +9,6 @@ from torch.testing import assert_close
 
 from torchcaps.train import (
     Machine,
-    Silent,
     StoppedError,
     build,
     evaluate_run,
@@ -23,21 +22,9 @@ from torchcaps.train.machine import launch
 from torchcaps.train.run import load_split
 from torchcaps.zoo import predict
 
+from small_runs import StopAfter
+
 CPU = Machine(device="cpu")
-
-
-class StopAfter(Silent):
-    """Stops a run before the epoch of this number."""
-
-    def __init__(self, epochs):
-        self.left = epochs
-
-    @property
-    def wants_to_stop(self):
-        return self.left == 0
-
-    def epoch_done(self, row):
-        self.left -= 1
 
 
 class TaskContract:

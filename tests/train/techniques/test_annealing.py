@@ -11,12 +11,12 @@ from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.models import create_model
 from torchcaps.routing import iterations_of
-from torchcaps.train import Evaluation, Machine, Silent, load_recipe, load_run, train
+from torchcaps.train import Evaluation, Machine, load_recipe, load_run, train
 from torchcaps.train.techniques import AnnealedTraining
 from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision
 
 from refusal import REFUSED
-from small_runs import saved_rows, small_recipe
+from small_runs import Killer, saved_rows, small_recipe
 
 CPU = Machine(device="cpu")
 
@@ -179,19 +179,8 @@ def test_layers_annealed_one_by_one_end_with_a_number_each(tmp_path, monkeypatch
     run = load_run(tmp_path / "whole")
     assert iterations_of(run.model) == whole["metrics"]["iterations"]
     with pytest.raises(KeyboardInterrupt):
-        train(settings, tmp_path / "cut", CPU, watcher=StopAfter(4))
+        train(settings, tmp_path / "cut", CPU, watcher=Killer(3))
     assert train(settings, tmp_path / "cut", CPU, resume=True)["annealing"] == whole["annealing"]
-
-
-class StopAfter(Silent):
-    """Stands for a kill: nothing is written after it."""
-
-    def __init__(self, epochs):
-        self.epochs = epochs
-
-    def epoch_started(self, epoch, steps):
-        if epoch == self.epochs:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("optimizer", ["reset", "keep"])
@@ -202,7 +191,7 @@ def test_a_run_killed_within_a_step_resumes_exactly(optimizer, tmp_path, monkeyp
     whole = train(settings, tmp_path / "whole", CPU)
     for epochs in (2, whole["metrics"]["epochs"] - 2):
         with pytest.raises(KeyboardInterrupt):
-            train(settings, tmp_path / "cut", CPU, resume=True, watcher=StopAfter(epochs))
+            train(settings, tmp_path / "cut", CPU, resume=True, watcher=Killer(epochs - 1))
     cut = train(settings, tmp_path / "cut", CPU, resume=True)
     assert cut["metrics"] == whole["metrics"]
     for name in ("weights.safetensors", "step-2.safetensors"):

@@ -3,7 +3,7 @@
 from .evaluate import evaluate_prepared
 from .report import bootstrap_mean
 from .scan import require_scan, segment_scan
-from .volume import Volume, read_volume, unwindow, window
+from .volume import Volume, read_volume, window
 from .whole_scans import choose_scans, evaluate_scans
 
 __all__ = [
@@ -15,6 +15,5 @@ __all__ = [
     "read_volume",
     "require_scan",
     "segment_scan",
-    "unwindow",
     "window",
 ]

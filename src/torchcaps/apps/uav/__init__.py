@@ -1,7 +1,6 @@
 """Localization of unmanned aerial vehicles on orthophotos, without satellite navigation."""
 
 from .describe import (
-    LIKELIHOODS,
     AbBrief,
     BuildingRatio,
     Describer,
@@ -36,7 +35,6 @@ from .flight import (
 )
 from .localize import Localizer, NoImage, Update, read_image
 from .maps import (
-    SEASONS,
     CompiledMap,
     CompileSettings,
     MapInfo,
@@ -46,11 +44,8 @@ from .maps import (
     grid_of,
     open_map,
     open_maps,
-    read_maps,
     storage_loss,
     verify_map,
-    write_geotiff,
-    write_map,
     write_seasons,
 )
 from .mavlink import MavlinkSender
@@ -58,8 +53,6 @@ from .results import Recorder, record_flight, summarize, write_results
 from .stream import localize_lines
 
 __all__ = [
-    "LIKELIHOODS",
-    "SEASONS",
     "AbBrief",
     "BuildingRatio",
     "Camera",
@@ -99,7 +92,6 @@ __all__ = [
     "orthoproject",
     "read_flight",
     "read_image",
-    "read_maps",
     "record_flight",
     "require_images",
     "require_odometry",
@@ -110,8 +102,6 @@ __all__ = [
     "train_descriptor",
     "verify_map",
     "write_flight",
-    "write_geotiff",
-    "write_map",
     "write_results",
     "write_seasons",
 ]

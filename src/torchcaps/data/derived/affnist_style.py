@@ -74,4 +74,4 @@ def _describe(settings: AffnistStyleSettings) -> DatasetInfo:
     return replace(info, num_train=copies * info.num_train, num_test=copies * info.num_test)
 
 
-AFFNIST_STYLE = register_family("affnist_style", AffnistStyleSettings, _describe)
+register_family("affnist_style", AffnistStyleSettings, _describe)

@@ -39,4 +39,4 @@ def _describe(settings: CorruptedSettings) -> DatasetInfo:
     return derived_info(settings.base, "corrupted_mnist", "corrupted MNIST digits", 0, reader)
 
 
-CORRUPTED_MNIST = register_family("corrupted_mnist", CorruptedSettings, _describe)
+register_family("corrupted_mnist", CorruptedSettings, _describe)

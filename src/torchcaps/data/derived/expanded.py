@@ -34,4 +34,4 @@ def _describe(settings: ExpandedSettings) -> DatasetInfo:
     return derived_info(settings.base, "expanded_mnist", "MNIST digits on 40x40 black", PAD, reader)
 
 
-EXPANDED_MNIST = register_family("expanded_mnist", ExpandedSettings, _describe)
+register_family("expanded_mnist", ExpandedSettings, _describe)

@@ -139,4 +139,4 @@ def _describe(settings: MultiSettings) -> DatasetInfo:
     )
 
 
-MULTIMNIST = register_family("multimnist", MultiSettings, _describe)
+register_family("multimnist", MultiSettings, _describe)

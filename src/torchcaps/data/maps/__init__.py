@@ -1,12 +1,11 @@
 """Maps of one place on several dates, and crops of them as training images."""
 
 from .crops import MapImages, Views, sample_crops
-from .places import PlaceContent, PlacedCrops, PlacePlan, open_map_folder, write_map_folder
+from .places import PlacedCrops, PlacePlan, open_map_folder, write_map_folder
 from .stack import SeasonStack, load_stack, save_stack
 
 __all__ = [
     "MapImages",
-    "PlaceContent",
     "PlacePlan",
     "PlacedCrops",
     "SeasonStack",

@@ -166,4 +166,4 @@ def _describe(settings: Eth80Settings) -> DatasetInfo:
     )
 
 
-ETH80 = register_family("eth80", Eth80Settings, _describe)
+register_family("eth80", Eth80Settings, _describe)

@@ -55,4 +55,4 @@ def _describe(settings: SmallNorbViews) -> DatasetInfo:
     )
 
 
-SMALLNORB_VIEWS = register_family("smallnorb_views", SmallNorbViews, _describe)
+register_family("smallnorb_views", SmallNorbViews, _describe)

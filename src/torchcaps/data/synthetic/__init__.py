@@ -1,6 +1,6 @@
 """Data that is drawn: a stand-in for each dataset, and examples with masks, poses and places."""
 
-from .masks import draw_masks
+from . import masks, places, poses  # noqa: F401  # register datasets
 from .partwhole import (
     Design,
     PartWhole,
@@ -12,8 +12,6 @@ from .partwhole import (
     partwhole_settings,
     write_partwhole,
 )
-from .places import draw_places
-from .poses import draw_poses
 from .strokes import synthetic_images
 
 __all__ = [
@@ -21,11 +19,8 @@ __all__ = [
     "PartWhole",
     "PartWholeSettings",
     "Tree",
-    "draw_masks",
     "draw_named",
     "draw_partwhole",
-    "draw_places",
-    "draw_poses",
     "load_partwhole",
     "partwhole_settings",
     "synthetic_images",

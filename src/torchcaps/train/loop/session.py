@@ -22,7 +22,7 @@ from ..optimizer import make_optimizer, make_schedule
 from ..pipeline import Pipeline, Splits, source_of
 from ..recipe import Recipe, require_memory
 from ..tasks import Evaluation
-from ..techniques import choose_technique
+from ..techniques import AnnealedTraining, PrunedTraining, Technique
 from .checkpoint import Checkpoint, SessionState
 from .step import CapturedStep, TrainStep, Work
 from .warm_start import start_from
@@ -55,6 +55,15 @@ def is_better_with_channels_last(network: nn.Module, device: torch.device) -> bo
     """
     loses_accuracy = any(type(module) is nn.BatchNorm2d for module in network.modules())
     return device.type == "cuda" or (device.type == "cpu" and not loses_accuracy)
+
+
+def technique_of(recipe: Recipe, network: nn.Module) -> Technique:
+    """Annealed or pruned training of a network, or plain training where a recipe asks for neither."""
+    if recipe.annealing is not None:
+        return AnnealedTraining(recipe.annealing, network)
+    if recipe.pruning is not None:
+        return PrunedTraining(recipe.pruning, network, recipe.task.leading_metric)
+    return Technique()
 
 
 class Session:
@@ -107,9 +116,7 @@ class Session:
         self.weights = LearntWeights(self.model, self.network)
         if recipe.optim.average:
             self.weights = AveragedWeights(self.network, recipe.optim.average)
-        self.technique = choose_technique(
-            recipe.annealing, recipe.pruning, self.network, self.task.leading_metric
-        )
+        self.technique = technique_of(recipe, self.network)
         train = self.splits.train
         is_captured = capture and device.type == "cuda" and fabric.world_size == 1 and train.is_in_memory
         self.step: TrainStep = (CapturedStep if is_captured else TrainStep)(

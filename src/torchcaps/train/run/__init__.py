@@ -10,7 +10,7 @@ from .folder import (
     require_no_run,
 )
 from .health import health_inputs, inspect_run
-from .provenance import device_name, provenance, source_commit
+from .provenance import device_name, provenance
 from .result import PruneResult, TrainResult, read_result
 from .run import Run, evaluate_run, load_labelled, load_run, load_split, read_data_card
 from .write import write_recipe, write_untrained, write_weights
@@ -37,7 +37,6 @@ __all__ = [
     "read_result",
     "removed_if_refused",
     "require_no_run",
-    "source_commit",
     "write_recipe",
     "write_untrained",
     "write_weights",

@@ -3,7 +3,6 @@
 from .annealed import AnnealedTraining
 from .annealing import Annealing, check_driven
 from .api import FinalResults, Technique
-from .choose import choose_technique
 from .pruned import PrunedTraining
 
 __all__ = [
@@ -13,5 +12,4 @@ __all__ = [
     "PrunedTraining",
     "Technique",
     "check_driven",
-    "choose_technique",
 ]

@@ -123,21 +123,22 @@ def test_the_ground_is_where_most_points_lie():
         ground_height(points[:7])
 
 
-def test_points_are_found_where_their_tracks_meet_and_never_behind_the_camera():
+def views_and_points():
     axes = axes_of(0.4, math.radians(70))
     nothing = np.zeros((300, 400, 3), np.uint8)
     views = [View(nothing, np.array([3.0 * k, 2.0 * k, 100.0]), axes) for k in range(4)]
-    seen = np.array([[30.0, 10.0, 0.0], [40.0, -20.0, 5.0], [20.0, 30.0, -8.0]])
+    return views, np.array([[30.0, 10.0, 0.0], [40.0, -20.0, 5.0], [20.0, 30.0, -8.0]])
+
+
+def test_points_are_found_where_their_tracks_meet_and_never_behind_the_camera():
+    views, seen = views_and_points()
     behind = 2 * views[0].position - seen  # whose rays meet the image from the other side
     tracks = np.stack([view.project(np.concatenate([seen, behind]), CAMERA)[0] for view in views], axis=1)
     assert triangulate(tracks, views, CAMERA) == pytest.approx(seen, abs=1e-6)
 
 
 def test_a_point_whose_track_leaves_its_ray_is_left_out():
-    axes = axes_of(0.4, math.radians(70))
-    nothing = np.zeros((300, 400, 3), np.uint8)
-    views = [View(nothing, np.array([3.0 * k, 2.0 * k, 100.0]), axes) for k in range(4)]
-    seen = np.array([[30.0, 10.0, 0.0], [40.0, -20.0, 5.0], [20.0, 30.0, -8.0]])
+    views, seen = views_and_points()
     tracks = np.stack([view.project(seen, CAMERA)[0] for view in views], axis=1)
     tracks[1, 2] += [0.0, 9.0]  # pixels in one of the views
     assert triangulate(tracks, views, CAMERA) == pytest.approx(seen[[0, 2]], abs=1e-6)

@@ -2,11 +2,10 @@
 
 from .draw import draw_cuts, draw_empty_cuts
 from .files import annotations_xml, write_phantom, write_series
-from .patient import Patient, draw_patient, patient_name
+from .patient import draw_patient, patient_name
 from .scan import Protocol, read_patient, scan_patient
 
 __all__ = [
-    "Patient",
     "Protocol",
     "annotations_xml",
     "draw_cuts",

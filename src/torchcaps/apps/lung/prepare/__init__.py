@@ -1,8 +1,7 @@
 """From patients to a folder that networks learn from: sources, regions, splits by patient."""
 
-from .cut import Cut
 from .prepare import MANIFEST, REPORT, dataset_name, prepare
-from .regions import LEAST_PIXELS, SIDE, Region, draw_offset
+from .regions import LEAST_PIXELS, SIDE, Cut, Region, draw_offset
 from .sources import Found, Marked, Scans, find_patients, find_scans, require_apart
 from .splits import fold_name, share_name, split_patients
 

@@ -22,7 +22,7 @@ from torchcaps.storage import (
     write_text,
 )
 
-from .cut import Cut
+from .regions import Cut
 from .sources import Found
 from .splits import SHARES, Patients, fold_name, leave_one_out, share_name, split_patients, take_share
 

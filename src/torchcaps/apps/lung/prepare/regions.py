@@ -30,6 +30,26 @@ class Region:
     column: int
 
 
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A region of a nodule, or one that shows none.
+
+    Attributes:
+        nodule: Its number in the patient, from 0; None in a region without one.
+        readers: How many marked it.
+        diameter_mm: Of the ball of its volume; None where the source has no spacing.
+        spacing: Millimetres between slices, rows and columns.
+        malignancy: Median score of the readers.
+    """
+
+    region: Region
+    nodule: int | None
+    readers: int
+    diameter_mm: float | None
+    spacing: tuple[float, float, float] | None
+    malignancy: float | None = None
+
+
 def cut_regions(
     volume: Volume, nodule: Nodule, everything: NDArray[np.bool_], *, key: str, side: int = SIDE
 ) -> Iterator[Region]:

@@ -27,9 +27,8 @@ from ..volume import (
     read_volume,
     scan_name,
 )
-from .cut import Cut
 from .negatives import cut_negatives
-from .regions import LEAST_PIXELS, cut_regions
+from .regions import LEAST_PIXELS, Cut, cut_regions
 
 _MASK = "_mask"
 

@@ -1,7 +1,7 @@
 """Segmentation of whole scans: windows over the lungs, nodules, and what carries them."""
 
 from .carried import Carried, nodule_carriers
-from .infer import Windows, native_bf16, segment_volume
+from .infer import native_bf16, segment_volume
 from .lungs import CELL, lung_field
 from .pieces import SMALLEST, THRESHOLD, FoundNodule, NodulesFound, list_nodules
 from .slice_network import SliceNetwork, slice_network
@@ -14,7 +14,6 @@ __all__ = [
     "FoundNodule",
     "NodulesFound",
     "SliceNetwork",
-    "Windows",
     "list_nodules",
     "lung_field",
     "native_bf16",

@@ -3,7 +3,7 @@
 from .dicom import Slice, list_series, load_series
 from .nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_mask, scan_name
 from .read import read_volume
-from .volume import Volume, grey_bytes, unwindow, window
+from .volume import Volume, grey_bytes, window
 
 __all__ = [
     "NIFTI_SUFFIXES",
@@ -16,6 +16,5 @@ __all__ = [
     "read_nifti_mask",
     "read_volume",
     "scan_name",
-    "unwindow",
     "window",
 ]

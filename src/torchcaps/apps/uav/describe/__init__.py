@@ -3,11 +3,10 @@
 from .building_ratio import BuildingRatio, Segmenter, building_ratio, colour_segmenter, onnx_segmenter
 from .describe import AbBrief, Describer, NetworkDescriber, load_describer
 from .evaluate import evaluate_descriptor
-from .matching import LIKELIHOODS, Matching, Pairing, describe_places, load_matching, measure_matching
+from .matching import Matching, Pairing, describe_places, load_matching, measure_matching
 from .train import train_descriptor
 
 __all__ = [
-    "LIKELIHOODS",
     "AbBrief",
     "BuildingRatio",
     "Describer",

@@ -1,13 +1,13 @@
 """The point-mass filter and the parts it is made of."""
 
-from .backend import Backend, Evidence, Match
+from .backend import Backend
 from .choose_backend import fast_backend
 from .descriptors import STORAGES, Codebook, Descriptors, Storage, learn_codebook
 from .estimate import Estimate
 from .grid import Grid
 from .heading import heading_weights
 from .likelihood import Likelihood, bayesian_likelihood, linear_likelihood, ratio_likelihood
-from .motion import MotionNoise, Odometry, Prediction, predict_motion, spread
+from .motion import MotionNoise, Odometry, spread
 from .plain import PlainBackend
 from .point_mass import FilterSettings, PointMassFilter
 
@@ -17,23 +17,19 @@ __all__ = [
     "Codebook",
     "Descriptors",
     "Estimate",
-    "Evidence",
     "FilterSettings",
     "Grid",
     "Likelihood",
-    "Match",
     "MotionNoise",
     "Odometry",
     "PlainBackend",
     "PointMassFilter",
-    "Prediction",
     "Storage",
     "bayesian_likelihood",
     "fast_backend",
     "heading_weights",
     "learn_codebook",
     "linear_likelihood",
-    "predict_motion",
     "ratio_likelihood",
     "spread",
 ]

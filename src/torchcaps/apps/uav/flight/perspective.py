@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,7 @@ from .orthoproject import Camera, Orthophoto, View, orthoproject
 Array = NDArray[np.float64]
 _STEEPEST = math.radians(60)  # the horizon must stay outside of the image
 _BETWEEN = 0.02  # altitudes that the camera moves from one frame to the next
-
-
-def _usual_camera() -> Camera:
-    return Camera(focal=300.0, width=400, height=300)
+_CAMERA = Camera(focal=300.0, width=400, height=300)
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Look:
     altitude: float
     tilt: float = 0.0
     frames: int = 10
-    camera: Camera = field(default_factory=_usual_camera)
+    camera: Camera = _CAMERA
     noise: float = 4.0
 
     def __post_init__(self) -> None:

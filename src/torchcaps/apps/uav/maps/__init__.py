@@ -3,10 +3,9 @@
 from .compile import CompileSettings, StorageLoss, compile_map, grid_of, storage_loss
 from .map_file import CompiledMap, MapInfo, open_map, verify_map, write_map
 from .maps import open_maps, read_maps, write_geotiff
-from .terrain import SEASONS, Terrain, write_seasons
+from .terrain import Terrain, write_seasons
 
 __all__ = [
-    "SEASONS",
     "CompileSettings",
     "CompiledMap",
     "MapInfo",

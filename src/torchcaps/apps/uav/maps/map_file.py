@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -228,8 +229,8 @@ def _join(partial: Path, path: Path, head: Plain) -> None:
     whole = path.with_suffix(path.suffix + ".whole")
     with _naming(whole), whole.open("wb") as file:
         file.write(_MAGIC + len(text).to_bytes(8, "little") + text)
-        for piece in _pieces(partial):
-            file.write(piece)
+        with partial.open("rb") as planes:
+            shutil.copyfileobj(planes, file)
         file.flush()
         os.fsync(file.fileno())
     whole.replace(path)
@@ -239,12 +240,6 @@ def _join(partial: Path, path: Path, head: Plain) -> None:
 def _checksum(head: Plain) -> str:
     """Of a description: another digit in its corner or its scales would move every estimate."""
     return hashlib.sha256(json.dumps(head, sort_keys=True).encode()).hexdigest()
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(1 << 24):
-            yield piece
 
 
 def _read_head(path: Path) -> tuple[Plain, int]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from torchcaps.core import MissingDataError, UserError, counted, machine_memory, need
 from torchcaps.data import SeasonStack, load_stack
-from torchcaps.storage import write_atomically
+from torchcaps.storage import write_bytes
 
 _BYTES = 4  # of a pixel: three colours, and whether they are known
 _ROWS = 1024  # of a window that is read at once
@@ -113,7 +113,7 @@ def write_geotiff(
         with memory.open(crs=crs, transform=transform, **profile) as file:
             file.write(bands)
         content = memory.read()
-    write_atomically(path, lambda draft: draft.write_bytes(content))
+    write_bytes(path, content)
 
 
 def _opened(path: Path) -> Any:
