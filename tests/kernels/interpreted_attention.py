@@ -9,6 +9,7 @@ from torchcaps.kernels.self_attention import function
 from torchcaps.layers import FcCaps
 
 from kernels.attention_reference import QUICK, AttentionCase, assert_as_accurate_as_the_plain_function
+from kernels.layer_reference import assert_answers_alike
 
 pytestmark = [
     pytest.mark.usefixtures("interpreted"),
@@ -107,15 +108,12 @@ def test_a_layer_answers_the_same_with_the_kernel(matrices):
     layer = FcCaps(6, 4, 3, 5, routing="self_attention", matrices=matrices)
     torch.nn.init.normal_(layer.routing.prior)
     children = Capsules(torch.randn(2, 6, 3), torch.rand(2, 6))
-    results = []
-    for backend in ("torch", "fused"):
-        layer.backend = backend
-        routed = layer(children, return_coupling=False)
-        loss = routed.poses.square().sum() + routed.activations.sum()
-        results.append([*routed[:2], *torch.autograd.grad(loss, list(layer.parameters()))])
+    assert_answers_alike(layer, children, rtol=1e-4, atol=1e-5)
+    couplings = []
+    for layer.backend in ("torch", "fused"):
         with torch.no_grad():
-            results[-1].append(layer(children).coupling)
-    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+            couplings.append(layer(children).coupling)
+    torch.testing.assert_close(*couplings, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from torchcaps.kernels.local_dynamic import launch, operators
 from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 
 from kernels import local_reference
+from kernels.layer_reference import assert_answers_alike
 from kernels.local_reference import LocalCase, assert_as_accurate_as_the_plain_function
 
 # of a sum without a term, NumPy warns where a GPU does not
@@ -56,13 +57,7 @@ def test_a_local_layer_answers_the_same_with_the_kernel(kind, checkpoint):
     torch.manual_seed(0)
     layer = kind(2, 3, 4, 5, kernel_size=4, stride=2, checkpoint=checkpoint)
     children = Capsules(torch.randn(1, 2, 4, 2, 4), torch.rand(1, 2, 4, 2))
-    results = []
-    for backend in ("torch", "fused"):
-        layer.backend = backend
-        routed = layer(children, return_coupling=False)
-        loss = routed.poses.square().sum() + routed.activations.sum()
-        results.append([*routed[:2], *torch.autograd.grad(loss, list(layer.parameters()))])
-    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+    assert_answers_alike(layer, children, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -39,6 +39,16 @@ class LayerCase(ABC):
         return [torch.stack(values) for values in zip(*rows, strict=True)]
 
 
+def assert_answers_alike(layer: nn.Module, children: Capsules, **tolerance: float) -> None:
+    """Poses, activations and the gradients of parameters are the same without the kernel and with it."""
+    results = []
+    for layer.backend in ("torch", "fused"):
+        routed = layer(children, return_coupling=False)
+        loss = routed.poses.square().sum() + routed.activations.sum()
+        results.append([*routed[:2], *torch.autograd.grad(loss, list(layer.parameters()))])
+    torch.testing.assert_close(*results, **tolerance)
+
+
 def assert_as_accurate_as_the_plain_layer(case: LayerCase, device: str = "cpu", seeds: int = 4) -> None:
     """Output and every gradient of the fused layer, in float32, against the plain one in float64.
 

@@ -10,6 +10,7 @@ from torchcaps.kernels import availability, fused_local_dynamic_routing, local_d
 from torchcaps.kernels.local_dynamic import cpu, operators
 from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 
+from kernels.layer_reference import assert_answers_alike
 from kernels.local_reference import (
     CASES,
     QUICK,
@@ -189,13 +190,7 @@ def test_a_local_layer_answers_the_same_with_the_kernel(kind, checkpoint):
     torch.manual_seed(0)
     layer = kind(2, 3, 4, 5, kernel_size=4, stride=2, checkpoint=checkpoint).double()
     children = Capsules(torch.randn(1, 2, 4, 2, 4).double(), torch.rand(1, 2, 4, 2).double())
-    results = []
-    for backend in ("torch", "fused"):
-        layer.backend = backend
-        routed = layer(children, return_coupling=False)
-        loss = routed.poses.square().sum() + routed.activations.sum()
-        results.append([*routed[:2], *torch.autograd.grad(loss, list(layer.parameters()))])
-    torch.testing.assert_close(*results)
+    assert_answers_alike(layer, children)
 
 
 def test_the_operator_keeps_its_promises_to_the_compiler():

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from torchcaps.layers import PrimaryCaps
 from torchcaps.layers.product_conv2d import (
@@ -23,6 +23,15 @@ from torchcaps.models import create_model
 from accuracy import assert_as_accurate_as
 
 
+def assert_alike(got: Tensor, wanted: Tensor, inputs: list[Tensor]) -> None:
+    """The same values, and the same gradients of the inputs."""
+    torch.testing.assert_close(got, wanted)
+    slope = torch.randn_like(wanted)
+    torch.testing.assert_close(
+        torch.autograd.grad(got, inputs, slope), torch.autograd.grad(wanted, inputs, slope)
+    )
+
+
 @pytest.mark.parametrize(
     ("channels", "kernel", "stride", "size"), [(1, 9, 1, 28), (3, 9, 1, 24), (2, 5, 2, 13), (3, 4, 3, 12)]
 )
@@ -34,13 +43,8 @@ def test_the_product_of_windows_is_the_convolution(
     conv = nn.Conv2d(channels, 6, kernel, stride, bias=bias).double()
     images = torch.randn(3, channels, size, size, dtype=torch.float64, requires_grad=True)
     wanted, got = conv(images), convolve_by_product(images, conv)
-    torch.testing.assert_close(got, wanted)
     assert got.is_contiguous(memory_format=torch.channels_last)
-    inputs = [images, *conv.parameters()]
-    slope = torch.randn_like(wanted)
-    torch.testing.assert_close(
-        torch.autograd.grad(got, inputs, slope), torch.autograd.grad(wanted, inputs, slope)
-    )
+    assert_alike(got, wanted, [images, *conv.parameters()])
 
 
 def test_a_stem_has_the_parameters_of_a_convolution() -> None:
@@ -91,12 +95,7 @@ def test_a_depthwise_kernel_as_wide_as_the_map_is_a_weighted_sum(bias: bool) -> 
     conv = nn.Conv2d(8, 8, 5, groups=8, bias=bias).double()
     features = torch.randn(3, 8, 5, 5, dtype=torch.float64, requires_grad=True)
     wanted, got = conv(features), reduce_map(features, conv)
-    torch.testing.assert_close(got, wanted)
-    inputs = [features, *conv.parameters()]
-    slope = torch.randn_like(wanted)
-    torch.testing.assert_close(
-        torch.autograd.grad(got, inputs, slope), torch.autograd.grad(wanted, inputs, slope)
-    )
+    assert_alike(got, wanted, [features, *conv.parameters()])
 
 
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
@@ -106,12 +105,7 @@ def test_a_kernel_as_wide_as_the_map_is_a_product(order: torch.memory_format, bi
     conv = nn.Conv2d(8, 6, (3, 5), bias=bias).double().to(memory_format=order)
     features = torch.randn(4, 8, 3, 5, dtype=torch.float64, requires_grad=True)
     wanted, got = conv(features), project_map(features, conv)
-    torch.testing.assert_close(got, wanted)
-    inputs = [features, *conv.parameters()]
-    slope = torch.randn_like(wanted)
-    torch.testing.assert_close(
-        torch.autograd.grad(got, inputs, slope), torch.autograd.grad(wanted, inputs, slope)
-    )
+    assert_alike(got, wanted, [features, *conv.parameters()])
 
 
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])

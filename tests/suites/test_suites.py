@@ -29,7 +29,7 @@ from torchcaps.suites import (
     viewpoint,
 )
 from torchcaps.suites.affine import transform
-from torchcaps.suites.viewpoint import has_novel_views, with_setting
+from torchcaps.suites.viewpoint import has_novel_views, views_of
 from torchcaps.train import evaluate_run, load_labelled
 from torchcaps.viz import draw_dots
 from torchcaps.zoo import load_pretrained
@@ -325,8 +325,8 @@ def test_partwhole_runs_on_a_pretrained_network():
 
 
 def test_one_setting_of_a_name_is_replaced():
-    assert with_setting("eth80:axis=azimuth,views=all", "views", "novel") == "eth80:axis=azimuth,views=novel"
-    assert with_setting("smallnorb_views", "views", "novel") == "smallnorb_views:views=novel"
+    assert views_of("eth80:axis=azimuth,views=all")["novel"] == "eth80:axis=azimuth,views=novel"
+    assert views_of("smallnorb_views")["novel"] == "smallnorb_views:views=novel"
 
 
 def test_six_suites_are_known():

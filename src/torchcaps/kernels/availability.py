@@ -13,9 +13,14 @@ _HAS_TRITON = find_spec("triton") is not None
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
+def is_for_kernel(tensor: Tensor) -> bool:
+    """Whether a tensor lies where Triton kernels run."""
+    return tensor.device.type == KERNEL_DEVICE
+
+
 def kernel_obstacle(operation: str, *tensors: Tensor) -> str | None:
     """Why the Triton kernel of `operation` cannot take tensors of this device and dtype; None when it can."""
-    if any(tensor.device.type != KERNEL_DEVICE for tensor in tensors):
+    if not all(map(is_for_kernel, tensors)):
         return f"the fused kernel for {operation} runs on CUDA only"
     if not _HAS_TRITON:
         return "the fused kernel for CUDA needs the triton package"

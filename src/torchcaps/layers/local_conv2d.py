@@ -20,19 +20,19 @@ from .routed import Backend, RoutedCaps, recompute, require_capsules, require_gr
 class _LocalCaps2d(RoutedCaps[StoredVotes]):
     """The part that convolution and transposed convolution share: vote per child type, then route."""
 
-    kernel_size: int
-    stride: int
-
     def __init__(
         self,
         types: tuple[int, int],
         poses: tuple[int, int],
+        window: tuple[int, int],
         routing: RoutingSpec,
         *,
         checkpoint: bool,
         backend: Backend,
     ) -> None:
+        require_window(*window)
         super().__init__(build_routing(routing, RoutingShape(*types, poses[1])), backend)
+        self.kernel_size, self.stride = window
         self.in_types, self.out_types = types
         self.in_pose, self.out_pose = poses
         self.checkpoint = checkpoint
@@ -126,10 +126,8 @@ class LocalConvCaps2d(_LocalCaps2d):
         checkpoint: bool = False,
         backend: Backend = "auto",
     ) -> None:
-        require_window(kernel_size, stride)
-        sizes = (in_types, out_types), (in_pose, out_pose)
+        sizes = (in_types, out_types), (in_pose, out_pose), (kernel_size, stride)
         super().__init__(*sizes, routing, checkpoint=checkpoint, backend=backend)
-        self.kernel_size, self.stride = kernel_size, stride
         self.weight = nn.Parameter(torch.empty(out_types * out_pose, in_pose, kernel_size, kernel_size))
         nn.init.kaiming_normal_(self.weight)
 
@@ -170,15 +168,13 @@ class LocalDeconvCaps2d(_LocalCaps2d):
         checkpoint: bool = False,
         backend: Backend = "auto",
     ) -> None:
-        require_window(kernel_size, stride)
+        sizes = (in_types, out_types), (in_pose, out_pose), (kernel_size, stride)
+        super().__init__(*sizes, routing, checkpoint=checkpoint, backend=backend)
         if kernel_size < stride or (kernel_size - stride) % 2:
             raise UserError(
                 f"a transposed convolution grows a map by {stride} only with kernel {stride}, {stride + 2}, "
                 f"{stride + 4}, ..., got {kernel_size}"
             )
-        sizes = (in_types, out_types), (in_pose, out_pose)
-        super().__init__(*sizes, routing, checkpoint=checkpoint, backend=backend)
-        self.kernel_size, self.stride = kernel_size, stride
         self.weight = nn.Parameter(torch.empty(in_pose, out_types * out_pose, kernel_size, kernel_size))
         nn.init.kaiming_normal_(self.weight)  # counts the outputs as fan-in, as the published code does
 

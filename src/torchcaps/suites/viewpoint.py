@@ -11,16 +11,11 @@ from .api import SUITES, Material, Measurement, accuracy_on
 _AXES = ("axis=azimuth", "axis=elevation")
 
 
-def with_setting(name: str, key: str, value: str) -> str:
-    """The name of a dataset with one of its settings changed."""
-    family, _, text = name.partition(":")
-    kept = [part for part in text.split(",") if part and not part.startswith(f"{key}=")]
-    return f"{family}:{','.join([*kept, f'{key}={value}'])}"
-
-
 def views_of(name: str) -> dict[str, str]:
     """The dataset of that name with its familiar and with its novel test images."""
-    return {views: with_setting(name, "views", views) for views in ("familiar", "novel")}
+    family, _, text = name.partition(":")
+    kept = [part for part in text.split(",") if part and not part.startswith("views=")]
+    return {views: f"{family}:{','.join([*kept, f'views={views}'])}" for views in ("familiar", "novel")}
 
 
 def has_novel_views(name: str) -> bool:

@@ -187,8 +187,6 @@ def test_claims_are_decided_by_the_rows():
     verdicts = [claim.check(lambda label: quick).verdict for claim in FIGURE_CLAIMS]
     # ours need no longer protocol
     assert verdicts == ["beyond", "beyond", "beyond", "beyond", "beyond", "not confirmed"]
-    every_claim = (*FIGURE_CLAIMS, *PHOTOGRAPH_CLAIMS, *TABLE_CLAIMS)
-    assert {claim.check(lambda label: []).verdict for claim in every_claim} == {"open"}
 
 
 def test_one_trunk_against_a_claim_decides_it_before_the_other_has_run():

@@ -21,3 +21,8 @@ def test_a_claim_that_is_called_ours_is_no_claim_of_the_thesis():
         for claim in EXPERIMENTS[label].claims:
             is_called_ours = is_outside or claim.text.startswith(("Ours:", "Beyond the thesis:"))
             assert claim.is_ours or not is_called_ours, claim.text
+
+
+@pytest.mark.parametrize("label", EXPERIMENTS.names())
+def test_every_claim_is_open_without_runs(label):
+    assert {claim.check(lambda label: []).verdict for claim in EXPERIMENTS[label].claims} <= {"open"}

@@ -19,6 +19,7 @@ def rows(**means):
         ({"a": 9.0, "b": 4.0, "c": 9.0, "d": 4.0}, "confirmed"),
         ({"a": 9.0, "b": 4.0, "c": 4.0, "d": 9.0}, "not confirmed"),
         ({"a": 9.0, "b": 4.0}, "open"),  # the other pair has not run
+        ({"a": 4.0, "b": 9.0}, "not confirmed"),  # and need not, where one pair is against it
         ({"a": 9.0, "b": 4.0, "c": 9.0}, "open"),
         ({"a": 9.0, "c": 9.0}, "open"),
     ],
@@ -40,10 +41,42 @@ def test_a_pair_is_named_by_what_tells_it_from_the_others(pairs, named):
     assert (found.verdict, found.because.rpartition("; ")[2]) == ("not confirmed", named)
 
 
+def test_means_are_named_with_spread_and_unit():
+    found = larger("fig:x", "entropy", [("a", "b")], " bits")(of(rows(a=9.0, b=4.0)))
+    assert found.because == "b 4.00 ± 0.01 bits; a 9.00 ± 0.01 bits"
+
+
+@pytest.mark.parametrize("spread", [None, 9.0])
+def test_a_single_seed_and_a_difference_within_the_spread_decide_nothing(spread):
+    found = [seeds_row(name, "entropy", value, spread) for name, value in (("a", 9.0), ("b", 4.0))]
+    assert larger("fig:x", "entropy", [("a", "b")])(of(found)).verdict == "open"
+
+
 def test_short_runs_count_only_where_any_budget_does():
     short = [seeds_row(name, "entropy", value, budget="quick") for name, value in (("a", 9.0), ("b", 4.0))]
     assert larger("fig:x", "entropy", [("a", "b")])(of(short)).verdict == "confirmed"
     assert larger("fig:x", "entropy", [("a", "b")], any_budget=False)(of(short)).verdict == "open"
+
+
+@pytest.mark.parametrize(
+    ("novel", "verdict"), [(9.0, "confirmed"), (3.0, "not confirmed"), (2.0, "not confirmed")]
+)
+def test_two_metrics_of_one_setting_are_compared(novel, verdict):
+    found = [seeds_row("a", "test_rotation_error", 3.0), seeds_row("a", "novel_error", novel)]
+    check = larger_metric("fig:x", "novel_error", "test_rotation_error", ["a"])
+    assert check(of(found)).verdict == verdict
+
+
+@pytest.mark.parametrize("novel", [(1.0, 7.0, 9.0), (9.0,)])
+def test_runs_that_disagree_on_two_metrics_and_a_single_run_decide_nothing(novel):
+    found = [
+        a_row(
+            "a", metric, 5.0, spread=4.0, runs=tuple(a_run(value, seed=n) for n, value in enumerate(values))
+        )
+        for metric, values in (("test_rotation_error", (5.0, 5.0, 5.0)), ("novel_error", novel))
+    ]
+    check = larger_metric("fig:x", "novel_error", "test_rotation_error", ["a"])
+    assert check(of(found)).verdict == "open"
 
 
 def test_both_metrics_of_every_planned_setting_have_to_be_there():

@@ -48,20 +48,12 @@ def _annealed_points(rows: Rows, metric: str) -> dict[int, Mean]:
     }
 
 
-def annealed_loss_falls(rows_of: RowsOf) -> Finding:
-    """The annealed loss ends lower than training with one iteration does that was let run to its own end.
+def annealed_ends_better(metric: str, rows_of: RowsOf) -> Finding:
+    """The annealed loss or accuracy ends better than that of one iteration that was let run to its own end.
 
     The start of the annealed curve would be no measure: more iterations come with more epochs.
     """
-    return _annealed_ends_better(rows_of("fig:fix_vs_ann"), "test_loss")
-
-
-def annealed_accuracy_rises(rows_of: RowsOf) -> Finding:
-    """The annealed accuracy ends higher than that of one iteration, compared as the loss is."""
-    return _annealed_ends_better(rows_of("fig:fix_vs_ann"), "test_accuracy")
-
-
-def _annealed_ends_better(rows: Rows, metric: str) -> Finding:
+    rows = rows_of("fig:fix_vs_ann")
     annealed, one = _annealed_points(rows, metric), _fixed_rows(rows, metric).get(1)
     if len(annealed) < 2 or one is None:
         return Finding("open", "annealed training has not come beyond one iteration, or fixed 1 is missing")
@@ -102,17 +94,9 @@ def fixed_loss_grows(rows_of: RowsOf) -> Finding:
     return decide_together(verdicts, len(verdicts), because)
 
 
-def annealed_is_above(rows_of: RowsOf) -> Finding:
-    """Annealed training is more accurate than fixed training wherever both have been made."""
-    return _annealed_is_better(rows_of("fig:fix_vs_ann"), "test_accuracy")
-
-
-def annealed_loss_is_lower(rows_of: RowsOf) -> Finding:
-    """Annealed training reaches a lower loss than fixed training wherever both have been made."""
-    return _annealed_is_better(rows_of("fig:fix_vs_ann"), "test_loss")
-
-
-def _annealed_is_better(rows: Rows, metric: str) -> Finding:
+def annealed_is_better(metric: str, rows_of: RowsOf) -> Finding:
+    """Annealed training has a better loss or accuracy than fixed training wherever both have been made."""
+    rows = rows_of("fig:fix_vs_ann")
     fixed, annealed = _fixed_rows(rows, metric), _annealed_points(rows, metric)
     both = [r for r in fixed if r > 1 and r in annealed]
     gains = {r: _gain(metric, annealed[r], mean_of(fixed[r])) for r in both}

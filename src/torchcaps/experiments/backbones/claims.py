@@ -53,7 +53,7 @@ def _accuracies(rows: Rows, *names: str) -> list[Mean] | None:
     found = by_setting(rows, "test_accuracy")
     if not all(name in found for name in names):
         return None
-    return [Mean.of_row(found[name], any_budget=True) for name in names]
+    return [mean_of(found[name]) for name in names]
 
 
 _OPEN = Finding("open", "some of its runs are missing")

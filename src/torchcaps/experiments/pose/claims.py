@@ -89,21 +89,9 @@ def split_flatters(label: str, names: tuple[str, ...]) -> Check:
     return larger_metric(label, "novel_error", "test_rotation_error", names, "°")
 
 
-def best_loss_of_table(names: tuple[str, ...]) -> Check:
-    """Whether the first of three networks has the lowest loss, as in the thesis's table.
+def more_than_first(metric: str, first: str, *others: str, unit: str = "") -> Check:
+    """Whether others have more of a metric than the first, as in the thesis's table.
 
-    They learn at different rates: a shorter training than the thesis's does not tell which comes lowest.
+    Networks learn at different rates: a shorter training than the thesis's does not tell.
     """
-    pairs = [(other, names[0]) for other in names[1:]]
-    return larger(TABLE, "test_loss", pairs, any_budget=False)
-
-
-def best_accuracies_of_table(names: tuple[str, ...]) -> Check:
-    """Whether the first of three networks is less accurate than both others, as in the thesis's table."""
-    pairs = [(other, names[0]) for other in names[1:]]
-    return larger(TABLE, "test_accuracy", pairs, " %", any_budget=False)
-
-
-def takes_longer(slow: str, fast: str) -> Check:
-    """Whether one network takes longer to train than another, with as many epochs as were planned."""
-    return larger(TABLE, "training_minutes", [(slow, fast)], " min", any_budget=False)
+    return larger(TABLE, metric, [(other, first) for other in others], unit, any_budget=False)

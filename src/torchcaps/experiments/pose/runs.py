@@ -153,7 +153,7 @@ MESHES = register(
         claims=(
             Claim(
                 "The perceptron has the lowest loss.",
-                claims.best_loss_of_table(_OF_TABLE),
+                claims.more_than_first("test_loss", *_OF_TABLE),
             ),
             _under_five_degrees(TABLE, _TABLE_NETWORKS),
             _capsules_lead(TABLE),
@@ -164,11 +164,11 @@ MESHES = register(
             _split_flatters(TABLE, (name_of(network, _THESIS) for network in _TABLE_NETWORKS)),
             Claim(
                 "The convolutional and the capsule network are more accurate than the perceptron.",
-                claims.best_accuracies_of_table(_OF_TABLE),
+                claims.more_than_first("test_accuracy", *_OF_TABLE, unit=" %"),
             ),
             Claim(
                 "The capsule network takes longer to train than the convolutional network.",
-                claims.takes_longer(name_of("EM-CapsNet", _THESIS), name_of("ConvNet", _THESIS)),
+                claims.more_than_first("training_minutes", *_OF_TABLE[1:], unit=" min"),
             ),
         ),
         deviations=(

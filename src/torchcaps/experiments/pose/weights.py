@@ -27,9 +27,8 @@ def weighted(network: str, weight: float) -> str:
 def _setting(network: str, weight: float) -> PoseSetting:
     changes = {"loss.rotation_weight": weight}
     setting = pose_setting(weighted(network, weight), network, "tiny_meshes", classes=6, changes=changes)
-    made = name_of(network, RANDOM)
-    is_made = weight == _THESIS_WEIGHT and any(other.name == made for other in MESHES.settings)
-    return replace(setting, reuses=made) if is_made else setting
+    is_made = weight == _THESIS_WEIGHT  # by the table
+    return replace(setting, reuses=name_of(network, RANDOM)) if is_made else setting
 
 
 WEIGHTS = register(

@@ -34,7 +34,7 @@ def summarise(
     setting: str,
     metric: str,
     protocols: Sequence[Protocol],
-    thesis: float | None = None,
+    thesis: Number | None = None,
 ) -> Row:
     """Mean and deviation of one metric over runs, in the unit of the metric."""
     if not results:

@@ -9,7 +9,7 @@ from torchcaps.suites import views_of
 
 from ..plan import Experiment, Job, Setting, Values, register
 from ..rem import CHAPTER
-from ..rem.setting import Schedule, TreeSetting, rem_pair
+from ..rem.setting import Schedule, rem_pair
 from .claims import AXES, view_claims
 from .networks import CAPSULES, CONV, SMOKE, VIT, small_networks, without_capsules
 from .perform import Metrics, look_at
@@ -52,19 +52,15 @@ def _pairs(dataset: str, data: Values, channels: int, classes: int) -> list[Sett
         own = {**data, "name": f"{dataset}:axis={axis}"}
         for network, (model, quick) in _capsules(channels, classes).items():
             small = {**tiny, **image, **_ROUTING} if network == "DR-CapsNet" else model
-            plain, rem = rem_pair(
+            found += rem_pair(
                 f"{network} ({letter})",
                 CAPSULES,
                 {"model": model, "data": own},
                 quick=quick,
                 smoke={"model": small},
+                note=f"trained on familiar {axis}s",
             )
-            found += [_with_note(plain, axis), _with_note(rem, axis)]
     return found
-
-
-def _with_note(setting: TreeSetting, axis: str) -> TreeSetting:
-    return replace(setting, note=f"trained on familiar {axis}s")
 
 
 def _without_capsules(dataset: str, data: Values, channels: int, classes: int) -> list[Setting]:

@@ -29,10 +29,10 @@ register(
         title="Maps of long descriptors in few bytes",
         gpu_minutes=10,
         settings=(
-            network_setting("fcn", 128, "bayesian", name=_CODED, storage="product", thesis={}),
-            network_setting("fcn", 128, "bayesian", name="D=128 as int8", thesis={}),
-            network_setting("fcn", 16, "bayesian", name="D=16 as int8", thesis={}),
-            network_setting("fcn", 16, "bayesian", name="D=16 as float32", storage="float32", thesis={}),
+            network_setting("fcn", 128, "bayesian", name=_CODED, storage="product"),
+            network_setting("fcn", 128, "bayesian", name="D=128 as int8"),
+            network_setting("fcn", 16, "bayesian", name="D=16 as int8"),
+            network_setting("fcn", 16, "bayesian", name="D=16 as float32", storage="float32"),
         ),
         claims=(
             our_claim(
@@ -53,7 +53,7 @@ register(
         title="Convergence of flights over a drawn terrain in another season",
         gpu_minutes=20,
         settings=tuple(
-            replace(setting, ground="terrain", thesis={})
+            replace(setting, ground="terrain")
             for setting in (
                 *(baseline_setting(name) for name in BASELINES if "linear" not in name),
                 *(network_setting(head, 16, likelihood) for head in HEADS for likelihood in LIKELIHOODS),
@@ -87,7 +87,7 @@ _REM: Changes = {
 
 
 def _routed(name: str, changes: Changes) -> FlightSetting:
-    setting = network_setting("capsules", 16, "bayesian", name=name, variant=name, thesis={})
+    setting = network_setting("capsules", 16, "bayesian", name=name, variant=name)
     return replace(setting, changes={**setting.changes, **changes})
 
 
@@ -125,7 +125,7 @@ register(
 
 
 def _stepped(metres: float) -> FlightSetting:
-    return network_setting("fcn", 128, "bayesian", name=f"{metres:g} m", thesis={}, step=metres)
+    return network_setting("fcn", 128, "bayesian", name=f"{metres:g} m", step=metres)
 
 
 register(

@@ -28,7 +28,6 @@ def _weighed(name: str, likelihood: str, exponent: float = 1.0) -> tuple[FlightS
             likelihood,
             name=title,
             variant=title,
-            thesis={},
             ground=ground,
             taught="naip",
             exponent=exponent,

@@ -8,7 +8,7 @@ from functools import partial
 
 from ..plan import Changes, Experiment
 from ..records import Budget
-from .claims import CHAPTER, HEADS, LIKELIHOODS, name_of
+from .claims import BASELINES, CHAPTER, HEADS, LIKELIHOODS, name_of
 from .setting import LEARNT, FlightSetting, Kind, localize_flights
 from .world import APART
 
@@ -90,17 +90,14 @@ def _tiny(head: str, size: int) -> Changes:
 
 def network_setting(head: str, size: int, likelihood: str, **changes: object) -> FlightSetting:
     """A network with a likelihood on the real map; `changes` are of fields of the setting."""
-    name = name_of(head, size, likelihood)
-    figures = zip(METRICS, _THESIS.get(name, ()), strict=False)
     small = {"model.trunk": "resnet_tiny", "model.trunk_widths": _TRUNK_WIDTHS, **_SMALL_HEADS[head]}
     setting = FlightSetting(
-        name=name,
+        name=name_of(head, size, likelihood),
         network=f"{HEADS[head]}, D={size}",
         variant=likelihood,
         recipe=f"retrieval/uav_{head}",
         changes={"model.descriptor": size, **_LEARNING, **_sides(64)},
         budgets={"smoke": _tiny(head, size), "quick": {**_sides(32), **small, "data.augment.motion_blur": 2}},
-        thesis=dict(figures),
         likelihood=likelihood,
     )
     return replace(setting, **changes)  # type: ignore[arg-type]  # fields by their names
@@ -117,7 +114,6 @@ def baseline_setting(name: str) -> FlightSetting:
         recipe="retrieval/uav_capsules",
         changes=_sides(64),
         budgets={"smoke": _sides(16), "quick": _sides(32)},
-        thesis=dict(zip(METRICS, _THESIS.get(name, ()), strict=False)),
         note="nothing is trained",
         kind=kinds[title],
         likelihood=likelihood or "bayesian",
@@ -125,11 +121,15 @@ def baseline_setting(name: str) -> FlightSetting:
     )
 
 
-NETWORKS = tuple(
+_NETWORKS = (
     network_setting(head, size, likelihood)
     for size in (16, 8, 32, 128)
     for head in HEADS
     for likelihood in LIKELIHOODS
+)
+OF_TABLE = tuple(  # with the figures that the thesis prints
+    replace(setting, thesis=dict(zip(METRICS, _THESIS.get(setting.name, ()), strict=False)))
+    for setting in (*map(baseline_setting, BASELINES), *_NETWORKS)
 )
 DEVIATIONS = (
     APART["naip"],

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..plan import Claim, larger, our_claim, register, take_over
 from . import claims
 from .claims import BASELINES, DRAWN, FIGURE, HEADS, TABLE, draw_curves, name_of
-from .designs import DEVIATIONS, METRICS, NETWORKS, baseline_setting, over_maps
+from .designs import DEVIATIONS, METRICS, OF_TABLE, over_maps
 from .setting import localize_flights
 
 _FLOWN = register(
@@ -15,7 +15,7 @@ _FLOWN = register(
         label=TABLE,
         title="Convergence of flights with networks, likelihoods and baselines",
         gpu_minutes=150,
-        settings=(*map(baseline_setting, BASELINES), *NETWORKS),
+        settings=OF_TABLE,
         draw=draw_curves,
         claims=(
             Claim(
@@ -87,9 +87,7 @@ register(
         metrics=("final_error",),
         perform=take_over((_FLOWN,), localize_flights),
         settings=tuple(
-            replace(setting, thesis={}, reuses=setting.name)
-            for setting in (*map(baseline_setting, BASELINES), *NETWORKS)
-            if setting.name in DRAWN
+            replace(setting, thesis={}, reuses=setting.name) for setting in OF_TABLE if setting.name in DRAWN
         ),
         draw=draw_curves,
         deviations=(

@@ -24,7 +24,7 @@ def _name(taught: str, seen: str) -> str:
 def _flown(taught: str, seen: str) -> FlightSetting:
     name = _name(taught, seen)
     return network_setting(
-        "fcn", 16, "bayesian", name=name, variant=name, thesis={}, ground=_SEEN[seen], taught=_TAUGHT[taught]
+        "fcn", 16, "bayesian", name=name, variant=name, ground=_SEEN[seen], taught=_TAUGHT[taught]
     )
 
 
@@ -35,10 +35,7 @@ register(
         gpu_minutes=20,
         settings=(
             *(_flown(taught, seen) for taught in _TAUGHT for seen in _SEEN),
-            *(
-                replace(baseline_setting(name), ground="sentinel", thesis={})
-                for name in ("abBRIEF, bayesian", _ALONE)
-            ),
+            *(replace(baseline_setting(name), ground="sentinel") for name in ("abBRIEF, bayesian", _ALONE)),
         ),
         draw=partial(draw_curves, names=()),
         claims=(

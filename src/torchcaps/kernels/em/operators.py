@@ -21,8 +21,7 @@ from torch import Tensor
 
 from torchcaps.core.precision import without_autocast
 
-from .. import availability
-from ..availability import has_numba, kernel_obstacle, round_up
+from ..availability import has_numba, is_for_kernel, kernel_obstacle, round_up
 from ..operator import once_differentiable, operator
 from . import cpu
 from .state import EMGrid, EMInputs, EMScales, EMState
@@ -89,7 +88,7 @@ def em_unsupported_reason(poses: Tensor, weight: Tensor, *, insist: bool = True)
         return f"poses and weight must be floating point and on one device, got {got}"
     if poses.numel() == 0:
         return "there is nothing to route"
-    if not _is_for_kernel(poses):
+    if not is_for_kernel(poses):
         return None if insist or poses.device.type != "cpu" else _faster_plain(poses, weight)
     return kernel_obstacle("EM routing", poses, weight) or _too_large(poses, weight)
 
@@ -99,10 +98,6 @@ def _faster_plain(poses: Tensor, weight: Tensor) -> str | None:
     if poses.shape[-2] >= _FEWEST_CHILDREN and numbers >= _FEWEST_NUMBERS:
         return None
     return f"with {poses.shape[-2]} children and {numbers} vote numbers the plain path is faster on a CPU"
-
-
-def _is_for_kernel(poses: Tensor) -> bool:
-    return poses.device.type == availability.KERNEL_DEVICE
 
 
 def _too_large(poses: Tensor, weight: Tensor) -> str | None:
@@ -118,7 +113,7 @@ def _too_large(poses: Tensor, weight: Tensor) -> str | None:
 
 def _backend(poses: Tensor, matrices: Tensor) -> ModuleType:
     """The module that computes these inputs."""
-    if _is_for_kernel(poses):
+    if is_for_kernel(poses):
         from . import launch  # only here: a CPU install has no triton
 
         return launch
@@ -202,7 +197,7 @@ def _(poses, activations, matrices, offsets, activation_cost, vote_cost, grid, i
     windows, children, in_pose = poses.shape
     _, in_columns, types, out_columns = matrices.shape
     pose = in_pose // in_columns * out_columns
-    splits = iterations if _is_for_kernel(poses) else 0  # on a CPU they are found again
+    splits = iterations if is_for_kernel(poses) else 0  # on a CPU they are found again
     shapes = [
         (windows, types, pose),
         (windows, types),

@@ -23,8 +23,7 @@ from torch import Tensor
 
 from torchcaps.core.precision import without_autocast
 
-from .. import availability
-from ..availability import has_numba, kernel_obstacle, round_up
+from ..availability import has_numba, is_for_kernel, kernel_obstacle, round_up
 from ..dynamic import Gradient
 from ..operator import once_differentiable, operator
 from . import cpu
@@ -63,7 +62,7 @@ def fused_local_dynamic_routing(
         iterations = 1  # a single out capsule gets all of every child, in each iteration
     dtype = torch.promote_types(votes.dtype, torch.float32)
     offset = None if bias is None else bias.to(dtype).contiguous()
-    laid_out = votes.contiguous() if _is_for_kernel(votes) else cpu.planes(votes).permute(0, 1, 4, 2, 3)
+    laid_out = votes.contiguous() if is_for_kernel(votes) else cpu.planes(votes).permute(0, 1, 4, 2, 3)
     return _routing_op(laid_out, offset, iterations, gradient == "full", leaky)
 
 
@@ -74,7 +73,7 @@ def local_dynamic_unsupported_reason(votes: Tensor, *, insist: bool = True) -> s
     """
     if not votes.is_floating_point():
         return f"votes must be floating point, got {votes.dtype}"
-    if not _is_for_kernel(votes):
+    if not is_for_kernel(votes):
         return None if insist or votes.device.type != "cpu" else _faster_plain(votes)
     if reason := kernel_obstacle("stored votes", votes):
         return reason
@@ -90,13 +89,9 @@ def _faster_plain(votes: Tensor) -> str | None:
     return f"with {votes.shape[1]} children and {votes.numel()} numbers the plain path is faster on a CPU"
 
 
-def _is_for_kernel(votes: Tensor) -> bool:
-    return votes.device.type == availability.KERNEL_DEVICE
-
-
 def _backend(votes: Tensor) -> ModuleType:
     """The module that computes these votes."""
-    if _is_for_kernel(votes):
+    if is_for_kernel(votes):
         from . import launch  # only here: a CPU install has no triton
 
         return launch
@@ -139,7 +134,7 @@ def _routing_backward_op(  # noqa: PLR0913  an operator takes its tensors one by
     leaky: bool,
 ) -> tuple[Tensor, Tensor]:
     backend, grads = _backend(votes), (grad_poses, grad_lengths.contiguous())
-    if _is_for_kernel(votes):
+    if is_for_kernel(votes):
         grads = grad_poses.contiguous(), grads[1]
     with without_autocast(votes):
         return backend.route_backward(grads, votes, bias, poses, iterations, full, leaky)
@@ -150,7 +145,7 @@ def _(votes, bias, iterations, full, leaky):  # noqa: ANN001, ANN202
     batch, _, positions, num_out, pose = votes.shape
     dtype = torch.promote_types(votes.dtype, torch.float32)
     lengths = votes.new_empty(batch, num_out, positions, dtype=dtype)
-    if _is_for_kernel(votes):
+    if is_for_kernel(votes):
         return votes.new_empty(batch, num_out, positions, pose, dtype=dtype), lengths
     return votes.new_empty(batch, num_out, pose, positions, dtype=dtype).mT, lengths
 

@@ -14,7 +14,6 @@ from ..style import (
     MUTED,
     SERIES,
     SMALL,
-    TEXT,
     axes_at,
     canvas,
     name_marks,
@@ -40,16 +39,15 @@ def draw_bars(
         most: Where the vertical axis ends; by default above the highest bar.
         chance: A value to compare with, drawn as a dashed line.
     """
-    figure, series = _start(charts)
+    figure, series = _start(charts, unit)
     for axes, groups in zip(figure.axes, charts.values(), strict=True):
-        axes.set_ylabel(unit, fontsize=TEXT, color=MUTED)
         for found, place, colour, width in _marks(groups, series):
             axes.bar(place, found.value, 0.9 * width, color=colour)
             _draw_interval(axes, place, found)
         axes.set_ylim(0, most)
         if chance is not None:
             axes.axhline(float(chance), color=INK, linewidth=1, linestyle=(0, (4, 3)), label="chance")
-    _name_series(figure, series, ["chance"] if chance is not None else [])
+    _name_series(figure, series)
     return figure
 
 
@@ -61,9 +59,8 @@ def draw_dots(charts: Mapping[str, Groups], *, unit: str = "", note: str = "") -
         unit: Of all values.
         note: What the words beside the dots are.
     """
-    figure, series = _start(charts)
+    figure, series = _start(charts, unit)
     for axes, groups in zip(figure.axes, charts.values(), strict=True):
-        axes.set_ylabel(unit, fontsize=TEXT, color=MUTED)
         for found, place, colour, _ in _marks(groups, series):
             axes.plot([place], [found.value], marker="o", markersize=7, color=colour)
             _draw_interval(axes, place, found)
@@ -81,12 +78,12 @@ def draw_dots(charts: Mapping[str, Groups], *, unit: str = "", note: str = "") -
     low, high = min(low for low, _ in limits), max(high for _, high in limits)
     for axes in figure.axes:
         axes.set_ylim(low - 0.05 * (high - low), high + 0.15 * (high - low))
-    _name_series(figure, series, [])
+    _name_series(figure, series)
     figure.text(0.02, 1 - 22 / pixel_size(figure)[1], note, fontsize=SMALL, color=MUTED)
     return figure
 
 
-def _start(charts: Mapping[str, Groups]) -> tuple[Figure, list[str]]:
+def _start(charts: Mapping[str, Groups], unit: str) -> tuple[Figure, list[str]]:
     """Empty charts with their groups named, and the series in order."""
     values = [found for groups in charts.values() for of_series in groups.values() for found in of_series]
     series = list(dict.fromkeys(name for groups in charts.values() for name in groups))
@@ -100,7 +97,7 @@ def _start(charts: Mapping[str, Groups]) -> tuple[Figure, list[str]]:
     top: Number = _TOP
     for title, names in every.items():
         axes = axes_at(figure, (_LEFT, top, _WIDTH - _LEFT - 24, _HEIGHT))
-        plain_chart(axes, title)
+        plain_chart(axes, title, unit=unit)
         turn = 90 if upright[title] else 0
         axes.set_xticks(range(len(names)), [literal(name) for name in names], rotation=turn)
         axes.set_xlim(-0.6, len(names) - 0.4)
@@ -134,11 +131,12 @@ def _draw_interval(axes: Axes, place: float, found: Measured) -> None:
         axes.errorbar(place, found.value, [[below], [above]], color=INK, linewidth=1.1, capsize=3)
 
 
-def _name_series(figure: Figure, series: list[str], lines: list[str]) -> None:
+def _name_series(figure: Figure, series: list[str]) -> None:
     axes = figure.axes[0]
     marks = {
         name: axes.plot([], [], marker="s", markersize=7, linestyle="", color=colour)[0]
         for name, colour in zip(series, SERIES, strict=False)
     }
-    marks |= {name: line for name in lines for line in axes.lines if line.get_label() == name}
+    lines, names = axes.get_legend_handles_labels()  # that of chance, where it is drawn
+    marks |= dict(zip(names, lines, strict=True))
     name_marks(figure, marks, place="upper right")

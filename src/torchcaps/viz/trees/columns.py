@@ -36,8 +36,8 @@ def arrange_columns(
     shape: tuple[int, ...],
     names: list[str],
     *,
-    field: ReceptiveField | None = None,
-    label: int | None = None,
+    field: ReceptiveField | None,
+    label: int | None,
 ) -> Scene:
     """Places of all parts; few lines cross."""
     box = fit(shape, _IMAGE)
@@ -133,9 +133,7 @@ def _add_headings(scene: Scene, tree: ParseTree, names: list[str], label: int | 
 def _add_legend(scene: Scene, tree: ParseTree, *, has_dots: bool, has_field: bool) -> None:
     legend = Legend(scene, _BOTTOM + 34)
     if has_dots:
-        legend.dots()
-    if has_dots and has_field:
-        legend.field()
+        legend.dots(has_field=has_field)
     legend.activations()
     legend.couplings(tree, has_others=bool(tree.alternatives))
     scene.height = legend.bottom + 6

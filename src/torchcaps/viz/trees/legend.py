@@ -60,16 +60,14 @@ class Legend:
             x, y = self._entry(16, "to others")
             self.scene.strokes.append(coupling_stroke((x, y), (x + 16, y), 0.4, is_chosen=False))
 
-    def dots(self) -> None:
-        """The dots on the image."""
+    def dots(self, *, has_field: bool) -> None:
+        """The dots on the image, and the frame around what the strongest capsule sees."""
         x, y = self._entry(12, "activation times coupling")
         self.scene.shapes.append(circle("legend", (x + 6, y), 12, fill=WARM, keys=())._replace(edge=PAPER))
-
-    def field(self) -> None:
-        """The frame on the image."""
-        x, y = self._entry(12, "seen by the strongest")
-        frame = Shape("legend", (x, y - 6, 12, 12), 2, edge=WARM, edge_width=1.4, is_dashed=True)
-        self.scene.shapes.append(frame)
+        if has_field:
+            x, y = self._entry(12, "seen by the strongest")
+            frame = Shape("legend", (x, y - 6, 12, 12), 2, edge=WARM, edge_width=1.4, is_dashed=True)
+            self.scene.shapes.append(frame)
 
     def outside(self, *, is_cut: bool) -> None:
         """Capsules that are not in the tree; where it was cut, some are and only their lines are missing."""

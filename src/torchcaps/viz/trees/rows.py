@@ -125,8 +125,8 @@ def arrange_rows(
     shape: tuple[int, ...],
     names: list[str],
     *,
-    field: ReceptiveField | None = None,
-    label: int | None = None,
+    field: ReceptiveField | None,
+    label: int | None,
 ) -> Scene:
     """Places of all parts."""
     middle = (_LEFT + _RIGHT) / 2
@@ -173,7 +173,5 @@ def _add_legend(scene: Scene, tree: ParseTree, top: Number, *, has_dots: bool, h
     legend.couplings(tree)
     legend.outside(is_cut=tree.is_cut)
     if has_dots:
-        legend.dots()
-    if has_dots and has_field:
-        legend.field()
+        legend.dots(has_field=has_field)
     scene.height = legend.bottom + 6
