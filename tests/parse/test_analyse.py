@@ -6,7 +6,6 @@ from torchcaps.core import UserError
 from torchcaps.data import dataset_info, load_dataset
 from torchcaps.models import create_model
 from torchcaps.parse import analyse, collect_keys, count_trees, evened, quantized, some_images
-from torchcaps.parse.on_runs.analyse import _BATCH
 from torchcaps.train import Pipeline
 from torchcaps.train.recipe import Data
 
@@ -23,10 +22,9 @@ def model():
     return create_model("gamma_capsnet_tiny_test", image_size=28, num_classes=10)
 
 
-def test_an_analysis_is_what_image_by_image_gives(model, split, monkeypatch):
-    monkeypatch.setitem(_BATCH, "cpu", 16)  # the last batch has fewer
+def test_an_analysis_is_what_image_by_image_gives(model, split):
     data, pipeline = split
-    found = analyse(model, data, pipeline, levels=(11, 6))
+    found = analyse(model, data, pipeline, levels=(11, 6), batch_size=16)
     assert model.training  # as before
     model.eval()
     right, right_quantized, keys = 0, 0, []
@@ -67,10 +65,8 @@ def test_even_couplings_are_those_of_one_iteration(split):
     assert analyse(routed, data, pipeline).even_accuracy == hits / len(data)
 
 
-def test_the_batch_size_does_not_matter(model, split, monkeypatch):
-    large = collect_keys(model, *split, levels=11)
-    monkeypatch.setitem(_BATCH, "cpu", 7)
-    small = collect_keys(model, *split, levels=11)
+def test_the_batch_size_does_not_matter(model, split):
+    small, large = (collect_keys(model, *split, levels=11, batch_size=size) for size in (7, 24))
     assert (small.indices == large.indices).all()
     assert (small.predicted == large.predicted).all()
 

@@ -56,7 +56,12 @@ class Analysis:
 
 @torch.no_grad()
 def analyse(
-    network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, levels: Levels = "even"
+    network: nn.Module,
+    data: LabelledImages,
+    pipeline: Pipeline,
+    *,
+    levels: Levels = "even",
+    batch_size: int | None = None,
 ) -> Analysis:
     """Accuracy of a network as it is, quantized and with even couplings, and the keys of its last layer.
 
@@ -68,11 +73,12 @@ def analyse(
         data: The split, whose labels are those of the network.
         pipeline: Prepares an image for the network.
         levels: As in `quantized`.
+        batch_size: Images at once; by default as many as suit the device.
     """
-    hits = count_hits(network, data, pipeline)
-    keys = collect_keys(network, data, pipeline, levels=levels)
+    hits = count_hits(network, data, pipeline, batch_size=batch_size)
+    keys = collect_keys(network, data, pipeline, levels=levels, batch_size=batch_size)
     with evened(network):
-        even_hits = count_hits(network, data, pipeline)
+        even_hits = count_hits(network, data, pipeline, batch_size=batch_size)
     return Analysis(
         images=len(data),
         accuracy=hits / len(data),
@@ -84,12 +90,18 @@ def analyse(
 
 
 @torch.no_grad()
-def count_hits(network: nn.Module, data: LabelledImages, pipeline: Pipeline) -> int:
+def count_hits(
+    network: nn.Module,
+    data: LabelledImages,
+    pipeline: Pipeline,
+    *,
+    batch_size: int | None = None,
+) -> int:
     """Images whose class the network finds. Arguments as in `analyse`."""
     hits = torch.zeros((), dtype=torch.int64, device=data.labels.device)
     is_finite = torch.ones((), dtype=torch.bool, device=data.labels.device)
     with evaluating(network):
-        for inputs, labels in _batches(data, pipeline):
+        for inputs, labels in _batches(data, pipeline, batch_size):
             activations = network(inputs).activations
             is_finite &= activations.isfinite().all()
             hits += (activations.argmax(1) == labels).sum()
@@ -107,14 +119,19 @@ def _check_answers(is_finite: Tensor) -> None:
 
 @torch.no_grad()
 def collect_keys(
-    network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, levels: Levels = "even"
+    network: nn.Module,
+    data: LabelledImages,
+    pipeline: Pipeline,
+    *,
+    levels: Levels = "even",
+    batch_size: int | None = None,
 ) -> Keys:
     """The key of every image in the quantized network, without reading labels. Arguments as in `analyse`."""
     collector: KeyCollector | None = None
     # checked here, because rounding hides couplings that are not finite
     is_finite = torch.ones((), dtype=torch.bool, device=data.labels.device)
     with evaluating(network), quantized(network, levels):
-        for inputs, _ in _batches(data, pipeline):
+        for inputs, _ in _batches(data, pipeline, batch_size):
             output = network(inputs, return_routing=True)
             is_finite &= output.activations.isfinite().all()
             classes = output.activations.shape[1]
@@ -125,10 +142,12 @@ def collect_keys(
     return collector.keys()
 
 
-def _batches(data: LabelledImages, pipeline: Pipeline) -> Iterator[tuple[Tensor, Tensor]]:
+def _batches(
+    data: LabelledImages, pipeline: Pipeline, batch_size: int | None
+) -> Iterator[tuple[Tensor, Tensor]]:
     if not len(data):
         raise UserError("there are no images to analyse")
-    size = _BATCH.get(data.labels.device.type, 250)
+    size = batch_size or _BATCH.get(data.labels.device.type, 250)
     parts = torch.split(data.images, size), torch.split(data.labels, size)
     for images, labels in zip(*parts, strict=True):
         yield pipeline.for_evaluation(images).inputs, labels
