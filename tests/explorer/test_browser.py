@@ -208,6 +208,15 @@ def test_a_list_of_nodules_does_not_make_a_small_screen_scroll_sideways(browser,
     page.close()
 
 
+@pytest.mark.parametrize("width", [960, 1300, 1600])
+def test_a_tree_is_whole_on_a_screen_that_has_room_for_it(visit, server, width):
+    page = visit(server.url, width=width, height=900)
+    page.select_option("#second", "")
+    expect(page.locator(".panel")).to_have_count(1)
+    page.wait_for_selector(".tree")
+    assert page.evaluate("(b => b.scrollWidth - b.clientWidth)(document.querySelector('.board'))") <= 0
+
+
 def test_a_small_screen_shows_all_without_scrolling_sideways(visit, server):
     page = visit(server.url, width=380, height=700, has_touch=True)
     page.wait_for_selector(".tree")
