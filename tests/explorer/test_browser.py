@@ -14,12 +14,14 @@ from torchcaps.explorer import write_explorer
 from torchcaps.explorer.embedded import embed_decoder, round_decoder
 from torchcaps.explorer.subject import Subject, picture_uri
 from torchcaps.layers import ConvDecoder, FcDecoder
+from torchcaps.pages import explain_images
 from torchcaps.parse import Explainer
 from torchcaps.train import load_run
 from torchcaps.viz.slice_viewer import Finding, SliceView, slice_viewer
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 expect = playwright.expect
+HIDDEN = "(b => b.scrollWidth - b.clientWidth)(document.querySelector('.board'))"  # pixels of a tree
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
@@ -214,7 +216,16 @@ def test_a_tree_is_whole_on_a_screen_that_has_room_for_it(visit, server, width):
     page.select_option("#second", "")
     expect(page.locator(".panel")).to_have_count(1)
     page.wait_for_selector(".tree")
-    assert page.evaluate("(b => b.scrollWidth - b.clientWidth)(document.querySelector('.board'))") <= 0
+    assert page.evaluate(HIDDEN) <= 0
+
+
+@pytest.mark.parametrize("width", [960, 1300, 1600])
+def test_a_tree_is_whole_on_the_page_of_an_image(browser, folders, tmp_path, width):
+    explain_images(Explainer(load_run(folders.plain), reference=20), ["test:3"], tmp_path)
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto((tmp_path / "test-3.html").as_uri())
+    assert page.evaluate(HIDDEN) <= 0
+    page.close()
 
 
 def test_a_small_screen_shows_all_without_scrolling_sideways(visit, server):
