@@ -55,6 +55,16 @@ def test_the_page_is_well_formed_and_every_image_is_described():
     assert images[0]["width"] == "900"
 
 
+def test_a_wide_figure_scrolls_on_a_narrow_screen_and_a_small_one_fits():
+    report = Report("Digits")
+    report.section("Curves", "", draw_curves(ROWS))
+    report.section("Mistakes", "", draw_confusion(np.array([[3, 1], [0, 2]])))
+    tags = Page(report.to_html()).tags
+    before = [tags[place - 1] for place, (tag, _) in enumerate(tags) if tag == "img"]
+    assert before[0] == ("div", {"class": "scroll picture"})
+    assert before[1][0] == "h2"
+
+
 def test_the_page_needs_nothing_from_outside():
     html = full_report().to_html()
     assert "http" not in html

@@ -100,9 +100,9 @@ class DemoPage:
         report.section(
             "Why this class",
             "Each small capsule looks at one patch of the image and votes for the pose of every capsule "
-            "above it. Routing gives more of its vote to those that others agree on. Drawn is what led most "
-            "strongly to the winner: the parse tree of the image. The second number above is the accuracy "
-            "when, after training, every parent gets an even share instead.",
+            "above it. Routing gives more of its vote to those that others agree on. The drawing shows what "
+            "led most strongly to the winner: the parse tree of the image. The second number above is the "
+            "accuracy of the trained network when every vote is split evenly instead.",
             self.tree(self.examples[0]),
         )
         report.section(
@@ -120,7 +120,7 @@ class DemoPage:
         report.section(
             "What a capsule remembers",
             "The winning capsule alone is decoded back into an image: its sixteen numbers hold how this "
-            "digit was written. Framed ones were read wrongly.",
+            "digit was written. Digits in a red frame were read wrongly.",
             draw_reconstructions(
                 self.shown[chosen],
                 output.reconstruction,  # type: ignore[arg-type]
@@ -132,8 +132,8 @@ class DemoPage:
         report.section(
             "What its dimensions mean",
             "One number of the winning capsule is changed at a time, by the amount above the column; shown "
-            "are the six that matter most. After a training this short the changes are faint; longer ones "
-            "give numbers that mean thickness, slant or width.",
+            "are the six that matter most. After a training this short the changes are faint; after longer "
+            "ones some numbers change slant, width or loops.",
             draw_perturbations(self._perturb(self.examples[2]), OFFSETS, most=6),
         )
 
@@ -157,8 +157,8 @@ class DemoPage:
             "The same network with REM",
             "Couplings rounded to levels make parse trees that can be counted. Routing entropy minimization "
             "(REM) prunes weights that the loss does not need while the network learns; here the decoder "
-            "stays whole. Entropy is the number of bits that name the tree of a digit. Few digits and few "
-            "epochs: longer runs differ.",
+            "stays whole. Entropy is the number of bits that it takes to name the tree of a digit. After so "
+            "few digits and epochs REM need not leave fewer trees.",
             table=[
                 {
                     "network": name,

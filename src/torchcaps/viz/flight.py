@@ -161,7 +161,7 @@ def _curve(axes: Axes, values: Sequence[float | None], colour: str) -> Line2D:
 def flight_page(drawing: FlightDrawing, numbers: Mapping[str, object]) -> str:
     """One page, which needs nothing else, that replays a flight over its map."""
     rows = [
-        element("div", element("dt", escape(name.replace("_", " "))), element("dd", escape(_shown(value))))
+        element("div", element("dt", escape(name)), element("dd", escape(_shown(value))))
         for name, value in numbers.items()
     ]
     facts = {
@@ -195,7 +195,7 @@ def _shown(value: object) -> str:
         return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return str(value)
 
 
 def smaller_belief(belief: NDArray[np.float64]) -> NDArray[np.float64]:

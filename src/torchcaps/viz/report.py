@@ -16,6 +16,8 @@ from .markup import element, fill, paragraphs, read_template, row
 from .pictures import png_uri
 from .style import pixel_size, to_png
 
+_NARROW = 640  # pixels; wider figures scroll on a telephone, where their labels would be too small to read
+
 
 class Report:
     """Sections of text, figures and tables, saved as one page.
@@ -86,7 +88,8 @@ class Report:
 
 def _image(figure: Figure, alt: str) -> str:
     width, height = (round(side) for side in pixel_size(figure))
-    return element("img", src=png_uri(to_png(figure)), alt=alt, width=width, height=height)
+    image = element("img", src=png_uri(to_png(figure)), alt=alt, width=width, height=height)
+    return element("div", image, class_="scroll picture") if width > _NARROW else image
 
 
 def _table(rows: Sequence[Mapping[str, object]]) -> str:

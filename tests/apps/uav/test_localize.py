@@ -326,6 +326,18 @@ def test_the_page_needs_no_other_file(results):
     assert (results[0] / "errors.png").stat().st_size > 1000
 
 
+def test_the_page_shows_numbers_with_units_under_words(results, country, tmp_path):
+    summary = summarize(results[1], 2.0) | {
+        "final_error_m": 30.97,
+        "share_of_truth_in_95_percent_region": 1.0,
+    }
+    write_results(results[1], country.map, tmp_path, summary | {"mean_error_after_convergence_m": None})
+    page = (tmp_path / "flight.html").read_text()
+    assert "<dt>error at the end</dt><dd>31.0 m</dd>" in page
+    assert "<dt>truth inside the 95 % region</dt><dd>100%</dd>" in page
+    assert "<dt>mean error after convergence</dt><dd>unknown</dd>" in page
+
+
 def test_a_summary_counts_what_follows_convergence(results):
     recorder = Recorder()
     steps, updates = results[1].steps, results[1].updates

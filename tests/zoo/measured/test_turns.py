@@ -194,6 +194,6 @@ def test_the_page_has_the_numbers_of_the_packaged_networks():
             assert may_hint(path.parent) == (entry.name == NAME)
         if entry.name == NAME:
             first, second, third = (f"{100 * shares[angle]['hinted']:.1f} %" for angle in TURNED)
-    assert f"of {first}, {second} and {third} of MNIST's test digits turned by" in page
-    assert f"and of {false.pop(NAME):.2f} % of upright ones (" in page
-    assert f"say it of {min(false.values()):.1f} to {max(false.values()):.1f} % of upright ones" in page
+    assert f"for {first}, {second} and {third} of MNIST's test digits turned by" in page
+    assert f"and for {false.pop(NAME):.2f} % of upright ones (" in page
+    assert f"give it for {min(false.values()):.1f} to {max(false.values()):.1f} % of upright ones" in page

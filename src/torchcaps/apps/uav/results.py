@@ -137,8 +137,28 @@ def _draw(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) 
     files = {"belief.png": to_png(draw_belief(drawing)), "errors.png": to_png(draw_errors(drawing))}
     for name, data in files.items():
         write_bytes(out / name, data)
-    write_text(out / "flight.html", flight_page(drawing, summary))
+    write_text(out / "flight.html", flight_page(drawing, _in_words(summary)))
     return [*(out / name for name in files), out / "flight.html"]
+
+
+def _in_words(summary: Plain) -> Plain:
+    """The numbers of a flight as its page shows them: titles instead of keys, with units."""
+
+    def show(key: str, form: str) -> str | None:
+        return None if summary[key] is None else form.format(summary[key])
+
+    return {
+        "updates": summary["updates"],
+        "converged": summary["converged"],
+        "updates to convergence": summary["updates_to_convergence"],
+        "mean error after convergence": show("mean_error_after_convergence_m", "{:.1f} m"),
+        "truth inside the 95 % region": show("share_of_truth_in_95_percent_region", "{:.0%}"),
+        "error at the end": show("final_error_m", "{:.1f} m"),
+        "spread at the end": show("final_sigma_m", "{:.1f} m"),
+        "restarts": summary["restarts"],
+        "updates with problems": summary["updates_with_problems"],
+        "time of an update": show("seconds_per_update", "{:.2g} s"),
+    }
 
 
 def _picture(compiled: CompiledMap) -> NDArray[np.float64] | None:

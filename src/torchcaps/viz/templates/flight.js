@@ -19,7 +19,7 @@ function show(number) {
   const before = shown.filter((each) => each <= number);
   if (before.length) find(".belief").src = facts.beliefs[Math.max(...before)];
   const error = facts.errors[number];
-  find("output").textContent = "update " + (number + 1) + " of " + facts.estimates.length + ", sigma " + sigma.toFixed(0) +
+  find("output").textContent = "update " + (number + 1) + " of " + facts.estimates.length + ", spread " + sigma.toFixed(0) +
     " m" + (facts.converged[number] ? "" : " (not converged)") + (error === null ? "" : ", error " + error.toFixed(0) + " m");
   find(".words").textContent = facts.words[number];
 }
