@@ -72,7 +72,8 @@ def _cleaned(loaded: Any) -> bool:
 
 
 def _is_closed(loaded: Any) -> bool:
-    return bool(loaded.is_watertight and loaded.is_winding_consistent and loaded.volume > 0)
+    with np.errstate(invalid="ignore"):  # trimesh also looks for the centre of what has no volume
+        return bool(loaded.is_watertight and loaded.is_winding_consistent and loaded.volume > 0)
 
 
 def _load(path: Path) -> Any:
