@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zipfile
 
 import pytest
 import torch
@@ -84,6 +85,30 @@ def test_a_checkpoint_that_lacks_a_part_is_none(run, part):
     change_checkpoint(run, lambda state: state.pop(part))
     with pytest.raises(UserError, match=r"last\.ckpt is not the checkpoint of a run; delete it"):
         resume(run)
+
+
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.8])
+def test_a_checkpoint_with_one_other_bit_is_refused(run, place):
+    path = run / "last.ckpt"
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1  # within the tensors; PyTorch would load them
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"last\.ckpt is damaged \(.*delete it to start this run anew"):
+        resume(run)
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"q\x02", b"q\xff"), (b".", b"a")])
+def test_a_checkpoint_whose_pickle_is_damaged_is_one_line(run, old, new, recwarn):
+    path = run / "last.ckpt"
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in entries.items():
+            is_pickle = name.endswith("data.pkl")
+            archive.writestr(name, content.replace(old, new) if is_pickle else content)
+    with pytest.raises(UserError, match=r"last\.ckpt is damaged"):
+        resume(run)
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "null", '{"metrics": 3}', '{"metrics": {}}'])

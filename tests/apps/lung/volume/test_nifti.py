@@ -190,3 +190,14 @@ def test_a_picture_is_a_slice_that_knows_no_millimetres(tmp_path):
 
 def test_the_window_is_linear_between_its_ends_and_flat_beyond():
     np.testing.assert_allclose(window(np.array([-2000, -1000, -300, 400, 900])), [0, 0, 0.5, 1, 1])
+
+
+def test_what_nibabel_mends_of_a_header_is_not_logged(tmp_path, capfd, recwarn):
+    path = save(tmp_path / "a.nii", np.full((3, 3, 3), 1e300))
+    content = bytearray(path.read_bytes())
+    content[252:254] = b"\x7f\x7f"  # the code of a place in the patient, which is not known
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="holds no finite number at all"):
+        read_volume(path)
+    assert capfd.readouterr().err == ""
+    assert not recwarn.list
