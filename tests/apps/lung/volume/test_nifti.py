@@ -201,3 +201,9 @@ def test_what_nibabel_mends_of_a_header_is_not_logged(tmp_path, capfd, recwarn):
         read_volume(path)
     assert capfd.readouterr().err == ""
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.dtype([("R", "u1"), ("G", "u1"), ("B", "u1")])])
+def test_voxels_that_are_no_real_numbers_are_refused(tmp_path, kind):
+    with pytest.raises(UserError, match=r"a\.nii holds .*; a CT volume holds numbers"):
+        read_volume(save(tmp_path / "a.nii", np.zeros((3, 3, 3), kind)))
