@@ -129,3 +129,17 @@ def test_an_outline_that_winds_too_long_is_refused(monkeypatch):
     monkeypatch.setattr(polygons, "_MOST_LOOKS", 100_000)  # 775 tries are needed, of over 1,000 each
     with pytest.raises(UserError, match="face 1 crosses itself or has too many corners"):
         triangulate(outline, [range(80)], Path("a.off"))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e4])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rounding_of_places_does_not_keep_a_polygon_from_being_cut(shape, scale):
+    flat = np.array(SHAPES[shape], np.float64) * scale
+    for angle in np.linspace(0, 2 * np.pi, 60):  # corners on one line are no longer so
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        corners = np.pad(flat @ turn.T, ((0, 0), (0, 1)))
+        triangles, _ = triangulate(corners, [range(len(flat))], Path("a.off"))
+        a, b, c = corners[triangles].transpose(1, 0, 2)
+        areas = np.cross(b - a, c - a)[:, 2] / 2
+        assert areas.min() > -1e-8 * scale**2
+        assert areas.sum() == pytest.approx(area_of(flat))

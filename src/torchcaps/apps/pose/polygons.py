@@ -155,7 +155,10 @@ def _is_ear(ear: Triangle, points: NDArray[np.float64], is_left: NDArray[np.bool
         return area >= -straight  # on one line: cutting it off changes nothing
     x, y = points[is_left].T
     is_inside = np.logical_and.reduce(
-        [(q[0] - p[0]) * (y - p[1]) - (q[1] - p[1]) * (x - p[0]) >= 0 for p, q in ((a, b), (b, c), (c, a))]
+        [
+            (q[0] - p[0]) * (y - p[1]) - (q[1] - p[1]) * (x - p[0]) >= -straight
+            for p, q in ((a, b), (b, c), (c, a))
+        ]
     )
     is_own = np.logical_or.reduce([(x == p[0]) & (y == p[1]) for p in (a, b, c)])
     return not (is_inside & ~is_own).any()
