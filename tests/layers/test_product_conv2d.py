@@ -115,9 +115,10 @@ def test_a_product_of_a_map_copies_no_kernel(order: torch.memory_format) -> None
     assert not any("Clone" in step for step in steps_backwards(result))
 
 
-def test_primary_capsules_of_a_whole_map_are_those_of_the_convolution() -> None:
+@pytest.mark.parametrize(("types", "groups"), [(3, 1), (3, 2), (4, 8), (2, 8)])
+def test_primary_capsules_of_a_whole_map_are_those_of_the_convolution(types: int, groups: int) -> None:
     torch.manual_seed(0)
-    primary = PrimaryCaps(8, 3, 4, kernel_size=(2, 3)).double()
+    primary = PrimaryCaps(8, types, 4, kernel_size=(2, 3), groups=groups).double()
     features = torch.randn(4, 8, 2, 3, dtype=torch.float64)
     got = primary(features)
     primary.conv.register_forward_hook(lambda *_: None)  # who watches a convolution sees it called

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from torchcaps.core import UserError
-from torchcaps.storage import load_weights, save_weights
+from torchcaps.storage import load_weights, save_weights, wrong_kind
 
 STATE = {"stem.weight": torch.arange(6.0).reshape(2, 3), "größe": torch.ones(2, dtype=torch.float16)}
 INFO = {
@@ -45,3 +45,23 @@ def test_a_cut_file_is_an_error_that_names_it(tmp_path):
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(UserError, match=r"weights\.safetensors is damaged"):
         load_weights(path)
+
+
+@pytest.mark.parametrize(
+    ("stored", "own", "problem"),
+    [
+        (torch.float16, torch.float32, ""),
+        (torch.int32, torch.int64, ""),
+        (torch.int64, torch.float32, "b is of type int64"),
+        (torch.complex64, torch.float32, "b is of type complex64"),
+        (torch.float32, torch.int64, "b is of type float32"),
+    ],
+)
+def test_a_tensor_that_would_be_cut_is_named(stored, own, problem):
+    state = {
+        "a": torch.zeros(1),
+        "b": torch.zeros(1, dtype=stored),
+        "only here": torch.zeros(1, dtype=torch.int8),
+    }
+    model = {"a": torch.zeros(1), "b": torch.zeros(1, dtype=own), "only there": torch.zeros(1)}
+    assert wrong_kind(state, model) == problem

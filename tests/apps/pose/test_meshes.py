@@ -1,5 +1,7 @@
 """Mesh files of each format are read; those that cannot be used are reported and left out."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 import torch
@@ -215,3 +217,17 @@ def test_folders_that_are_missing_or_elsewhere_are_refused(tmp_path):
         read_mesh_folder(tmp_path / "none", report=print)
     with pytest.raises(UserError, match="not the name of a class folder"):
         read_mesh_folder(tmp_path / "a", ("../a",), report=print)
+
+
+@pytest.mark.parametrize("number", ["nan", "1e400", "x"])
+def test_a_damaged_stl_file_is_one_line_without_a_log(tmp_path, number, recwarn, capfd):
+    import trimesh
+
+    text = trimesh.exchange.stl.export_stl_ascii(trimesh.creation.box())
+    for place in (20, 200):  # in a normal, and in a corner
+        start = next(at for at in range(place, len(text)) if text[at].isdigit())
+        (tmp_path / "a.stl").write_text(text[:start] + f" {number} " + text[start + 1 :])
+        with suppress(UserError):  # normals are not needed
+            meshes.read_mesh(tmp_path / "a.stl")
+    assert not recwarn.list
+    assert capfd.readouterr().err == ""

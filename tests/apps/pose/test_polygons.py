@@ -1,11 +1,14 @@
 """Concave polygons of mesh files are cut into triangles that fill them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from torchcaps.apps.pose import polygons
 from torchcaps.apps.pose.meshes import read_mesh
-from torchcaps.apps.pose.polygons import cut_concave
+from torchcaps.apps.pose.polygons import cut_concave, triangulate
 from torchcaps.core import UserError
 from torchcaps.data.rendering import View, rasterise
 
@@ -95,5 +98,48 @@ def test_a_polygon_over_two_lines_is_cut(tmp_path):
 def test_a_polygon_that_crosses_itself_is_refused_with_its_place(tmp_path, name, words):
     bow = [(0, 0), (2, 2), (2, 0), (0, 3), (-1, 1)]
     (tmp_path / name).write_text(FILES[name](bow), encoding="utf-8")
-    with pytest.raises(UserError, match=rf"{name}: {words} crosses itself; cut its faces"):
+    with pytest.raises(
+        UserError, match=rf"{name}: {words} crosses itself or has too many corners; cut its faces"
+    ):
         read_mesh(tmp_path / name)
+
+
+def test_triangles_stand_in_the_order_of_their_polygons():
+    corners = np.array([[x, y, 0] for x, y in [*ARROW, (0, 5), (1, 5)]], np.float64)
+    mixed = [(0, 4, 5), (0, 1), (0, 1, 2, 3), (), (4, 5, 3, 2), (1, 2, 5)]
+    triangles, owners = triangulate(corners, mixed, Path("a.off"))
+    assert owners.tolist() == [0, 2, 2, 4, 4, 5]
+    assert triangles[[0, 3, 4, 5]].tolist() == [[0, 4, 5], [4, 5, 3], [4, 3, 2], [1, 2, 5]]
+    assert sorted(map(sorted, triangles[1:3].tolist())) == [[0, 1, 2], [0, 2, 3]]  # not over the gap
+
+
+@pytest.mark.parametrize("corner", [-1, 4])
+@pytest.mark.parametrize("length", [2, 3, 4])
+def test_a_corner_that_is_not_there_is_refused(corner, length):
+    with pytest.raises(UserError, match="a face names a corner that is not there"):
+        triangulate(np.eye(4)[:, :3], [[*range(length - 1), corner]], Path("a.off"))
+
+
+def test_an_outline_that_winds_too_long_is_refused(monkeypatch):
+    turn = np.linspace(0, 6 * np.pi, 40)
+    arms = [[(turn + wide) * np.cos(turn), (turn + wide) * np.sin(turn), 0 * turn] for wide in (2, 1)]
+    outline = np.concatenate([np.array(arms[0]).T, np.array(arms[1]).T[::-1]])
+    triangles, _ = triangulate(outline, [range(80)], Path("a.off"))
+    assert len(triangles) == 78
+    monkeypatch.setattr(polygons, "_MOST_LOOKS", 100_000)  # 775 tries are needed, of over 1,000 each
+    with pytest.raises(UserError, match="face 1 crosses itself or has too many corners"):
+        triangulate(outline, [range(80)], Path("a.off"))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e4])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rounding_of_places_does_not_keep_a_polygon_from_being_cut(shape, scale):
+    flat = np.array(SHAPES[shape], np.float64) * scale
+    for angle in np.linspace(0, 2 * np.pi, 60):  # corners on one line are no longer so
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        corners = np.pad(flat @ turn.T, ((0, 0), (0, 1)))
+        triangles, _ = triangulate(corners, [range(len(flat))], Path("a.off"))
+        a, b, c = corners[triangles].transpose(1, 0, 2)
+        areas = np.cross(b - a, c - a)[:, 2] / 2
+        assert areas.min() > -1e-8 * scale**2
+        assert areas.sum() == pytest.approx(area_of(flat))

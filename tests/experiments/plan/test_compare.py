@@ -79,6 +79,21 @@ def test_runs_that_disagree_on_two_metrics_and_a_single_run_decide_nothing(novel
     assert check(of(found)).verdict == "open"
 
 
+@pytest.mark.parametrize("budget", ["quick", "full"])
+def test_short_runs_of_two_metrics_count_only_where_any_budget_does(budget):
+    made = [
+        seeds_row("a", metric, value, budget=budget)
+        for metric, value in (("tree_precision", 90.0), ("even_tree_precision", 40.0))
+    ]
+    verdicts = {
+        any_budget: larger_metric(
+            "fig:x", "tree_precision", "even_tree_precision", ["a"], any_budget=any_budget
+        )(of(made)).verdict
+        for any_budget in (True, False)
+    }
+    assert verdicts == {True: "confirmed", False: "confirmed" if budget == "full" else "open"}
+
+
 def test_both_metrics_of_every_planned_setting_have_to_be_there():
     def measured(setting, metric, value):
         runs = tuple(a_run(value + 0.001 * seed, seed=seed) for seed in range(3))

@@ -1,8 +1,10 @@
 import json
 
 import numpy as np
+import pytest
 import torch
 
+from torchcaps.core import UserError
 from torchcaps.experiments.records import Details, Picture
 
 
@@ -37,3 +39,20 @@ def test_results_of_older_runs_hold_all_kinds_in_their_curve():
     found = Details.from_json({"curve": mixed})
     assert {name: values.tolist() for name, values in found.series.items()} == {"in_tree": [1], "labels": [3]}
     assert (found.names, found.trees, list(found.pictures)) == (("cat",), ("{}",), ["images"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"series": {"a": [1, [2]]}},
+        {"series": 3},
+        {"names": 3},
+        {"pictures": {"a": {"shape": [1]}}},
+        {"pictures": ["a"]},
+        {"trees": None},
+        {"curve": [1]},
+    ],
+)
+def test_damaged_details_are_named(content):
+    with pytest.raises(UserError, match="its series, names, pictures or trees are damaged"):
+        Details.from_json(content)

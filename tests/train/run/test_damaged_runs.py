@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zipfile
 
 import pytest
 import torch
@@ -84,6 +85,30 @@ def test_a_checkpoint_that_lacks_a_part_is_none(run, part):
         resume(run)
 
 
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.8])
+def test_a_checkpoint_with_one_other_bit_is_refused(run, place):
+    path = run / "last.ckpt"
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1  # within the tensors; PyTorch would load them
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"last\.ckpt is damaged \(.*delete it to start this run anew"):
+        resume(run)
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"q\x02", b"q\xff"), (b".", b"a")])
+def test_a_checkpoint_whose_pickle_is_damaged_is_one_line(run, old, new, recwarn):
+    path = run / "last.ckpt"
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in entries.items():
+            is_pickle = name.endswith("data.pkl")
+            archive.writestr(name, content.replace(old, new) if is_pickle else content)
+    with pytest.raises(UserError, match=r"last\.ckpt is damaged"):
+        resume(run)
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize("content", ["{}", "[]", "null", '{"metrics": 3}', '{"metrics": {}}'])
 def test_a_result_without_metrics_is_not_taken_for_one(run, content):
     (run / "result.json").write_text(content)
@@ -120,8 +145,9 @@ def test_weights_that_are_no_floating_point_numbers_are_refused(run, dtype):
     with safe_open(path, framework="pt") as file:
         header = file.metadata()
     save_file({name: values.to(dtype) for name, values in load_file(path).items()}, path, metadata=header)
-    with pytest.raises(UserError, match=r"weights\.safetensors does not fit .* is of type"):
+    with pytest.raises(UserError, match=r"weights\.safetensors does not fit .* is of type") as caught:
         load_run(run)
+    assert str(dtype).removeprefix("torch.") in str(caught.value)
 
 
 @pytest.mark.parametrize(

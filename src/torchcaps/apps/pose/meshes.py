@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
@@ -72,7 +73,8 @@ def _cleaned(loaded: Any) -> bool:
 
 
 def _is_closed(loaded: Any) -> bool:
-    return bool(loaded.is_watertight and loaded.is_winding_consistent and loaded.volume > 0)
+    with np.errstate(invalid="ignore"):  # trimesh also looks for the centre of what has no volume
+        return bool(loaded.is_watertight and loaded.is_winding_consistent and loaded.volume > 0)
 
 
 def _load(path: Path) -> Any:
@@ -85,7 +87,9 @@ def _load(path: Path) -> Any:
             return trimesh.load(StringIO(cut_concave(text, path)), file_type="obj", **settings)
         if reader := _POLYGON_FILES.get(path.suffix.lower()):
             return _of_polygons(reader(path), path)
-        return trimesh.load(path, **settings)
+        logging.getLogger("trimesh").setLevel(logging.CRITICAL)  # it logs tracebacks of damaged files
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused below
+            return trimesh.load(path, **settings)
     except UserError:
         raise
     except Exception as error:  # readers of damaged files fail in any way

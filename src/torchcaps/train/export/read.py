@@ -22,6 +22,7 @@ from .card import CARD, Card, read_card
 from .onnx_check import check_model
 from .pt2_check import check_program
 
+_FATAL = 4  # what is worse than an error: onnxruntime also prints those that it raises
 Network = Callable[[Tensor], tuple[Tensor, ...]]
 
 
@@ -99,8 +100,12 @@ def _by(shape: tuple[int, ...]) -> str:
 def _open_onnx(content: bytes, path: Path) -> Exported:
     onnxruntime = need("onnxruntime", "export", "running an .onnx file")
     check_model(content, path)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _FATAL
     try:
-        session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            content, options, providers=["CPUExecutionProvider"], enable_fallback=False
+        )
         text = session.get_modelmeta().custom_metadata_map.get(CARD)
     except Exception as error:  # its errors have no common class
         raise UserError(f"{path} cannot be read as an ONNX file: {first_line(error)}") from error

@@ -327,6 +327,19 @@ def test_truncated_files_are_named(series, kept):
         read_volume(series[1])
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"\x02\0\x02\0UI", b"\x02\0\x02\0UA"), (b".5.1.4.1.1.2\0", b".5.1.4.1.1.@\0")]
+)
+def test_a_damaged_beginning_is_one_line(series, old, new, recwarn):
+    path = files(series[1])[1]
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, 1))
+    with pytest.raises(UserError):
+        read_volume(path.parent, series="largest")
+    assert not recwarn.list
+
+
 def test_a_file_that_only_claims_to_be_dicom_is_named(series):
     (series[1] / "broken.dcm").write_bytes(b"\0" * 500)
     with pytest.raises(UserError, match=r"broken\.dcm is no DICOM file"):

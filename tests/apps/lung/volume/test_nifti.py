@@ -190,3 +190,20 @@ def test_a_picture_is_a_slice_that_knows_no_millimetres(tmp_path):
 
 def test_the_window_is_linear_between_its_ends_and_flat_beyond():
     np.testing.assert_allclose(window(np.array([-2000, -1000, -300, 400, 900])), [0, 0, 0.5, 1, 1])
+
+
+def test_what_nibabel_mends_of_a_header_is_not_logged(tmp_path, capfd, recwarn):
+    path = save(tmp_path / "a.nii", np.full((3, 3, 3), 1e300))
+    content = bytearray(path.read_bytes())
+    content[252:254] = b"\x7f\x7f"  # the code of a place in the patient, which is not known
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="holds no finite number at all"):
+        read_volume(path)
+    assert capfd.readouterr().err == ""
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.dtype([("R", "u1"), ("G", "u1"), ("B", "u1")])])
+def test_voxels_that_are_no_real_numbers_are_refused(tmp_path, kind):
+    with pytest.raises(UserError, match=r"a\.nii holds .*; a CT volume holds numbers"):
+        read_volume(save(tmp_path / "a.nii", np.zeros((3, 3, 3), kind)))

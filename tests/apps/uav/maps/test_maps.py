@@ -136,7 +136,7 @@ def test_a_map_whose_corners_are_nowhere_is_refused(stack, tmp_path):
         read_maps([tmp_path / "a.tif"])
 
 
-@pytest.mark.parametrize(("wide", "high"), [(1e-200, 2), (2, 1e200), (2, 80)])
+@pytest.mark.parametrize(("wide", "high"), [(1e-200, 2), (2, 1e200), (2, 80), (0.1, 1.5), (8, 0.5)])
 def test_pixels_of_a_side_that_no_map_has_are_refused(wide, high, stack, tmp_path):
     write_placed(tmp_path / "a.tif", stack.images[0], rasterio.Affine(wide, 0, 0, 0, -high, 160))
     with pytest.raises(UserError, match=r"a\.tif has pixels of .* m: give the right coordinates") as caught:

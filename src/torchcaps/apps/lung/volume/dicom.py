@@ -159,7 +159,8 @@ def _read_header(path: Path) -> Any | None:
         return None
     with _damage_named(path):
         header = pydicom.dcmread(path, stop_before_pixels=True)
-        list(header.iterall())  # values are decoded when they are asked for
+        for part in (header.file_meta, header):
+            list(part.iterall())  # values are decoded when they are asked for
         return header
 
 

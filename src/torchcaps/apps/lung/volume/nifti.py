@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,6 +72,7 @@ def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
 
 def _load(path: Path) -> _Loaded:
     nibabel = need("nibabel", "lung", "reading NIfTI")
+    logging.getLogger("nibabel.global").setLevel(logging.CRITICAL)  # it logs what it mends of a header
     try:
         _check_stream(path)
         with nibabel.openers.Opener(path) as file:
@@ -110,7 +112,8 @@ def _check_header(image: Any, raw: Any, path: Path) -> None:
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     fits = values.dtype.kind in "iu" and values.min() >= -(1 << 15) and values.max() < 1 << 15
-    return values.astype(np.int16 if fits else np.float32)
+    with np.errstate(over="ignore"):  # what is beyond float32 is no finite number, as the next step says
+        return values.astype(np.int16 if fits else np.float32)
 
 
 def _without_holes(values: NDArray[Any], path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
