@@ -16,7 +16,7 @@ from .labels import mark_labels, require_labels, require_scores
 from .levels import even_levels
 from .machine import machine_memory
 from .metric import METRICS, Better, Metric, metric_of, register_metrics
-from .modes import evaluating
+from .modes import evaluating, sketching
 from .precision import without_autocast
 from .registry import Registry
 from .rotation import (
@@ -112,6 +112,7 @@ __all__ = [
     "say_truth",
     "shown",
     "sides",
+    "sketching",
     "squash",
     "squash_exponential",
     "unknown_name",
