@@ -34,7 +34,7 @@ from .rotation import (
 )
 from .seeding import derive_seed, digest_of, generator
 from .sides import ImageSize, Sides, sides
-from .squash import squash, squash_exponential
+from .squash import pose_lengths, squash, squash_exponential
 from .symmetry import group_table
 from .types import (
     CapsuleOutput,
@@ -100,6 +100,7 @@ __all__ = [
     "markdown_table",
     "metric_of",
     "need",
+    "pose_lengths",
     "quaternions_of_euler",
     "random_rotations",
     "register_metrics",
