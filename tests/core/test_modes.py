@@ -1,7 +1,8 @@
 import pytest
+import torch
 from torch import nn
 
-from torchcaps.core import evaluating
+from torchcaps.core import evaluating, sketching
 
 
 def modes(model):
@@ -22,3 +23,13 @@ def test_modes_return_after_an_error():
     with pytest.raises(ZeroDivisionError), evaluating(model):
         1 / 0  # noqa: B018
     assert modes(model) == [True, True]
+
+
+def test_a_sketch_draws_nothing():
+    before = torch.get_rng_state()
+    with sketching():
+        empty = torch.empty(2, 3)
+        weights = [nn.init.normal_(empty), nn.init.kaiming_normal_(empty), torch.randn(2, 3).mul_(0.1)]
+    assert all(each.is_meta and each.shape == (2, 3) for each in weights)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not torch.randn(2).is_meta

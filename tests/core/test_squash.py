@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.core import squash, squash_exponential
+from torchcaps.core import pose_lengths, squash, squash_exponential
+from torchcaps.core.squash import squash_divisor
 from torchcaps.kernels.squash import squash_backward
 
 
@@ -63,3 +64,22 @@ def test_half_precision_is_that_of_float32_rounded_once(function):
     result.sum().backward()
     assert torch.equal(result, function(poses.float()).half())
     assert half.grad.isfinite().all()
+
+
+def test_lengths_are_norms_however_poses_lie_in_memory():
+    poses = torch.randn(2, 3, 4, 5, dtype=torch.float64)
+    poses[0, 1] = 0
+    for given in (poses, poses.permute(0, 2, 3, 1)):
+        given = given.detach().requires_grad_()
+        norms = torch.linalg.vector_norm(given, dim=-1)
+        assert_close(pose_lengths(given), norms)
+        (grad,) = torch.autograd.grad(pose_lengths(given).sum(), given)
+        assert_close(grad, torch.autograd.grad(norms.sum(), given)[0])
+
+
+def test_the_divisor_is_that_of_the_largest_number_to_the_bit():
+    poses = torch.randn(7, 3, 4) * torch.logspace(-30, 37, 7).view(7, 1, 1)
+    poses[0, 0, 0], poses[1, 1, 1] = float("-inf"), float("nan")
+    for given in (poses, poses.mT):
+        largest = torch.linalg.vector_norm(given, ord=float("inf"), dim=-1, keepdim=True)
+        assert_close(squash_divisor(given), (largest / 1e8).clamp(min=1), rtol=0, atol=0, equal_nan=True)

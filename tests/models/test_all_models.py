@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, sketching
 from torchcaps.inspection import count_parameters, describe_model
 from torchcaps.models import MODELS, build_model, config_as_json, create_model, list_models
 from torchcaps.routing import list_routings
@@ -135,6 +135,15 @@ def test_runs_in_bfloat16(name):
     model = create_model(name).bfloat16().eval()
     output = model(images(model).bfloat16())
     assert output[0].isfinite().all()
+
+
+@pytest.mark.parametrize("name", list_models("*_tiny_test"))
+def test_a_sketch_has_every_tensor_of_the_model_and_no_memory(name):
+    with sketching():
+        sketch = create_model(name)
+    sizes = {key: (values.shape, values.dtype) for key, values in create_model(name).state_dict().items()}
+    assert {key: (values.shape, values.dtype) for key, values in sketch.state_dict().items()} == sizes
+    assert all(parameter.is_meta for parameter in sketch.parameters())
 
 
 @pytest.mark.parametrize("change", [{"image_size": 24}, {"in_channels": 3}, {"num_classes": 7}], ids=str)

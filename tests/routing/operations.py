@@ -1,15 +1,13 @@
 """Counting the operations that a routing runs, by the rules of `torchcaps.routing.cost`."""
 
-import math
-
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 _ONCE = {
-    *("add", "clamp", "clamp_min", "digamma", "div", "exp", "expm1", "log", "lt", "mul", "neg", "pow"),
-    *("relu", "rsqrt", "rsub", "sqrt", "sub", "where"),
+    *("abs", "add", "clamp", "clamp_min", "digamma", "div", "exp", "expm1", "log", "lt", "mul", "neg"),
+    *("pow", "relu", "rsqrt", "rsub", "sqrt", "sub", "where"),
 }
 _SEVERAL = {"_softmax": 5, "sigmoid": 4, "tanh": 4, "log_sigmoid_forward": 4}  # for each number
 _FREE = {  # no arithmetic; a number divided by a tensor runs as a reciprocal and a product, which is counted
@@ -40,12 +38,12 @@ class Operations(TorchDispatchMode):
 
 def _count(name: str, args: tuple, found: Tensor) -> int:
     numbers, results = args[0].numel(), found.numel()
-    if name in ("sum", "argmax"):
+    if name in ("sum", "amax", "argmax"):
         return numbers
     if name == "mean":
         return numbers + results
-    if name == "linalg_vector_norm":  # sizes and their maximum, or squares, their sum and its root
-        return 2 * numbers + (0 if math.inf in args[1:2] else results)
+    if name == "linalg_vector_norm":  # squares, their sum and its root
+        return 2 * numbers + results
     if name == "native_layer_norm":
         return 7 * numbers + 4 * (numbers // args[0].shape[-1])
     if name == "add" and isinstance(args[1], Tensor) and args[1].ndim == 0 and not args[1]:

@@ -2,9 +2,17 @@ import pytest
 import torch
 
 from torchcaps.core import UserError
-from torchcaps.data import dataset_info, load_dataset
+from torchcaps.data import LabelledImages, dataset_info, load_dataset
 from torchcaps.models import create_model
-from torchcaps.train import Data, LossSettings, Objective, Pipeline, evaluate, task_named
+from torchcaps.train import (
+    Data,
+    LossSettings,
+    Objective,
+    Pipeline,
+    evaluate,
+    evaluation_batch,
+    task_named,
+)
 
 
 def test_the_size_of_the_batches_does_not_matter():
@@ -30,3 +38,10 @@ def test_the_size_of_the_batches_does_not_matter():
     assert not network.stem.training
     with pytest.raises(UserError, match="no images"):
         evaluate(network, data.subset([]), task, pipeline, objective)
+
+
+@pytest.mark.parametrize(("side", "expected"), [(28, 128), (64, 128), (256, 8), (1024, 1)])
+def test_a_batch_on_a_cpu_is_small_enough_for_its_memory_to_be_used_again(side, expected):
+    images = torch.zeros(1, 1, side, side, dtype=torch.uint8)
+    data = LabelledImages(images, torch.zeros(1, dtype=torch.int64), ("one",))
+    assert evaluation_batch(data) == expected

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import torch
 
+from torchcaps.core import sketching
 from torchcaps.inspection import count_flops, count_parameters
 from torchcaps.models import create_model
 
@@ -118,7 +119,7 @@ class ModelSize(NamedTuple):
 @lru_cache(maxsize=256)
 def model_size(name: str, options: tuple[tuple[str, object], ...] = ()) -> ModelSize:
     """The size of a model, counted once and without data."""
-    with torch.device("meta"):
+    with sketching():
         model = create_model(name, **dict(options))
     return ModelSize(count_parameters(model), prod(model.image_shape), count_flops(model)["total"])
 

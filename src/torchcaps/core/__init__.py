@@ -16,7 +16,7 @@ from .labels import mark_labels, require_labels, require_scores
 from .levels import even_levels
 from .machine import machine_memory
 from .metric import METRICS, Better, Metric, metric_of, register_metrics
-from .modes import evaluating
+from .modes import evaluating, sketching
 from .precision import without_autocast
 from .registry import Registry
 from .rotation import (
@@ -34,7 +34,7 @@ from .rotation import (
 )
 from .seeding import derive_seed, digest_of, generator
 from .sides import ImageSize, Sides, sides
-from .squash import squash, squash_exponential
+from .squash import pose_lengths, squash, squash_exponential
 from .symmetry import group_table
 from .types import (
     CapsuleOutput,
@@ -100,6 +100,7 @@ __all__ = [
     "markdown_table",
     "metric_of",
     "need",
+    "pose_lengths",
     "quaternions_of_euler",
     "random_rotations",
     "register_metrics",
@@ -112,6 +113,7 @@ __all__ = [
     "say_truth",
     "shown",
     "sides",
+    "sketching",
     "squash",
     "squash_exponential",
     "unknown_name",

@@ -1,11 +1,14 @@
-"""Training and evaluation mode of the parts of a network."""
+"""How the parts of a network are built and called: without memory, or in evaluation mode."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 
 @contextmanager
@@ -22,3 +25,26 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextmanager
+def sketching() -> Iterator[None]:
+    """While open, modules are built without memory for their weights and without the numbers in them."""
+    with torch.device("meta"), _Undrawn():
+        yield
+
+
+class _Undrawn(TorchFunctionMode):
+    """Draws no normal numbers: without memory PyTorch imports its compiler for them, over a second."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in (Tensor.normal_, nn.init.normal_):
+            return args[0] if args else kwargs["tensor"]
+        return (torch.empty if func is torch.randn else func)(*args, **kwargs)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import nn
 
+from torchcaps.core import sketching
 from torchcaps.models import MODELS
 
 from .flops import count_flops
@@ -28,7 +28,7 @@ def describe_model(name: str) -> dict[str, Any]:
     The model is built without memory for its weights.
     """
     variant = MODELS[name]
-    with torch.device("meta"):
+    with sketching():
         model = variant.build(variant.config)
     return {
         "name": name,

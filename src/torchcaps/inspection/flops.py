@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from torchcaps.core import evaluating
 from torchcaps.layers import layers_with_backend
 from torchcaps.routing import RoutingShape
+
+if TYPE_CHECKING:
+    from torch.utils.flop_counter import FlopCounterMode
 
 
 class FlopCount(TypedDict):
@@ -62,6 +64,8 @@ def _recorder(shapes: list[tuple[int, ...]]) -> Callable[[nn.Module, tuple[Tenso
 
 
 def _dry_run(model: nn.Module, batch: int) -> FlopCounterMode:
+    from torch.utils.flop_counter import FlopCounterMode  # imports Triton, which few commands need
+
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), torch.device("meta"), evaluating(model), _without_kernels(model):
         state = [*model.named_parameters(), *model.named_buffers()]

@@ -62,7 +62,7 @@ class ConvCaps2d(VotingCaps):
         share_types = share_types or getattr(built, "shares_matrices", False)
         matrices = window if share_types else window * in_types
         columns = matrix_columns(in_pose, out_pose, pose_rows)
-        self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_types, columns[1]) * init_std)
+        self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_types, columns[1]).mul_(init_std))
 
     def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
         require_grid(self, children, self.in_types, self.in_pose)

@@ -57,7 +57,7 @@ class FcCaps(VotingCaps):
             raise UserError(f"{in_caps} children cannot share {matrices} matrices evenly")
         self.in_caps, self.in_pose = in_caps, in_pose
         columns = matrix_columns(in_pose, out_pose, pose_rows)
-        self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_caps, columns[1]) * init_std)
+        self.weight = nn.Parameter(torch.randn(matrices, columns[0], out_caps, columns[1]).mul_(init_std))
 
     def _votes(self, children: Capsules, return_coupling: bool) -> UncastVotes:
         flat = flatten_grid(children)

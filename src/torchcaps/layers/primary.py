@@ -10,7 +10,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import Capsules, ImageSize, UserError, sides, without_autocast
+from torchcaps.core import Capsules, ImageSize, UserError, pose_lengths, sides, without_autocast
 from torchcaps.core import squash as squash_by_square
 from torchcaps.kernels import fused_squash, squash_unsupported_reason
 from torchcaps.routing import is_transformed, is_watched
@@ -80,7 +80,7 @@ class PrimaryCaps(nn.Module):
         if not is_plain and squash_unsupported_reason(grid, self.squash) is None:
             return fused_squash(grid, self.squash)
         poses = self.squash(grid.float() if grid.dtype != torch.float64 else grid)
-        return poses, torch.linalg.vector_norm(poses, dim=-1)
+        return poses, pose_lengths(poses)
 
     def _convolve(self, features: Tensor) -> Tensor:
         if not covers_map(self.conv, features) or is_watched(self.conv):

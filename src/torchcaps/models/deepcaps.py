@@ -10,7 +10,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import Capsules, ImageSize, LayerTrace, UserError, sides, squash
+from torchcaps.core import Capsules, ImageSize, LayerTrace, UserError, pose_lengths, sides, squash
 from torchcaps.layers import (
     Conv3dRoutingCaps,
     ConvStage,
@@ -132,7 +132,7 @@ class Cell(nn.Module):
         else:
             trace, skip = None, self.skip(as_channels(start)).poses
         poses = main.poses + skip
-        return Capsules(poses, torch.linalg.vector_norm(poses, dim=-1)), trace
+        return Capsules(poses, pose_lengths(poses)), trace
 
 
 class DeepCaps(CapsuleClassifier):

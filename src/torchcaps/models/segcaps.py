@@ -9,7 +9,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import Capsules, ImageSize, LayerTrace, SegmentationOutput, UserError
+from torchcaps.core import Capsules, ImageSize, LayerTrace, SegmentationOutput, UserError, pose_lengths
 from torchcaps.layers import LocalConvCaps2d, LocalDeconvCaps2d
 from torchcaps.routing import RoutingSpec
 
@@ -196,7 +196,7 @@ class SegCaps(Segmenter):
 
         stem = rearrange(self.stem(images).relu(), "b d h w -> b h w 1 d")
         stem = stem if stem.dtype == torch.float64 else stem.float()
-        skips = [Capsules(stem, torch.linalg.vector_norm(stem, dim=-1))]
+        skips = [Capsules(stem, pose_lengths(stem))]
         capsules = route(self.primary, skips[0])
         for same, shrink in zip(self.same, self.shrink, strict=True):
             skips.append(route(same, capsules))

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, sketching
 from torchcaps.layers.backbone import Trunk
 from torchcaps.models import Cut, OnTrunk
 from torchcaps.routing import iterations_of, set_iterations
@@ -62,7 +62,7 @@ def remove_channels(model: NetworkT, kept: Kept) -> NetworkT:
     cuts |= model.head_cuts(kept[-1])
     state = {name: _cut(values, cuts.get(name, ())) for name, values in model.state_dict().items()}
     config = replace(model.config, trunk_widths=tuple(len(channels) for channels in kept))
-    with torch.device("meta"):
+    with sketching():
         pruned: NetworkT = type(model)(config)
     for name, values in pruned.state_dict().items():
         if values.shape != state[name].shape:

@@ -70,7 +70,7 @@ class SlotAttentionRouting(nn.Module):
         super().__init__()
         pose = shape.pose
         self.iterations = require_iterations(iterations)
-        self.slots = nn.Parameter(torch.randn(shape.out_caps, pose) * pose**-0.5)
+        self.slots = nn.Parameter(torch.randn(shape.out_caps, pose).mul_(pose**-0.5))
         self.vote_norm, self.slot_norm, self.update_norm = (nn.LayerNorm(pose) for _ in range(3))
         self.query, self.key, self.value = (nn.Linear(pose, pose, bias=False) for _ in range(3))
         self.recur = nn.GRUCell(pose, pose)

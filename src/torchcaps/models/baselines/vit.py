@@ -77,7 +77,7 @@ class ViT(PlainClassifier):
         tokens = -(-height // config.patch) * -(-width // config.patch)
         self.patches = _build_stem(config)
         self.class_token = nn.Parameter(torch.zeros(config.width))
-        self.positions = nn.Parameter(0.02 * torch.randn(1 + tokens, config.width))
+        self.positions = nn.Parameter(torch.randn(1 + tokens, config.width).mul_(0.02))
         layer = nn.TransformerEncoderLayer(
             config.width,
             config.heads,

@@ -12,7 +12,7 @@ import torch
 from einops import EinopsError, rearrange
 from torch import Tensor
 
-from torchcaps.core import UserError, sides
+from torchcaps.core import UserError, sides, sketching
 from torchcaps.models import EfficientCapsNet, EfficientCapsNetConfig
 
 from .agreement import StateDict, require_same_names, require_shape
@@ -144,7 +144,7 @@ def keras_efficient_capsnet(
     if config.decoder == "fc":
         dense = [layer for layer in layers if layer.is_decoder]
         plan += _decoder_plan(dense, *sides(config.image_size))
-    with torch.device("meta"):
+    with sketching():
         expected = EfficientCapsNet(config).state_dict()
     return _carry_out(plan, expected)
 

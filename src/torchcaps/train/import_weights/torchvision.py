@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor
 
+from torchcaps.core import sketching
 from torchcaps.layers.backbone import create_trunk
 
 from .agreement import StateDict, require_same_names, require_shape
@@ -19,7 +19,7 @@ def torchvision_resnet(state_dict: Mapping[str, Tensor], trunk: str = "resnet50"
     """
     state = {name.removeprefix("module."): values for name, values in state_dict.items()}
     state = {name: values for name, values in state.items() if not name.startswith("fc.")}
-    with torch.device("meta"):
+    with sketching():
         expected = create_trunk(trunk).state_dict()
     require_same_names(state, expected)
     for name, values in state.items():

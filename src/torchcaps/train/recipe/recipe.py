@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
-from torchcaps.core import Plain, UserError, as_plain, build_dataclass
+from torchcaps.core import Plain, UserError, as_plain, build_dataclass, sketching
 from torchcaps.data import Augment, Fit, Preprocess
 from torchcaps.losses import list_losses
 from torchcaps.models import MODELS, Network, build_model
@@ -158,7 +156,7 @@ class Recipe:
 
     def sketch(self) -> Network:
         """The model without memory for its weights."""
-        with torch.device("meta"):
+        with sketching():
             return build_model(self.model)
 
 
