@@ -147,12 +147,20 @@ def test_the_longest_side_is_what_fits(shape, longest, expected):
 
 
 def test_a_box_is_doubted_at_an_edge_and_where_it_is_wide():
-    assert _doubts(_Box(5, 35, 40, 70), is_at_edge=False) == []
-    assert _doubts(_Box(10, 30, 40, 64), is_at_edge=False) == []  # 1.2 times as wide as high
-    (wide,) = _doubts(_Box(10, 30, 40, 66), is_at_edge=False)
+    assert _doubts(_Box(5, 35, 40, 70), 1.0, is_at_edge=False, rivals=0) == []
+    assert _doubts(_Box(10, 30, 40, 64), 1.0, is_at_edge=False, rivals=0) == []  # 1.2 times as wide as high
+    (wide,) = _doubts(_Box(10, 30, 40, 66), 1.0, is_at_edge=False, rivals=0)
     assert wide.startswith("it is wider than high")
-    (doubt,) = _doubts(_Box(5, 35, 40, 60), is_at_edge=True)
+    (doubt,) = _doubts(_Box(5, 35, 40, 60), 1.0, is_at_edge=True, rivals=0)
     assert doubt.startswith("the digit touches the edge")
+
+
+def test_a_box_is_doubted_where_it_is_small_in_the_photograph_or_has_rivals():
+    assert _doubts(_Box(0, 8, 0, 5), 2.0, is_at_edge=False, rivals=0) == []
+    (small,) = _doubts(_Box(0, 15, 0, 9), 1.0, is_at_edge=False, rivals=0)
+    assert small == "it is only 15 px large (a stain?)"
+    (several,) = _doubts(_Box(0, 40, 0, 30), 1.0, is_at_edge=False, rivals=2)
+    assert several == "2 other marks of about its size (several digits?)"
 
 
 def test_ink_at_any_edge_of_the_picture_or_of_a_sheet_is_noticed():
