@@ -225,7 +225,6 @@ PAGES = (
     photograph_of_3000_pixels,
     small_in_a_corner,
     small_on_a_whole_page,
-    tiny_on_a_whole_page,
     lines_of_a_notebook,
     squared_paper,
     dark_table_at_the_edge,

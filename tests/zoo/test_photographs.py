@@ -18,6 +18,7 @@ from zoo.handwriting import (
     photograph_of_3000_pixels,
     small_note_on_a_table,
     stains,
+    tiny_on_a_whole_page,
     written,
 )
 
@@ -54,6 +55,14 @@ def test_the_size_that_is_told_is_that_of_the_photograph():
     width, height = re.search(r"cropped to the digit, (\d+)x(\d+) of 3000x2200 px", words).groups()
     assert int(width) == pytest.approx(0.2 * 700 + 50, abs=12)  # where the pen went, and its width
     assert int(height) == pytest.approx(0.9 * 1000 + 50, abs=12)
+
+
+@pytest.mark.parametrize("digit", "018")
+def test_a_digit_of_a_thirtieth_of_the_page_is_found(digit):
+    words = prepare_digit(photograph(tiny_on_a_whole_page, digit)).words
+    (height,) = re.search(r"cropped to the digit, \d+x(\d+) of 1500x2100 px", words).groups()
+    assert int(height) == pytest.approx(0.9 * 70 + 4, abs=6)  # where the pen went, and its width
+    assert "left out" not in words
 
 
 def test_a_sheet_is_cut_out_of_its_table_and_its_size_is_told():

@@ -10,7 +10,6 @@ from torchcaps.zoo import prepare_digit
 from torchcaps.zoo.photo.digit import (
     _alone,
     _Box,
-    _centred,
     _contrast,
     _doubts,
     _fitting,
@@ -184,15 +183,6 @@ def test_a_digit_on_a_sheet_that_runs_off_the_picture_with_it_is_doubted(digit, 
     assert "the digit touches the edge (a part of it may be missing)" in words
 
 
-def test_a_digit_whose_mass_lies_at_one_side_stays_in_the_picture():
-    digit = np.zeros((20, 20))
-    digit[:, 0], digit[0] = 1, 0.2
-    found = np.asarray(_centred(digit), dtype=float)
-    rows, columns = np.nonzero(found)
-    assert (np.ptp(rows) + 1, np.ptp(columns) + 1) == (20, 20)
-    assert columns.max() == 27  # as near to the middle as it goes
-
-
 def test_a_stroke_goes_on_through_a_ruled_line_and_ends_where_it_ends_on_one():
     page = np.zeros((9, 40), bool)
     page[4] = True  # the line
@@ -210,13 +200,6 @@ def test_pixels_that_are_no_finite_numbers_do_not_hide_a_digit():
     seen = prepare_digit(Image.fromarray(pixels))
     pixels[0, :3] = 0, 3.5, 0
     assert seen.picture.tobytes() == prepare_digit(Image.fromarray(pixels)).picture.tobytes()
-
-
-def test_a_thin_stroke_is_as_bright_as_a_thick_one():
-    for width in (2, 40):
-        digit = np.zeros((200, 100))
-        digit[:, 50 : 50 + width] = 1.0
-        assert np.asarray(_centred(digit)).max() == 255
 
 
 def test_faint_ink_and_ink_of_other_marks_is_left_out():

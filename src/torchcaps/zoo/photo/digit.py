@@ -10,12 +10,12 @@ from PIL import Image, ImageFilter
 
 from torchcaps.core import UserError, counted
 
+from .form import INNER, SIDE, centred, thickened
 from .four_sides import without_boxes
 from .grey import as_grey
 from .marks import Found, find_digit, label_marks, widened
 from .sheet import fill_around, find_sheet
 
-_SIDE, _INNER = 28, 20
 _LEAST_CONTRAST = 20.0  # levels of 255 between ink and paper
 _LARGEST = 1024  # longest side from which the digit is cut
 _WORKING = 256  # longest side in which the digit is looked for; grain and texture are averaged away
@@ -52,10 +52,11 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     """Find the digit in a scan or photograph of any size, and bring it to the form of MNIST.
 
     A sheet of paper is cut from the table around it. The tone of the paper is taken off, ruled lines and
-    marks away from the digit are left out. An image of 28x28 pixels with a black frame is taken as it is.
+    marks away from the digit are left out, thin strokes are widened. An image of 28x28 pixels with a black
+    frame is taken as it is.
     """
     whole, steps = as_grey(picture)
-    if whole.size == (_SIDE, _SIDE) and _frame(np.asarray(whole)).max() < _LEAST_CONTRAST:
+    if whole.size == (SIDE, SIDE) and _frame(np.asarray(whole)).max() < _LEAST_CONTRAST:
         return Prepared(whole, ", ".join([*steps, "taken as it is: 28x28 px on black"]))
     grey = _reduced(whole)
     larger = whole.width / grey.width
@@ -71,15 +72,18 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     found = _strokes(small / strength)
     alone = _alone(np.minimum(ink / strength, 1), found.pixels)
     box = _box_of(alone)
+    digit = alone[box.top : box.bottom, box.left : box.right]
+    thick = thickened(digit)
     steps += [
         *_doubts(box, larger, is_at_edge=_is_at_edge(alone > 0, known), rivals=found.rivals),
         "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
         *([f"left out {counted(found.others, 'other mark')}"] if found.others else []),
         f"cropped to the digit, {round(larger * (box.right - box.left))}x"
         f"{round(larger * (box.bottom - box.top))} of {picture.width}x{picture.height} px",
-        f"scaled to {_INNER} px and centred by mass in {_SIDE}x{_SIDE}",
+        *(["thin strokes widened"] if thick is not digit else []),
+        f"scaled to {INNER} px and centred by mass in {SIDE}x{SIDE}",
     ]
-    return Prepared(_centred(alone[box.top : box.bottom, box.left : box.right]), ", ".join(steps))
+    return Prepared(centred(thick), ", ".join(steps))
 
 
 def _reduced(grey: Image.Image) -> Image.Image:
@@ -224,23 +228,3 @@ def _doubts(box: _Box, larger: float, *, is_at_edge: bool, rivals: int) -> list[
         *([f"{counted(rivals, 'other mark')} of about its size (several digits?)"] if rivals else []),
         *([f"it is only {longest} px large (a stain?)"] if longest < _FEWEST else []),
     ]
-
-
-def _centred(digit: _Levels) -> Image.Image:
-    height, width = digit.shape
-    scale = _INNER / max(height, width)
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    small = Image.fromarray((255 * digit).astype(np.uint8)).resize(
-        size, Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR
-    )
-    levels = np.asarray(small, dtype=np.float64)
-    levels = levels * (255 / levels.max())
-    rows, columns = np.indices(levels.shape)
-    centre = (float((rows * levels).sum() / levels.sum()), float((columns * levels).sum() / levels.sum()))
-    canvas = np.zeros((_SIDE, _SIDE))
-    places = [
-        min(max(round((_SIDE - 1) / 2 - middle), 0), _SIDE - side)
-        for middle, side in zip(centre, levels.shape, strict=True)
-    ]
-    canvas[places[0] : places[0] + levels.shape[0], places[1] : places[1] + levels.shape[1]] = levels
-    return Image.fromarray(canvas.round().astype(np.uint8))
