@@ -74,10 +74,8 @@ def measured(labels: NDArray[np.int64]) -> list[Mark]:
     np.maximum.at(last_places, which, np.stack([rows, columns], 1))
     is_at_edge = ((first_places == 0) | (last_places == last)).any(1)
     sides = np.stack([first_places, last_places], 2).reshape(-1, 4)  # top, bottom, left, right
-    return [
-        Mark(int(name), int(count), *map(int, box), is_at_edge=bool(at_edge))
-        for name, count, box, at_edge in zip(names, pixels, sides, is_at_edge, strict=True)
-    ]
+    fields = (names, pixels, *sides.T, is_at_edge)
+    return [Mark(*values) for values in zip(*(column.tolist() for column in fields), strict=True)]
 
 
 def find_digit(labels: NDArray[np.int64]) -> Found:
