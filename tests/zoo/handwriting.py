@@ -111,6 +111,16 @@ def small_in_a_corner(digit):
     return _grain(on_paper(written(digit, size=(800, 600), box=(620, 420, 110, 150), pen=9)), 6)
 
 
+def small_on_a_whole_page(digit):
+    """A digit of 2 cm by a ball pen on a page of A4, all of which is in the picture."""
+    return _grain(on_paper(written(digit, size=(1500, 2100), box=(640, 1200, 100, 140), pen=4), 220, 60), 6)
+
+
+def tiny_on_a_whole_page(digit):
+    """A digit of 1 cm."""
+    return _grain(on_paper(written(digit, size=(1500, 2100), box=(640, 1200, 50, 70), pen=4), 220, 60), 6)
+
+
 def lines_of_a_notebook(digit):
     page = on_paper(written(digit))
     for row in range(20, 400, 50):
@@ -160,6 +170,16 @@ def lined_sheet_on_a_table(digit):
     return _grain(_on_a_table(page, 150, ((0.2, 0.15), (0.8, 0.12), (0.82, 0.85), (0.18, 0.86))), 3)
 
 
+def small_on_a_sheet_on_a_table(digit):
+    page = on_paper(written(digit, size=(1600, 1200), box=(740, 500, 60, 84), pen=3))
+    return _grain(_on_a_table(page, 150, ((0.2, 0.15), (0.8, 0.12), (0.82, 0.85), (0.18, 0.86))), 3)
+
+
+def empty_sheet_on_a_table(tone):
+    page = np.full((480, 640), PAPER)
+    return _grain(_on_a_table(page, tone, ((0.16, 0.13), (0.83, 0.17), (0.86, 0.88), (0.12, 0.84))), 3)
+
+
 def sheet_that_is_cut_off_below(digit):
     page = on_paper(written(digit, size=(640, 480), box=(260, 170, 90, 130), pen=9))
     return _grain(_on_a_table(page, 40, ((0.16, 0.13), (0.83, 0.17), (0.86, 1.0), (0.12, 1.0))), 3)
@@ -204,12 +224,14 @@ PAGES = (
     turned_right,
     photograph_of_3000_pixels,
     small_in_a_corner,
+    small_on_a_whole_page,
     lines_of_a_notebook,
     squared_paper,
     dark_table_at_the_edge,
     sheet_on_a_table,
     small_note_on_a_table,
     lined_sheet_on_a_table,
+    small_on_a_sheet_on_a_table,
     sheet_that_is_cut_off_below,
     in_a_box,
     stains,

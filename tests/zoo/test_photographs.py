@@ -9,6 +9,8 @@ from PIL import Image, ImageDraw
 from zoo.handwriting import (
     PAGES,
     chalk_on_a_blackboard,
+    empty_sheet_on_a_table,
+    forty_pixels,
     in_a_box,
     inverted,
     on_paper,
@@ -16,6 +18,7 @@ from zoo.handwriting import (
     photograph_of_3000_pixels,
     small_note_on_a_table,
     stains,
+    tiny_on_a_whole_page,
     written,
 )
 
@@ -52,6 +55,14 @@ def test_the_size_that_is_told_is_that_of_the_photograph():
     width, height = re.search(r"cropped to the digit, (\d+)x(\d+) of 3000x2200 px", words).groups()
     assert int(width) == pytest.approx(0.2 * 700 + 50, abs=12)  # where the pen went, and its width
     assert int(height) == pytest.approx(0.9 * 1000 + 50, abs=12)
+
+
+@pytest.mark.parametrize("digit", "018")
+def test_a_digit_of_a_thirtieth_of_the_page_is_found(digit):
+    words = prepare_digit(photograph(tiny_on_a_whole_page, digit)).words
+    (height,) = re.search(r"cropped to the digit, \d+x(\d+) of 1500x2100 px", words).groups()
+    assert int(height) == pytest.approx(0.9 * 70 + 4, abs=6)  # where the pen went, and its width
+    assert "left out" not in words
 
 
 def test_a_sheet_is_cut_out_of_its_table_and_its_size_is_told():
@@ -98,6 +109,34 @@ def test_two_digits_side_by_side_are_said_to_be_wide():
     both = written("4", box=(60, 120, 120, 180)) + written("2", box=(200, 120, 120, 180))
     page = Image.fromarray(on_paper(np.minimum(both, 1)).astype(np.uint8))
     assert "wider than high (several digits, or a turned page?)" in prepare_digit(page).words
+
+
+def test_a_second_digit_that_is_left_out_is_doubted_and_stains_are_not():
+    both = written("4", box=(40, 120, 100, 150)) + written("1", box=(260, 120, 100, 150))
+    page = Image.fromarray(on_paper(np.minimum(both, 1)).astype(np.uint8))
+    assert prepare_digit(page).words.startswith("1 other mark of about its size (several digits?), inverted")
+    assert "of about its size" not in prepare_digit(photograph(stains, "1")).words
+
+
+def test_a_stain_on_a_large_page_is_doubted():
+    page = np.full((900, 1200), 230, dtype=np.uint8)
+    page[400:412, 700:712] = 20
+    words = prepare_digit(Image.fromarray(page)).words
+    assert re.match(r"it is only 1[2-5] px large \(a stain\?\), inverted", words)
+    assert "px large" not in prepare_digit(photograph(forty_pixels, "1")).words
+
+
+@pytest.mark.parametrize("table", [20, 90, 180])
+def test_an_empty_sheet_on_a_table_is_refused(table):
+    with pytest.raises(UserError, match="no digit to be seen"):
+        prepare_digit(photograph(empty_sheet_on_a_table, table))
+
+
+@pytest.mark.parametrize("grain", [5.0, 12.0, 25.0])
+def test_the_grain_of_an_empty_page_is_no_digit(grain):
+    page = np.random.default_rng(0).normal(170, grain, (900, 1200)).clip(0, 255)
+    with pytest.raises(UserError, match="no digit to be seen"):
+        prepare_digit(Image.fromarray(page.astype(np.uint8)))
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 90), (90, 2), (9, 9)])

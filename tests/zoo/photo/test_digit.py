@@ -10,7 +10,6 @@ from torchcaps.zoo import prepare_digit
 from torchcaps.zoo.photo.digit import (
     _alone,
     _Box,
-    _centred,
     _contrast,
     _doubts,
     _fitting,
@@ -147,12 +146,20 @@ def test_the_longest_side_is_what_fits(shape, longest, expected):
 
 
 def test_a_box_is_doubted_at_an_edge_and_where_it_is_wide():
-    assert _doubts(_Box(5, 35, 40, 70), is_at_edge=False) == []
-    assert _doubts(_Box(10, 30, 40, 64), is_at_edge=False) == []  # 1.2 times as wide as high
-    (wide,) = _doubts(_Box(10, 30, 40, 66), is_at_edge=False)
+    assert _doubts(_Box(5, 35, 40, 70), 1.0, is_at_edge=False, rivals=0) == []
+    assert _doubts(_Box(10, 30, 40, 64), 1.0, is_at_edge=False, rivals=0) == []  # 1.2 times as wide as high
+    (wide,) = _doubts(_Box(10, 30, 40, 66), 1.0, is_at_edge=False, rivals=0)
     assert wide.startswith("it is wider than high")
-    (doubt,) = _doubts(_Box(5, 35, 40, 60), is_at_edge=True)
+    (doubt,) = _doubts(_Box(5, 35, 40, 60), 1.0, is_at_edge=True, rivals=0)
     assert doubt.startswith("the digit touches the edge")
+
+
+def test_a_box_is_doubted_where_it_is_small_in_the_photograph_or_has_rivals():
+    assert _doubts(_Box(0, 8, 0, 5), 2.0, is_at_edge=False, rivals=0) == []
+    (small,) = _doubts(_Box(0, 15, 0, 9), 1.0, is_at_edge=False, rivals=0)
+    assert small == "it is only 15 px large (a stain?)"
+    (several,) = _doubts(_Box(0, 40, 0, 30), 1.0, is_at_edge=False, rivals=2)
+    assert several == "2 other marks of about its size (several digits?)"
 
 
 def test_ink_at_any_edge_of_the_picture_or_of_a_sheet_is_noticed():
@@ -176,15 +183,6 @@ def test_a_digit_on_a_sheet_that_runs_off_the_picture_with_it_is_doubted(digit, 
     assert "the digit touches the edge (a part of it may be missing)" in words
 
 
-def test_a_digit_whose_mass_lies_at_one_side_stays_in_the_picture():
-    digit = np.zeros((20, 20))
-    digit[:, 0], digit[0] = 1, 0.2
-    found = np.asarray(_centred(digit), dtype=float)
-    rows, columns = np.nonzero(found)
-    assert (np.ptp(rows) + 1, np.ptp(columns) + 1) == (20, 20)
-    assert columns.max() == 27  # as near to the middle as it goes
-
-
 def test_a_stroke_goes_on_through_a_ruled_line_and_ends_where_it_ends_on_one():
     page = np.zeros((9, 40), bool)
     page[4] = True  # the line
@@ -202,13 +200,6 @@ def test_pixels_that_are_no_finite_numbers_do_not_hide_a_digit():
     seen = prepare_digit(Image.fromarray(pixels))
     pixels[0, :3] = 0, 3.5, 0
     assert seen.picture.tobytes() == prepare_digit(Image.fromarray(pixels)).picture.tobytes()
-
-
-def test_a_thin_stroke_is_as_bright_as_a_thick_one():
-    for width in (2, 40):
-        digit = np.zeros((200, 100))
-        digit[:, 50 : 50 + width] = 1.0
-        assert np.asarray(_centred(digit)).max() == 255
 
 
 def test_faint_ink_and_ink_of_other_marks_is_left_out():

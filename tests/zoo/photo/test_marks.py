@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from torchcaps.zoo.photo.marks import find_digit, label_marks
+from torchcaps.zoo.photo.marks import find_digit, label_marks, measured
 
 
 def page(*marks):
@@ -16,8 +16,8 @@ def page(*marks):
 def chosen(*marks):
     """The first pixels of the marks that are the digit, and how many others there are."""
     labels = page(*marks)
-    pixels, others = find_digit(labels)
-    return [bool(pixels[mark[0], mark[2]]) for mark in marks], others
+    found = find_digit(labels)
+    return [bool(found.pixels[mark[0], mark[2]]) for mark in marks], found.others
 
 
 def flooded(is_ink):
@@ -44,6 +44,19 @@ def test_pixels_touch_at_corners_too():
         assert len(pairs) == len(np.unique(ours)) == len(np.unique(expected))  # the same marks, by any number
 
 
+def test_marks_are_measured_as_one_by_one():
+    for seed in range(20):
+        labels = label_marks(np.random.default_rng(seed).random((9, 11)) < 0.25)
+        for mark in measured(labels):
+            rows, columns = np.nonzero(labels == mark.label)
+            box = (rows.min(), rows.max(), columns.min(), columns.max())
+            assert (mark.top, mark.bottom, mark.left, mark.right) == box
+            assert mark.pixels == len(rows)
+            assert mark.is_at_edge == (box[0] == 0 or box[1] == 8 or box[2] == 0 or box[3] == 10)
+        assert [mark.label for mark in measured(labels)] == np.unique(labels[labels > 0]).tolist()
+    assert measured(np.zeros((4, 5), np.int64)) == []
+
+
 MAIN = (20, 39, 20, 29)  # 200 pixels, 19 high: a stroke within 6 of it belongs to it
 
 
@@ -66,3 +79,10 @@ def test_a_speck_on_the_page_is_no_digit_beside_a_large_mark_at_the_edge():
     edge = (0, 39, 0, 29)  # 1,200 pixels
     assert chosen(edge, (50, 54, 50, 56)) == ([True, False], 1)  # 35 pixels, less than 3 % of it
     assert chosen(edge, (50, 55, 50, 56)) == ([False, True], 1)  # 42 pixels
+
+
+def test_marks_half_as_long_as_the_digit_are_rivals_unless_they_run_off_the_page():
+    assert find_digit(page(MAIN, (20, 30, 50, 52))).rivals == 1  # 10 high
+    assert find_digit(page(MAIN, (20, 28, 50, 52))).rivals == 0
+    assert find_digit(page(MAIN, (20, 39, 58, 59))).rivals == 0
+    assert find_digit(page(MAIN, (20, 39, 32, 33))).rivals == 0  # a stroke of the digit

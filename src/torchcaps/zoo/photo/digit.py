@@ -10,22 +10,26 @@ from PIL import Image, ImageFilter
 
 from torchcaps.core import UserError, counted
 
+from .form import INNER, SIDE, centred, thickened
 from .four_sides import without_boxes
 from .grey import as_grey
-from .marks import find_digit, label_marks, widened
+from .marks import Found, find_digit, label_marks, widened
 from .sheet import fill_around, find_sheet
 
-_SIDE, _INNER = 28, 20
 _LEAST_CONTRAST = 20.0  # levels of 255 between ink and paper
 _LARGEST = 1024  # longest side from which the digit is cut
 _WORKING = 256  # longest side in which the digit is looked for; grain and texture are averaged away
+_FINER = (512, 1024)  # and for one that is too small or too thin for that
+_GAIN = 2.0  # times the contrast of ink where strokes are thinner than a pixel of the coarser size
 _PAPER = 64  # longest side in which the tone of the paper is found
-_STRONGEST = 99.9  # percentile of all pixels that counts as full ink
+_STRONGEST = 65.536  # pixels that count as full ink: a thousandth of the working size, if it is square
+_GRAIN = 9.0  # times the median deviation of the paper: its grain is nowhere that strong
 _DARKEST = 0.25  # share of the full tone below which paper is no paper, but a table
 _INK = 0.4  # share of the strongest ink from which on a pixel belongs to a stroke
 _FAINT = 0.15  # and below which there is none: the lines of a notebook, a shadow's edge
 _RULED = 0.9  # share of a row or column that is ink where it is a ruled line
 _WIDEST = 1.25  # width by height of most digits that are single and upright; 2 % of MNIST are wider
+_FEWEST = 16  # pixels of the photograph along the longer side of a digit, below which it may be a stain
 _Levels = NDArray[np.float64]
 _Pixels = NDArray[np.bool_]
 
@@ -48,10 +52,11 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     """Find the digit in a scan or photograph of any size, and bring it to the form of MNIST.
 
     A sheet of paper is cut from the table around it. The tone of the paper is taken off, ruled lines and
-    marks away from the digit are left out. An image of 28x28 pixels with a black frame is taken as it is.
+    marks away from the digit are left out, thin strokes are widened. An image of 28x28 pixels with a black
+    frame is taken as it is.
     """
     whole, steps = as_grey(picture)
-    if whole.size == (_SIDE, _SIDE) and _frame(np.asarray(whole)).max() < _LEAST_CONTRAST:
+    if whole.size == (SIDE, SIDE) and _frame(np.asarray(whole)).max() < _LEAST_CONTRAST:
         return Prepared(whole, ", ".join([*steps, "taken as it is: 28x28 px on black"]))
     grey = _reduced(whole)
     larger = whole.width / grey.width
@@ -60,22 +65,25 @@ def prepare_digit(picture: Image.Image) -> Prepared:
         grey = sheet
         steps.append(f"cut out the sheet, {_size(sheet, larger)} px")
     levels, paper = np.asarray(grey, dtype=np.float64), _paper(grey)
-    is_inverted = _is_darker(_smaller(levels - paper))
+    is_inverted, longest = _darker_at(levels - paper)
     ink = _contrast(paper - levels, paper) if is_inverted else _contrast(levels - paper, 255 - paper)
-    small = _smaller(ink)
-    strength = float(np.percentile(small, _STRONGEST))
-    is_digit, others = _strokes(small / strength)
-    alone = _alone(np.minimum(ink / strength, 1), is_digit)
+    small = _smaller(ink, longest)
+    strength = float(np.percentile(small, 100 - _rarest(longest)))
+    found = _strokes(small / strength)
+    alone = _alone(np.minimum(ink / strength, 1), found.pixels)
     box = _box_of(alone)
+    digit = alone[box.top : box.bottom, box.left : box.right]
+    thick = thickened(digit)
     steps += [
-        *_doubts(box, is_at_edge=_is_at_edge(alone > 0, known)),
+        *_doubts(box, larger, is_at_edge=_is_at_edge(alone > 0, known), rivals=found.rivals),
         "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
-        *([f"left out {counted(others, 'other mark')}"] if others else []),
+        *([f"left out {counted(found.others, 'other mark')}"] if found.others else []),
         f"cropped to the digit, {round(larger * (box.right - box.left))}x"
         f"{round(larger * (box.bottom - box.top))} of {picture.width}x{picture.height} px",
-        f"scaled to {_INNER} px and centred by mass in {_SIDE}x{_SIDE}",
+        *(["thin strokes widened"] if thick is not digit else []),
+        f"scaled to {INNER} px and centred by mass in {SIDE}x{SIDE}",
     ]
-    return Prepared(_centred(alone[box.top : box.bottom, box.left : box.right]), ", ".join(steps))
+    return Prepared(centred(thick), ", ".join(steps))
 
 
 def _reduced(grey: Image.Image) -> Image.Image:
@@ -119,8 +127,8 @@ def _resized(levels: _Levels, size: tuple[int, int]) -> _Levels:
     return np.asarray(Image.fromarray(levels.astype(np.float32)).resize(size, way), dtype=np.float64)
 
 
-def _smaller(levels: _Levels) -> _Levels:
-    return _resized(levels, _fitting(levels.shape, _WORKING))
+def _smaller(levels: _Levels, longest: int = _WORKING) -> _Levels:
+    return _resized(levels, _fitting(levels.shape, longest))
 
 
 def _paper(grey: Image.Image) -> _Levels:
@@ -132,15 +140,38 @@ def _paper(grey: Image.Image) -> _Levels:
     return _resized(tone[reach : reach + small.height, reach : reach + small.width], grey.size)
 
 
-def _is_darker(above: _Levels) -> bool:
-    """Whether the ink is darker than the paper, from how far pixels are above the paper's tone."""
-    darker = -float(np.percentile(above, 100 - _STRONGEST))
-    brighter = float(np.percentile(above, _STRONGEST))
-    if max(darker, brighter) < _LEAST_CONTRAST:
+def _darker_at(above: _Levels) -> tuple[bool, int]:
+    """Whether the ink is darker than the paper, and the working size in which that is seen best.
+
+    Args:
+        above: How far each pixel is above the tone of the paper.
+    """
+    longest, most = _WORKING, max(float(above.max()), -float(above.min()))
+    is_darker, contrast = _strongest(_smaller(above), longest)
+    for finer in _FINER:
+        if finer > max(above.shape) or _GAIN * contrast > most:
+            break
+        small = _smaller(above, finer)
+        found = _strongest(small, finer)
+        if found[1] >= _GAIN * contrast and found[1] >= _GRAIN * np.median(np.abs(small)):
+            (is_darker, contrast), longest = found, finer
+    if contrast < _LEAST_CONTRAST:
         raise UserError(
             "there is no digit to be seen: the picture is of one tone; take it with more contrast"
         )
-    return darker >= brighter
+    return is_darker, longest
+
+
+def _strongest(above: _Levels, longest: int) -> tuple[bool, float]:
+    """Whether the pixels that differ most from the paper are darker than it, and by how many levels."""
+    rarest = _rarest(longest)
+    darkest, brightest = np.percentile(above, (rarest, 100 - rarest))
+    return bool(-darkest >= brightest), float(max(-darkest, brightest))
+
+
+def _rarest(longest: int) -> float:
+    """The percentage of all pixels that may be stronger than full ink: as many at each working size."""
+    return 100 * _STRONGEST / longest**2
 
 
 def _contrast(difference: _Levels, full: _Levels) -> _Levels:
@@ -148,14 +179,14 @@ def _contrast(difference: _Levels, full: _Levels) -> _Levels:
     return np.maximum(difference, 0) / np.maximum(full, _DARKEST * full.max())
 
 
-def _strokes(ink: _Levels) -> tuple[_Pixels, int]:
-    """The pixels of the digit with a margin, at the working size, and how many other marks there are."""
+def _strokes(ink: _Levels) -> Found:
+    """The digit with a margin, at the working size."""
     is_ink = _without_lines(_without_lines(ink >= _INK).T).T
     if not is_ink.any():
         raise UserError("there is no digit to be seen: lines alone; take it with more contrast")
     labels, boxes = without_boxes(label_marks(is_ink))
-    is_digit, others = find_digit(labels)
-    return widened(is_digit), others + boxes
+    found = find_digit(labels)
+    return Found(widened(found.pixels), found.others + boxes, found.rivals)
 
 
 def _without_lines(is_ink: _Pixels) -> _Pixels:
@@ -187,30 +218,13 @@ def _is_at_edge(is_ink: _Pixels, known: _Pixels) -> bool:
     return bool((is_ink & beyond).any())
 
 
-def _doubts(box: _Box, *, is_at_edge: bool) -> list[str]:
-    """Why what lies in the box may be no whole, single and upright digit."""
+def _doubts(box: _Box, larger: float, *, is_at_edge: bool, rivals: int) -> list[str]:
+    """Why what lies in the box may be no whole, single and upright digit, or none at all."""
+    longest = round(larger * max(box.right - box.left, box.bottom - box.top))
     is_wide = box.right - box.left > _WIDEST * (box.bottom - box.top)
     return [
         *(["the digit touches the edge (a part of it may be missing)"] if is_at_edge else []),
         *(["it is wider than high (several digits, or a turned page?)"] if is_wide else []),
+        *([f"{counted(rivals, 'other mark')} of about its size (several digits?)"] if rivals else []),
+        *([f"it is only {longest} px large (a stain?)"] if longest < _FEWEST else []),
     ]
-
-
-def _centred(digit: _Levels) -> Image.Image:
-    height, width = digit.shape
-    scale = _INNER / max(height, width)
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    small = Image.fromarray((255 * digit).astype(np.uint8)).resize(
-        size, Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR
-    )
-    levels = np.asarray(small, dtype=np.float64)
-    levels = levels * (255 / levels.max())
-    rows, columns = np.indices(levels.shape)
-    centre = (float((rows * levels).sum() / levels.sum()), float((columns * levels).sum() / levels.sum()))
-    canvas = np.zeros((_SIDE, _SIDE))
-    places = [
-        min(max(round((_SIDE - 1) / 2 - middle), 0), _SIDE - side)
-        for middle, side in zip(centre, levels.shape, strict=True)
-    ]
-    canvas[places[0] : places[0] + levels.shape[0], places[1] : places[1] + levels.shape[1]] = levels
-    return Image.fromarray(canvas.round().astype(np.uint8))

@@ -7,7 +7,7 @@ from math import cos, pi, sin
 import numpy as np
 from numpy.typing import NDArray
 
-from .marks import label_marks, widened
+from .marks import Mark, label_marks, measured, widened
 
 _FOUR_SIDED = 0.88  # of a shape and the quadrilateral in it, the share that is in both; of a digit, under 0.8
 _LONGEST_SIDE = 4.0  # times the shortest one: a stroke is longer
@@ -22,17 +22,16 @@ _Pixels = NDArray[np.bool_]
 def without_boxes(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """The marks without boxes that are drawn around others, and how many there are."""
     for found in range(_MOST_BOXES):
-        names = np.unique(labels)[1:]
-        line = labels == max(names, key=lambda name: _spanned(labels == name), default=-1)
+        largest = max(measured(labels), key=_spanned, default=None)
+        line = labels == (-1 if largest is None else largest.label)
         if not _is_box(line, labels > 0):
             return labels, found
         labels = np.where(line, 0, labels)
     return labels, _MOST_BOXES
 
 
-def _spanned(pixels: _Pixels) -> int:
-    rows, columns = np.flatnonzero(pixels.any(1)), np.flatnonzero(pixels.any(0))
-    return int((rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1))
+def _spanned(mark: Mark) -> int:
+    return (mark.bottom - mark.top + 1) * (mark.right - mark.left + 1)
 
 
 def _is_box(line: _Pixels, is_ink: _Pixels) -> bool:
@@ -50,14 +49,14 @@ def without_holes(pixels: _Pixels) -> _Pixels:
     return (labels != labels[0, 0])[1:-1, 1:-1]
 
 
-def is_four_sided(pixels: _Pixels) -> bool:
-    """Whether the pixels fill a quadrilateral, and no long one."""
+def is_four_sided(pixels: _Pixels, longest: float = _LONGEST_SIDE) -> bool:
+    """Whether the pixels fill a quadrilateral, whose longest side is at most `longest` times the shortest."""
     corners = _outermost_corners(pixels)
     following = np.roll(corners, -1, 0)
     sides = np.hypot(*(corners - following).T)
     between = _between(corners, following, pixels.shape)
     fills = (between & pixels).sum() >= _FOUR_SIDED * (between | pixels).sum()
-    return bool(fills and sides.max() <= _LONGEST_SIDE * sides.min())
+    return bool(fills and sides.max() <= longest * sides.min())
 
 
 def _outermost_corners(pixels: _Pixels) -> _Levels:

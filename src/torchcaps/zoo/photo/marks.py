@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 _LEAST_OF_EDGE = 0.03  # share of the largest mark at the edge from which on one inside the page counts
 _LEAST_OF_MAIN = 0.08  # a further stroke has this share of the ink of the main one
 _NEAR = 0.35  # and lies within this share of its height
+_AS_LARGE = 0.5  # share of the longest side of the main stroke from which on another mark may be a digit too
 
 
 class Mark(NamedTuple):
@@ -23,6 +24,19 @@ class Mark(NamedTuple):
     right: int
     is_at_edge: bool
 
+    @property
+    def side(self) -> int:
+        """The longer side of the box."""
+        return max(self.bottom - self.top, self.right - self.left)
+
+
+class Found(NamedTuple):
+    """The pixels of a digit, how many other marks there are, and how many of them may be digits too."""
+
+    pixels: NDArray[np.bool_]
+    others: int
+    rivals: int
+
 
 def label_marks(is_ink: NDArray[np.bool_]) -> NDArray[np.int64]:
     """A number from 1 on for each set of pixels that touch, also at corners; 0 is paper."""
@@ -35,34 +49,51 @@ def label_marks(is_ink: NDArray[np.bool_]) -> NDArray[np.int64]:
             label = parents[label]
         return label
 
-    for row, line in enumerate(is_ink):
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], line, [False]]).astype(np.int8)))
-        for start, stop in edges.reshape(-1, 2):
-            above = labels[row - 1, max(start - 1, 0) : stop + 1] if row else labels[:0, 0]
-            met = {root(int(label)) for label in np.unique(above) if label}
-            label = min(met) if met else len(parents)
-            if not met:
-                parents.append(label)
-            for other in met:
-                parents[other] = label
-            labels[row, start:stop] = label
+    framed = np.pad(is_ink, ((0, 0), (1, 1)))
+    ends = np.argwhere(framed[:, 1:] != framed[:, :-1]).tolist()  # of runs of ink: first, last + 1, ...
+    for (row, start), (_, stop) in zip(ends[::2], ends[1::2], strict=True):
+        above = labels[row - 1, max(start - 1, 0) : stop + 1].tolist() if row else []
+        met = {root(label) for label in set(above) if label}
+        label = min(met) if met else len(parents)
+        if not met:
+            parents.append(label)
+        for other in met:
+            parents[other] = label
+        labels[row, start:stop] = label
     return np.array([root(label) for label in range(len(parents))], dtype=np.int64)[labels]
 
 
-def find_digit(labels: NDArray[np.int64]) -> tuple[NDArray[np.bool_], int]:
-    """The pixels of the strokes that make up the digit, and how many other marks there are.
+def measured(labels: NDArray[np.int64]) -> list[Mark]:
+    """The marks of a page, in the order of their numbers."""
+    rows, columns = np.nonzero(labels)
+    names, which, pixels = np.unique(labels[rows, columns], return_inverse=True, return_counts=True)
+    last = np.array(labels.shape) - 1
+    first_places = np.tile(last, (len(names), 1))
+    last_places = np.zeros_like(first_places)
+    np.minimum.at(first_places, which, np.stack([rows, columns], 1))
+    np.maximum.at(last_places, which, np.stack([rows, columns], 1))
+    is_at_edge = ((first_places == 0) | (last_places == last)).any(1)
+    sides = np.stack([first_places, last_places], 2).reshape(-1, 4)  # top, bottom, left, right
+    fields = (names, pixels, *sides.T, is_at_edge)
+    return [Mark(*values) for values in zip(*(column.tolist() for column in fields), strict=True)]
+
+
+def find_digit(labels: NDArray[np.int64]) -> Found:
+    """The strokes that make up the digit.
 
     The digit is the largest mark that does not run off the page, with the strokes near it; where all marks
     run off the page, it fills the picture.
     """
-    marks = [_measured(labels, int(label)) for label in np.unique(labels) if label]
+    marks = measured(labels)
     inside = [mark for mark in marks if not mark.is_at_edge]
     outside = max((mark.pixels for mark in marks if mark.is_at_edge), default=0)
     if not inside or max(mark.pixels for mark in inside) < _LEAST_OF_EDGE * outside:
         inside = marks
     main = max(inside, key=lambda mark: mark.pixels)
     chosen = [mark.label for mark in inside if _belongs(mark, main)]
-    return np.isin(labels, chosen), len(marks) - len(chosen)
+    others = [mark for mark in marks if mark.label not in chosen]
+    rivals = sum(mark.side >= _AS_LARGE * main.side and not mark.is_at_edge for mark in others)
+    return Found(np.isin(labels, chosen), len(others), rivals)
 
 
 def widened(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -73,17 +104,8 @@ def widened(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.any(shifts, axis=0)
 
 
-def _measured(labels: NDArray[np.int64], label: int) -> Mark:
-    rows, columns = np.nonzero(labels == label)
-    top, bottom, left, right = int(rows.min()), int(rows.max()), int(columns.min()), int(columns.max())
-    height, width = labels.shape
-    is_at_edge = top == 0 or left == 0 or bottom == height - 1 or right == width - 1
-    return Mark(label, len(rows), top, bottom, left, right, is_at_edge)
-
-
 def _belongs(mark: Mark, main: Mark) -> bool:
     gap = max(
         mark.top - main.bottom, main.top - mark.bottom, mark.left - main.right, main.left - mark.right, 0
     )
-    reach = _NEAR * max(main.bottom - main.top, main.right - main.left)
-    return mark.pixels >= _LEAST_OF_MAIN * main.pixels and gap <= reach
+    return mark.pixels >= _LEAST_OF_MAIN * main.pixels and gap <= _NEAR * main.side

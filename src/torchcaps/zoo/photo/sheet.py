@@ -12,6 +12,7 @@ from .marks import label_marks, widened
 _LEAST, _MOST = 0.04, 0.95  # share of the photograph that a sheet covers
 _OWN = 0.5  # share of a sheet that is as bright as paper; the rest are strokes
 _LEAST_STEP = 20.0  # levels between the sheet and what lies beside it
+_LONGEST_EMPTY = 2.0  # times the shortest side of a sheet on which nothing is seen at the working size
 _LINE = 2  # half of the pixels of the working size that a ruled line is wide at most
 _MARGIN = 3  # pixels of the working size at the edge of a sheet, which its shadow blurs
 _Levels = NDArray[np.float64]
@@ -21,7 +22,8 @@ _Pixels = NDArray[np.bool_]
 def find_sheet(levels: _Levels) -> _Pixels | None:
     """The pixels of a bright sheet with four sides, without its rim; it may touch one edge of the picture.
 
-    There is none where the brightest large part of a picture has another shape, or nothing on it.
+    There is none where the brightest large part of a picture has another shape, or nothing on it and is so
+    long that it may be a stroke.
     """
     is_bright = levels > _threshold(levels)
     labels = label_marks(_narrowed(_widened_by(is_bright, _LINE), _LINE))  # lines do not part a sheet
@@ -37,7 +39,8 @@ def find_sheet(levels: _Levels) -> _Pixels | None:
         return None
     tone = np.median(levels[inside])
     has_step = tone - np.median(levels[~sheet]) >= _LEAST_STEP
-    return inside if has_step and tone - levels[inside].min() >= _LEAST_STEP else None
+    has_ink = tone - levels[inside].min() >= _LEAST_STEP
+    return inside if has_step and (has_ink or is_four_sided(sheet, _LONGEST_EMPTY)) else None
 
 
 def fill_around(levels: _Levels, known: _Pixels) -> _Levels:
