@@ -42,6 +42,8 @@ changes = {
 result = train(load_recipe("segmentation/unet_3", changes=changes), work / "run", Machine(device="cpu"))
 print(f"Dice {result['metrics']['test_dice']:.3f} on objects that were not in training")
 photographs = sorted((work / "data").glob("test/images/*.png"))[:3]
-for path, answer in photo_predictor(str(work / "run")).answers(photographs):
+predictor = photo_predictor(str(work / "run"))
+for path in photographs:
+    answer = predictor.answer_file(path)
     answer.pictures["overlay"].save(f"{path.stem}-overlay.png")
     print(f"{path.stem}-overlay.png: {answer.words}")
