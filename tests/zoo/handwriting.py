@@ -207,6 +207,10 @@ def cut_close(digit):
     return on_paper(written(digit, size=(180, 240), box=(10, 5, 160, 230), pen=16))
 
 
+def thick_and_cut_close(digit):
+    return on_paper(written(digit, size=(260, 430), box=(20, 25, 220, 380), pen=56))
+
+
 def forty_pixels(digit):
     return on_paper(written(digit, size=(40, 40), box=(8, 5, 24, 30), pen=3))
 
@@ -236,6 +240,7 @@ PAGES = (
     in_a_box,
     stains,
     cut_close,
+    thick_and_cut_close,
     forty_pixels,
 )
 

@@ -12,6 +12,7 @@ from torchcaps.zoo.photo.digit import (
     _Box,
     _contrast,
     _doubts,
+    _fills,
     _fitting,
     _is_at_edge,
     _without_lines,
@@ -143,6 +144,24 @@ def test_ink_is_as_strong_in_a_shadow_as_beside_it():
 )
 def test_the_longest_side_is_what_fits(shape, longest, expected):
     assert _fitting(shape, longest) == expected
+
+
+def picture_of_paper_and_ink(share):
+    levels = np.full((40, 50), 220, np.uint8)
+    levels[2:38, 2 : 2 + round(share * 2000 / 36)] = 60
+    return levels
+
+
+@pytest.mark.parametrize(("share", "is_filled"), [(0.1, False), (0.25, True), (0.4, True), (0.6, False)])
+def test_a_digit_fills_a_picture_whose_frame_is_paper_alone(share, is_filled):
+    assert _fills(picture_of_paper_and_ink(share)) is is_filled
+    assert _fills(255 - picture_of_paper_and_ink(share)) is is_filled
+
+
+def test_the_dark_side_of_a_shadow_is_no_digit_that_fills_the_picture():
+    levels = np.full((40, 50), 220, np.uint8)
+    levels[:, :18] = 120
+    assert not _fills(levels)
 
 
 def test_a_box_is_doubted_at_an_edge_and_where_it_is_wide():

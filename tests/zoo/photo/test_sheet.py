@@ -5,7 +5,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from torchcaps.zoo.photo.four_sides import is_four_sided
-from torchcaps.zoo.photo.sheet import _is_sheet, _threshold, fill_around
+from torchcaps.zoo.photo.sheet import _is_sheet, fill_around, threshold
 
 
 def polygon(*points):
@@ -35,13 +35,13 @@ def test_a_sheet_covers_neither_little_of_a_photograph_nor_all_of_it(sheet, is_f
     assert _is_sheet(sheet, sheet) is is_found
 
 
-def test_the_threshold_parts_few_bright_pixels_from_many_dark_ones():
+def test_thethreshold_parts_few_bright_pixels_from_many_dark_ones():
     draw = np.random.default_rng(0)
     dark, bright = draw.normal(60, 12, 9000), draw.normal(190, 12, 1000)
     levels = np.concatenate([dark, bright]).clip(0, 255)
     best = min(np.linspace(1, 254, 254), key=lambda level: _within(levels, level))
-    assert _threshold(levels) == pytest.approx(best, abs=3)
-    assert dark.mean() + 36 < _threshold(levels) < bright.mean() - 36
+    assert threshold(levels) == pytest.approx(best, abs=3)
+    assert dark.mean() + 36 < threshold(levels) < bright.mean() - 36
 
 
 def _within(levels, level):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from .form import INNER, SIDE, centred, thickened
 from .four_sides import without_boxes
 from .grey import as_grey
 from .marks import Found, find_digit, label_marks, widened
-from .sheet import fill_around, find_sheet
+from .sheet import fill_around, find_sheet, threshold
 
 _LEAST_CONTRAST = 20.0  # levels of 255 between ink and paper
 _LARGEST = 1024  # longest side from which the digit is cut
@@ -22,6 +22,8 @@ _WORKING = 256  # longest side in which the digit is looked for; grain and textu
 _FINER = (512, 1024)  # and for one that is too small or too thin for that
 _GAIN = 2.0  # times the contrast of ink where strokes are thinner than a pixel of the coarser size
 _PAPER = 64  # longest side in which the tone of the paper is found
+_FILLED = (0.2, 0.5)  # share of a picture that is ink where it is cut close to the digit: least and most
+_FRAME = 0.9  # share of its outermost pixels that are paper there
 _STRONGEST = 65.536  # pixels that count as full ink: a thousandth of the working size, if it is square
 _GRAIN = 9.0  # times the median deviation of the paper: its grain is nowhere that strong
 _DARKEST = 0.25  # share of the full tone below which paper is no paper, but a table
@@ -111,7 +113,7 @@ def _size(picture: Image.Image, larger: float) -> str:
     return f"{round(larger * picture.width)}x{round(larger * picture.height)}"
 
 
-def _frame(levels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _frame(levels: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([levels[0], levels[-1], levels[:, 0], levels[:, -1]])
 
 
@@ -134,10 +136,18 @@ def _smaller(levels: _Levels, longest: int = _WORKING) -> _Levels:
 def _paper(grey: Image.Image) -> _Levels:
     """The tone of the paper at each pixel: the median around it, which keeps the edge of a shadow."""
     small = grey.resize(_fitting((grey.height, grey.width), _PAPER), Image.Resampling.BOX)
-    reach = max(1, min(small.size) // 4)
+    reach = max(1, min(small.size) // (2 if _fills(np.asarray(small)) else 4))
     mirrored = Image.fromarray(np.pad(np.asarray(small), reach, mode="symmetric"))
     tone = np.asarray(mirrored.filter(ImageFilter.MedianFilter(2 * reach + 1)), dtype=np.float64)
     return _resized(tone[reach : reach + small.height, reach : reach + small.width], grey.size)
+
+
+def _fills(levels: NDArray[np.uint8]) -> bool:
+    """Whether a digit fills the picture: around strokes that wide, the median nearby would be ink."""
+    is_bright = levels > threshold(levels.astype(np.float64))
+    bright_frame = float(_frame(is_bright).mean())
+    is_paper_alone = max(bright_frame, 1 - bright_frame) >= _FRAME  # the edge of a shadow crosses a frame
+    return is_paper_alone and _FILLED[0] <= float((is_bright != (bright_frame > 0.5)).mean()) < _FILLED[1]
 
 
 def _darker_at(above: _Levels) -> tuple[bool, int]:

@@ -25,7 +25,7 @@ def find_sheet(levels: _Levels) -> _Pixels | None:
     There is none where the brightest large part of a picture has another shape, or nothing on it and is so
     long that it may be a stroke.
     """
-    is_bright = levels > _threshold(levels)
+    is_bright = levels > threshold(levels)
     labels = label_marks(_narrowed(_widened_by(is_bright, _LINE), _LINE))  # lines do not part a sheet
     sizes = np.bincount(labels.ravel())
     if len(sizes) < 2:
@@ -55,13 +55,7 @@ def fill_around(levels: _Levels, known: _Pixels) -> _Levels:
     return np.where(known, levels, np.asarray(wide, dtype=np.float64))
 
 
-def _halved(levels: _Levels) -> _Levels:
-    height, width = levels.shape
-    even = np.pad(levels, ((0, height % 2), (0, width % 2)), mode="edge")
-    return even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2).mean((1, 3))
-
-
-def _threshold(levels: _Levels) -> float:
+def threshold(levels: _Levels) -> float:
     """The level that parts bright from dark pixels best (Otsu 1979)."""
     counts, _ = np.histogram(levels, 256, (0, 256))
     below = np.cumsum(counts)[:-1]
@@ -69,6 +63,12 @@ def _threshold(levels: _Levels) -> float:
     above = counts.sum() - below
     means = sums[:-1] / np.maximum(below, 1), (sums[-1] - sums[:-1]) / np.maximum(above, 1)
     return float(np.argmax(below * above * (means[1] - means[0]) ** 2)) + 0.5
+
+
+def _halved(levels: _Levels) -> _Levels:
+    height, width = levels.shape
+    even = np.pad(levels, ((0, height % 2), (0, width % 2)), mode="edge")
+    return even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2).mean((1, 3))
 
 
 def _is_sheet(sheet: _Pixels, is_paper: _Pixels) -> bool:
