@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from torchcaps.zoo.photo.marks import find_digit, label_marks, measured
+from torchcaps.zoo.photo.marks import find_digit, label_marks, measured, widened
 
 
 def page(*marks):
@@ -42,6 +42,14 @@ def test_pixels_touch_at_corners_too():
         ours, expected = label_marks(is_ink), flooded(is_ink)
         pairs = set(zip(ours.ravel().tolist(), expected.ravel().tolist(), strict=True))
         assert len(pairs) == len(np.unique(ours)) == len(np.unique(expected))  # the same marks, by any number
+
+
+def test_a_pixel_is_widened_to_its_eight_neighbours():
+    pixels = np.zeros((5, 6), bool)
+    pixels[1, 2] = pixels[4, 5] = True
+    expected = np.zeros((5, 6), bool)
+    expected[0:3, 1:4] = expected[3:, 4:] = True
+    assert np.array_equal(widened(pixels), expected)
 
 
 def test_marks_are_measured_as_one_by_one():

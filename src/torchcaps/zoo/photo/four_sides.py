@@ -35,12 +35,13 @@ def _spanned(mark: Mark) -> int:
 
 
 def _is_box(line: _Pixels, is_ink: _Pixels) -> bool:
-    if not line.any():
+    least = _LEAST_INSIDE * line.sum()
+    others = is_ink & ~line
+    if not line.any() or others.sum() < least:
         return False
     box = without_holes(widened(line))  # small gaps in a line do not open it
-    inside = (is_ink & box & ~line).sum()
     is_thin = line.sum() <= _MOST_LINE * box.sum()
-    return bool(is_thin and inside >= _LEAST_INSIDE * line.sum()) and is_four_sided(box)
+    return bool(is_thin and (others & box).sum() >= least) and is_four_sided(box)
 
 
 def without_holes(pixels: _Pixels) -> _Pixels:
