@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from experiments.made_rows import seeds_row
 
 from torchcaps.experiments.annealing import runs
 from torchcaps.experiments.records import load_rows
@@ -19,3 +20,12 @@ def test_the_grid_says_whether_a_dot_is_of_one_seed(monkeypatch, copies, words):
     rows = [replace(row, runs=row.runs[:1] * copies) for row in load_rows(RESULTS, "fig-fashion")]
     runs.draw_grid(rows)
     assert words in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("budget", "name"),
+    [("full", "annealed, one training"), ("quick", "annealed, one training, quick budget")],
+)
+def test_the_curve_of_annealed_runs_names_their_budget_where_fixed_ones_have_another(budget, name):
+    rows = [seeds_row("fixed 1", "test_loss", 0.1), seeds_row(runs.ANNEALED, "test_loss", 0.1, budget=budget)]
+    assert runs.name_annealed({row.setting: row for row in rows}) == name

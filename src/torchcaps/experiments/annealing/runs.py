@@ -9,7 +9,7 @@ from statistics import median
 from torchcaps.viz import LineChart, Measured, draw_dots, draw_lines, to_png, with_deviation
 
 from ..plan import Changes, Claim, Experiment, Setting, our_claim, register
-from ..records import MeanCurve, Rows, RunResult, by_setting
+from ..records import MeanCurve, Row, Rows, RunResult, by_setting
 from . import curve_claims, grid_claims
 from .names import ANNEALED, FIXED, FIXED_WAYS, GRID, WAYS, fixed_name, full_name, grid_name, size_name
 
@@ -70,9 +70,16 @@ def draw_fixed_and_annealed(rows: Rows) -> bytes:
         ]
         curve = (found[ANNEALED].curve if ANNEALED in found else None) or MeanCurve()
         annealed = list(zip(curve.at, map(with_deviation, curve.mean, curve.spread), strict=True))
-        curves = {"fixed, one training for each": fixed, "annealed, one training": annealed}
+        curves = {"fixed, one training for each": fixed, name_annealed(found): annealed}
         charts.append(LineChart(title, curves, across="iterations", log_ticks=FIXED))
     return to_png(draw_lines(charts))
+
+
+def name_annealed(found: Mapping[str, Row]) -> str:
+    """What the curve of the annealed runs is called: with their budget where other runs have another."""
+    budgets = {row.budget for row in found.values()}
+    shown = f", {found[ANNEALED].budget} budget" if ANNEALED in found and len(budgets) > 1 else ""
+    return f"annealed, one training{shown}"
 
 
 def draw_grid(rows: Rows) -> bytes:
