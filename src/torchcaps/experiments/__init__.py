@@ -1,6 +1,19 @@
 """The tables and figures of the thesis, chapter by chapter."""
 
-from . import annealing, backbones, equal_size, lung, modern, pose, rem, robustness, shrunk, smoke, uav
+from . import (
+    annealing,
+    backbones,
+    distance_gradient,
+    equal_size,
+    lung,
+    modern,
+    pose,
+    rem,
+    robustness,
+    shrunk,
+    smoke,
+    uav,
+)
 from .catalogue import LABELS, Progress, find_experiment, list_experiments
 from .demonstration import describe_demo, record_demo
 from .plan import EXPERIMENTS, Experiment
@@ -29,6 +42,7 @@ __all__ = [
     "annealing",
     "backbones",
     "describe_demo",
+    "distance_gradient",
     "equal_size",
     "find_experiment",
     "gather_runs",
