@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from torchcaps.models import build_model, config_as_json
-from torchcaps.storage import save_weights, write_json, write_text
+from torchcaps.storage import read_json, save_weights, write_json, write_text
 from torchcaps.train import build
 from torchcaps.train.pipeline import source_of
 from torchcaps.train.run import card_of, write_recipe
-from torchcaps.zoo import Packing, pack_run
+from torchcaps.zoo import Entry, Packing, pack_run
 
 RECIPES = {
     "classification": {
@@ -54,6 +54,11 @@ def untrained_run(folder, task, **changes):
     }
     write_json(folder / "result.json", result)
     return folder
+
+
+def entry_in(folder):
+    """What the file in the folder of a packed network says of it."""
+    return Entry.from_plain(read_json(folder / "entry.json"), str(folder))
 
 
 def packed_name(task):

@@ -14,7 +14,15 @@ from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.data import SeasonStack, save_stack
 from torchcaps.explorer import read_given
-from torchcaps.zoo import create_model, entry_folder, find_entry, find_run, list_weights, output_folder
+from torchcaps.zoo import (
+    create_model,
+    entry_folder,
+    find_entry,
+    find_run,
+    list_weights,
+    output_folder,
+    packaged_weights,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +47,7 @@ def run(*arguments):
 
 def test_networks_that_a_user_packed_are_listed_beside_those_of_the_package(zoo):
     names = {entry.name for entry in list_weights()}
-    assert names > {entry.name for entry in list_weights(folder=zoo)} > {packed_name("pose")}
+    assert names == {path.name for path in zoo.iterdir()} | {entry.name for entry in packaged_weights()}
 
 
 @pytest.mark.parametrize("task", ["classification", "overlap", "segmentation", "pose", "retrieval"])

@@ -60,19 +60,25 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def weights(run):
+def packed(run):
     pack_run(run, NAME, out=run.parent / "weights")
     return run.parent / "weights"
 
 
+@pytest.fixture
+def weights(packed, monkeypatch):
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(packed))
+    return packed
+
+
 def test_a_pretrained_model_gives_what_the_run_gave(run, weights):
-    model = create_model("efficient_capsnet_tiny_test", pretrained=True, weights=weights).eval()
+    model = create_model("efficient_capsnet_tiny_test", pretrained=True).eval()
     images = torch.rand(2, 1, 28, 28)
     with torch.no_grad():
         assert torch.equal(model(images).activations, torchcaps.load_run(run).model(images).activations)
-    again = create_model("efficient_capsnet_tiny_test", pretrained="mnist", weights=weights)
+    again = create_model("efficient_capsnet_tiny_test", pretrained="mnist")
     assert torch.equal(again.classes.weight, model.classes.weight)
-    assert load_pretrained(NAME, weights=weights).recipe.data.name == "mnist"
+    assert load_pretrained(NAME).recipe.data.name == "mnist"
 
 
 def test_without_pretrained_a_model_is_built_as_ever():
@@ -90,20 +96,20 @@ def test_without_pretrained_a_model_is_built_as_ever():
 )
 def test_what_cannot_be_had_is_explained(name, options, message, weights):
     with pytest.raises(UserError, match=message):
-        create_model(name, weights=weights, **options)
+        create_model(name, **options)
 
 
 def test_half_precision_is_half_as_large_and_nearly_the_same(run, tmp_path, weights):
     half = pack_run(run, NAME, Packing(half=True, data="synthetic_mnist"), out=tmp_path)
-    assert half.bytes < 0.7 * find_entry(NAME, weights).bytes
+    assert half.bytes < 0.7 * find_entry(NAME).bytes
     images = torch.rand(2, 1, 28, 28)
-    networks = (load_pretrained(NAME, weights=place).model for place in (tmp_path, weights))
+    networks = (torchcaps.load_run(place / NAME).model for place in (tmp_path, weights))
     answers = [network(images).activations for network in networks]
     torch.testing.assert_close(*answers, rtol=0, atol=5e-3)
 
 
 def test_an_entry_has_result_checksums_and_a_card(weights):
-    (entry,) = list_weights(folder=weights)
+    entry = find_entry(NAME)
     assert entry.metrics == {"test_accuracy": 0.125}
     assert entry.prepare == "digit"
     assert set(entry.sha256) >= {"weights.safetensors", "recipe.json", "result.json"}
@@ -114,15 +120,17 @@ def test_an_entry_has_result_checksums_and_a_card(weights):
 
 
 @pytest.mark.parametrize("file", ["weights.safetensors", "recipe.json"])
-def test_a_changed_file_is_refused(run, tmp_path, file):
+def test_a_changed_file_is_refused(run, tmp_path, monkeypatch, file):
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path))
     entry = pack_run(run, NAME, out=tmp_path)
     path = tmp_path / NAME / file
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(UserError, match="checksum is not the published one"):
-        entry_folder(entry, tmp_path)
+        entry_folder(entry)
 
 
-def test_names_that_lead_out_of_the_folder_are_refused(run, tmp_path):
+def test_names_that_lead_out_of_the_folder_are_refused(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path))
     with pytest.raises(UserError, match="is named after its model"):
         pack_run(run, "../efficient", out=tmp_path)
     pack_run(run, NAME, out=tmp_path)
@@ -131,21 +139,22 @@ def test_names_that_lead_out_of_the_folder_are_refused(run, tmp_path):
     for evil in ("../../evil", "/evil", "..", "a/b", ".evil", "a\\..\\evil", "", "\0evil"):
         path.write_text(json.dumps({**content, "sha256": {**content["sha256"], evil: "0"}}))
         with pytest.raises(UserError, match="is no plain file name"):
-            list_weights(folder=tmp_path)
+            list_weights()
         path.write_text(json.dumps({**content, "name": evil}))
         with pytest.raises(UserError, match="is no plain file name"):
-            list_weights(folder=tmp_path)
+            list_weights()
 
 
 @pytest.mark.parametrize("part", ["metrics", "sha256"])
-def test_an_entry_with_values_of_another_type_is_named(run, tmp_path, part):
+def test_an_entry_with_values_of_another_type_is_named(run, tmp_path, monkeypatch, part):
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path))
     pack_run(run, NAME, out=tmp_path)
     path = tmp_path / NAME / "entry.json"
     values = json.loads(path.read_text())
     values[part] = {key: [1] for key in values[part]}
     path.write_text(json.dumps(values))
     with pytest.raises(UserError, match=rf"entry\.json\.{part}\.\S+: expected"):
-        list_weights(folder=tmp_path)
+        list_weights()
 
 
 def test_a_folder_of_the_user_does_not_stand_in_for_a_packaged_network(tmp_path, monkeypatch):
@@ -159,25 +168,25 @@ def test_a_folder_of_the_user_does_not_stand_in_for_a_packaged_network(tmp_path,
 
 
 def test_missing_files_are_fetched_from_the_configured_address_and_verified(weights, tmp_path, monkeypatch):
-    entry = find_entry(NAME, weights)
+    entry = find_entry(NAME)
     monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path / "cache"))
     with pytest.raises(MissingDataError, match=f"torchcaps weights get {NAME}"):
-        entry_folder(entry, tmp_path)
+        entry_folder(entry)
     monkeypatch.setenv(store.ADDRESS, "http://plain")
     with pytest.raises(UserError, match="set TORCHCAPS_WEIGHTS_URL to the https address"):
-        get_weights(entry, tmp_path)
+        get_weights(entry)
     monkeypatch.setenv(store.ADDRESS, "https://there/")
     served = {f"https://there/{NAME}/{file}": (weights / NAME / file).read_bytes() for file in entry.sha256}
     monkeypatch.setattr(store, "_fetch", served.__getitem__)
-    assert get_weights(entry, tmp_path) == tmp_path / "cache" / NAME
+    assert get_weights(entry) == tmp_path / "cache" / NAME
     (tmp_path / "cache" / NAME / "recipe.json").write_text("{}")
     with pytest.raises(UserError, match=f"is damaged.*fetch it again: torchcaps weights get {NAME}"):
-        entry_folder(entry, tmp_path)
-    assert entry_folder(entry, get_weights(entry, tmp_path)) == tmp_path / "cache" / NAME
+        entry_folder(entry)
+    assert get_weights(entry) == entry_folder(entry) == tmp_path / "cache" / NAME
     monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path / "other"))
     monkeypatch.setattr(store, "_fetch", lambda url: b"something else")
     with pytest.raises(UserError, match="is not the published file"):
-        get_weights(entry, tmp_path)
+        get_weights(entry)
 
 
 @contextmanager
@@ -244,15 +253,14 @@ def test_a_photograph_is_answered_and_the_answer_says_what_was_done(weights, tmp
     page = np.full((200, 150), 235, dtype=np.uint8)
     page[60:140, 70:84] = 20
     Image.fromarray(page).save(tmp_path / "photo.png")
-    predictor = photo_predictor(NAME, weights=weights)
+    predictor = photo_predictor(NAME)
     answer = predictor.answer_file(tmp_path / "photo.png")
     assert "inverted (dark on bright), cropped to the digit, 14x80 of 150x200 px" in answer.row["preparation"]
     assert answer.words.endswith("centred by mass in 28x28")
     assert answer.row["class"] in set("0123456789")
 
 
-def test_python_takes_the_name_of_a_network_or_a_run_folder(run, weights, tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(weights))
+def test_python_takes_the_name_of_a_network_or_a_run_folder(run, weights, tmp_path):
     Image.fromarray(np.tri(40, dtype=np.uint8) * 200).save(tmp_path / "photo.png")
     by_name, by_folder = (torchcaps.predict(source, tmp_path / "photo.png") for source in (NAME, str(run)))
     assert by_name == by_folder
@@ -265,7 +273,7 @@ def test_an_own_run_on_digits_gets_a_photograph_as_the_packed_one_does(run, weig
     Image.fromarray(page).save(tmp_path / "photo.png")
     by_run, by_name = (
         predictor.answer_file(tmp_path / "photo.png")
-        for predictor in (photo_predictor(str(run)), photo_predictor(NAME, weights=weights))
+        for predictor in (photo_predictor(str(run)), photo_predictor(NAME))
     )
     assert by_run.row == by_name.row
     own = torchcaps.load_run(run)
@@ -309,7 +317,7 @@ def test_every_packaged_network_is_whole_and_its_card_is_current():
     for entry in packaged_weights():
         folder = entry_folder(entry)
         assert (folder / "card.md").read_text() == describe_entry(entry, folder)
-        assert renewed(entry, CLONE) == entry
+        assert renewed(entry, CLONE, folder) == entry
         assert Path(folder / "result.json").is_file()
 
 

@@ -11,6 +11,7 @@ import torch
 
 from torchcaps.apps.uav.filter import (
     Backend,
+    Codebook,
     Descriptors,
     FilterSettings,
     Grid,
@@ -77,7 +78,8 @@ def _random_map(grid: Grid, storage: Storage, random: np.random.Generator) -> De
     for plane in values:
         drawn = random.integers(-127, 128, plane.shape, np.int8)
         plane[:] = drawn if storage == "int8" else drawn * scale
-    return Descriptors(values, storage, scales=np.full(_SIZE, scale) if storage == "int8" else None)
+    scales = np.full(_SIZE, scale) if storage == "int8" else None
+    return Descriptors(values, Codebook(storage, scales))
 
 
 def filter_work(grid: Grid, storage: Storage, gate: float, device: torch.device, *, fused: bool) -> Work:

@@ -98,28 +98,6 @@ def _options(
     _settings["verbose"] = verbose
 
 
-_EXTRAS = {
-    "matplotlib": "demo",
-    "mlxtend": "demo",
-    "tensorboard": "viz",
-    "pooch": "download",
-    "scipy": "mat",
-    "h5py": "keras",
-    "onnx": "export",
-    "onnxscript": "export",
-    "ray": "cluster",
-    "pydicom": "lung",
-    "nibabel": "lung",
-    "highdicom": "lung",
-    "defusedxml": "lung",
-    "trimesh": "pose",
-    "moderngl": "pose",
-    "numba": "uav",
-    "rasterio": "uav",
-    "pyproj": "uav",
-    "pymavlink": "uav",
-}
-
 _settings = {"verbose": False}
 
 
@@ -154,14 +132,14 @@ def run() -> None:
 def _message_for(error: Exception) -> str | None:
     """What to tell the user, or None where the mistake is ours and a traceback helps."""
     # imported here: the package imports torch, and --help answers before that
-    from torchcaps.core import UserError
+    from torchcaps.core import EXTRAS, UserError
     from torchcaps.storage import is_disk_error
 
     if isinstance(error, UserError):
         return str(error)
     missing = (getattr(error, "name", None) or "").partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and missing in _EXTRAS:
-        return f'this command needs {missing}: pip install "torchcaps[{_EXTRAS[missing]}]"'
+    if isinstance(error, ModuleNotFoundError) and missing in EXTRAS:
+        return f'this command needs {missing}: pip install "torchcaps[{EXTRAS[missing]}]"'
     if isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error):
         return "this needs more memory than the machine has; choose a smaller model, batch or image size"
     if isinstance(error, OSError) and error.filename is not None:  # a disk or a permission

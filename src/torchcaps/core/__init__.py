@@ -1,7 +1,7 @@
 """What every other package stands on: registry, types, errors, seeding, rotations and squash functions."""
 
 from .errors import MissingDataError, UnknownNameError, UserError, first_line, unknown_name
-from .extras import need
+from .extras import EXTRAS, need
 from .fields import (
     Plain,
     as_plain,
@@ -55,6 +55,7 @@ from .wording import counted, markdown_table, say_truth
 
 __all__ = [
     "AXIAL_SQUARINGS",
+    "EXTRAS",
     "METRICS",
     "Better",
     "CapsuleOutput",

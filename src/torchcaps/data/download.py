@@ -77,6 +77,6 @@ def _fetch(file: RemoteFile, data_dir: Path, progress: bool) -> Path:
 
 
 def _import_pooch() -> Any:
-    pooch = need("pooch", "download", "downloading")
+    pooch = need("pooch", "downloading")
     pooch.get_logger().setLevel(logging.WARNING)
     return pooch

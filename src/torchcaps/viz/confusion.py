@@ -24,7 +24,7 @@ from .style import (
     WRONG,
     axes_at,
     canvas,
-    pixel_size,
+    write_at,
 )
 from .text import drawable_labels, literal, shorten
 
@@ -115,9 +115,7 @@ def _write_shares(axes: Axes, table: NDArray[np.float64], size: Number) -> None:
 
 
 def _write_summary(figure: Figure, left: Number, table: NDArray[np.float64]) -> None:
-    width, height = pixel_size(figure)
     mistakes = table.sum() - np.trace(table)
     words = f"{mistakes:.0f} of {table.sum():.0f} wrong"
-    figure.text(left / width, 1 - 30 / height, words, fontsize=TITLE, fontweight="bold", color=INK)
-    below = "true class down, predicted across"
-    figure.text(left / width, 1 - 50 / height, below, fontsize=TEXT, color=MUTED)
+    write_at(figure, (left, 30), words, fontsize=TITLE, fontweight="bold", color=INK)
+    write_at(figure, (left, 50), "true class down, predicted across", fontsize=TEXT, color=MUTED)

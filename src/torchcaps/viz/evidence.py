@@ -24,7 +24,7 @@ from .style import (
     WRONG,
     axes_at,
     canvas,
-    pixel_size,
+    write_at,
 )
 from .text import drawable_labels, literal, shorten, width_of
 
@@ -200,7 +200,5 @@ def _name_class(axes: Axes, names: list[str], guess: int, label: int | None, *, 
 
 
 def _label_rows(figure: Figure, rows: dict[str, Number]) -> None:
-    width, height = pixel_size(figure)
     for text, y in rows.items():
-        place = (_LEFT - 14) / width, 1 - y / height
-        figure.text(*place, text, ha="right", va="center", fontsize=TEXT, color=MUTED)
+        write_at(figure, (_LEFT - 14, y), text, ha="right", va="center", fontsize=TEXT, color=MUTED)

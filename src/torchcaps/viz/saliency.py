@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from torchcaps.core import Number, UserError
+from torchcaps.core import UserError
 
 from .evidence import draw_panel
 from .pictures import Array, ArrayLike, to_array, to_colours
-from .style import INK, MUTED, TEXT, TITLE, axes_at, canvas, pixel_size
+from .style import INK, MUTED, TEXT, TITLE, axes_at, canvas, write_at
 
 
 class SaliencyPanel(NamedTuple):
@@ -34,11 +34,13 @@ def draw_saliency(panels: Mapping[str, SaliencyPanel]) -> Figure:
     figure = canvas(left + most * (cell + gap) + 16, sum(heights) + 12)
     starts = np.cumsum([0, *heights[:-1]])
     for (title, panel), start in zip(panels.items(), starts.tolist(), strict=True):
-        _write(figure, (left, start + 18), title, is_title=True)
+        write_at(figure, (left, start + 18), title, va="center", fontsize=TITLE, color=INK)
         colours = to_colours(panel.images)
         for row, (name, heat) in enumerate([(panel.label, None), *_heats(panel, colours)]):
             y = start + top + row * (cell + gap)
-            _write(figure, (left - 12, y + cell / 2), name, is_title=False)
+            write_at(
+                figure, (left - 12, y + cell / 2), name, ha="right", va="center", fontsize=TEXT, color=MUTED
+            )
             for column, picture in enumerate(colours):
                 axes = axes_at(figure, (left + column * (cell + gap), y, cell, cell))
                 draw_panel(axes, picture, None if heat is None else heat[column])
@@ -55,16 +57,3 @@ def _heats(panel: SaliencyPanel, colours: Array) -> Iterator[tuple[str, Array]]:
                 f"got {heat.shape}; upsample the maps first"
             )
         yield name, heat
-
-
-def _write(figure: Figure, place: tuple[Number, Number], text: str, *, is_title: bool) -> None:
-    width, height = pixel_size(figure)
-    figure.text(
-        place[0] / width,
-        1 - place[1] / height,
-        text,
-        ha="left" if is_title else "right",
-        va="center",
-        fontsize=TITLE if is_title else TEXT,
-        color=INK if is_title else MUTED,
-    )

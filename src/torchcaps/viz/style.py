@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from io import BytesIO, StringIO
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.artist import Artist
@@ -50,6 +51,12 @@ def axes_at(figure: Figure, box: Box) -> Axes:
     width, height = pixel_size(figure)
     left, top, across, down = box
     return figure.add_axes((left / width, 1 - (top + down) / height, across / width, down / height))
+
+
+def write_at(figure: Figure, place: tuple[Number, Number], text: str, **look: Any) -> None:
+    """Text at a place of the figure, measured from the top left corner."""
+    width, height = pixel_size(figure)
+    figure.text(place[0] / width, 1 - place[1] / height, text, **look)
 
 
 def drawing_board(figure: Figure) -> Axes:

@@ -27,7 +27,7 @@ from torchcaps.train import (
     read_image,
 )
 
-from .entry import PACKAGED, preparation_of
+from .entry import preparation_of
 from .load import find_run
 from .measured import may_hint
 from .photo import prepare_digit, say_turn
@@ -116,15 +116,10 @@ class PhotoPredictor:
 
 
 def photo_predictor(
-    source: str,
-    device: str = "cpu",
-    data_dir: Path | None = None,
-    *,
-    trust: bool = False,
-    weights: Path = PACKAGED,
+    source: str, device: str = "cpu", data_dir: Path | None = None, *, trust: bool = False
 ) -> PhotoPredictor:
     """What answers for photographs: a pretrained network by its name, a run folder, or an exported file."""
-    found = find_run(source, weights)
+    found = find_run(source)
     return PhotoPredictor(load_predictor(found, device, data_dir, trust=trust), hints=may_hint(found))
 
 

@@ -106,7 +106,7 @@ def cache_folder() -> Path:
     return expanded(os.environ.get(_CACHE) or "~/.cache/torchcaps/weights")
 
 
-def list_weights(pattern: str = "*", folder: Path = PACKAGED) -> list[Entry]:
+def list_weights(pattern: str = "*") -> list[Entry]:
     """What is known of every pretrained network whose name matches a shell pattern, by name.
 
     Beside those of the package there are those that a user packed into `cache_folder()`.
@@ -115,9 +115,7 @@ def list_weights(pattern: str = "*", folder: Path = PACKAGED) -> list[Entry]:
         >>> [entry.name for entry in list_weights("parse*")]
         ['parse_capsnet.cifar10', 'parse_capsnet.partwhole']
     """
-    found = _entries_in(folder)
-    if folder == PACKAGED:
-        found = {**_entries_in(cache_folder()), **found}
+    found = {**_entries_in(cache_folder()), **_entries_in(PACKAGED)}
     return [found[name] for name in sorted(found) if fnmatch(name, pattern)]
 
 
@@ -131,17 +129,17 @@ def _entries_in(folder: Path) -> dict[str, Entry]:
     return {entry.name: entry for entry in entries}
 
 
-def find_entry(name: str, folder: Path = PACKAGED) -> Entry:
+def find_entry(name: str) -> Entry:
     """The pretrained network of that name; another name is answered with near ones."""
-    entries = {entry.name: entry for entry in list_weights(folder=folder)}
+    entries = {entry.name: entry for entry in list_weights()}
     if name not in entries:
         raise unknown_name("pretrained network", name, list(entries))
     return entries[name]
 
 
-def entry_of_model(model: str, data: str = "", folder: Path = PACKAGED) -> Entry:
+def entry_of_model(model: str, data: str = "") -> Entry:
     """The pretrained network of a model: for `data`, else for what the name ends with, else the only one."""
-    found = [entry for entry in list_weights(folder=folder) if entry.model == model]
+    found = [entry for entry in list_weights() if entry.model == model]
     wanted = f"{model}.{data or model.rpartition('_')[2]}"
     chosen = [entry for entry in found if entry.name == wanted]
     if not chosen and not data:
@@ -151,7 +149,7 @@ def entry_of_model(model: str, data: str = "", folder: Path = PACKAGED) -> Entry
     if found:
         names = ", ".join(repr(entry.name.removeprefix(f"{model}.")) for entry in found)
         raise UserError(f"{model!r} has pretrained weights for {names}: choose with pretrained=one of these")
-    known = ", ".join(sorted({entry.model for entry in list_weights(folder=folder)})) or "none yet"
+    known = ", ".join(sorted({entry.model for entry in list_weights()}))
     raise UserError(
         f"there are no pretrained weights of {model!r} (there are: {known}); train it (torchcaps train "
         "RECIPE) or convert published ones (torchcaps import-weights)"

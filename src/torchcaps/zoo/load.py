@@ -16,16 +16,13 @@ from .store import entry_folder
 _ALIKE = 0.8  # from which on a name that is no folder is taken for a misspelt one
 
 
-def create_model(
-    name: str, *, pretrained: bool | str = False, weights: Path = PACKAGED, **overrides: object
-) -> Network:
+def create_model(name: str, *, pretrained: bool | str = False, **overrides: object) -> Network:
     """Build a registered model, with random initial weights or with pretrained ones.
 
     Args:
         name: A name from `list_models()`, or the full one of a pretrained network: "MODEL.DATA".
         pretrained: True takes the weights of the model, or a name such as "mnist" says what they were trained
             on where there are several; they are verified by checksum.
-        weights: Folder of pretrained networks.
         **overrides: Fields of the model's config, as in `torchcaps.models.create_model`. Pretrained weights
             have their own; give none, and change the classes afterwards with `change_classes`.
 
@@ -44,11 +41,11 @@ def create_model(
             f"pretrained weights have their own fields, so {', '.join(overrides)} cannot be set; other "
             "classes are made with torchcaps.change_classes(model, NUMBER)"
         )
-    entry = entry_of_model(name, pretrained if isinstance(pretrained, str) else "", weights)
-    return load_run(entry_folder(entry, weights)).model
+    entry = entry_of_model(name, pretrained if isinstance(pretrained, str) else "")
+    return load_run(entry_folder(entry)).model
 
 
-def load_pretrained(name: str, device: str = "cpu", *, weights: Path = PACKAGED) -> Run:
+def load_pretrained(name: str, device: str = "cpu") -> Run:
     """A pretrained network as a run, by its full name, for `eval`, `explain` and `export`.
 
     Examples:
@@ -56,20 +53,20 @@ def load_pretrained(name: str, device: str = "cpu", *, weights: Path = PACKAGED)
         >>> run.recipe.model["name"]
         'dr_capsnet_minimal'
     """
-    return load_run(entry_folder(find_entry(name, weights), weights), device)
+    return load_run(entry_folder(find_entry(name)), device)
 
 
-def find_run(source: Path | str, weights: Path = PACKAGED) -> Path:
+def find_run(source: Path | str) -> Path:
     """The folder of a run: a folder as it is, or that of the pretrained network of this name, verified.
 
     Every command that takes a run asks here. A name that is nearly that of a pretrained network is an error.
     """
     name, path = str(source), Path(source)
-    if is_pretrained(name, weights):
-        return entry_folder(find_entry(name, weights), weights)
-    known = [entry.name for entry in list_weights(folder=weights)]
+    if is_pretrained(name):
+        return entry_folder(find_entry(name))
+    known = [entry.name for entry in list_weights()]
     if path.name == name and not path.exists() and get_close_matches(name, known, cutoff=_ALIKE):
-        find_entry(name, weights)  # says which it may be
+        find_entry(name)  # says which it may be
     return path
 
 
@@ -84,8 +81,8 @@ def output_folder(run_folder: Path) -> Path:
     return Path(given_name(run_folder))
 
 
-def is_pretrained(name: str, weights: Path = PACKAGED) -> bool:
+def is_pretrained(name: str) -> bool:
     """Whether `name` is that of a pretrained network, and no file or run folder of the user is called so."""
     path = Path(name)
     is_taken = path.is_file() or (path / "recipe.json").is_file()
-    return not is_taken and any(entry.name == name for entry in list_weights(folder=weights))
+    return not is_taken and any(entry.name == name for entry in list_weights())

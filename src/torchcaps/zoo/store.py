@@ -18,15 +18,15 @@ ADDRESS = "TORCHCAPS_WEIGHTS_URL"  # environment variable: where files lie that 
 _MOST_BYTES = 512 * 2**20  # of one file
 
 
-def entry_folder(entry: Entry, packaged: Path = PACKAGED) -> Path:
+def entry_folder(entry: Entry) -> Path:
     """The folder that holds all files of a network, each with its checksum; missing ones are an error."""
-    folder = _whole_folder(entry, packaged)
+    folder = _whole_folder(entry)
     if folder is None:
         raise MissingDataError(
             f"the files of {entry.name} are not here; fetch them: torchcaps weights get {entry.name}"
         )
     fetch_again = f"fetch it again: torchcaps weights get {entry.name}"
-    advice = "install torchcaps again" if folder.parent == packaged else fetch_again
+    advice = "install torchcaps again" if folder.parent == PACKAGED else fetch_again
     for name, expected in entry.sha256.items():
         if checksum_of(folder / name) != expected:
             raise UserError(f"{folder / name} is damaged: its checksum is not the published one; {advice}")
@@ -35,20 +35,20 @@ def entry_folder(entry: Entry, packaged: Path = PACKAGED) -> Path:
 
 def is_here(entry: Entry) -> bool:
     """Whether all files of a network are on this machine."""
-    return _whole_folder(entry, PACKAGED) is not None
+    return _whole_folder(entry) is not None
 
 
-def _whole_folder(entry: Entry, packaged: Path) -> Path | None:
-    places = (packaged / entry.name, cache_folder() / entry.name)
+def _whole_folder(entry: Entry) -> Path | None:
+    places = (PACKAGED / entry.name, cache_folder() / entry.name)
     return next((place for place in places if all((place / name).is_file() for name in entry.sha256)), None)
 
 
-def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
+def get_weights(entry: Entry) -> Path:
     """The folder of a network; what is missing is fetched from the configured address and verified."""
     try:
-        return entry_folder(entry, packaged)
+        return entry_folder(entry)
     except UserError:  # missing, or damaged where it was fetched to
-        if _whole_folder(entry, packaged) == packaged / entry.name:
+        if _whole_folder(entry) == PACKAGED / entry.name:
             raise
     address = os.environ.get(ADDRESS, "").rstrip("/")
     if not address.startswith("https://"):
@@ -62,7 +62,7 @@ def get_weights(entry: Entry, packaged: Path = PACKAGED) -> Path:
             if hashlib.sha256(content).hexdigest() != expected:
                 raise UserError(f"{address}/{entry.name}/{name} is not the published file: wrong checksum")
             write_bytes(folder / name, content)
-    return entry_folder(entry, packaged)
+    return entry_folder(entry)
 
 
 class _StaysSecure(urllib.request.HTTPRedirectHandler):

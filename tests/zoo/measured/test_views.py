@@ -7,11 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from zoo.conftest import packed_name
+from zoo.conftest import entry_in, packed_name
 
 from torchcaps.core import UserError
 from torchcaps.storage import write_json
-from torchcaps.zoo import find_entry
 from torchcaps.zoo.entry import PACKAGED
 from torchcaps.zoo.packing.card import describe_entry
 from torchcaps.zoo.packing.renew_cards import renewed
@@ -31,13 +30,13 @@ def measured(weights, **changes):
 @pytest.fixture
 def packed(zoo, tmp_path):
     """A packed network of maps, and a function that puts what was measured of it beside its weights."""
-    entry = find_entry(packed_name("retrieval"), zoo)
+    entry = entry_in(zoo / packed_name("retrieval"))
     shutil.copytree(zoo / entry.name, tmp_path / entry.name)
 
     def renew(**changes):
         found = measured(**{"weights": entry.sha256["weights.safetensors"], **changes})
         write_json(tmp_path / entry.name / "views.json", found)
-        return renewed(entry, CLONE, tmp_path)
+        return renewed(entry, CLONE, tmp_path / entry.name)
 
     return entry, tmp_path / entry.name, renew
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from zoo.conftest import METRICS, RECIPES, packed_name, untrained_run
+from zoo.conftest import METRICS, RECIPES, entry_in, packed_name, untrained_run
 
 from torchcaps.core import MissingDataError, UserError, say_truth
 from torchcaps.storage import load_weights, read_json, save_weights, write_json
 from torchcaps.train import TASKS, load_run, read_recipe, shrink_run
-from torchcaps.zoo import Packing, entry_of_model, find_entry, load_pretrained, pack_run
+from torchcaps.zoo import Packing, entry_of_model, pack_run
 from torchcaps.zoo.measured import measure_rounding
 from torchcaps.zoo.measured.rounding import CHANGES
 from torchcaps.zoo.packing.card import WORDS
@@ -25,11 +25,11 @@ def test_every_task_can_be_packed_rounded_and_described():
 
 @pytest.mark.parametrize("task", TASK_NAMES)
 def test_a_network_of_any_task_comes_back_as_it_was(task, zoo):
-    packed, run = load_pretrained(packed_name(task), weights=zoo), load_run(zoo.parent / "runs" / task)
-    assert packed.task.name == task == find_entry(packed_name(task), zoo).task
+    packed, run = load_run(zoo / packed_name(task)), load_run(zoo.parent / "runs" / task)
+    assert packed.task.name == task == entry_in(zoo / packed_name(task)).task
     for name, values in run.model.state_dict().items():
         assert torch.equal(packed.model.state_dict()[name], values)
-    leading = next(iter(find_entry(packed_name(task), zoo).metrics))
+    leading = next(iter(entry_in(zoo / packed_name(task)).metrics))
     assert leading == f"test_{run.task.leading_metric.name}"
 
 
@@ -52,7 +52,7 @@ def test_a_card_speaks_of_its_task(task, said, unsaid, zoo):
 
 
 def test_what_an_application_measured_is_packed_and_verified(zoo):
-    entry = find_entry(packed_name("retrieval"), zoo)
+    entry = entry_in(zoo / packed_name("retrieval"))
     assert "matching.json" in entry.sha256
     assert read_json(zoo / entry.name / "matching.json")["pixel"] == 10.0
 
@@ -88,15 +88,16 @@ def test_no_path_of_a_machine_is_packed(tmp_path):
     assert read_recipe(folder).start_from == "before"
 
 
-def test_of_several_networks_of_a_model_the_one_on_the_data_of_its_name_is_meant(tmp_path):
+def test_of_several_networks_of_a_model_the_one_on_the_data_of_its_name_is_meant(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path / "out"))
     run = untrained_run(tmp_path / "run", "classification")
     for trained_on in ("one", "two"):
         pack_run(run, f"dr_capsnet_tiny_test.{trained_on}", out=tmp_path / "out")
     with pytest.raises(UserError, match="has pretrained weights for 'one', 'two'"):
-        entry_of_model("dr_capsnet_tiny_test", folder=tmp_path / "out")
+        entry_of_model("dr_capsnet_tiny_test")
     pack_run(run, "dr_capsnet_tiny_test.test", out=tmp_path / "out")
-    assert entry_of_model("dr_capsnet_tiny_test", folder=tmp_path / "out").trained_on == "test"
-    assert entry_of_model("dr_capsnet_tiny_test", "two", tmp_path / "out").trained_on == "two"
+    assert entry_of_model("dr_capsnet_tiny_test").trained_on == "test"
+    assert entry_of_model("dr_capsnet_tiny_test", "two").trained_on == "two"
 
 
 def test_data_of_a_folder_need_a_licence(tmp_path):
@@ -136,7 +137,7 @@ def test_the_card_has_mean_and_spread_over_seeds_of_a_result_file(tmp_path):
     assert "accuracy 60.00% ± 10.00%, accuracy with even couplings 20.00% ± 10.00% (3 seeds; " in card
     assert "quick budget, at most 12 epochs" in card
     assert "“ours” in `results/tab.json`" in card
-    assert find_entry(entry.name, tmp_path / "out") == entry
+    assert entry_in(tmp_path / "out" / entry.name) == entry
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_a_shrunk_network_is_packed_and_loads(tmp_path):
         tmp_path / "small", "dr_capsnet_tiny_test.small", Packing(half=True), out=tmp_path / "out"
     )
     assert entry.parameters < sum(each.numel() for each in run.model.parameters())
-    packed = load_pretrained(entry.name, weights=tmp_path / "out").model
+    packed = load_run(tmp_path / "out" / entry.name).model
     images = torch.rand(2, 1, 28, 28)
     with torch.no_grad():
         torch.testing.assert_close(

@@ -29,7 +29,7 @@ class MavlinkSender:
         host, colon, port = address.rpartition(":")
         if not (colon and host and port.isdecimal() and 0 < int(port) < 65536):
             raise UserError(f"MAVLink is sent to HOST:PORT, such as 127.0.0.1:14550, not {address!r}")
-        dialect = need("pymavlink.dialects.v20.common", "uav")
+        dialect = need("pymavlink.dialects.v20.common")
         self._mavlink = dialect.MAVLink(None, srcSystem=_SYSTEM, srcComponent=_RECEIVER)
         try:
             family, kind, _, _, place = socket.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)[0]

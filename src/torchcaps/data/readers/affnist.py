@@ -73,7 +73,7 @@ def _number(path: Path) -> tuple[int, str]:
 
 
 def _load(path: Path) -> Any:
-    loadmat = need("scipy.io", "mat", "reading affNIST").loadmat
+    loadmat = need("scipy.io", "reading affNIST").loadmat
     try:
         unpacked = BytesIO(unpack_matlab(path, "affnist"))
         return loadmat(unpacked, variable_names=[_VARIABLE])[_VARIABLE][0, 0]

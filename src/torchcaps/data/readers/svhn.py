@@ -50,7 +50,7 @@ def _is_array(value: Any, kinds: str) -> TypeGuard[NDArray[Any]]:
 
 
 def _load_matlab(path: Path) -> dict[str, Any]:
-    loadmat = need("scipy.io", "mat", "reading SVHN").loadmat
+    loadmat = need("scipy.io", "reading SVHN").loadmat
     try:
         content = loadmat(BytesIO(unpack_matlab(path, "svhn")), variable_names=["X", "y"])
     except DamagedFileError:

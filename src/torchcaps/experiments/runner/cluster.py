@@ -62,7 +62,7 @@ def run_on_cluster(
 
 
 def _connect(address: str) -> Any:
-    ray = need("ray", "cluster", "a cluster")
+    ray = need("ray", "a cluster")
     place = None if address == "local" else address
     try:
         ray.init(address=place, include_dashboard=False if place is None else None, log_to_driver=False)

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from torchcaps.core import EXTRAS
+
 from ..given import Given, Kind
 
 
@@ -16,8 +18,7 @@ class _Tab:
     title: str
     about: str
     command: str  # that makes what it shows
-    extra: str = ""
-    needs: Sequence[str] = ()  # packages of the extra
+    needs: Sequence[str] = ()  # packages of one extra
 
 
 _TABS: dict[Kind, _Tab] = {
@@ -25,7 +26,6 @@ _TABS: dict[Kind, _Tab] = {
         "Flight",
         "A drone finds its place on a map from what its camera sees.",
         "torchcaps uav localize MAP.tcmap FLIGHT.csv IMAGES --run RUN --out flown",
-        "uav",
         ("numba", "rasterio", "pyproj"),
     ),
     "pose": _Tab(
@@ -37,7 +37,6 @@ _TABS: dict[Kind, _Tab] = {
         "CT slices",
         "Slices of a scan, with what the network marked. Research software, not a medical device.",
         "torchcaps lung segment SCAN --run RUN --out found",
-        "lung",
         ("pydicom", "nibabel"),
     ),
     "parts": _Tab(
@@ -61,7 +60,7 @@ def _describe(kind: Kind, tab: _Tab, paths: Sequence[Path]) -> dict[str, Any]:
         "title": tab.title,
         "about": tab.about,
         "items": [(path.parent if path.is_file() else path).resolve().name for path in paths],
-        "install": f'pip install "torchcaps[{tab.extra}]"' if missing else "",
+        "install": f'pip install "torchcaps[{EXTRAS[missing[0]]}]"' if missing else "",
         "command": tab.command,
         "out": tab.command.rpartition(" ")[2],
     }

@@ -10,7 +10,7 @@ from torchcaps.core import UserError, need
 
 def check_model(content: bytes, path: Path) -> None:
     """Refuse a file that takes tensors from other files: the runtime would read them from the disk."""
-    onnx = need("onnx", "export", "running an .onnx file")
+    onnx = need("onnx", "running an .onnx file")
     try:
         model = onnx.ModelProto.FromString(content)
     except Exception as error:  # protobuf's own classes come without types

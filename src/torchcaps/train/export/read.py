@@ -98,7 +98,7 @@ def _by(shape: tuple[int, ...]) -> str:
 
 
 def _open_onnx(content: bytes, path: Path) -> Exported:
-    onnxruntime = need("onnxruntime", "export", "running an .onnx file")
+    onnxruntime = need("onnxruntime", "running an .onnx file")
     check_model(content, path)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL

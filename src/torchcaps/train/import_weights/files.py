@@ -24,7 +24,7 @@ from .torchvision import torchvision_resnet
 
 def read_keras_h5(path: Path) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
     """Every array of an HDF5 file by its path inside, such as "Efficient_CapsNet/conv2d/kernel:0"."""
-    h5py = need("h5py", "keras", "reading .h5 weights")
+    h5py = need("h5py", "reading .h5 weights")
     arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {}
 
     def collect(name: str, item: object) -> None:

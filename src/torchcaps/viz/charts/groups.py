@@ -17,8 +17,8 @@ from ..style import (
     axes_at,
     canvas,
     name_marks,
-    pixel_size,
     plain_chart,
+    write_at,
 )
 from ..text import literal, width_of
 from .measured import Measured
@@ -79,7 +79,7 @@ def draw_dots(charts: Mapping[str, Groups], *, unit: str = "", note: str = "") -
     for axes in figure.axes:
         axes.set_ylim(low - 0.05 * (high - low), high + 0.15 * (high - low))
     _name_series(figure, series)
-    figure.text(0.02, 1 - 22 / pixel_size(figure)[1], note, fontsize=SMALL, color=MUTED)
+    write_at(figure, (18, 22), note, fontsize=SMALL, color=MUTED)
     return figure
 
 

@@ -18,9 +18,8 @@ from ..measured import TURNS, VIEWS, MeasuredViews, read_evidence
 from .card import CARD, describe_entry
 
 
-def renewed(entry: Entry, clone: Path, packaged: Path = PACKAGED) -> Entry:
-    """The entry with what the result files of a clone, and those beside its weights, say now."""
-    folder = packaged / entry.name
+def renewed(entry: Entry, clone: Path, folder: Path) -> Entry:
+    """The entry with what the result files of a clone, and those beside its weights in `folder`, say now."""
     entry = _with_views(_with_evidence(entry, clone), folder)
     measured = {file: checksum_of(folder / file) for file in (VIEWS, TURNS) if (folder / file).is_file()}
     return replace(entry, sha256={**entry.sha256, **measured})
@@ -45,6 +44,7 @@ def _with_views(entry: Entry, folder: Path) -> Entry:
 
 if __name__ == "__main__":
     for packed in packaged_weights():
-        entry, folder = renewed(packed, Path()), PACKAGED / packed.name
+        folder = PACKAGED / packed.name
+        entry = renewed(packed, Path(), folder)
         write_json(folder / ENTRY, as_plain(entry))
         write_text(folder / CARD, describe_entry(entry, folder))

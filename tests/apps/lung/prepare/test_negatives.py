@@ -23,13 +23,13 @@ def test_soft_tissue_is_looked_for_inside_of_the_lungs_and_at_their_walls():
 
 
 def test_no_region_shows_a_voxel_of_a_nodule():
-    drawn = volume(chest(10, 128))
+    drawn = volume(chest(10, 320))
     everything = np.zeros(drawn.hounsfield.shape, bool)
-    everything[:, :, :64] = True
-    found = list(cut_negatives(drawn, everything, count=5, key="a", side=32))
+    everything[:, :, :160] = True
+    found = list(cut_negatives(drawn, everything, count=5, key="a"))
     assert len(found) == 5
-    assert all(not region.mask.any() and region.column >= 64 for region in found)
-    again = list(cut_negatives(drawn, everything, count=5, key="a", side=32))
+    assert all(not region.mask.any() and region.column >= 160 for region in found)
+    again = list(cut_negatives(drawn, everything, count=5, key="a"))
     assert [(one.slice, one.row, one.column) for one in found] == [
         (two.slice, two.row, two.column) for two in again
     ]
@@ -38,9 +38,9 @@ def test_no_region_shows_a_voxel_of_a_nodule():
 def test_where_nodules_or_no_lungs_are_everywhere_there_are_none():
     drawn = volume(chest(10, 64))
     everything = np.ones(drawn.hounsfield.shape, bool)
-    assert not list(cut_negatives(drawn, everything, count=3, key="a", side=16))
+    assert not list(cut_negatives(drawn, everything, count=3, key="a"))
     flesh = volume(np.full((4, 64, 64), 40, np.int16))
-    assert not list(cut_negatives(flesh, ~everything[:4], count=3, key="a", side=16))
+    assert not list(cut_negatives(flesh, ~everything[:4], count=3, key="a"))
 
 
 def test_regions_lie_around_the_tissue_that_they_are_cut_for():

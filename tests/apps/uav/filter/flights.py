@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from torchcaps.apps.uav.filter import Grid, Odometry, PointMassFilter, learn_codebook, linear_likelihood
+from torchcaps.apps.uav.filter import (
+    Descriptors,
+    Grid,
+    Odometry,
+    PointMassFilter,
+    learn_codebook,
+    linear_likelihood,
+)
 
 
 def made_map(storage="float32", size=16, **sides):
@@ -12,7 +19,7 @@ def made_map(storage="float32", size=16, **sides):
     vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
     sample = vectors.reshape(-1, size)[:20_000]  # more would take minutes, as it would of a real map
     book = learn_codebook(sample, storage, bytes_each=8)
-    return grid, vectors, book.wrap(np.stack([book.encode(plane) for plane in vectors]))
+    return grid, vectors, Descriptors(np.stack([book.encode(plane) for plane in vectors]), book)
 
 
 def fly(grid, vectors, descriptors, backend, settings, updates):

@@ -8,6 +8,7 @@ import torch
 
 from torchcaps.apps.uav.filter import (
     Codebook,
+    Descriptors,
     FilterSettings,
     Grid,
     MotionNoise,
@@ -143,7 +144,7 @@ def test_stored_descriptors_are_read_back(storage, error):
         numbers = np.random.default_rng(1).integers(0, 256, (6, 4))
         chosen = book.centres[np.arange(4), numbers].reshape(6, 8)
     stored = book.encode(chosen.reshape(2, 3, 8))
-    decoded = book.wrap(stored[None]).decode(0)
+    decoded = book.decode(stored)
     assert decoded.shape == (2, 3, 8)
     assert np.abs(decoded - chosen.reshape(2, 3, 8)).max() <= error
 
@@ -151,7 +152,7 @@ def test_stored_descriptors_are_read_back(storage, error):
 def test_each_component_of_int8_has_a_scale_of_its_own():
     vectors = unit_vectors(200, 4) * np.array([1.0, 1e-3, 1e-5, 0.0], np.float32)
     book = learn_codebook(vectors, "int8")
-    decoded = book.wrap(book.encode(vectors[None])[None]).decode(0)[0]
+    decoded = book.decode(book.encode(vectors[None]))[0]
     half_a_step = np.abs(vectors).max(0) / 127 / 2
     assert (np.abs(decoded - vectors).max(0) <= 1.001 * half_a_step).all()
 
@@ -170,7 +171,7 @@ def test_the_length_of_an_image_descriptor_does_not_matter():
     vectors = unit_vectors(300, 8)
     for storage in ("float32", "int8", "product"):
         book = learn_codebook(vectors, storage, 4)
-        stored = book.wrap(book.encode(vectors[:6].reshape(2, 3, 8))[None])
+        stored = Descriptors(book.encode(vectors[:6].reshape(2, 3, 8))[None], book)
         assert stored.tables(3 * vectors[7]) == pytest.approx(stored.tables(vectors[7]), abs=1e-6)
 
 

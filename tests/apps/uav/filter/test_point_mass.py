@@ -9,6 +9,7 @@ import torch
 
 from torchcaps.apps.uav.filter import (
     Codebook,
+    Descriptors,
     FilterSettings,
     Grid,
     Likelihood,
@@ -296,7 +297,7 @@ def test_a_motion_beyond_any_map_leaves_it(name, forward):
 @pytest.mark.parametrize("name", ALL)
 def test_a_map_that_holds_no_numbers_is_survived(name):
     grid, vectors, _ = made_map(columns=9, rows=8, headings=6)
-    nothing = Codebook("float32").wrap(np.full((6, 8, 16, 9), np.nan, np.float32))
+    nothing = Descriptors(np.full((6, 8, 16, 9), np.nan, np.float32), Codebook("float32"))
     belief = PointMassFilter(grid, BACKENDS[name](), None, nothing, linear_likelihood())
     assert belief.update(Odometry(5.0, 0.0, 0.0), None, vectors[0, 1, 1]).restarted
 

@@ -32,7 +32,8 @@ def test_each_voxel_has_the_descriptor_of_the_crop_at_its_centre(country):
         angle = torch.tensor([grid.heading_centres[heading]], dtype=torch.float32)
         crop = sample_crops(summer, torch.zeros(1, dtype=torch.int64), centre, angle, 16)
         expected = country.describer(crop)[0].numpy()
-        assert np.array_equal(country.map.descriptors.decode(heading)[row, column], expected)
+        stored = country.map.descriptors
+        assert np.array_equal(stored.book.decode(stored.values[heading])[row, column], expected)
 
 
 def test_the_grid_covers_the_map_from_its_south_western_corner(country):
@@ -64,9 +65,9 @@ def test_scales_of_int8_are_learnt_on_the_voxels_of_the_map(country, tmp_path):
         path = tmp_path / f"{storage}.tcmap"
         compile_map(summer, BuildingRatio(16, rings=3), path, replace(settings, storage=storage))
         maps[storage] = open_map(path).descriptors
-    exact, stored = (np.stack([maps[name].decode(k) for k in range(2)]) for name in maps)
+    exact, stored = (np.stack([each.book.decode(plane) for plane in each.values]) for each in maps.values())
     largest = np.abs(exact).max((0, 1, 2))  # the sample holds all voxels of so small a map
-    assert maps["int8"].scales == pytest.approx(largest / 127)
+    assert maps["int8"].book.scales == pytest.approx(largest / 127)
     assert (np.abs(stored - exact) <= 0.501 * largest / 127).all()
 
 
@@ -130,7 +131,7 @@ def test_the_loss_of_a_storage_is_the_difference_of_logarithms():
     vectors = np.random.default_rng(0).random((300, 4), np.float32)  # none far from another
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     book = learn_codebook(vectors, "product", 2)
-    kept = book.wrap(book.encode(vectors[None])[None]).decode(0)[0]
+    kept = book.decode(book.encode(vectors[None]))[0]
     exact, rough = (
         np.log(1 - np.sqrt((2 - 2 * vectors[:64] @ each.T).clip(0)) / 2) for each in (vectors, kept)
     )

@@ -31,10 +31,10 @@ def test_a_map_is_read_as_it_was_written(storage, tmp_path):
     opened = open_map(tmp_path / "a.tcmap")
     verify_map(opened)
     assert opened.info == info
-    assert opened.descriptors.storage == storage
+    assert opened.descriptors.book.storage == storage
     for heading, plane in enumerate(vectors):
         assert np.array_equal(opened.descriptors.values[heading], book.encode(plane))
-    error = np.abs(opened.descriptors.decode(2) - vectors[2]).max()
+    error = np.abs(book.decode(opened.descriptors.values[2]) - vectors[2]).max()
     assert error < {"float32": 1e-7, "float16": 1e-3, "int8": 1e-2, "product": 0.8}[storage]
     assert [path.name for path in tmp_path.iterdir()] == ["a.tcmap"]
 

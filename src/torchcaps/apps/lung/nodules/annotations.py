@@ -85,7 +85,7 @@ def _series_uid(root: Any) -> str | None:
 
 
 def _parse(path: Path) -> Any:
-    defused = need("defusedxml", "lung", "reading annotations")
+    defused = need("defusedxml", "reading annotations")
     from defusedxml.ElementTree import ParseError, parse
 
     if path.stat().st_size > _LARGEST:

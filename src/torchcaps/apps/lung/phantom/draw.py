@@ -71,7 +71,7 @@ def _grid_around(
     place: NDArray[np.float64], random: np.random.Generator, spacing: float, above: float = 0.0
 ) -> Grid:
     """The pixels of a region; the place lies beside its middle, and `above` mm below it."""
-    left, top = place[:2] + (draw_offset(random, SIDE) - SIDE / 2) * spacing
+    left, top = place[:2] + (draw_offset(random) - SIDE / 2) * spacing
     return Grid(float(top), float(left), float(place[2] + above), spacing, (SIDE, SIDE))
 
 

@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from ..segment import CELL, lung_field
 from ..volume import Volume
-from .regions import SIDE, Region, draw_offset, first_pixel, grey_region, random_of
+from .regions import Region, draw_offset, first_pixel, grey_region, random_of
 
 _REACH = 2  # cells from lung tissue: vessels lie inside of it, walls and heart beside it
 _TRIES = 20  # places looked at for each region
 
 
-def cut_negatives(
-    volume: Volume, everything: NDArray[np.bool_], *, count: int, key: str, side: int = SIDE
-) -> Iterator[Region]:
+def cut_negatives(volume: Volume, everything: NDArray[np.bool_], *, count: int, key: str) -> Iterator[Region]:
     """At most `count` regions around soft tissue at the lungs, none of which shows a voxel of a nodule.
 
     Args:
@@ -25,15 +23,14 @@ def cut_negatives(
         everything: The voxels of all its nodules.
         count: How many; fewer where nodules are everywhere, none where no lungs are found.
         key: Patient and scan; the draw depends on it.
-        side: Of the squares.
     """
     cells = soft_cells(volume)
     random = random_of(f"without {key}")
     found = 0
     for number, *cell in random.permutation(cells)[: _TRIES * count].tolist():
-        middle = (np.array(cell) + 0.5) * CELL + draw_offset(random, side)
-        row, column = first_pixel(middle, volume.hounsfield.shape[1:], side)
-        region = grey_region(volume, everything, (number, row, column), side)
+        middle = (np.array(cell) + 0.5) * CELL + draw_offset(random)
+        row, column = first_pixel(middle, volume.hounsfield.shape[1:])
+        region = grey_region(volume, everything, (number, row, column))
         if not region.mask.any():
             yield region
             found += 1

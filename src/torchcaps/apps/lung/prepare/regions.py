@@ -14,9 +14,9 @@ from torchcaps.core import digest_of
 from ..nodules import Nodule
 from ..volume import Volume, grey_bytes
 
-SIDE = 128
+SIDE = 128  # pixels of a region
 LEAST_PIXELS = 8  # of a nodule in a slice
-_AWAY = 3 / 16  # of the side; with nodules in the middle, a network would learn where that is
+_AWAY = 24  # pixels; with nodules in the middle, a network would learn where that is
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Cut:
 
 
 def cut_regions(
-    volume: Volume, nodule: Nodule, everything: NDArray[np.bool_], *, key: str, side: int = SIDE
+    volume: Volume, nodule: Nodule, everything: NDArray[np.bool_], *, key: str
 ) -> Iterator[Region]:
     """A region for each slice of a nodule that shows at least 8 pixels of it.
 
@@ -63,18 +63,16 @@ def cut_regions(
         nodule: One of its nodules.
         everything: The voxels of all its nodules: a region may show several.
         key: Patient and nodule.
-        side: Of the square.
     """
     random = random_of(key)
     first = int(nodule.voxels.corner[0])
     for offset, plane in enumerate(nodule.voxels.inside):
-        away = draw_offset(random, side)
+        away = draw_offset(random)
         if plane.sum() < LEAST_PIXELS:
             continue
         middle = np.argwhere(plane).mean(0) + nodule.voxels.corner[1:]
-        number = first + offset
-        row, column = first_pixel(middle + away, volume.hounsfield.shape[1:], side)
-        yield grey_region(volume, everything, (number, row, column), side)
+        row, column = first_pixel(middle + away, volume.hounsfield.shape[1:])
+        yield grey_region(volume, everything, (first + offset, row, column))
 
 
 def random_of(key: str) -> np.random.Generator:
@@ -82,38 +80,35 @@ def random_of(key: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest_of(key), "little"))
 
 
-def grey_region(
-    volume: Volume, everything: NDArray[np.bool_], place: tuple[int, int, int], side: int
-) -> Region:
+def grey_region(volume: Volume, everything: NDArray[np.bool_], place: tuple[int, int, int]) -> Region:
     """The square whose first pixel is at `place`, in grey values of 0 to 255, with its mask."""
     number, row, column = place
     return Region(
-        grey_bytes(cut(volume.hounsfield[number], row, column, side)),
-        cut(everything[number].astype(np.uint8), row, column, side),
+        grey_bytes(cut(volume.hounsfield[number], row, column)),
+        cut(everything[number].astype(np.uint8), row, column),
         number,
         row,
         column,
     )
 
 
-def draw_offset(random: np.random.Generator, side: int) -> NDArray[np.int64]:
+def draw_offset(random: np.random.Generator) -> NDArray[np.int64]:
     """Rows and columns by which the middle of a region lies beside its nodule."""
-    most = int(_AWAY * side)
-    return random.integers(-most, most + 1, 2)
+    return random.integers(-_AWAY, _AWAY + 1, 2)
 
 
-def first_pixel(middle: NDArray[np.float64], shape: tuple[int, ...], side: int) -> tuple[int, int]:
+def first_pixel(middle: NDArray[np.float64], shape: tuple[int, ...]) -> tuple[int, int]:
     """Row and column of a square around `middle`, moved inside; 0 where the slice is smaller than it."""
     row, column = (
-        int(np.clip(round(at - side / 2), 0, max(length - side, 0)))
+        int(np.clip(round(at - SIDE / 2), 0, max(length - SIDE, 0)))
         for at, length in zip(middle, shape, strict=True)
     )
     return row, column
 
 
-def cut(plane: NDArray[np.generic], row: int, column: int, side: int) -> NDArray[np.generic]:
+def cut(plane: NDArray[np.generic], row: int, column: int) -> NDArray[np.generic]:
     """A square of a slice; what lies beyond the slice is air (-1000), and 0 in a mask."""
-    part = plane[row : row + side, column : column + side]
-    missing = [(0, side - length) for length in part.shape]
+    part = plane[row : row + SIDE, column : column + SIDE]
+    missing = [(0, SIDE - length) for length in part.shape]
     beyond = 0 if plane.dtype == np.uint8 else -1000
     return np.pad(part, missing, constant_values=beyond)

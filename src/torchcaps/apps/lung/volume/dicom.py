@@ -150,7 +150,7 @@ def _step(placed: Ordered, only: Slice) -> NDArray[np.float64]:
 
 def _read_header(path: Path) -> Any | None:
     """The header of a DICOM file; None for a file that does not claim to be one."""
-    pydicom = need("pydicom", "lung", "reading DICOM")
+    pydicom = need("pydicom", "reading DICOM")
     with path.open("rb") as file:
         is_dicom = file.read(132)[128:] == b"DICM"
     if not is_dicom:
@@ -270,7 +270,7 @@ def _rescaling(each: Slice) -> tuple[float, float]:
 
 
 def _pixels(each: Slice) -> NDArray[Any]:
-    pydicom = need("pydicom", "lung", "reading DICOM")
+    pydicom = need("pydicom", "reading DICOM")
     with _damage_named(each.path):
         whole = pydicom.dcmread(each.path)
         _check_can_decode(whole, each.path)

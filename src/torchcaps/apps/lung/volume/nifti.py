@@ -71,7 +71,7 @@ def read_nifti_mask(path: Path, volume: Volume) -> NDArray[np.bool_]:
 
 
 def _load(path: Path) -> _Loaded:
-    nibabel = need("nibabel", "lung", "reading NIfTI")
+    nibabel = need("nibabel", "reading NIfTI")
     logging.getLogger("nibabel.global").setLevel(logging.CRITICAL)  # it logs what it mends of a header
     try:
         _check_stream(path)

@@ -104,7 +104,7 @@ def onnx_segmenter(path: Path) -> Segmenter:
     """The network of an ONNX file: crops (batch, 3, height, width) in, (batch, [1,] height, width) out."""
     if not path.is_file():
         raise MissingDataError(f"no network at {path}")
-    runtime = need("onnxruntime", "export")
+    runtime = need("onnxruntime")
     try:
         session: Any = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has no class of its own for damaged files

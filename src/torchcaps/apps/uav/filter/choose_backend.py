@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from torchcaps.core import UserError
+from torchcaps.core import need
 
 from .backend import Backend
 from .plain import PlainBackend
@@ -17,9 +17,8 @@ def fast_backend(device: torch.device) -> Backend:
 
         return CudaBackend(device)
     if device.type == "cpu":
-        try:
-            from .compiled import CompiledBackend
-        except ImportError as error:
-            raise UserError('the filter needs numba: pip install "torchcaps[uav]"') from error
+        need("numba", "the filter")
+        from .compiled import CompiledBackend
+
         return CompiledBackend()
     return PlainBackend(device=device)

@@ -89,7 +89,7 @@ def _matching(
     values = np.asarray(match.descriptors.values)
     # all forms pass as bytes, so that the passes are compiled once
     return (
-        _KINDS[match.descriptors.storage],
+        _KINDS[match.descriptors.book.storage],
         values.view(np.uint8),
         np.atleast_2d(match.tables),
         match.weights,

@@ -19,74 +19,17 @@ _TINY = np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True)
-class Descriptors:
-    """Unit vectors of all voxels as (heading, row, component, column), in one of four forms.
+class Codebook:
+    """A form in which unit vectors are stored, and what it needs to know of all of them.
 
     `float32` and `float16` hold components. `int8` holds components divided by a scale for each. `product`
     holds for each group of components the number of its nearest centre.
 
     Attributes:
-        values: The stored numbers; may be a memory map.
-        storage: Their form.
+        storage: The form.
         scales: Of `int8`: (components,).
         centres: Of `product`: (groups, 256, components of a group).
-        known: Which cells (row, column) have ground that is known; None: all. The others are no candidates.
     """
-
-    values: NDArray[np.generic]
-    storage: Storage
-    scales: NDArray[np.float32] | None = None
-    centres: NDArray[np.float32] | None = None
-    known: NDArray[np.bool_] | None = None
-
-    @property
-    def size(self) -> int:
-        """Components of a descriptor."""
-        if self.centres is not None:
-            return self.centres.shape[0] * self.centres.shape[2]
-        return int(self.values.shape[2])
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Headings, rows, columns."""
-        headings, rows, _, columns = self.values.shape
-        return headings, rows, columns
-
-    def tables(self, query: NDArray[np.floating]) -> NDArray[np.float32]:
-        """The numbers that turn stored values into a dot product with a unit vector.
-
-        One factor for each component, or for `product` what each centre adds, as (groups, 256).
-        """
-        vector = self._checked(query)
-        if self.centres is not None:
-            groups, _, width = self.centres.shape
-            return np.einsum("gcw,gw->gc", self.centres, vector.reshape(groups, width)).astype(np.float32)
-        return vector * self.scales if self.scales is not None else vector
-
-    def decode(self, heading: int) -> NDArray[np.float32]:
-        """The vectors of one heading as (row, column, component)."""
-        stored = np.asarray(self.values[heading])
-        if self.centres is None:
-            scale = 1 if self.scales is None else self.scales[:, None]
-            return np.moveaxis(stored.astype(np.float32) * scale, 1, 2)
-        groups = np.arange(len(self.centres))[:, None]
-        return np.moveaxis(self.centres[groups, stored], 1, 2).reshape(stored.shape[0], stored.shape[2], -1)
-
-    def _checked(self, query: NDArray[np.floating]) -> NDArray[np.float32]:
-        vector = np.asarray(query, np.float32).ravel()
-        if len(vector) != self.size:
-            raise UserError(
-                f"the map has descriptors of {self.size} components, the image's has {len(vector)}"
-            )
-        length = float(np.linalg.norm(vector))
-        if not np.isfinite(length) or length < _TINY:
-            raise UserError("the descriptor of the image is not finite or has no length")
-        return vector / np.float32(length)
-
-
-@dataclass(frozen=True)
-class Codebook:
-    """What a form of storage needs to know of all descriptors, learnt from a sample of them."""
 
     storage: Storage
     scales: NDArray[np.float32] | None = None
@@ -107,6 +50,24 @@ class Codebook:
         vectors = np.moveaxis(parts[:, group * width : (group + 1) * width], 1, 2)
         return (vectors @ centres.T - (centres**2).sum(1) / 2).argmax(-1).astype(np.uint8)
 
+    def decode(self, stored: NDArray[np.generic]) -> NDArray[np.float32]:
+        """What `encode` stored, as vectors of (row, column, component)."""
+        if self.centres is None:
+            scale = 1 if self.scales is None else self.scales[:, None]
+            return np.moveaxis(stored.astype(np.float32) * scale, 1, 2)
+        groups = np.arange(len(self.centres))[:, None]
+        return np.moveaxis(self.centres[groups, stored], 1, 2).reshape(stored.shape[0], stored.shape[2], -1)
+
+    def tables(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The numbers that turn stored values into a dot product with a vector.
+
+        One factor for each component, or for `product` what each centre adds, as (groups, 256).
+        """
+        if self.centres is not None:
+            groups, _, width = self.centres.shape
+            return np.einsum("gcw,gw->gc", self.centres, vector.reshape(groups, width)).astype(np.float32)
+        return vector * self.scales if self.scales is not None else vector
+
     def fits(self, parts: int) -> bool:
         """Whether it has the finite numbers that its form needs for so many stored components or groups."""
         given = [each for each in (self.scales, self.centres) if each is not None]
@@ -120,9 +81,44 @@ class Codebook:
             )
         return self.storage in ("float32", "float16") and not given
 
-    def wrap(self, values: NDArray[np.generic], known: NDArray[np.bool_] | None = None) -> Descriptors:
-        """Stored values of all headings as descriptors of the cells that are known."""
-        return Descriptors(values, self.storage, self.scales, self.centres, known)
+
+@dataclass(frozen=True)
+class Descriptors:
+    """Unit vectors of all voxels.
+
+    Attributes:
+        values: As (heading, row, component or group, column); may be a memory map.
+        book: The form in which they are stored.
+        known: Which cells (row, column) have ground that is known; None: all. The others are no candidates.
+    """
+
+    values: NDArray[np.generic]
+    book: Codebook
+    known: NDArray[np.bool_] | None = None
+
+    @property
+    def size(self) -> int:
+        """Components of a descriptor."""
+        centres = self.book.centres
+        return int(self.values.shape[2]) if centres is None else centres.shape[0] * centres.shape[2]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Headings, rows, columns."""
+        headings, rows, _, columns = self.values.shape
+        return headings, rows, columns
+
+    def tables(self, query: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Those of the codebook, for a vector of any length."""
+        vector = np.asarray(query, np.float32).ravel()
+        if len(vector) != self.size:
+            raise UserError(
+                f"the map has descriptors of {self.size} components, the image's has {len(vector)}"
+            )
+        length = float(np.linalg.norm(vector))
+        if not np.isfinite(length) or length < _TINY:
+            raise UserError("the descriptor of the image is not finite or has no length")
+        return self.book.tables(vector / np.float32(length))
 
 
 def learn_codebook(sample: NDArray[np.floating], storage: Storage, bytes_each: int = 16) -> Codebook:

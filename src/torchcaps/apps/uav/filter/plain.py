@@ -44,7 +44,7 @@ class PlainBackend:
     def _weights(self, match: Match) -> Tensor:
         tables = torch.as_tensor(match.tables, dtype=self._dtype, device=self._device)
         stored = torch.from_numpy(np.array(match.descriptors.values)).to(self._device)  # maps are read-only
-        if match.descriptors.storage == "product":
+        if match.descriptors.book.storage == "product":
             parts = [table[stored[:, :, group].long()] for group, table in enumerate(tables)]
             dots = torch.stack(parts).sum(0)
         else:

@@ -100,7 +100,7 @@ def orthoproject(views: Sequence[View], camera: Camera, metres: float, side: int
 
 def track_points(views: Sequence[View]) -> Array:
     """Corners of the first frame (Shi-Tomasi), followed through all (Lucas-Kanade): (count, views, 2)."""
-    cv2 = need("cv2", "uav")
+    cv2 = need("cv2")
     grey = [cv2.cvtColor(view.image, cv2.COLOR_RGB2GRAY) for view in views]
     first = cv2.goodFeaturesToTrack(grey[0], _POINTS, 0.01, 8)
     if first is None:
@@ -177,7 +177,7 @@ def _nearest_square(view: View, camera: Camera, ground: float, metres: float, ah
 
 def _rectify(image: NDArray[np.uint8], pixels: Array, side: int) -> NDArray[np.uint8]:
     """The image inside four corners as a square; corners are edges of pixels."""
-    cv2 = need("cv2", "uav")
+    cv2 = need("cv2")
     low, high = -0.5, side - 0.5
     target = np.array([[low, low], [high, low], [high, high], [low, high]], np.float32)
     matrix = cv2.getPerspectiveTransform(pixels.astype(np.float32), target)

@@ -74,7 +74,7 @@ def render_view(stack: SeasonStack, camera: Camera, position: Array, axes: Array
         axes: Those of `camera_axes`.
         farthest: Metres from below the camera that have to be drawn.
     """
-    cv2 = need("cv2", "uav")
+    cv2 = need("cv2")
     part, left, top = _window(stack, position, farthest)
     # from columns and rows of the part to metres around the camera, and on to pixels
     to_metres = np.array(

@@ -14,7 +14,7 @@ _STEP = 10.0  # metres
 
 def transform_between(source: str, target: str) -> Any:
     """The function that turns places of one coordinate system into another; x or longitude come first."""
-    pyproj = need("pyproj", "uav")
+    pyproj = need("pyproj")
     try:
         return pyproj.Transformer.from_crs(source, target, always_xy=True).transform
     except pyproj.exceptions.ProjError as error:

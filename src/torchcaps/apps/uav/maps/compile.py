@@ -160,7 +160,7 @@ def _plane(
 
 def storage_loss(sample: NDArray[np.float32], book: Codebook, likelihood: Likelihood) -> StorageLoss:
     """The loss of a form of storage over all pairs of some descriptors with a sample of them."""
-    stored = book.wrap(book.encode(sample[None])[None]).decode(0)[0]
+    stored = book.decode(book.encode(sample[None]))[0]
     queries = sample[:_QUERIES]
     exact, kept = (_log_weights(queries @ vectors.T, likelihood) for vectors in (sample, stored))
     difference = np.abs(exact - kept)

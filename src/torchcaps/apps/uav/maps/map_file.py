@@ -130,7 +130,7 @@ def open_map(path: Path) -> CompiledMap:
             f"{path} has {found:,} bytes where its description asks for {expected:,}: copy it anew"
         )
     values = np.memmap(path, _KINDS[head["storage"]], "r", start, shape)
-    return CompiledMap(_info(head), _book(head).wrap(values, _known(head)), path)
+    return CompiledMap(_info(head), Descriptors(values, _book(head), _known(head)), path)
 
 
 def verify_map(opened: CompiledMap) -> None:

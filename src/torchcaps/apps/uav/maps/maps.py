@@ -66,8 +66,8 @@ def _files(path: Path) -> list[Path]:
 
 def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
     """GeoTIFFs of one place on the ground that all of them show, in the projection of the first."""
-    vrt = need("rasterio.vrt", "uav")
-    resampling = need("rasterio.enums", "uav").Resampling
+    vrt = need("rasterio.vrt")
+    resampling = need("rasterio.enums").Resampling
     with ExitStack() as open_files:
         sources = [open_files.enter_context(_opened(path)) for path in paths]
         frame = _common_frame(sources, paths, pixel)
@@ -86,7 +86,7 @@ def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
             )
             try:
                 dates.append(_read(open_files.enter_context(warped), frame, _bands(source)))
-            except need("rasterio.errors", "uav").RasterioIOError as error:  # its beginning was read before
+            except need("rasterio.errors").RasterioIOError as error:  # its beginning was read before
                 raise UserError(f"{path} is damaged or ends too early; get it again") from error
     images, known = (np.stack(part) for part in zip(*dates, strict=True))
     names = _names(paths)
@@ -97,7 +97,7 @@ def write_geotiff(
     path: Path, bands: NDArray[np.generic], corner: tuple[float, float, float], crs: str
 ) -> None:
     """Write bands of (count, height, width); `corner` is west, north and the side of a pixel in metres."""
-    rasterio = need("rasterio", "uav")
+    rasterio = need("rasterio")
     west, north, pixel = corner
     transform = rasterio.Affine(pixel, 0, west, 0, -pixel, north)
     profile = {
@@ -117,7 +117,7 @@ def write_geotiff(
 
 
 def _opened(path: Path) -> Any:
-    rasterio = need("rasterio", "uav")
+    rasterio = need("rasterio")
     if not path.is_file():
         raise MissingDataError(f"no map at {path}")
     try:
@@ -184,7 +184,7 @@ def _check_bands(source: Any, path: Path) -> None:
 
 def _scale_of(source: Any) -> float:
     """How long a metre is drawn in the middle of a map; Web Mercator draws two at 60 degrees north."""
-    pyproj = need("pyproj", "uav")
+    pyproj = need("pyproj")
     projection = pyproj.Proj(source.crs.to_wkt())
     middle = projection(*source.xy(source.height // 2, source.width // 2), inverse=True)
     factors = projection.get_factors(*middle)
@@ -254,18 +254,18 @@ def _bounds(source: Any, crs: Any) -> tuple[float, float, float, float]:
     west, south, east, north = (float(edge) for edge in (min(x), min(y), max(x), max(y)))
     if source.crs == crs:
         return west, south, east, north
-    return need("rasterio.warp", "uav").transform_bounds(source.crs, crs, west, south, east, north)
+    return need("rasterio.warp").transform_bounds(source.crs, crs, west, south, east, north)
 
 
 def _transform(frame: _Frame) -> Any:
-    return need("rasterio", "uav").Affine(frame.pixel, 0, frame.west, 0, -frame.pixel, frame.north)
+    return need("rasterio").Affine(frame.pixel, 0, frame.west, 0, -frame.pixel, frame.north)
 
 
 def _read(
     warped: Any, frame: _Frame, bands: tuple[int, int, int]
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """All pixels in windows of whole rows; what is not known is black."""
-    window = need("rasterio.windows", "uav").Window
+    window = need("rasterio.windows").Window
     images = np.zeros((3, frame.height, frame.width), np.uint8)
     known = np.zeros((frame.height, frame.width), bool)
     for top in range(0, frame.height, _ROWS):
