@@ -27,9 +27,9 @@ def draw_distributions(networks: Mapping[str, LevelShares]) -> Figure:
     """A chart for each network: the share of couplings at each level, by class and on average."""
     if not networks:
         raise UserError("there is no finished run to draw")
-    figure = canvas(90 + 400 * len(networks), 360)
+    figure = canvas(14 + 430 * len(networks), 360)
     for number, (name, (levels, shares)) in enumerate(networks.items()):
-        axes = axes_at(figure, (70 + 400 * number, 50, 340, 220))
+        axes = axes_at(figure, (80 + 430 * number, 50, 340, 220))
         plain_chart(axes, name, across="coupling", unit="share of couplings")
         colour = SERIES[number % 2]
         for of_class in shares:
