@@ -122,14 +122,14 @@ def test_the_page_shows_everything(written):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
     assert "Contribution: what votes add to the length" in page
-    assert f"<dt>speaks against</dt><dd>{rows[0]['contribution_against']:.0%}</dd>" in page
+    assert f"<dt>votes against</dt><dd>{rows[0]['contribution_against']:.0%}</dd>" in page
     second = rows[0]["runner_up"]
     assert f"<dt>runner-up</dt><dd>{second}, {rows[0]['activations'][second]:.3f}</dd>" in page
     assert 'class="tree"' in page
     tree = rows[0]["tree"]
     assert f"<dd>{tree['capsules_in_tree'][0]} of {tree['layer_sizes'][0]}</dd>" in page
     usual = rows[0]["typicality"]
-    assert f">{rank_in_words(usual['share_less_surprising'], usual['compared_with'])}<" in page
+    assert f">{rank_in_words(usual['share_less_surprising'], usual['compared_with'])} images<" in page
 
 
 @pytest.mark.slow
