@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -130,7 +130,7 @@ def photo_predictor(
 
 def predict(
     source: Run | Predictor | Path | str,
-    images: Sequence[Path | str] | Path | str,
+    images: Iterable[Path | str] | Path | str,
     data_dir: Path | None = None,
 ) -> list[dict[str, Any]]:
     """What a network says of image files, as plain data, one row for each.
@@ -144,12 +144,17 @@ def predict(
         >>> predict("dr_capsnet_minimal.mnist", "digit.jpg")[0]["class"]
         '7'
     """
-    names = [images] if isinstance(images, Path | str) else images
+    names = [images] if isinstance(images, Path | str | Image.Image) else list(images)
     for given in (source, *names):
         if isinstance(given, Tensor | nn.Module):
             raise UserError(
                 f"predict takes a run and image files, got a {type(given).__name__}; "
                 "a network answers for a tensor of images itself: model(images)"
+            )
+        if isinstance(given, Image.Image):
+            raise UserError(
+                "predict takes a run and image files, got a picture; "
+                "torchcaps.zoo.photo_predictor(RUN).answer(picture) answers for one"
             )
     paths = [Path(name) for name in find_images([str(name) for name in names])]
     if isinstance(source, Path | str):
