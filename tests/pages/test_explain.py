@@ -11,6 +11,7 @@ import torch
 from parse.test_explain import make_run
 from PIL import Image
 
+from torchcaps import create_model, explain
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.pages.explain import explain_images
 from torchcaps.pages.image_page import build_page, say_length
@@ -133,6 +134,13 @@ def test_the_page_shows_everything(written):
 
 
 @pytest.mark.slow
+@pytest.mark.compile  # the run-time type checks would answer first
+@pytest.mark.parametrize("image", [None, np.zeros((1, 20, 20), np.float32)])
+def test_what_is_no_image_is_named(image):
+    with pytest.raises(UserError, match=f"is explained, got a {type(image).__name__}"):
+        explain(create_model("dr_capsnet_tiny_test"), image)
+
+
 def test_what_a_network_cannot_show_is_said(tmp_path):
     explainer = Explainer(make_run(tmp_path, "gamma_capsnet_tiny_test", decoder="none"), reference=10)
     (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
