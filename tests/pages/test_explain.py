@@ -119,7 +119,7 @@ def test_what_explain_wrote_is_written_anew(written, tmp_path):
 
 def test_the_page_shows_everything(written):
     page, rows = (written[0] / "test-3.html").read_text(), written[1]
-    for heading in ("The parse tree", "Where it looked", "How typical it is", "What its dimensions mean"):
+    for heading in ("The parse tree", "Where it looked", "How typical it is", "What its numbers change"):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
     assert "Contribution: what votes add to the length" in page
@@ -145,7 +145,7 @@ def test_what_a_network_cannot_show_is_said(tmp_path):
     explainer = Explainer(make_run(tmp_path, "gamma_capsnet_tiny_test", decoder="none"), reference=10)
     (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
     page = (tmp_path / "out" / "test-0.html").read_text()
-    assert "What its dimensions mean" not in page  # it has no decoder
+    assert "What its numbers change" not in page  # it has no decoder
     assert ("no coupling to" in page) == (not row["tree"]["edges"])
     assert not any("perturbations" in path for path in row["files"])
 

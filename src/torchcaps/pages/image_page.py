@@ -84,7 +84,7 @@ def build_page(
             table=[{"found": problem, "details": details} for problem, _, details in rows],
         )
     if "perturbations" in drawings:
-        report.section("What its dimensions mean", _ABOUT_DECODER, drawings["perturbations"])
+        report.section("What its numbers change", _ABOUT_DECODER, drawings["perturbations"])
     return report
 
 
