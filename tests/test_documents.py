@@ -14,7 +14,10 @@ import torch
 from torchcaps.core import Capsules
 from torchcaps.layers import FcCaps
 from torchcaps.routing import ROUTINGS
+from torchcaps.train import Machine, train
 from torchcaps.train.recipe.keys import key_groups, keys_as_markdown
+
+from small_runs import DIGITS, MODEL, small_recipe
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -44,6 +47,21 @@ def test_scripts_take_names_that_the_package_has(path):
             for name in (alias.name for alias in node.names):
                 is_module = (Path(module.__file__).parent / f"{name}.py").exists()
                 assert hasattr(module, name) or is_module, f"{node.module} has no {name}"
+
+
+@pytest.mark.slow
+def test_the_example_of_a_tree_takes_a_run_on_any_images(tmp_path, monkeypatch, capsys):
+    recipe = small_recipe(
+        model={**MODEL, "in_channels": 3, "image_size": 32},
+        data={**DIGITS, "name": "synthetic_cifar10"},
+        epochs=1,
+    )
+    train(recipe, tmp_path / "run", Machine(device="cpu"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["03_draw_a_parse_tree.py", "run"])
+    runpy.run_path(str(ROOT / "examples" / "03_draw_a_parse_tree.py"))
+    assert "drawn in parse_tree.png" in capsys.readouterr().out
+    assert (tmp_path / "parse_tree.png").is_file()
 
 
 def test_the_first_example_shows_the_agreement_it_speaks_of(capsys):

@@ -236,6 +236,14 @@ def test_a_small_screen_shows_all_without_scrolling_sideways(visit, server):
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
 
 
+def test_a_small_screen_shows_the_page_of_an_image_without_scrolling_sideways(browser, folders, tmp_path):
+    explain_images(Explainer(load_run(folders.plain), reference=20), ["test:3"], tmp_path)
+    page = browser.new_page(viewport={"width": 380, "height": 700})
+    page.goto((tmp_path / "test-3.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    page.close()
+
+
 @pytest.fixture(scope="module")
 def strong(folders):
     """A run whose decoder draws more than grey, although it is not trained."""

@@ -164,6 +164,14 @@ def test_images_of_another_shape_are_answered_with_the_setting_that_would_do():
         model(torch.rand(1, 1, 44, 44))
 
 
+def test_images_with_channels_last_are_told_to_move_them():
+    model = create_model("dr_capsnet_tiny_test", in_channels=3, image_size=(20, 24))
+    images = torch.rand(2, 20, 24, 3)
+    with pytest.raises(UserError, match=r"move the channels to the front, as images.permute\(0, 3, 1, 2\)"):
+        model(images)
+    assert len(model(images.permute(0, 3, 1, 2)).activations) == 2
+
+
 def test_sides_that_cannot_be_halved_are_answered_with_a_setting():
     with pytest.raises(UserError, match=r"got 16x26; .*set model.image_size=\[16,28\]"):
         create_model("unet_tiny_test", image_size=(16, 26))

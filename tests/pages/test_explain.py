@@ -11,6 +11,7 @@ import torch
 from parse.test_explain import make_run
 from PIL import Image
 
+from torchcaps import create_model, explain
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.pages.explain import explain_images
 from torchcaps.pages.image_page import build_page, say_length
@@ -118,26 +119,33 @@ def test_what_explain_wrote_is_written_anew(written, tmp_path):
 
 def test_the_page_shows_everything(written):
     page, rows = (written[0] / "test-3.html").read_text(), written[1]
-    for heading in ("The parse tree", "Where it looked", "How typical it is", "What its dimensions mean"):
+    for heading in ("The parse tree", "Where it looked", "How typical it is", "What its numbers change"):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
     assert "Contribution: what votes add to the length" in page
-    assert f"<dt>speaks against</dt><dd>{rows[0]['contribution_against']:.0%}</dd>" in page
+    assert f"<dt>votes against</dt><dd>{rows[0]['contribution_against']:.0%}</dd>" in page
     second = rows[0]["runner_up"]
     assert f"<dt>runner-up</dt><dd>{second}, {rows[0]['activations'][second]:.3f}</dd>" in page
     assert 'class="tree"' in page
     tree = rows[0]["tree"]
     assert f"<dd>{tree['capsules_in_tree'][0]} of {tree['layer_sizes'][0]}</dd>" in page
     usual = rows[0]["typicality"]
-    assert f">{rank_in_words(usual['share_less_surprising'], usual['compared_with'])}<" in page
+    assert f">{rank_in_words(usual['share_less_surprising'], usual['compared_with'])} images<" in page
 
 
 @pytest.mark.slow
+@pytest.mark.compile  # the run-time type checks would answer first
+@pytest.mark.parametrize("image", [None, np.zeros((1, 20, 20), np.float32)])
+def test_what_is_no_image_is_named(image):
+    with pytest.raises(UserError, match=f"is explained, got a {type(image).__name__}"):
+        explain(create_model("dr_capsnet_tiny_test"), image)
+
+
 def test_what_a_network_cannot_show_is_said(tmp_path):
     explainer = Explainer(make_run(tmp_path, "gamma_capsnet_tiny_test", decoder="none"), reference=10)
     (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
     page = (tmp_path / "out" / "test-0.html").read_text()
-    assert "What its dimensions mean" not in page  # it has no decoder
+    assert "What its numbers change" not in page  # it has no decoder
     assert ("no coupling to" in page) == (not row["tree"]["edges"])
     assert not any("perturbations" in path for path in row["files"])
 

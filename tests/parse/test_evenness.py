@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parse.traces import random_layers
 
-from torchcaps.parse import distance_from_even, measure_evenness, parse_tree
+from torchcaps.parse import distance_from_even, measure_evenness, parse_tree, say_needless
 
 
 def couplings(*rows):
@@ -114,3 +114,9 @@ def test_the_distance_from_an_even_split_runs_from_none_to_one():
     half = torch.tensor([[[0.5, 1 / 6, 1 / 6, 1 / 6]]])
     assert distance_from_even(half) == pytest.approx(1 / 3, abs=1e-6)
     assert distance_from_even(torch.ones(1, 3, 1)) == 0
+
+
+def test_trees_are_called_no_reason_where_even_couplings_are_as_accurate():
+    assert "do not say why" in say_needless(0.960, even_accuracy=0.962)
+    assert "do not say why" in say_needless(0.960, even_accuracy=0.956)
+    assert say_needless(0.960, even_accuracy=0.954) == ""

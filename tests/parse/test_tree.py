@@ -140,6 +140,13 @@ def test_wrong_settings_are_answered(settings, message):
         parse_tree(random_layers(0, [12, 3]), **settings)
 
 
+@pytest.mark.compile  # the run-time type checks would answer first
+def test_an_output_in_place_of_its_layers_is_told_where_they_are():
+    output = create_model("dr_capsnet_tiny_test")(torch.rand(1, 1, 20, 20), return_routing=True)
+    with pytest.raises(UserError, match=r"parse_tree\(output.layers\); got a Tensor"):
+        parse_tree(output)
+
+
 def test_layers_that_give_no_tree_are_answered():
     first, last = random_layers(0, [12, 5, 3])
     with pytest.raises(UserError, match="return_routing=True"):

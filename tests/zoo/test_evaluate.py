@@ -35,6 +35,11 @@ def test_photographs_are_prepared_as_for_predict_and_all_of_them_count(run, phot
     assert found["class_accuracy"]["0"] is None  # some of the ten classes will do
 
 
+def test_a_run_may_be_given_by_its_name(run, photos):
+    data = f"folder:{photos}"
+    assert evaluate_run("dr_capsnet_minimal.mnist", data_name=data) == evaluate_run(run, data_name=data)
+
+
 def test_a_folder_with_splits_gives_its_test_images(run, photos, tmp_path):
     for split in ("train", "test"):
         (tmp_path / split / "4").mkdir(parents=True)

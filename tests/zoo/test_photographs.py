@@ -159,3 +159,13 @@ def test_a_network_and_tensors_are_told_who_answers_for_them():
     for source in (create_model("dr_capsnet_tiny_test"), "efficient_capsnet_mnist.mnist"):
         with pytest.raises(UserError, match=r"takes a run and image files, got a .*: model\(images\)"):
             predict(source, torch.rand(1, 28, 28))
+    for pictures in (Image.new("L", (28, 28)), [Image.new("L", (28, 28))], np.zeros((28, 28)), 5):
+        with pytest.raises(UserError, match=r"got a (Image|ndarray|int); .*answer\(picture\) answers"):
+            predict("efficient_capsnet_mnist.mnist", pictures)
+
+
+def test_files_may_come_from_a_generator(tmp_path):
+    for name in ("one.png", "two.png"):
+        ImageDraw.Draw(page := Image.new("L", (60, 60), 255)).line([(30, 10), (30, 50)], fill=0, width=5)
+        page.save(tmp_path / name)
+    assert len(predict("dr_capsnet_minimal.mnist", tmp_path.glob("*.png"))) == 2

@@ -132,6 +132,8 @@ def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
 
 
 def _print(found: list[RunSummary]) -> None:
+    from torchcaps.parse import say_needless
+
     print_table(
         [
             {
@@ -147,3 +149,6 @@ def _print(found: list[RunSummary]) -> None:
             for summary in found
         ]
     )
+    for summary in found:
+        if needless := say_needless(summary.accuracy, summary.even_accuracy):
+            typer.echo(f"{summary.run} is {needless}")

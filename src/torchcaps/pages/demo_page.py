@@ -130,7 +130,7 @@ class DemoPage:
             ),
         )
         report.section(
-            "What its dimensions mean",
+            "What its numbers change",
             "One number of the winning capsule is changed at a time, by the amount above the column; shown "
             "are the six that matter most. After a training this short the changes are faint; after longer "
             "ones some numbers change slant, width or loops.",

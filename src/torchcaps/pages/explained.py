@@ -87,6 +87,11 @@ def _read(explainer: Explainer, image: Tensor | Image.Image | str | os.PathLike[
     preparation = None
     if isinstance(image, Image.Image):
         image, preparation = read_photo(explainer.run, image, explainer.info)
+    if not isinstance(image, Tensor):
+        raise UserError(
+            "an image file, a picture or a tensor (channels, height, width) is explained, got a "
+            f"{type(image).__name__}"
+        )
     if image.ndim not in (3, 4) or (image.ndim == 4 and len(image) != 1):
         raise UserError(f"one image (channels, height, width) is explained, got {tuple(image.shape)}")
     shaped = image.reshape(1, *image.shape[-3:]).to(explainer.device)

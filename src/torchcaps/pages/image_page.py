@@ -67,8 +67,8 @@ def build_page(
             "predicted": classes[winner],
             "activation": f"{float(found.activations[winner]):.3f}",
             "runner-up": _runner_up(found, classes),
-            "speaks against": _against(found),
-            "in the tree": f"{found.tree.capsules_in_tree[0]:,} of {found.tree.layer_sizes[0]:,}",
+            "votes against": _against(found),
+            "capsules in the tree": f"{found.tree.capsules_in_tree[0]:,} of {found.tree.layer_sizes[0]:,}",
             "stranger than": _rank(found),
         }
     )
@@ -84,7 +84,7 @@ def build_page(
             table=[{"found": problem, "details": details} for problem, _, details in rows],
         )
     if "perturbations" in drawings:
-        report.section("What its dimensions mean", _ABOUT_DECODER, drawings["perturbations"])
+        report.section("What its numbers change", _ABOUT_DECODER, drawings["perturbations"])
     return report
 
 
@@ -113,7 +113,8 @@ def _verdict(found: Explanation, classes: Sequence[str]) -> str:
     truth = "" if found.source.label is None else f"; it is {classes[found.source.label]}"
     verdict = f"{found.source.name}: the network reads {classes[winner]}{truth}."
     if found.tree.chosen != winner:
-        verdict += f" With quantized couplings it reads {classes[found.tree.chosen]}, and so does this page."
+        rounded = classes[found.tree.chosen]
+        verdict += f" With couplings rounded to a few levels it reads {rounded}, and so does this page."
     if found.hint:
         verdict += f" If {found.hint}"
     if found.source.preparation is not None:
@@ -124,12 +125,12 @@ def _verdict(found: Explanation, classes: Sequence[str]) -> str:
 def _rank(found: Explanation) -> str:
     if found.usual is None or found.usual.share is None:
         return "not known"
-    return rank_in_words(found.usual.share, len(found.usual.others))
+    return f"{rank_in_words(found.usual.share, len(found.usual.others))} images"
 
 
 def _about_tree(found: Explanation, name: str) -> str:
     if not found.tree.edges:
-        return f"There is none: once quantized, no coupling to {name} exceeds an equal share."
+        return f"There is none: rounded to a few levels, no coupling to {name} exceeds an equal share."
     return (
         f"The capsules whose couplings, rounded to a few levels, lead most strongly to {name}. Orange lines "
         "are couplings to the class, blue ones to others. The tab key steps through the capsules."
@@ -144,7 +145,7 @@ def _about_maps(found: Explanation, name: str) -> str:
             "of the image and shows which of them matter."
         )
     elif not found.evidence.peak:
-        places = f"The map is empty: once quantized, no active capsule has a coupling to {name}."
+        places = f"The map is empty: rounded to a few levels, no active capsule has a coupling to {name}."
     else:
         places = (
             "Saliency: activation times coupling to the class; its strongest place has "

@@ -9,7 +9,7 @@ from .carriers import Carriers, carriers, carriers_obstacle, carriers_on_image
 from .choose_levels import ChosenLevels, choose_levels
 from .contribution import Contributions, contribution_map, contribution_obstacle, contributions
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
-from .evenness import Evenness, distance_from_even, measure_evenness
+from .evenness import Evenness, distance_from_even, measure_evenness, say_needless
 from .explanation import FEW_IMAGES, Explanation, Source, Usual, rank_in_words
 from .on_runs import (
     Analysis,
@@ -107,6 +107,7 @@ __all__ = [
     "receptive_field",
     "roc_auc",
     "saliency_map",
+    "say_needless",
     "share_below",
     "silence_carriers",
     "some_images",

@@ -174,6 +174,11 @@ def _row(values: Tensor, sample: int) -> NDArray[np.float64]:
 
 
 def _read(trace: LayerTrace, number: int, sample: int, threshold: float | None) -> _Layer:
+    if not isinstance(trace, LayerTrace):
+        raise UserError(
+            "a tree is read from the layers of an output: output = model(images, return_routing=True), then "
+            f"parse_tree(output.layers); got a {type(trace).__name__} in their place"
+        )
     coupling = trace.routed.coupling
     if coupling is None:
         raise UserError(f"routed layer {number} kept no couplings: run the model with return_routing=True")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -125,7 +126,7 @@ def photo_predictor(
 
 def predict(
     source: Run | Predictor | Path | str,
-    images: Sequence[Path | str] | Path | str,
+    images: Iterable[Path | str] | Path | str,
     data_dir: Path | None = None,
 ) -> list[dict[str, Any]]:
     """What a network says of image files, as plain data, one row for each.
@@ -139,13 +140,8 @@ def predict(
         >>> predict("dr_capsnet_minimal.mnist", "digit.jpg")[0]["class"]
         '7'
     """
-    names = [images] if isinstance(images, Path | str) else images
-    for given in (source, *names):
-        if isinstance(given, Tensor | nn.Module):
-            raise UserError(
-                f"predict takes a run and image files, got a {type(given).__name__}; "
-                "a network answers for a tensor of images itself: model(images)"
-            )
+    names = list(images) if isinstance(images, Iterable) and not isinstance(images, str) else [images]
+    _expect_files(source, names)
     paths = [Path(name) for name in find_images([str(name) for name in names])]
     if isinstance(source, Path | str):
         found = photo_predictor(str(source), data_dir=data_dir)
@@ -154,3 +150,18 @@ def predict(
     else:
         found = PhotoPredictor(source)
     return [{"image": str(path), **found.answer_file(path).row} for path in paths]
+
+
+def _expect_files(source: object, names: Sequence[object]) -> None:
+    for given in (source, *names):
+        if isinstance(given, Tensor | nn.Module):
+            raise UserError(
+                f"predict takes a run and image files, got a {type(given).__name__}; "
+                "a network answers for a tensor of images itself: model(images)"
+            )
+    for given in names:
+        if not isinstance(given, os.PathLike | str):
+            raise UserError(
+                f"predict takes a run and image files, got a {type(given).__name__}; "
+                "torchcaps.zoo.photo_predictor(RUN).answer(picture) answers for a picture of Pillow"
+            )

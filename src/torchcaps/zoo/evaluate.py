@@ -11,29 +11,35 @@ from torchcaps import train
 from torchcaps.core import Plain, UserError
 from torchcaps.data import FOLDER_PREFIX, Examples, resolve_data_dir
 from torchcaps.data.folders import parse_folder_name, read_test_folders
-from torchcaps.train import Pipeline, Run, load_split
+from torchcaps.train import Pipeline, Run, load_run, load_split
 
 from .answers import read_photo
 from .entry import preparation_of
-from .load import given_name
+from .load import find_run, given_name
 
 
 def evaluate_run(
-    run: Run, split: str = "test", *, data_name: str | None = None, data_dir: Path | None = None
+    run: Run | Path | str,
+    split: str = "test",
+    *,
+    data_name: str | None = None,
+    data_dir: Path | None = None,
 ) -> Plain:
     """Loss, metrics and tables of a run on one split, of its own dataset or another, as plain data.
 
     Args:
-        run: The run.
+        run: A run or its folder, or the name of a pretrained network.
         split: "test", "validation" or "train".
         data_name: Another dataset of the same shape, or `folder:PATH`; see `load_photos`.
         data_dir: Folder of the datasets.
 
     Examples:
-        >>> found = evaluate_run(load_run("runs/mine"), data_name="synthetic_mnist")
+        >>> found = evaluate_run("runs/mine", data_name="synthetic_mnist")
         >>> found["images"], len(found["confusion"])
         (128, 10)
     """
+    if not isinstance(run, Run):
+        run = load_run(find_run(run))
     found = train.evaluate_run(run, split, data_name=data_name, data_dir=data_dir, load=load_photos)
     return {**found, "run": given_name(run.folder)}
 

@@ -49,6 +49,11 @@ def test_parse_trees_are_shown_to_people(run):
     assert "; 1 parse tree\n" in alone
 
 
+def test_a_run_that_hardly_needs_its_couplings_is_called_so(run):
+    for command in ("parse", "rem"):
+        assert "as accurate with even couplings: these trees do not say why" in torchcaps(command, run).output
+
+
 def test_an_image_is_explained(run, tmp_path):
     done = torchcaps("explain", run, "test:5", "--out", tmp_path)
     assert done.exit_code == 0, done.output

@@ -178,6 +178,12 @@ def test_a_file_that_a_program_would_have_to_draw_is_refused(tmp_path, monkeypat
         open_any(path)
 
 
+def test_a_photograph_of_a_phone_is_known_by_its_content(tmp_path):
+    (tmp_path / "photo.jpg").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(100))
+    with pytest.raises(UserError, match="a format of phones that is not read here: save it as JPEG"):
+        open_any(tmp_path / "photo.jpg")
+
+
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "MPO", "WEBP", "TIFF", "BMP", "GIF"])
 def test_images_are_read_whatever_their_names(tmp_path, kind):
     Image.fromarray(PIXELS).save(tmp_path / "photo.png", format=kind)

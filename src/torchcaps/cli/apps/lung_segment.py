@@ -142,7 +142,7 @@ def segment(
 def _print_nodules(result: dict[str, Any]) -> None:
     from torchcaps.core import counted
 
-    typer.echo(f"{counted(len(result['nodules']), 'nodule')} in {result['source']}")
+    typer.echo(f"{counted(len(result['nodules']), 'possible nodule')} in {result['source']}")
     if result["nodules"]:
         names = ("nodule", "slice", "diameter_mm", "volume_mm3", "mean_probability")
         print_table([{name: row[name] for name in names} for row in result["nodules"][:_MOST_PRINTED]])

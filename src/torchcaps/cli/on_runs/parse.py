@@ -52,6 +52,7 @@ def command(
 
 def _print(result: dict[str, Any]) -> None:
     from torchcaps.core import counted
+    from torchcaps.parse import say_needless
 
     typer.echo(
         f"{result['data']} {result['split']}: {counted(result['images'], 'image')}, {result['children']:,} "
@@ -63,8 +64,10 @@ def _print(result: dict[str, Any]) -> None:
     )
     typer.echo(
         f"entropy {result['entropy']:.2f} bits, the mean over classes; "
-        f"{counted(result['keys'], 'parse tree')}\n"
+        f"{counted(result['keys'], 'parse tree')}"
     )
+    needless = say_needless(result["accuracy"], result["even_accuracy"])
+    typer.echo(f"{needless}\n" if needless else "")
     print_table(
         [
             {

@@ -24,6 +24,7 @@ from ..lazy_images import FileImages
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
 OF_PHONES = {".heic", ".heif", ".avif"}
+_HEIF_BRANDS = {b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"}  # ISO 23008-12
 _OF_SYSTEMS = ("__MACOSX", "__pycache__")  # folders that programs leave behind
 # what pillow may take a file for, whatever its name; for some others it starts programs, such as Ghostscript
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM")
@@ -196,11 +197,20 @@ def _set_upright(image: Image.Image, name: str, *, may_be_deep: bool = False) ->
 
 
 def _what_it_is(path: Path) -> str:
-    if path.suffix.lower() in OF_PHONES:
+    if path.suffix.lower() in OF_PHONES or _is_heif(path):
         return "a format of phones that is not read here: save it as JPEG first"
     if path.is_file() and not path.stat().st_size:
         return "the file is empty"
     return "its content is of no known image format"
+
+
+def _is_heif(path: Path) -> bool:
+    """Whether a file has the content of HEIC, whose name may end in .jpg all the same."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(12)
+    return head[4:8] == b"ftyp" and head[8:] in _HEIF_BRANDS
 
 
 def without_transparency(picture: Image.Image, background: str = "white") -> Image.Image:

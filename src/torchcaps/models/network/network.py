@@ -111,10 +111,14 @@ class Network(nn.Module):
             return
         channels, height, width = images.shape[1:]
         expected = "x".join(map(str, self.image_shape))
+        if (width, channels, height) == self.image_shape:
+            advice = "move the channels to the front, as images.permute(0, 3, 1, 2)"
+        else:
+            size = size_setting(height, width)
+            advice = f"resize them, or set model.in_channels={channels} and {size}"
         raise UserError(
             f"this {type(self).__name__} takes images of {expected} (channels, height, width), got "
-            f"{channels}x{height}x{width}; resize them, or set model.in_channels={channels} and "
-            f"{size_setting(height, width)}"
+            f"{channels}x{height}x{width}; {advice}"
         )
 
     def capsule_grids(self) -> tuple[CapsuleGrid, ...]:

@@ -128,6 +128,12 @@ def test_the_page_of_a_scan_without_nodules_says_so(scan):
     assert "Nothing was found." in scan_page(scan, nothing, "test")
 
 
+def test_the_page_calls_what_a_network_marks_possible(scan):
+    page = scan_page(scan, found_in(scan), "test")
+    assert f"<h1>Possible nodules in {scan.name}</h1>" in page
+    assert "a mark may be false" in page
+
+
 def test_the_page_says_at_which_height_a_slice_lies_and_shows_its_pixels_in_proportion(scan):
     page = scan_page(scan, found_in(scan), "test")
     text = page.partition('<script id="data" type="application/json">')[2].partition("</script>")[0]

@@ -17,10 +17,10 @@ def scan_page(volume: Volume, found: NodulesFound, network: str) -> str:
     """One HTML file with the slices, the mask and the list of nodules; `network` names what made it."""
     spacing = volume.spacing
     view = SliceView(
-        title=f"Nodules in {volume.name}",
+        title=f"Possible nodules in {volume.name}",
         text=_words(volume, found, network),
         notice=NOTICE,
-        columns=("nodule", "slice", "diameter", "volume", "mean probability"),
+        columns=("mark", "slice", "diameter", "volume", "mean probability"),
         findings=[_finding(nodule) for nodule in found.nodules],
         captions={} if spacing is None else _heights(volume),
         aspect=1.0 if spacing is None else spacing[1] / spacing[2],
@@ -35,7 +35,7 @@ def _words(volume: Volume, found: NodulesFound, network: str) -> str:
     smallest = "8 pixels" if volume.spacing is None else f"{SMALLEST:g} mm"
     return (
         f"{counted(len(found.nodules), 'piece')} in {size} voxels{steps}, marked by {network} where its "
-        f"probability reaches {THRESHOLD:g}. Smaller than {smallest} and left out: "
+        f"probability reaches {THRESHOLD:g}; a mark may be false. Smaller than {smallest} and left out: "
         f"{counted(found.too_small, 'piece')}. Grey values run from -1000 to 400 Hounsfield units."
         + "".join(f"\n\nNote: {note}." for note in volume.notes)
     )
