@@ -57,7 +57,7 @@ register(
         ),
         deviations=(
             "Not in the thesis, whose code holds the couplings of both routings constant. The network is "
-            "small and has no decoder; rate and loss are the thesis's.",
+            "small and has no decoder; its first learning rate and its loss are the thesis's.",
         ),
     )
 )

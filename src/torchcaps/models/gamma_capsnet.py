@@ -18,7 +18,7 @@ class GammaCapsNetConfig(PrimaryGridConfig):
 
     The authors' decoder is "fc_unmasked", and their routing takes its mean distance over the batch:
     `routing={"name": "scaled_distance", "scope": "batch"}`. The thesis also holds the couplings constant in
-    the backward pass, `"gradient": "last"`: the variants that end in `_thesis`.
+    the backward pass, `"gradient": "last"`: the variants that end in `_thesis`, which learn far less.
     """
 
     hidden_caps: int = 32
