@@ -329,8 +329,9 @@ def test_one_setting_of_a_name_is_replaced():
     assert views_of("smallnorb_views")["novel"] == "smallnorb_views:views=novel"
 
 
-def test_six_suites_are_known():
-    assert SUITES.names() == ["affine", "corruption", "overlap", "partwhole", "turns", "viewpoint"]
+def test_seven_suites_are_known():
+    names = ["affine", "corruption", "overlap", "partwhole", "photographs", "turns", "viewpoint"]
+    assert SUITES.names() == names
 
 
 @pytest.mark.parametrize("known", [0, 5], ids=["none", "a quarter"])
@@ -371,6 +372,9 @@ def test_the_command_compares_runs_in_one_table_and_figure(digits, tmp_path):
     told = CliRunner().invoke(app, [*call, "--json"])
     content = json.loads(told.stdout)
     assert content["suite"] == "overlap"
+    assert content["command"].endswith(" --suite overlap --limit 30 --json")
+    assert content["device"].startswith("cpu, ")
+    assert {"commit", "versions"} <= set(content)
     assert len(next(iter(content["runs"].values()))) == 4
 
 
@@ -404,6 +408,14 @@ def test_a_group_of_one_condition_is_drawn_by_its_metrics(tmp_path, drawn_charts
     assert list(drawn_charts[0]) == ["clutter: accuracy", "truth"]
     shown = {title: found.value for title, found in drawn_charts[0]["truth"]["mine"].items()}
     assert shown == {"accuracy": 50.0, "precision of carved edges": 25.0}  # all in percent
+
+
+def test_a_group_that_lacks_the_first_metric_is_drawn_by_its_own(tmp_path, drawn_charts):
+    rows = [Measurement("page", words, {"read_right": 0.5, "refused": 0.25}) for words in ("a", "b")]
+    empty = [Measurement("no digit", words, {"refused": 0.75}) for words in ("a", "b")]
+    draw_suite({"mine": [*rows, *empty]}, tmp_path / "photographs.png")
+    assert list(drawn_charts[0]) == ["page", "no digit: refused"]
+    assert drawn_charts[0]["no digit: refused"]["mine"]["a"].value == 75.0
 
 
 def test_runs_whose_names_cannot_be_drawn_are_numbered(tmp_path, drawn_charts):

@@ -35,7 +35,7 @@ def _here(zoo, tmp_path, monkeypatch):
 @pytest.fixture
 def picture(tmp_path):
     path = tmp_path / "picture.png"
-    Image.fromarray((np.tri(28) * 200).astype(np.uint8)).save(path)
+    Image.fromarray((np.pad(np.tri(18), 5) * 200).astype(np.uint8)).save(path)
     return path
 
 

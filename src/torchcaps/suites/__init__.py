@@ -1,6 +1,6 @@
-"""Suites: how runs fare when images turn, overlap, are seen from elsewhere, spoiled or drawn of parts."""
+"""Suites: how runs fare when images turn, overlap, are seen from elsewhere, spoiled or photographed."""
 
-from . import affine, corruption, overlap, partwhole, turns, viewpoint
+from . import affine, corruption, overlap, partwhole, photographs, turns, viewpoint
 from .api import SUITES, Material, Measurement, measure_run
 from .compare import as_json, draw_suite, table_of
 from .ground_truth import measure_truth
@@ -22,6 +22,7 @@ __all__ = [
     "overlap",
     "overlay_pairs",
     "partwhole",
+    "photographs",
     "table_of",
     "turns",
     "viewpoint",

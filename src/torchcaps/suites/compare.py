@@ -7,19 +7,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from torchcaps.core import Metric, metric_of
 from torchcaps.storage import write_bytes
+from torchcaps.train import provenance
 from torchcaps.viz import Measured, draw_dots, drawable_labels, to_png
 
 from .api import Measurement
 
+_MOST_COLUMNS = 4  # of metrics in a table of one run
 _MOST_SERIES = 6  # that a chart has colours for
 Charts = dict[str, dict[str, dict[str, Measured]]]
 Found = Mapping[str, Sequence[Measurement]]  # by the name of the run
 
 
 def table_of(found: Found) -> list[dict[str, Any]]:
-    """A row for each condition and metric, a column for each run."""
+    """A row for each condition and metric, a column for each run; few metrics of one run are columns."""
+    names = dict.fromkeys(name for rows in found.values() for each in rows for name in each.metrics)
+    if len(found) == 1 and 1 < len(names) <= _MOST_COLUMNS:
+        (measurements,) = found.values()
+        return [_row_of(each, list(names)) for each in measurements]
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for run, measurements in found.items():
         for each in measurements:
@@ -36,11 +44,27 @@ def table_of(found: Found) -> list[dict[str, Any]]:
     ]
 
 
-def as_json(found: Found, suite: str, limit: int | None = None) -> dict[str, Any]:
-    """All numbers as plain data, with how many test images were asked for; None: those of the suite."""
+def _row_of(measurement: Measurement, names: Sequence[str]) -> dict[str, Any]:
+    """What was measured under one condition, by the titles of the metrics."""
+    metrics = measurement.metrics
+    cells = {name: metric_of(name).format(metrics[name]) if name in metrics else "-" for name in names}
+    return {
+        "condition": f"{measurement.group} {measurement.condition}",
+        **{metric_of(name).title: cell for name, cell in cells.items()},
+    }
+
+
+def as_json(found: Found, suite: str, limit: int | None = None, device: str = "cpu") -> dict[str, Any]:
+    """All numbers as plain data, with how many test images were asked for; None: those of the suite.
+
+    Also the command, with runs by the names of their folders, and the commit, versions and device it ran on.
+    """
+    limited = "" if limit is None else f" --limit {limit}"
     return {
         "suite": suite,
         "limit": limit,
+        "command": f"torchcaps eval {' '.join(found)} --suite {suite}{limited} --json",
+        **provenance(torch.device(device)),
         "runs": {
             run: [{"group": each.group, "condition": each.condition, **each.metrics} for each in measurements]
             for run, measurements in found.items()
@@ -51,6 +75,7 @@ def as_json(found: Found, suite: str, limit: int | None = None) -> dict[str, Any
 def draw_suite(found: Found, path: Path) -> None:
     """A chart for each group of conditions: the first metric of each condition.
 
+    A group that lacks the first metric of all is drawn by its own, which its title names.
     Up to six runs are a series each, and a group of one condition shows all its metrics of that unit. More
     runs stand side by side, each with the first and the last condition of the group.
     """
@@ -63,7 +88,9 @@ def draw_suite(found: Found, path: Path) -> None:
         if len(found) <= _MOST_SERIES:
             several = _by_metric(measurements, metric)
             for group, shown in (groups | several).items():
-                title = f"{group}: {metric.title}" if is_mixed and group not in several else group
+                own = _metric_in(measurements, group, metric)
+                is_named = group not in several and (is_mixed or own is not metric)
+                title = f"{group}: {own.title}" if is_named else group
                 charts.setdefault(title, {})[run] = shown
             continue
         for group, shown in groups.items():
@@ -75,12 +102,19 @@ def draw_suite(found: Found, path: Path) -> None:
     write_bytes(path, to_png(draw_dots(charts, unit=unit)))
 
 
+def _metric_in(measurements: Sequence[Measurement], group: str, metric: Metric) -> Metric:
+    """The metric by which a group is drawn: this one, or its own first where it lacks this one."""
+    names = [name for each in measurements if each.group == group for name in each.metrics]
+    return metric if metric.name in names else metric_of(names[0])
+
+
 def _by_group(measurements: Sequence[Measurement], metric: Metric) -> dict[str, dict[str, Measured]]:
     """The values of one metric by group and condition."""
     values: dict[str, dict[str, Measured]] = {}
     for each in measurements:
-        if metric.name in each.metrics:
-            shown = Measured(metric.scale * each.metrics[metric.name])
+        own = _metric_in(measurements, each.group, metric)
+        if own.name in each.metrics and own.unit == metric.unit:
+            shown = Measured(own.scale * each.metrics[own.name])
             values.setdefault(each.group, {})[each.condition] = shown
     return values
 

@@ -6,7 +6,7 @@ from .evaluate import evaluate_run, load_photos
 from .load import create_model, find_run, given_name, is_pretrained, load_pretrained, output_folder
 from .measured import ANGLES, Evidence, Rounding, SeedMean
 from .packing import Packing, pack_run
-from .photo import Prepared, better_turns, prepare_digit
+from .photo import NoDigitError, Prepared, better_turns, prepare_digit
 from .store import entry_folder, get_weights, is_here
 from .table import render_weights
 
@@ -15,6 +15,7 @@ __all__ = [
     "WEIGHTS",
     "Entry",
     "Evidence",
+    "NoDigitError",
     "Packing",
     "PhotoPredictor",
     "Prepared",

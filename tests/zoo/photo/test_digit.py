@@ -7,17 +7,10 @@ from zoo.handwriting import photograph, sheet_with_a_cut_digit
 
 from torchcaps.core import UserError
 from torchcaps.zoo import prepare_digit
-from torchcaps.zoo.photo.digit import (
-    _alone,
-    _Box,
-    _contrast,
-    _doubts,
-    _fills,
-    _fitting,
-    _is_at_edge,
-    _without_lines,
-)
+from torchcaps.zoo.photo.digit import _alone, _Box, _doubts, _is_at_edge, _without_lines
 from torchcaps.zoo.photo.grey import as_grey
+from torchcaps.zoo.photo.ink import _contrast, _fills
+from torchcaps.zoo.photo.size import fitting
 
 
 def drawn(size=(300, 400), ink=0, paper=255, at=(60, 90), scale=4, noise=0.0):
@@ -143,7 +136,7 @@ def test_ink_is_as_strong_in_a_shadow_as_beside_it():
     ],
 )
 def test_the_longest_side_is_what_fits(shape, longest, expected):
-    assert _fitting(shape, longest) == expected
+    assert fitting(shape, longest) == expected
 
 
 def picture_of_paper_and_ink(share):

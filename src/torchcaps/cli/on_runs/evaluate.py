@@ -52,7 +52,8 @@ def command(
     suite: Annotated[
         str | None,
         typer.Option(
-            "--suite", help="affine, turns, viewpoint, overlap, corruption or partwhole, on test images."
+            "--suite",
+            help="affine, turns, viewpoint, overlap, corruption, photographs or partwhole, on test images.",
         ),
     ] = None,
     limit: Annotated[
@@ -137,7 +138,7 @@ def _compare(
     if figure is not None:
         draw_suite(found, figure)
     if json:
-        print_json(as_json(found, suite, limit))
+        print_json(as_json(found, suite, limit, choose_device(device)))
     else:
         print_table(table_of(found))
 

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter
+from PIL import Image
 
-from torchcaps.core import UserError, counted
+from torchcaps.core import counted
 
 from .form import INNER, SIDE, centred, thickened
 from .four_sides import without_boxes
 from .grey import as_grey
-from .marks import Found, find_digit, label_marks, widened
-from .sheet import fill_around, find_sheet, threshold
+from .ink import WORKING, Ink, NoDigitError, find_ink, frame_of
+from .marks import Found, find_digit, label_marks, narrowed, widened
+from .sheet import fill_around, find_sheet
+from .size import Levels, fitting, resized, smaller, strongest_within
 
-_LEAST_CONTRAST = 20.0  # levels of 255 between ink and paper
+_BLACK = 20  # levels of 255: all pixels around a digit of MNIST are darker
 _LARGEST = 1024  # longest side from which the digit is cut
-_WORKING = 256  # longest side in which the digit is looked for; grain and texture are averaged away
-_FINER = (512, 1024)  # and for one that is too small or too thin for that
-_GAIN = 2.0  # times the contrast of ink where strokes are thinner than a pixel of the coarser size
-_PAPER = 64  # longest side in which the tone of the paper is found
-_FILLED = (0.2, 0.5)  # share of a picture that is ink where it is cut close to the digit: least and most
-_FRAME = 0.9  # share of its outermost pixels that are paper there
-_STRONGEST = 65.536  # pixels that count as full ink: a thousandth of the working size, if it is square
-_GRAIN = 9.0  # times the median deviation of the paper: its grain is nowhere that strong
-_DARKEST = 0.25  # share of the full tone below which paper is no paper, but a table
 _INK = 0.4  # share of the strongest ink from which on a pixel belongs to a stroke
 _FAINT = 0.15  # and below which there is none: the lines of a notebook, a shadow's edge
+_MOST_SIDES = 2  # of the picture that a shadow meets which is not gone; a digit that is cut close meets more
+_NEARER = (2, 4)  # times as near as usual, the paper of marks that run off the page
+_THIN = 64  # times half the width of strokes, the longest side of a picture with a shadow that is larger
 _RULED = 0.9  # share of a row or column that is ink where it is a ruled line
 _WIDEST = 1.25  # width by height of most digits that are single and upright; 2 % of MNIST are wider
 _FEWEST = 16  # pixels of the photograph along the longer side of a digit, below which it may be a stain
-_Levels = NDArray[np.float64]
 _Pixels = NDArray[np.bool_]
 
 
@@ -58,7 +53,7 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     frame is taken as it is.
     """
     whole, steps = as_grey(picture)
-    if whole.size == (SIDE, SIDE) and _frame(np.asarray(whole)).max() < _LEAST_CONTRAST:
+    if whole.size == (SIDE, SIDE) and frame_of(np.asarray(whole)).max() < _BLACK:
         return Prepared(whole, ", ".join([*steps, "taken as it is: 28x28 px on black"]))
     grey = _reduced(whole)
     larger = whole.width / grey.width
@@ -66,19 +61,14 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     if sheet is not None:
         grey = sheet
         steps.append(f"cut out the sheet, {_size(sheet, larger)} px")
-    levels, paper = np.asarray(grey, dtype=np.float64), _paper(grey)
-    is_inverted, longest = _darker_at(levels - paper)
-    ink = _contrast(paper - levels, paper) if is_inverted else _contrast(levels - paper, 255 - paper)
-    small = _smaller(ink, longest)
-    strength = float(np.percentile(small, 100 - _rarest(longest)))
-    found = _strokes(small / strength)
-    alone = _alone(np.minimum(ink / strength, 1), found.pixels)
+    ink, full, found = _find(grey)
+    alone = _alone(np.minimum(ink.levels / full, 1), found.pixels)
     box = _box_of(alone)
     digit = alone[box.top : box.bottom, box.left : box.right]
     thick = thickened(digit)
     steps += [
         *_doubts(box, larger, is_at_edge=_is_at_edge(alone > 0, known), rivals=found.rivals),
-        "inverted (dark on bright)" if is_inverted else "not inverted (bright on dark)",
+        "inverted (dark on bright)" if ink.is_darker else "not inverted (bright on dark)",
         *([f"left out {counted(found.others, 'other mark')}"] if found.others else []),
         f"cropped to the digit, {round(larger * (box.right - box.left))}x"
         f"{round(larger * (box.bottom - box.top))} of {picture.width}x{picture.height} px",
@@ -90,7 +80,7 @@ def prepare_digit(picture: Image.Image) -> Prepared:
 
 def _reduced(grey: Image.Image) -> Image.Image:
     """A picture that is not larger than needed: a photograph of 48 megapixels would fill the memory."""
-    size = _fitting((grey.height, grey.width), _LARGEST)
+    size = fitting((grey.height, grey.width), _LARGEST)
     return grey if size == grey.size else grey.resize(size, Image.Resampling.BOX)
 
 
@@ -100,10 +90,10 @@ def _sheet_alone(grey: Image.Image) -> tuple[Image.Image | None, _Pixels]:
     And which pixels of that, or of the picture where there is no sheet, the camera saw.
     """
     levels = np.asarray(grey, dtype=np.float64)
-    found = find_sheet(_smaller(levels))
+    found = find_sheet(smaller(levels, WORKING))
     if found is None:
         return None, np.ones(levels.shape, dtype=np.bool_)
-    mask = _resized(found.astype(np.float64), grey.size) >= 0.5
+    mask = resized(found.astype(np.float64), grey.size) >= 0.5
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     place = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
     return Image.fromarray(fill_around(levels[place], mask[place]).round().astype(np.uint8)), mask[place]
@@ -113,87 +103,53 @@ def _size(picture: Image.Image, larger: float) -> str:
     return f"{round(larger * picture.width)}x{round(larger * picture.height)}"
 
 
-def _frame(levels: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate([levels[0], levels[-1], levels[:, 0], levels[:, -1]])
+class _Seen(NamedTuple):
+    """Ink, which of its levels are full, and the digit in it."""
+
+    ink: Ink
+    full: float
+    found: Found
 
 
-def _fitting(shape: tuple[int, ...], longest: int) -> tuple[int, int]:
-    """Width and height of a picture whose longest side is at most `longest`."""
-    scale = min(1.0, longest / max(shape))
-    return max(1, round(shape[1] * scale)), max(1, round(shape[0] * scale))
+def _find(grey: Image.Image) -> _Seen:
+    """The digit in a picture; a mark that runs off it may be a shadow, which is gone on nearer paper."""
+    seen = _look(grey)
+    if not 1 <= _sides_met(seen.found.pixels) <= _MOST_SIDES:
+        return seen
+    for nearer in _NEARER:
+        try:
+            again = _look(grey, nearer)
+        except NoDigitError as error:
+            raise NoDigitError(
+                "there is no digit to be seen: a shadow alone; show all of the digit, with more contrast"
+            ) from error
+        pixels = again.found.pixels
+        before = resized(seen.found.pixels.astype(np.float64), (pixels.shape[1], pixels.shape[0])) > 0
+        is_part = bool((pixels & before).any())  # of a digit that is cut off
+        is_thick = bool(narrowed(pixels, 1 + max(pixels.shape) // _THIN).any())  # as paper between strokes
+        if not (_sides_met(pixels) or is_part or is_thick):
+            return again
+    return seen
 
 
-def _resized(levels: _Levels, size: tuple[int, int]) -> _Levels:
-    is_smaller = size[0] < levels.shape[1]
-    way = Image.Resampling.BOX if is_smaller else Image.Resampling.BILINEAR
-    return np.asarray(Image.fromarray(levels.astype(np.float32)).resize(size, way), dtype=np.float64)
+def _look(grey: Image.Image, nearer: int = 1) -> _Seen:
+    ink = find_ink(grey, nearer)
+    small, strongest = smaller(ink.levels, ink.longest), strongest_within(ink.levels, ink.longest)
+    is_dark = strongest >= _INK * ink.full(strongest)  # stains are wide and pale, strokes are thin and dark
+    full = ink.full(small)
+    return _Seen(ink, full, _strokes(is_dark & (small >= _INK * full)))
 
 
-def _smaller(levels: _Levels, longest: int = _WORKING) -> _Levels:
-    return _resized(levels, _fitting(levels.shape, longest))
+def _sides_met(pixels: _Pixels) -> int:
+    """How many sides of the picture marks run off at."""
+    return sum(bool(side.any()) for side in (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]))
 
 
-def _paper(grey: Image.Image) -> _Levels:
-    """The tone of the paper at each pixel: the median around it, which keeps the edge of a shadow."""
-    small = grey.resize(_fitting((grey.height, grey.width), _PAPER), Image.Resampling.BOX)
-    reach = max(1, min(small.size) // (2 if _fills(np.asarray(small)) else 4))
-    mirrored = Image.fromarray(np.pad(np.asarray(small), reach, mode="symmetric"))
-    tone = np.asarray(mirrored.filter(ImageFilter.MedianFilter(2 * reach + 1)), dtype=np.float64)
-    return _resized(tone[reach : reach + small.height, reach : reach + small.width], grey.size)
-
-
-def _fills(levels: NDArray[np.uint8]) -> bool:
-    """Whether a digit fills the picture: around strokes that wide, the median nearby would be ink."""
-    is_bright = levels > threshold(levels.astype(np.float64))
-    bright_frame = float(_frame(is_bright).mean())
-    is_paper_alone = max(bright_frame, 1 - bright_frame) >= _FRAME  # the edge of a shadow crosses a frame
-    return is_paper_alone and _FILLED[0] <= float((is_bright != (bright_frame > 0.5)).mean()) < _FILLED[1]
-
-
-def _darker_at(above: _Levels) -> tuple[bool, int]:
-    """Whether the ink is darker than the paper, and the working size in which that is seen best.
-
-    Args:
-        above: How far each pixel is above the tone of the paper.
-    """
-    longest, most = _WORKING, max(float(above.max()), -float(above.min()))
-    is_darker, contrast = _strongest(_smaller(above), longest)
-    for finer in _FINER:
-        if finer > max(above.shape) or _GAIN * contrast > most:
-            break
-        small = _smaller(above, finer)
-        found = _strongest(small, finer)
-        if found[1] >= _GAIN * contrast and found[1] >= _GRAIN * np.median(np.abs(small)):
-            (is_darker, contrast), longest = found, finer
-    if contrast < _LEAST_CONTRAST:
-        raise UserError(
-            "there is no digit to be seen: the picture is of one tone; take it with more contrast"
-        )
-    return is_darker, longest
-
-
-def _strongest(above: _Levels, longest: int) -> tuple[bool, float]:
-    """Whether the pixels that differ most from the paper are darker than it, and by how many levels."""
-    rarest = _rarest(longest)
-    darkest, brightest = np.percentile(above, (rarest, 100 - rarest))
-    return bool(-darkest >= brightest), float(max(-darkest, brightest))
-
-
-def _rarest(longest: int) -> float:
-    """The percentage of all pixels that may be stronger than full ink: as many at each working size."""
-    return 100 * _STRONGEST / longest**2
-
-
-def _contrast(difference: _Levels, full: _Levels) -> _Levels:
-    """The share of the largest possible difference: ink is as strong in a shadow as beside it."""
-    return np.maximum(difference, 0) / np.maximum(full, _DARKEST * full.max())
-
-
-def _strokes(ink: _Levels) -> Found:
+def _strokes(is_ink: _Pixels) -> Found:
     """The digit with a margin, at the working size."""
-    is_ink = _without_lines(_without_lines(ink >= _INK).T).T
+    is_ink = _without_lines(_without_lines(is_ink).T).T
     if not is_ink.any():
-        raise UserError("there is no digit to be seen: lines alone; take it with more contrast")
+        raise NoDigitError("there is no digit to be seen: lines alone; take it with more contrast")
     labels, boxes = without_boxes(label_marks(is_ink))
     found = find_digit(labels)
     return Found(widened(found.pixels), found.others + boxes, found.rivals)
@@ -211,13 +167,13 @@ def _without_lines(is_ink: _Pixels) -> _Pixels:
     return np.where(is_line[:, None], is_ink[before] & is_ink[after], is_ink)
 
 
-def _alone(ink: _Levels, is_digit: _Pixels) -> _Levels:
+def _alone(ink: Levels, is_digit: _Pixels) -> Levels:
     """The ink of the digit alone, at full size."""
-    mask = _resized(is_digit.astype(np.float64), (ink.shape[1], ink.shape[0])) >= 0.5
+    mask = resized(is_digit.astype(np.float64), (ink.shape[1], ink.shape[0])) >= 0.5
     return np.where(mask & (ink >= _FAINT), ink, 0.0)
 
 
-def _box_of(alone: _Levels) -> _Box:
+def _box_of(alone: Levels) -> _Box:
     rows, columns = np.flatnonzero(alone.any(1)), np.flatnonzero(alone.any(0))
     return _Box(int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1)
 

@@ -103,6 +103,18 @@ def widened(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return rows[:, :-2] | rows[:, 1:-1] | rows[:, 2:]
 
 
+def widened_by(pixels: NDArray[np.bool_], by: int) -> NDArray[np.bool_]:
+    """The pixels and those that lie at most `by` from them."""
+    for _ in range(by):
+        pixels = widened(pixels)
+    return pixels
+
+
+def narrowed(pixels: NDArray[np.bool_], by: int) -> NDArray[np.bool_]:
+    """The pixels from which all others lie more than `by` away."""
+    return ~widened_by(~pixels, by)
+
+
 def _belongs(mark: Mark, main: Mark) -> bool:
     gap = max(
         mark.top - main.bottom, main.top - mark.bottom, mark.left - main.right, main.left - mark.right, 0

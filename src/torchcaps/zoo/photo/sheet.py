@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from .four_sides import is_four_sided, without_holes
-from .marks import label_marks, widened
+from .marks import label_marks, narrowed, widened_by
 
 _LEAST, _MOST = 0.04, 0.95  # share of the photograph that a sheet covers
 _OWN = 0.5  # share of a sheet that is as bright as paper; the rest are strokes
@@ -26,7 +26,7 @@ def find_sheet(levels: _Levels) -> _Pixels | None:
     long that it may be a stroke.
     """
     is_bright = levels > threshold(levels)
-    labels = label_marks(_narrowed(_widened_by(is_bright, _LINE), _LINE))  # lines do not part a sheet
+    labels = label_marks(narrowed(widened_by(is_bright, _LINE), _LINE))  # lines do not part a sheet
     sizes = np.bincount(labels.ravel())
     if len(sizes) < 2:
         return None
@@ -34,7 +34,7 @@ def find_sheet(levels: _Levels) -> _Pixels | None:
     sheet = without_holes(is_paper)
     if not _is_sheet(sheet, is_paper):
         return None
-    inside = _narrowed(sheet, _MARGIN)
+    inside = narrowed(sheet, _MARGIN)
     if not inside.any():
         return None
     tone = np.median(levels[inside])
@@ -78,13 +78,3 @@ def _is_sheet(sheet: _Pixels, is_paper: _Pixels) -> bool:
         return False
     is_large = _LEAST <= sheet.mean() <= _MOST and is_paper.sum() >= _OWN * sheet.sum()
     return bool(is_large) and is_four_sided(sheet)
-
-
-def _narrowed(pixels: _Pixels, by: int) -> _Pixels:
-    return ~_widened_by(~pixels, by)
-
-
-def _widened_by(pixels: _Pixels, by: int) -> _Pixels:
-    for _ in range(by):
-        pixels = widened(pixels)
-    return pixels
