@@ -21,7 +21,7 @@ from torchcaps.suites.photographs import (
     trace,
 )
 from torchcaps.suites.photographs.scene import middle_of_digit, sheet_from_photograph
-from torchcaps.train import load_labelled
+from torchcaps.train import Answer, load_labelled
 from torchcaps.zoo import NoDigitError, load_pretrained, predict
 
 CONDITIONS = {
@@ -124,17 +124,17 @@ def test_a_mix_changes_about_half_of_the_groups_and_writes_with_no_pen_that_is_t
     assert len({scene.size for scene in scenes}) == 3
 
 
-class _Stub:
-    """Refuses every third photograph, and calls all others "1"."""
-
-    def __init__(self, *_):
-        self.asked = 0
+def refuse_every_third(monkeypatch):
+    """Every third photograph is refused, and all others are called "1"."""
+    asked = []
 
     def answer(self, photograph):
-        self.asked += 1
-        if self.asked % 3 == 0:
+        asked.append(photograph)
+        if len(asked) % 3 == 0:
             raise NoDigitError("none")
-        return type("Answer", (), {"row": {"class": "1"}})
+        return Answer({"class": "1"}, "1")
+
+    monkeypatch.setattr(measure.PhotoPredictor, "answer", answer)
 
 
 def measured(run, monkeypatch, count=6):
@@ -150,7 +150,7 @@ def measured(run, monkeypatch, count=6):
 
 
 def test_right_refused_and_wrong_are_shares_of_all_digits_and_empty_sheets_are_refused(reader, monkeypatch):
-    monkeypatch.setattr(measure, "PhotoPredictor", _Stub)
+    refuse_every_third(monkeypatch)
     found = measured(reader, monkeypatch)
     assert [(each.group, each.condition) for each in found] == [
         ("page", "plain"),
@@ -168,8 +168,7 @@ def test_a_mistake_that_is_no_missing_digit_is_not_counted_as_refused(reader, mo
     def answer(self, photograph):
         raise UserError("something else")
 
-    monkeypatch.setattr(_Stub, "answer", answer)
-    monkeypatch.setattr(measure, "PhotoPredictor", _Stub)
+    monkeypatch.setattr(measure.PhotoPredictor, "answer", answer)
     with pytest.raises(UserError, match="something else"):
         measured(reader, monkeypatch)
 
