@@ -8,7 +8,7 @@ from .measured import ANGLES, Evidence, Rounding, SeedMean
 from .packing import Packing, pack_run
 from .photo import NoDigitError, Prepared, better_turns, prepare_digit
 from .store import entry_folder, get_weights, is_here
-from .table import render_weights
+from .table import render_photographs, render_weights
 
 __all__ = [
     "ANGLES",
@@ -44,5 +44,6 @@ __all__ = [
     "preparation_of",
     "prepare_digit",
     "read_photo",
+    "render_photographs",
     "render_weights",
 ]

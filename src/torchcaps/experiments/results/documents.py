@@ -12,7 +12,7 @@ from torchcaps.core import markdown_table
 from torchcaps.inspection import describe_model
 from torchcaps.models import list_models
 from torchcaps.storage import write_text
-from torchcaps.zoo import render_weights
+from torchcaps.zoo import render_photographs, render_weights
 
 from ..demonstration import SLUG, describe_demo
 from ..plan import EXPERIMENTS
@@ -59,7 +59,7 @@ def refresh(text: str, root: Path) -> str:
     """The document with its blocks written anew.
 
     They are `results: label`, `results: label of metrics`, `changes: name`, `bench: file where words`,
-    `demo`, `models`, `weights`, `pages`, `reproduction` and `reproduction totals`.
+    `demo`, `models`, `weights`, `photographs`, `pages`, `reproduction` and `reproduction totals`.
     """
     rows_of = rows_in(root / "results")
     blocks: dict[str, Callable[..., str]] = {
@@ -71,6 +71,7 @@ def refresh(text: str, root: Path) -> str:
         "reproduction totals": lambda: render_totals(rows_of) + "\n",
         "pages": lambda: render_pages(root),
         "weights": render_weights,
+        "photographs": render_photographs,
         "models": render_models,
     }
     for head, render in blocks.items():

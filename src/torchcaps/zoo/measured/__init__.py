@@ -1,6 +1,7 @@
 """What was measured of a pretrained network, after its training, and how its card says it."""
 
 from .evidence import Evidence, SeedMean, read_evidence
+from .photographs import PHOTOGRAPHS, MeasuredPhotographs, say_photographs
 from .rounding import Rounding, halved, measure_rounding
 from .truth import TRUTH, describe_truth
 from .turns import ANGLES, TURNS, may_hint, say_turns
@@ -8,10 +9,12 @@ from .views import VIEWS, MeasuredViews
 
 __all__ = [
     "ANGLES",
+    "PHOTOGRAPHS",
     "TRUTH",
     "TURNS",
     "VIEWS",
     "Evidence",
+    "MeasuredPhotographs",
     "MeasuredViews",
     "Rounding",
     "SeedMean",
@@ -20,5 +23,6 @@ __all__ = [
     "may_hint",
     "measure_rounding",
     "read_evidence",
+    "say_photographs",
     "say_turns",
 ]

@@ -12,7 +12,17 @@ from torchcaps.models import MODELS
 from torchcaps.storage import read_json
 
 from ..entry import Entry
-from ..measured import TRUTH, TURNS, VIEWS, Evidence, MeasuredViews, describe_truth, say_turns
+from ..measured import (
+    PHOTOGRAPHS,
+    TRUTH,
+    TURNS,
+    VIEWS,
+    Evidence,
+    MeasuredViews,
+    describe_truth,
+    say_photographs,
+    say_turns,
+)
 
 CARD = "card.md"
 _MOST_CLASSES = 20  # named on a card
@@ -72,6 +82,7 @@ def describe_entry(entry: Entry, folder: Path) -> str:
         *_over_seeds(entry.evidence),
         *describe_truth(_read(folder / TRUTH)),
         *say_turns(_read(folder / TURNS)),
+        *say_photographs(_read(folder / PHOTOGRAPHS)),
     ]
     return _card(entry, result, data.get("classes", ()), ground, measured)
 

@@ -13,13 +13,23 @@ from torchcaps.train import Run, evaluate_run, load_run, provenance, recipe_as_j
 from torchcaps.train.run import read_result, write_recipe
 
 from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
-from ..measured import TRUTH, TURNS, describe_truth, halved, measure_rounding, read_evidence, say_turns
+from ..measured import (
+    PHOTOGRAPHS,
+    TRUTH,
+    TURNS,
+    describe_truth,
+    halved,
+    measure_rounding,
+    read_evidence,
+    say_photographs,
+    say_turns,
+)
 from .card import CARD, describe_entry
 from .without_paths import recipe_without_paths, without_paths
 
 RESULT = "result.json"
 # what was measured after training: by applications, which need it again, and by suites
-_BESIDE = ("matching.json", "calibration.json", TRUTH, TURNS)
+_BESIDE = ("matching.json", "calibration.json", TRUTH, TURNS, PHOTOGRAPHS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +140,7 @@ def _content(run: Run, trained_on: str, packing: Packing) -> _Content:
     beside = {file: read_json(run.folder / file) for file in _BESIDE if (run.folder / file).is_file()}
     describe_truth(beside.get(TRUTH, {}))  # a damaged one is an error before anything is written
     say_turns(beside.get(TURNS, {}))
+    say_photographs(beside.get(PHOTOGRAPHS, {}))
     return _Content(
         {**without_paths(result, trained_on), "recipe": recipe},
         {file: without_paths(values, trained_on) for file, values in beside.items()},
