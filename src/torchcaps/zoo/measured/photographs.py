@@ -59,14 +59,16 @@ class MeasuredPhotographs:
         }
         (worst_group, worst), lowest = min(single.items(), key=lambda pair: pair[1])
         (mixed,), plain = self.of(_MIXED).values(), next(iter(self.of(_PLAIN).values()))
-        empty = {name: each["refused"] for name, each in self.of(_EMPTY).items()}
+        empty: dict[float, list[str]] = {}
+        for name, each in self.of(_EMPTY).items():
+            empty.setdefault(each["refused"], []).append(name)
         count = "" if self.limit is None else f"{self.limit:,} "
         return (
             f"Photographs that were drawn, not taken, of {count}test digits "
             f"(`torchcaps eval NAME --suite photographs`): {plain['read_right']:.1%} are read right on a "
             f"plain sheet, {lowest:.1%} under the hardest single change ({worst_group}: {worst}), "
             f"{mixed['read_right']:.1%} under several at once; of sheets without a digit, "
-            + ", ".join(f"{share:.0%} are refused ({name})" for name, share in empty.items())
+            + ", ".join(f"{share:.0%} are refused ({', '.join(names)})" for share, names in empty.items())
             + "."
         )
 
