@@ -19,6 +19,7 @@ from torchcaps.kernels import (
     fused_scaled_distance_routing,
     fused_self_attention_routing,
     fused_squash,
+    fused_strided_conv,
 )
 
 from apps.uav.filter.flights import fly, made_map
@@ -77,6 +78,14 @@ def fly_once(storage: str | None, *, has_gaps: bool = False) -> None:
     fly(grid, vectors, described, CudaBackend("cpu"), FilterSettings(gate=0.0), updates=1)
 
 
+def convolve(channels: int, dtype: torch.dtype, *, bias: bool = True) -> None:
+    maps, weight = new(128, channels, 20, 20, dtype=dtype), new(channels, channels, 9, 9, dtype=dtype)
+    offset = new(channels) if bias else None
+    result = fused_strided_conv(maps, weight, offset, 2)
+    wanted = maps if offset is None else [maps, offset]
+    torch.autograd.grad(result, wanted, result.detach())
+
+
 CASES = {
     "DR-CapsNet": lambda: route_dynamically(CLASSES),
     "DR-CapsNet, last, leaky, no bias": lambda: route_dynamically(
@@ -103,6 +112,8 @@ CASES = {
     "primary capsules, half precision, steeper": lambda: differentiate(
         fused_squash, new(128, 6, 6, 32, 8, dtype=torch.bfloat16), function=squash_exponential
     ),
+    "primary convolution": lambda: convolve(256, torch.bfloat16),
+    "primary convolution of few channels, no bias": lambda: convolve(16, torch.float16, bias=False),
     "flight without a map": lambda: fly_once(None),
     "flight": lambda: fly_once("float16"),
     "flight, small map": lambda: fly_once("product"),

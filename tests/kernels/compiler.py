@@ -64,8 +64,11 @@ class Compiled:
 
 
 @contextmanager
-def compiling(capability: int, processors: int = 132) -> Iterator[list[Compiled]]:
-    """Kernels that are launched with tensors of the CPU are compiled, not run; the list grows with them."""
+def compiling(capability: int, shared: int, processors: int = 132) -> Iterator[list[Compiled]]:
+    """Kernels that are launched with tensors of the CPU are compiled, not run; the list grows with them.
+
+    A program of the GPU may share `shared` bytes.
+    """
     found: dict[int, Compiled] = {}
     results: list[Compiled] = []
     run, driver_before = JITFunction.run, dict(vars(driver))
@@ -84,8 +87,9 @@ def compiling(capability: int, processors: int = 132) -> Iterator[list[Compiled]
         patch.setattr(availability, "KERNEL_DEVICE", "cpu")
         patch.setattr(operators, "_backend", lambda poses, weight: dynamic_launch)
         for name in [name for name in sys.modules if name.startswith("torchcaps.kernels.")]:
-            if hasattr(sys.modules[name], "processors"):
-                patch.setattr(sys.modules[name], "processors", lambda device: processors)
+            for size, value in (("processors", processors), ("shared_memory", shared)):
+                if hasattr(sys.modules[name], size):
+                    patch.setattr(sys.modules[name], size, lambda device, value=value: value)
         patch.setattr(JITFunction, "run", compile_alone)
         driver.set_active(_AbsentGPU(capability))
         try:

@@ -9,4 +9,9 @@ def poison_fresh_memory(monkeypatch) -> None:
 
 
 def _filled_with_nan(allocate):
-    return torch.no_grad()(lambda *args, **kwargs: allocate(*args, **kwargs).fill_(torch.nan))
+    @torch.no_grad()
+    def allocate_poisoned(*args, **kwargs):
+        fresh = allocate(*args, **kwargs)
+        return fresh.fill_(torch.nan) if fresh.is_floating_point() else fresh
+
+    return allocate_poisoned

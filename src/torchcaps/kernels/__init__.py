@@ -15,6 +15,7 @@ from .scaled_distance import (
 )
 from .self_attention import fused_self_attention_routing, self_attention_unsupported_reason
 from .squashed import fused_squash, squash_unsupported_reason
+from .strided_conv import fused_strided_conv, strided_conv_unsupported_reason
 
 __all__ = [
     "DistanceSettings",
@@ -29,8 +30,10 @@ __all__ = [
     "fused_scaled_distance_routing",
     "fused_self_attention_routing",
     "fused_squash",
+    "fused_strided_conv",
     "local_dynamic_unsupported_reason",
     "scaled_distance_unsupported_reason",
     "self_attention_unsupported_reason",
     "squash_unsupported_reason",
+    "strided_conv_unsupported_reason",
 ]

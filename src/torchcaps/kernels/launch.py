@@ -20,6 +20,16 @@ def processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
+@lru_cache(maxsize=16)
+def shared_memory(device: torch.device) -> int:
+    """Bytes that a program may share; in the interpreter those of the smallest GPUs."""
+    least = 99 << 10
+    if device.type != "cuda":
+        return least
+    properties: Any = torch.cuda.get_device_properties(device)
+    return int(getattr(properties, "shared_memory_per_block_optin", least))
+
+
 def num_slots(items: int, *, wanted: int, slot_size: int, weight: Tensor) -> int:
     """Into how many equal groups `items` are divided that are summed apart: about `wanted`.
 

@@ -16,7 +16,14 @@ from torchcaps.kernels import fused_squash, squash_unsupported_reason
 from torchcaps.routing import is_transformed, is_watched
 
 from .geometry import StagePadding, pad_same, require_window
-from .product_conv2d import convolve_map, covers_map, is_depthwise, project_map, reduce_map
+from .product_conv2d import (
+    convolve_map,
+    convolve_with_stride,
+    covers_map,
+    is_depthwise,
+    project_map,
+    reduce_map,
+)
 from .routed import Backend
 
 
@@ -55,7 +62,7 @@ class PrimaryCaps(nn.Module):
         self.types = types
         self.padding = padding
         self.squash = squash
-        self.backend: Backend = "auto"  # "torch" squashes without the fused kernel
+        self.backend: Backend = "auto"  # "torch" convolves and squashes without the fused kernels
         height, width = sides(kernel_size)
         around = (height // 2, width // 2) if padding == "symmetric" else 0
         self.conv = nn.Conv2d(
@@ -83,8 +90,11 @@ class PrimaryCaps(nn.Module):
         return poses, pose_lengths(poses)
 
     def _convolve(self, features: Tensor) -> Tensor:
-        if not covers_map(self.conv, features) or is_watched(self.conv):
+        if is_watched(self.conv):
             return self.conv(features)
+        if not covers_map(self.conv, features):
+            is_plain = self.backend == "torch" or is_transformed()
+            return self.conv(features) if is_plain else convolve_with_stride(features, self.conv)
         if self.conv.groups == 1:
             return project_map(features, self.conv)
         if not is_depthwise(self.conv):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from torchcaps.core import without_autocast
+from torchcaps.kernels import fused_strided_conv, strided_conv_unsupported_reason
 
 _ALIGNED = 8  # values in a row: matrix units need this alignment for 16-bit numbers
 
@@ -31,17 +32,43 @@ class StemConv2d(nn.Conv2d):
 def convolve_by_product(
     images: Float[Tensor, "batch channels height width"], conv: nn.Conv2d
 ) -> Float[Tensor, "batch out rows columns"]:
-    """The convolution of an unpadded, ungrouped layer as one matrix product, channels last in memory."""
+    """The convolution of an unpadded, ungrouped layer as one matrix product, channels last in memory.
+
+    The bias is the kernels' value for a column of ones, so that its gradient is part of theirs: the sum over
+    all places alone would take longer.
+    """
     (kernel, _), (stride, _) = conv.kernel_size, conv.stride
     windows = images.unfold(2, kernel, stride).unfold(3, kernel, stride).permute(0, 2, 3, 1, 4, 5)
     places, length = windows.shape[:3], conv.weight[0].numel()
-    rest = -length % _ALIGNED
-    is_mixed = torch.is_autocast_enabled(images.device.type)
-    dtype = torch.get_autocast_dtype(images.device.type) if is_mixed else images.dtype
-    columns = images.new_zeros(*places, length + rest, dtype=dtype)
+    learnt = conv.weight.flatten(1)
+    if conv.bias is not None:
+        learnt = torch.cat((learnt, conv.bias[:, None]), 1)
+    rest = -learnt.shape[1] % _ALIGNED
+    columns = images.new_zeros(*places, learnt.shape[1] + rest, dtype=_product_dtype(images))
     columns[..., :length].view(windows.shape).copy_(windows)
-    maps = F.linear(columns, F.pad(conv.weight.flatten(1), (0, rest)), conv.bias)
-    return maps.permute(0, 3, 1, 2)
+    columns[..., length : learnt.shape[1]] = 1
+    return F.linear(columns, F.pad(learnt, (0, rest))).permute(0, 3, 1, 2)
+
+
+def _product_dtype(maps: Tensor) -> torch.dtype:
+    """The precision of products with `maps`: that of autocast, where it is on."""
+    kind = maps.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else maps.dtype
+
+
+def convolve_with_stride(
+    features: Float[Tensor, "batch channels height width"], conv: nn.Conv2d
+) -> Float[Tensor, "batch out rows columns"]:
+    """A convolution, by the kernels for one without padding where they can take it."""
+    if any(conv.padding) or torch.compiler.is_exporting():
+        return conv(features)
+    dtype = _product_dtype(features)
+    if dtype not in (torch.bfloat16, torch.float16):
+        return conv(features)
+    maps, weight = features.to(dtype), conv.weight.to(dtype)
+    if strided_conv_unsupported_reason(maps, weight) is not None:
+        return conv(features)
+    return fused_strided_conv(maps, weight, conv.bias, conv.stride[0])
 
 
 def rectify(
