@@ -15,9 +15,11 @@ from torchcaps.kernels import (
     fused_dynamic_coupling,
     fused_dynamic_routing,
     fused_em_routing,
+    fused_keep_zeros,
     fused_local_dynamic_routing,
     fused_scaled_distance_routing,
     fused_self_attention_routing,
+    fused_shrink,
     fused_squash,
     fused_strided_conv,
 )
@@ -71,6 +73,12 @@ def route_by_em(batch: int, side: int, in_caps: int, out_types: int, window: tup
     differentiate(route, *children, new(in_caps, 4, out_types, 4), new(out_types), new(out_types))
 
 
+def pull_weights(*shapes: tuple[int, ...]) -> None:
+    weights = [new(*shape) for shape in shapes]
+    fused_shrink(weights, [torch.zeros_like(weight) for weight in weights], torch.tensor(1e-4))
+    fused_keep_zeros(weights, [torch.ones_like(weight, dtype=torch.bool) for weight in weights])
+
+
 def fly_once(storage: str | None, *, has_gaps: bool = False) -> None:
     grid, vectors, descriptors = made_map(storage or "float32", columns=333, rows=4, headings=12)
     known = np.ones((grid.rows, grid.columns), bool) if has_gaps else None
@@ -114,6 +122,8 @@ CASES = {
     ),
     "primary convolution": lambda: convolve(256, torch.bfloat16),
     "primary convolution of few channels, no bias": lambda: convolve(16, torch.float16, bias=False),
+    "weights of DR-CapsNet": lambda: pull_weights((256, 1, 9, 9), (256, 256, 9, 9), (1152, 8, 10, 16)),
+    "weights of odd sizes, for two launches": lambda: pull_weights(*[(number, 7) for number in range(1, 21)]),
     "flight without a map": lambda: fly_once(None),
     "flight": lambda: fly_once("float16"),
     "flight, small map": lambda: fly_once("product"),

@@ -105,7 +105,7 @@ def _measure(kernel: JITFunction, binary: Any, options: dict[str, Any]) -> Compi
         command = [_TOOLS / "cuobjdump", "-res-usage", file.name]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", said).groups()
-    constants = {key: value for key, value in options.items() if key != "grid"}
+    constants = {key: value for key, value in options.items() if key not in ("grid", "enable_fp_fusion")}
     return Compiled(_name(kernel), constants, int(registers), int(stack), binary.metadata.shared)
 
 

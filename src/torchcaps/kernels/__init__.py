@@ -8,6 +8,7 @@ from .dynamic import (
 )
 from .em import EMScales, em_unsupported_reason, fused_em_routing
 from .local_dynamic import fused_local_dynamic_routing, local_dynamic_unsupported_reason
+from .pull import fused_keep_zeros, fused_shrink, pull_unsupported_reason
 from .scaled_distance import (
     DistanceSettings,
     fused_scaled_distance_routing,
@@ -26,12 +27,15 @@ __all__ = [
     "fused_dynamic_coupling",
     "fused_dynamic_routing",
     "fused_em_routing",
+    "fused_keep_zeros",
     "fused_local_dynamic_routing",
     "fused_scaled_distance_routing",
     "fused_self_attention_routing",
+    "fused_shrink",
     "fused_squash",
     "fused_strided_conv",
     "local_dynamic_unsupported_reason",
+    "pull_unsupported_reason",
     "scaled_distance_unsupported_reason",
     "self_attention_unsupported_reason",
     "squash_unsupported_reason",

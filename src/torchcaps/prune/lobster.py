@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from torchcaps.core import UserError
+from torchcaps.kernels import fused_keep_zeros, fused_shrink, pull_unsupported_reason
 from torchcaps.layers import ConvCaps2d, FcCaps, LocalConvCaps2d, LocalDeconvCaps2d
 
 Group = Literal["weight", "capsule", "type"]
@@ -103,14 +104,17 @@ def prunable_weights(network: nn.Module, pattern: str = "*") -> list[nn.Paramete
 class Pull:
     """The part of LOBSTER that acts in each step: `shrink` before the optimizer, `keep_zeros` after it.
 
-    Strength and masks are tensors that change in place, so that a captured step sees them change.
+    Strength and masks are tensors that change in place, so that a captured step sees them change. On CUDA,
+    kernels go over float32 weights once each, with the same results.
     """
 
     def __init__(self, weights: Sequence[nn.Parameter], settings: Lobster) -> None:
         self.settings = settings
         self._weights: list[Tensor] = list(weights)
-        self._strength = torch.tensor(settings.strength, device=weights[0].device)
-        self._masks = [torch.ones_like(weight) for weight in weights]
+        self._strength = torch.tensor(settings.strength, dtype=torch.float32, device=weights[0].device)
+        # a kernel reads small masks sooner; plain operations would first turn them into numbers of full size
+        kind = torch.bool if pull_unsupported_reason(weights, weights) is None else None
+        self._masks = [torch.ones_like(weight, dtype=kind) for weight in weights]
 
     @torch.no_grad()
     def start_epoch(self, epoch: int) -> None:
@@ -125,15 +129,25 @@ class Pull:
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         if len(gradients) < len(self._weights):
             raise UserError("LOBSTER reads the gradient of each weight: call shrink after loss.backward()")
-        pull = torch._foreach_abs(gradients)
-        torch._foreach_neg_(pull)
-        torch._foreach_add_(pull, 1.0)
-        torch._foreach_clamp_min_(pull, 0.0)
-        torch._foreach_mul_(pull, self._weights)
-        torch._foreach_mul_(pull, self._strength)
-        torch._foreach_sub_(self._weights, pull)
+        if pull_unsupported_reason(self._weights, gradients) is None:
+            fused_shrink(self._weights, gradients, self._strength)
+        else:
+            _shrink(self._weights, gradients, self._strength)
 
     @torch.no_grad()
     def keep_zeros(self) -> None:
         """Undo what the optimizer's momentum did to the weights that are cut."""
-        torch._foreach_mul_(self._weights, self._masks)
+        if pull_unsupported_reason(self._weights, self._masks) is None:
+            fused_keep_zeros(self._weights, self._masks)
+        else:
+            torch._foreach_mul_(self._weights, self._masks)
+
+
+def _shrink(weights: list[Tensor], gradients: list[Tensor], strength: Tensor) -> None:
+    pull = torch._foreach_abs(gradients)
+    torch._foreach_neg_(pull)
+    torch._foreach_add_(pull, 1.0)
+    torch._foreach_clamp_min_(pull, 0.0)
+    torch._foreach_mul_(pull, weights)
+    torch._foreach_mul_(pull, strength)
+    torch._foreach_sub_(weights, pull)
