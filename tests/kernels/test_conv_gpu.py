@@ -38,7 +38,8 @@ def test_primary_capsules_learn_the_same_with_and_without_the_kernels():
             capsules = layer(features)
         loss = capsules.poses.square().sum() + capsules.activations.sum()
         results.append([*capsules, *torch.autograd.grad(loss, [features, *layer.parameters()])])
-    torch.testing.assert_close(*results, rtol=2e-2, atol=3e-2)
+    for plain, fused in zip(*results, strict=True):
+        assert (fused - plain).norm() <= 1e-2 * plain.norm()
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -207,3 +207,8 @@ def test_primary_capsules_that_cover_their_map_can_be_transformed_while_they_lea
     learning = transform(total)(maps)
     caps.eval()
     torch.testing.assert_close(learning, transform(total)(maps))
+
+
+def test_a_network_without_memory_is_convolved_all_the_same() -> None:
+    model = create_model("dr_capsnet_mnist").to("meta")
+    assert model(torch.empty(64, *model.image_shape, device="meta")).activations.shape == (64, 10)

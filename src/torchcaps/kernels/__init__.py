@@ -1,5 +1,6 @@
 """Fused kernels: faster twins of what `routing` and `layers` compute, one folder for each operation."""
 
+from .availability import is_for_kernel
 from .dynamic import (
     Gradient,
     dynamic_unsupported_reason,
@@ -34,6 +35,7 @@ __all__ = [
     "fused_shrink",
     "fused_squash",
     "fused_strided_conv",
+    "is_for_kernel",
     "local_dynamic_unsupported_reason",
     "pull_unsupported_reason",
     "scaled_distance_unsupported_reason",

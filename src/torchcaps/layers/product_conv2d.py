@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from torchcaps.core import without_autocast
-from torchcaps.kernels import fused_strided_conv, strided_conv_unsupported_reason
+from torchcaps.kernels import fused_strided_conv, is_for_kernel, strided_conv_unsupported_reason
 
 _ALIGNED = 8  # values in a row: matrix units need this alignment for 16-bit numbers
 
@@ -60,7 +60,7 @@ def convolve_with_stride(
     features: Float[Tensor, "batch channels height width"], conv: nn.Conv2d
 ) -> Float[Tensor, "batch out rows columns"]:
     """A convolution, by the kernels for one without padding where they can take it."""
-    if any(conv.padding) or torch.compiler.is_exporting():
+    if not is_for_kernel(features) or any(conv.padding) or torch.compiler.is_exporting():
         return conv(features)
     dtype = _product_dtype(features)
     if dtype not in (torch.bfloat16, torch.float16):
