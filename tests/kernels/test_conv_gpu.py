@@ -27,23 +27,27 @@ def test_it_is_as_accurate_as_a_convolution(case, dtype, monkeypatch):
     assert_as_accurate_as_a_convolution(replace(case, dtype=dtype), "cuda")
 
 
-def test_primary_capsules_learn_the_same_with_and_without_the_kernels():
+def test_primary_capsules_learn_as_accurately_with_the_kernels_as_without():
     torch.manual_seed(0)
     layer = PrimaryCaps(64, 8, 8, kernel_size=5, stride=2).cuda().to(memory_format=torch.channels_last)
-    features = torch.randn(100, 64, 13, 13, device="cuda", requires_grad=True)
-    results = []
-    for backend in ("torch", "auto"):
-        layer.backend = backend
-        with torch.autocast("cuda", torch.bfloat16):
-            capsules = layer(features)
+    features = torch.randn(100, 64, 13, 13, device="cuda")
+
+    def learn(layer, features):
+        features.requires_grad_()
+        capsules = layer(features)
         loss = capsules.poses.square().sum() + capsules.activations.sum()
-        results.append([*capsules, *torch.autograd.grad(loss, [features, *layer.parameters()])])
-    for plain, fused in zip(*results, strict=True):
-        assert (fused - plain).norm() <= 1e-2 * plain.norm()
+        return [*capsules, *torch.autograd.grad(loss, [features, *layer.parameters()])]
+
+    with torch.autocast("cuda", torch.bfloat16):
+        fused = learn(layer, features)
+        layer.backend = "torch"
+        plain = learn(layer, features)
+    exact = learn(layer.double(), features.double().detach())
+    for fused_one, plain_one, true in zip(fused, plain, exact, strict=True):
+        assert (fused_one - true).norm() <= 2 * (plain_one - true).norm()
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_network_takes_the_kernels_in_half_precision(compiled, monkeypatch):
+def test_a_network_takes_the_kernels_in_half_precision(monkeypatch):
     from torchcaps.kernels.strided_conv import launch
 
     calls = []
@@ -55,9 +59,8 @@ def test_a_network_takes_the_kernels_in_half_precision(compiled, monkeypatch):
     for name in ("convolve", "grad_of_maps", "grad_of_bias"):
         watch(name)
     model = create_model("dr_capsnet_mnist").cuda()
-    learning = torch.compile(model) if compiled else model
     with torch.autocast("cuda", torch.bfloat16):
-        learning(torch.rand(64, 1, 28, 28, device="cuda")).activations.sum().backward()
+        model(torch.rand(64, 1, 28, 28, device="cuda")).activations.sum().backward()
     assert sorted(calls) == ["convolve", "grad_of_bias", "grad_of_maps"]
-    learning(torch.rand(64, 1, 28, 28, device="cuda"))
+    model(torch.rand(64, 1, 28, 28, device="cuda"))
     assert len(calls) == 3

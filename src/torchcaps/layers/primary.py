@@ -81,10 +81,14 @@ class PrimaryCaps(nn.Module):
         dtype = self.conv.weight.dtype  # what the next layer of a half-precision network takes
         return Capsules(poses.to(dtype), lengths.to(dtype))
 
+    @property
+    def _is_plain(self) -> bool:
+        """Whether no fused kernel may be called."""
+        return self.backend == "torch" or is_transformed() or torch.compiler.is_compiling()
+
     def _shorten(self, grid: Tensor) -> tuple[Tensor, Tensor]:
         """Squashed poses and their lengths, in at least float32."""
-        is_plain = self.backend == "torch" or is_transformed() or torch.compiler.is_compiling()
-        if not is_plain and squash_unsupported_reason(grid, self.squash) is None:
+        if not self._is_plain and squash_unsupported_reason(grid, self.squash) is None:
             return fused_squash(grid, self.squash)
         poses = self.squash(grid.float() if grid.dtype != torch.float64 else grid)
         return poses, pose_lengths(poses)
@@ -93,8 +97,7 @@ class PrimaryCaps(nn.Module):
         if is_watched(self.conv):
             return self.conv(features)
         if not covers_map(self.conv, features):
-            is_plain = self.backend == "torch" or is_transformed()
-            return self.conv(features) if is_plain else convolve_with_stride(features, self.conv)
+            return self.conv(features) if self._is_plain else convolve_with_stride(features, self.conv)
         if self.conv.groups == 1:
             return project_map(features, self.conv)
         if not is_depthwise(self.conv):

@@ -60,7 +60,7 @@ def convolve_with_stride(
     features: Float[Tensor, "batch channels height width"], conv: nn.Conv2d
 ) -> Float[Tensor, "batch out rows columns"]:
     """A convolution, by the kernels for one without padding where they can take it."""
-    if not is_for_kernel(features) or any(conv.padding) or torch.compiler.is_exporting():
+    if not is_for_kernel(features) or any(conv.padding):
         return conv(features)
     dtype = _product_dtype(features)
     if dtype not in (torch.bfloat16, torch.float16):
