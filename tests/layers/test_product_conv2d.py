@@ -47,6 +47,24 @@ def test_the_product_of_windows_is_the_convolution(
     assert_alike(got, wanted, [images, *conv.parameters()])
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_in_half_precision_a_bias_is_learnt_as_accurately_as_by_a_convolution(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    images, results = torch.randn(3, 3, 12, 12).to(dtype), []
+    for convolve, kind in (
+        (convolve_by_product, dtype),
+        (lambda images, conv: conv(images), dtype),
+        (lambda images, conv: conv(images), torch.float64),
+    ):
+        torch.manual_seed(1)
+        conv = nn.Conv2d(3, 6, 5).to(dtype).to(kind)
+        maps = convolve(images.to(kind), conv)
+        results.append([maps, *torch.autograd.grad(maps.square().sum(), list(conv.parameters()))])
+    for candidate, plain, exact in zip(*results, strict=True):
+        assert candidate.dtype == dtype
+        assert_as_accurate_as(candidate, plain, exact)
+
+
 def test_a_stem_has_the_parameters_of_a_convolution() -> None:
     stem, conv = StemConv2d(1, 4, 5), nn.Conv2d(1, 4, 5)
     stem.load_state_dict(conv.state_dict())

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from torchcaps.core import without_autocast
 from torchcaps.kernels import fused_strided_conv, is_for_kernel, strided_conv_unsupported_reason
 
+_HALVES = (torch.bfloat16, torch.float16)
 _ALIGNED = 8  # values in a row: matrix units need this alignment for 16-bit numbers
 
 
@@ -34,20 +35,20 @@ def convolve_by_product(
 ) -> Float[Tensor, "batch out rows columns"]:
     """The convolution of an unpadded, ungrouped layer as one matrix product, channels last in memory.
 
-    The bias is the kernels' value for a column of ones, so that its gradient is part of theirs: the sum over
-    all places alone would take longer.
+    In half precision the bias is the kernels' value for a column of ones, so that its gradient is part of
+    theirs: the sum over all places alone would take longer. A compiler forms that sum on its way.
     """
     (kernel, _), (stride, _) = conv.kernel_size, conv.stride
     windows = images.unfold(2, kernel, stride).unfold(3, kernel, stride).permute(0, 2, 3, 1, 4, 5)
     places, length = windows.shape[:3], conv.weight[0].numel()
-    learnt = conv.weight.flatten(1)
-    if conv.bias is not None:
-        learnt = torch.cat((learnt, conv.bias[:, None]), 1)
+    dtype, learnt, bias = _product_dtype(images), conv.weight.flatten(1), conv.bias
+    if bias is not None and dtype in _HALVES and not torch.compiler.is_compiling():
+        learnt, bias = torch.cat((learnt, bias[:, None]), 1), None
     rest = -learnt.shape[1] % _ALIGNED
-    columns = images.new_zeros(*places, learnt.shape[1] + rest, dtype=_product_dtype(images))
+    columns = images.new_zeros(*places, learnt.shape[1] + rest, dtype=dtype)
     columns[..., :length].view(windows.shape).copy_(windows)
     columns[..., length : learnt.shape[1]] = 1
-    return F.linear(columns, F.pad(learnt, (0, rest))).permute(0, 3, 1, 2)
+    return F.linear(columns, F.pad(learnt, (0, rest)), bias).permute(0, 3, 1, 2)
 
 
 def _product_dtype(maps: Tensor) -> torch.dtype:
@@ -63,7 +64,7 @@ def convolve_with_stride(
     if not is_for_kernel(features) or any(conv.padding):
         return conv(features)
     dtype = _product_dtype(features)
-    if dtype not in (torch.bfloat16, torch.float16):
+    if dtype not in _HALVES:
         return conv(features)
     maps, weight = features.to(dtype), conv.weight.to(dtype)
     if strided_conv_unsupported_reason(maps, weight) is not None:
