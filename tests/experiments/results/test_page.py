@@ -59,6 +59,24 @@ def test_a_row_is_judged_by_its_spread_and_protocol(found, verdict):
     assert judge(found, 90.0) == verdict
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "protocol", "verdict"),
+    [
+        (89.6, FULL, "beyond"),
+        (92.0, QUICK, "beyond"),
+        (80.0, FULL, "not confirmed"),
+        (80.0, QUICK, "open"),
+    ],
+)
+def test_more_zeros_at_less_accuracy_are_not_beyond_the_thesis(accuracy, protocol, verdict):
+    found = [
+        row(accuracy, metric="quantized_accuracy", protocols=(protocol,)),
+        row(99.0, metric="sparsity", protocols=(protocol,)),
+    ]
+    verdicts = [verdict for _, verdict in judged_figures(EXPERIMENTS["tab:mnist-pruned-params"], found)]
+    assert verdicts[1] == verdict
+
+
 def a_count(ours, **changes):
     return row(ours, **{"metric": "training_gflops", "runs": RUNS[:1], "spread": None, **changes})
 

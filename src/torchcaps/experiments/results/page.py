@@ -100,14 +100,32 @@ def _verdicts(experiment: Experiment, rows: Rows) -> str:
 
 
 def judged_figures(experiment: Experiment, rows: Rows) -> list[tuple[Row, FigureVerdict]]:
-    """The rows that the thesis has a figure for, with the verdict on it."""
-    return [(row, _judge_in(experiment, row, row.thesis)) for row in rows if row.thesis is not None]
+    """The rows that the thesis has a figure for, with the verdict on it.
+
+    No figure goes beyond the thesis's where the accuracy of the same setting falls short: a network that
+    knows less may well be smaller.
+    """
+    short = {row.setting for row in rows if _falls_short(row)}
+    return [
+        (row, _judge_in(experiment, row, row.thesis, is_fair=row.setting not in short))
+        for row in rows
+        if row.thesis is not None
+    ]
 
 
-def _judge_in(experiment: Experiment, row: Row, thesis: Number) -> FigureVerdict:
+def _falls_short(row: Row) -> bool:
+    """Whether a row is an accuracy that is lower than the thesis's by more than counts as the same."""
+    is_accuracy = row.metric in ("test_accuracy", "quantized_accuracy")
+    return is_accuracy and row.thesis is not None and row.thesis - row.ours > same_as(row.metric, row.thesis)
+
+
+def _judge_in(experiment: Experiment, row: Row, thesis: Number, *, is_fair: bool) -> FigureVerdict:
     if is_of_other_data(experiment, row):
         return OTHER_DATA
-    return judge_count(row, thesis) if row.metric in experiment.counted else judge(row, thesis)
+    verdict = judge_count(row, thesis) if row.metric in experiment.counted else judge(row, thesis)
+    if verdict == "beyond" and not is_fair:
+        return "not confirmed" if row.budget == "full" else "open"
+    return verdict
 
 
 def is_of_other_data(experiment: Experiment, row: Row) -> bool:
