@@ -94,6 +94,9 @@ def inspect(
         [(36, 10)]
     """
     limits = Limits() if limits is None else limits
+    if not isinstance(model, nn.Module) or not isinstance(batch, Tensor):
+        got = f"a {type(model).__name__} and a {type(batch).__name__}"
+        raise UserError(f"a network is inspected on a tensor of images: inspect(model, images); got {got}")
     if not len(batch):
         raise UserError("there are no images to inspect")
     with torch.no_grad(), evaluating(model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,6 +79,8 @@ def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights:
         >>> run.task.name
         'classification'
     """
+    if not isinstance(folder, os.PathLike | str):
+        raise UserError(f"a run is loaded from its folder, as runs/mine, got a {type(folder).__name__}")
     folder = Path(folder)
     recipe = read_recipe(folder)
     if recipe is None:
