@@ -20,7 +20,7 @@ from torchcaps.storage import load_weights, read_json, read_json_lines, wrong_ki
 from ..evaluate import evaluate
 from ..objective import Objective
 from ..pipeline import Pipeline, Source, source_of
-from ..recipe import Recipe, read_recipe, require_memory
+from ..recipe import Recipe, packaged_recipes, read_recipe, require_memory
 from ..tasks import AnyTask
 from .data_card import DataCard
 
@@ -84,7 +84,11 @@ def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights:
     folder = Path(folder)
     recipe = read_recipe(folder)
     if recipe is None:
-        raise MissingDataError(f"{folder} holds no run (no recipe.json); make one with torchcaps train")
+        recipe_name = folder.name.replace("-", "/", 1)  # a packaged recipe names its run
+        named = f" {recipe_name}" if recipe_name in packaged_recipes() else ""
+        raise MissingDataError(
+            f"{folder} holds no run (no recipe.json); make one with torchcaps train{named}"
+        )
     device = _checked_device(device)
     path = folder / f"{weights}.safetensors"
     state, header = load_weights(path)
